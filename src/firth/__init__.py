@@ -1,0 +1,51 @@
+"""Firth turns text, tables, graphs and who-used-what into vectors.
+
+    import firth
+    model = firth.SkipGram(dim=100).fit(firth.Corpus("wiki/*.txt.gz"))
+    model.vectors.neighbors("river")
+
+Everything is imported at its first use, so that `import firth` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from firth.version import __version__
+
+_PLACES = {
+    "Corpus": "firth.data.corpus",
+    "Tokens": "firth.data.tokens",
+    "Vocabulary": "firth.data.vocabulary",
+    "Method": "firth.core.method",
+    "Model": "firth.core.model",
+    "Run": "firth.core.run",
+    "Vectors": "firth.core.vectors",
+    "FirthError": "firth.core.errors",
+    "FirthWarning": "firth.core.errors",
+    "odd_one_out": "firth.core.vectors",
+    "option": "firth.core.options",
+    "similarity": "firth.core.vectors",
+}
+_RENAMED = {"load": ("firth.core.storage", "load_model"), "verify": ("firth.core.storage", "verify_model")}
+_PACKAGES = ("core", "data", "evaluate", "formats", "kernels", "learners", "maps", "methods")
+
+__all__ = ["__version__", "load", "verify", *_PLACES]  # noqa: F822
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PLACES:
+        return getattr(importlib.import_module(_PLACES[name]), name)
+    if name in _RENAMED:
+        module, original = _RENAMED[name]
+        return getattr(importlib.import_module(module), original)
+    if name in _PACKAGES:
+        return importlib.import_module(f"firth.{name}")
+    if not name.startswith("_"):
+        from firth.core.registry import class_named
+
+        found = class_named(name)
+        if found is not None:
+            return found
+    raise AttributeError(f"module 'firth' has no attribute {name!r}")

@@ -1,0 +1,68 @@
+"""`Model`: what a method learned, complete once it exists; and the small protocols of what it can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from firth.core.method import Method
+    from firth.core.vectors import Vectors
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A model taken apart for storage: arrays go to safetensors, the rest to JSON files by name."""
+
+    arrays: Mapping[str, NDArray[Any]]
+    documents: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Model(ABC):
+    """What was learned. `save(folder)` writes it; `firth.load(folder)` gives it back."""
+
+    method: Method
+    training: Mapping[str, Any]  # loss, speed, data fingerprint: how it came to be
+
+    @abstractmethod
+    def parts(self) -> Parts:
+        """Everything needed to build this model again."""
+
+    @classmethod
+    @abstractmethod
+    def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> Model:
+        """The inverse of `parts`."""
+
+    def save(self, folder: str | PathLike[str], overwrite: bool = False) -> Path:
+        """Writes a folder of config.json, safetensors and JSON; whole or not at all."""
+        from firth.core.storage import save_model
+
+        return save_model(self, Path(folder), overwrite=overwrite)
+
+
+@runtime_checkable
+class Embeds(Protocol):
+    """Turns inputs into vectors."""
+
+    def embed(self, inputs: Sequence[str]) -> NDArray[np.float32]:
+        """One row an input."""
+
+
+@runtime_checkable
+class HasVectors(Protocol):
+    """Holds one or more named tables of vectors; the first is the main one."""
+
+    @property
+    def tables(self) -> Mapping[str, Vectors]:
+        """Tables by name: words, documents, users, items."""
+
+    @property
+    def vectors(self) -> Vectors:
+        """The main table."""

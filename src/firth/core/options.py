@@ -1,0 +1,114 @@
+"""An option is stated once, as a dataclass field: default, meaning, range.
+
+The command line's flags, the reference pages and the contract tests are derived from these fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from firth.core.errors import FirthError
+
+
+@dataclass(frozen=True)
+class Option:
+    """One field of a method, as everything that is derived from it sees it."""
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] | None = None
+
+    def problem(self, value: Any) -> str | None:
+        """The rule that `value` breaks, or None."""
+        if self.choices is not None:
+            return None if value in self.choices else f"must be one of {', '.join(self.choices)}"
+        if self.kind is bool:
+            return None if isinstance(value, bool) else "must be true or false"
+        if self.kind is str:
+            return None if isinstance(value, str) else "must be text"
+        if self.kind in (int, float):
+            return self._number_problem(value)
+        return None
+
+    def _number_problem(self, value: Any) -> str | None:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return "must be a whole number" if self.kind is int else "must be a number"
+        if self.kind is int and not isinstance(value, int):
+            return "must be a whole number"
+        if math.isnan(value):
+            return "must be a number"
+        if self.low is not None and value < self.low:
+            return f"must be at least {self.low:g}"
+        if self.high is not None and value > self.high:
+            return f"must be at most {self.high:g}"
+        return None
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: Sequence[str] | None = None,
+) -> Any:
+    """A dataclass field that carries its meaning and its range."""
+    return dataclasses.field(
+        default=default,
+        metadata={"help": help, "low": low, "high": high, "choices": tuple(choices) if choices else None},
+    )
+
+
+def options_of(settings: Any) -> list[Option]:
+    """The options of a dataclass (or an instance of one), in the order they are written."""
+    kinds = typing.get_type_hints(settings if isinstance(settings, type) else type(settings))
+    return [
+        Option(
+            name=item.name,
+            kind=_plain(kinds[item.name]),
+            default=item.default,
+            help=item.metadata["help"],
+            low=item.metadata["low"],
+            high=item.metadata["high"],
+            choices=item.metadata["choices"],
+        )
+        for item in dataclasses.fields(settings)
+        if "help" in item.metadata
+    ]
+
+
+def _plain(kind: Any) -> Any:
+    """`int | None` is an int that may be left out."""
+    if isinstance(kind, types.UnionType):
+        return next(part for part in typing.get_args(kind) if part is not type(None))
+    return kind
+
+
+def check_options(settings: Any) -> None:
+    """Refuses the first value outside its option's range."""
+    for item in options_of(settings):
+        value = getattr(settings, item.name)
+        if value is None and item.default is None:
+            continue
+        problem = item.problem(value)
+        if problem:
+            raise FirthError(f"{type(settings).__name__}.{item.name} {problem}; got {value!r}.")
+
+
+def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
+    """`kind(**values)`, refusing names that are not options of it and naming those that are."""
+    known = [item.name for item in options_of(kind)]
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise FirthError(f"{kind.__name__} has no option {unknown[0]!r}; it has {', '.join(known)}.")
+    return kind(**values)

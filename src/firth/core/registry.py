@@ -1,0 +1,65 @@
+"""Methods by name, found by file: adding a method is adding one file under `firth/methods`.
+
+Nothing is imported until it is used. Other packages add methods by the entry point `firth.methods`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+
+from firth.core.errors import FirthError
+
+if TYPE_CHECKING:
+    from firth.core.method import Method
+
+
+@cache
+def method_modules() -> dict[str, str]:
+    """Module of each method, by the method's name (its file's name)."""
+    import firth.methods
+
+    found: dict[str, str] = {}
+    for family in pkgutil.iter_modules(firth.methods.__path__, "firth.methods."):
+        if family.ispkg:
+            package = importlib.import_module(family.name)
+            for module in pkgutil.iter_modules(package.__path__, family.name + "."):
+                found[module.name.rpartition(".")[2]] = module.name
+    for entry in entry_points(group="firth.methods"):
+        found.setdefault(entry.name, entry.value.partition(":")[0])
+    return found
+
+
+def family_of(name: str) -> str:
+    """counting, predicting, … : the folder a method stands in."""
+    return method_modules()[name].split(".")[-2]
+
+
+def method(name: str) -> type[Method]:
+    """The method class that stands in the file `name`."""
+    modules = method_modules()
+    if name not in modules:
+        raise FirthError(f"There is no method {name!r}; there are {', '.join(sorted(modules))}.")
+    return class_in(modules[name])
+
+
+def class_in(module_name: str) -> type[Method]:
+    from firth.core.method import Method
+
+    module = importlib.import_module(module_name)
+    for value in vars(module).values():
+        if isinstance(value, type) and issubclass(value, Method) and value.__module__ == module_name:
+            return value
+    raise FirthError(f"{module_name} holds no Method.")
+
+
+def class_named(class_name: str) -> type[Method] | None:
+    """`SkipGram` is the class of skipgram.py: the file is the class name in lower case (underscores aside)."""
+    for name, module in method_modules().items():
+        if name.replace("_", "") == class_name.lower():
+            found = class_in(module)
+            return found if found.__name__ == class_name else None
+    return None

@@ -1,0 +1,62 @@
+"""How a method is run, apart from what it learns."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from firth.core.errors import FirthError
+from firth.core.options import check_options, option
+from firth.core.report import Report, default_report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """How, not what: the same settings for every method."""
+
+    seed: int = option(1, "start of all random numbers", low=0, high=2**63 - 1)
+    threads: int = option(0, "worker threads; 0 = one for each core", low=0, high=1024)
+    deterministic: bool = option(False, "same seed and data give the same bytes whatever the number of threads; slower")
+    device: str = option("auto", "where to compute", choices=("auto", "cpu", "cuda"))
+    checkpoint_every: float = option(60.0, "seconds between checkpoints; 0 = none", low=0)
+    budget: float = option(0.0, "stop after this many seconds, with the learning rate fitted to it; 0 = no limit", low=0)
+    memory: str = option("", "most memory for counting, such as 2GB; empty = as the vocabulary needs")
+    checkpoint_folder: Path | None = None  # where checkpoints live; None = none are kept
+    report: Report = field(default_factory=default_report, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        parse_bytes(self.memory)
+
+    @property
+    def cores(self) -> int:
+        """How many threads to start."""
+        return self.threads or available_cores()
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory bound in bytes, 0 for none."""
+        return parse_bytes(self.memory)
+
+
+def available_cores() -> int:
+    """The cores this process may use; macOS can't say, so there it is all of them."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def parse_bytes(text: str) -> int:
+    """"2GB" -> 2_000_000_000; "" -> 0."""
+    if not text:
+        return 0
+    units = {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9, "B": 1, "": 1}
+    number = text.strip().rstrip("BbKkMmGgIi ")
+    unit = text.strip()[len(number) :].strip().upper()
+    try:
+        size = int(float(number) * units[unit])
+    except (ValueError, KeyError, OverflowError):
+        size = 0
+    if size <= 0:
+        raise FirthError(f"memory must be a size such as 500MB or 2GB; got {text!r}.")
+    return size

@@ -1,0 +1,238 @@
+"""Models on disk: a folder of config.json, *.safetensors and JSON, whole or not there at all."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core import registry
+from firth.core.errors import FirthError
+from firth.core.model import Model, Parts
+from firth.core.options import build_settings
+from firth.version import __version__
+
+FORMAT = 1
+CONFIG = "config.json"
+TRAINING = "training.json"
+ARRAYS = "vectors.safetensors"
+
+
+def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
+    """Writes `model` to `folder`: to a temporary sibling, fsynced, then put in place at once."""
+    if folder.exists() and not overwrite and (not folder.is_dir() or any(folder.iterdir())):
+        raise FirthError(f"{folder} exists; choose another folder or pass overwrite=True.")
+    parts = model.parts()
+    with new_folder(folder) as work:
+        write_arrays(work / ARRAYS, parts.arrays)
+        for name, document in {**parts.documents, "training": dict(model.training)}.items():
+            write_json(work / f"{name}.json", document)
+        config = {
+            "format": FORMAT,
+            "firth": __version__,
+            "method": type(model.method).method_name(),
+            "options": model.method.options(),
+            "files": {path.name: fingerprint(path) for path in sorted(work.iterdir())},
+        }
+        write_json(work / CONFIG, config, indent=2)
+    return folder
+
+
+def load_model(folder: str | os.PathLike[str]) -> Model:
+    """Opens a saved model. Nothing in the folder is executed; arrays are memory-mapped."""
+    path = Path(folder)
+    config = read_config(path)
+    method_class = registry.method(config["method"])
+    method = build_settings(method_class, config["options"])
+    names = [name for name in config["files"] if name.endswith(".json") and name != TRAINING]
+    documents = LazyDocuments({name[:-5]: path / name for name in names})
+    arrays = read_arrays(path / ARRAYS)
+    training = read_json(path / TRAINING) if TRAINING in config["files"] else {}
+    return method_class.model.from_parts(method, Parts(arrays, documents), training)
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """config.json of a model folder, checked for what the loader relies on."""
+    if not folder.is_dir():
+        raise FirthError(f"No model folder at {folder}.")
+    if not (folder / CONFIG).is_file():
+        raise FirthError(f"{folder} is not a model: it has no {CONFIG}.")
+    config = read_json(folder / CONFIG)
+    if not isinstance(config, dict) or "format" not in config or not isinstance(config.get("files"), dict):
+        raise FirthError(f"{folder / CONFIG} does not describe a Firth model.")
+    if config["format"] != FORMAT:
+        raise FirthError(
+            f"{folder} has format {config['format']!r}, this Firth ({__version__}) reads format {FORMAT}; "
+            "open it with the version that wrote it or a newer one."
+        )
+    if not isinstance(config.get("method"), str) or not isinstance(config.get("options"), dict):
+        raise FirthError(f"{folder / CONFIG} does not name its method and options.")
+    for name, facts in config["files"].items():
+        if Path(name).name != name or not (folder / name).is_file():
+            raise FirthError(f"{folder} is incomplete: {name} is missing.")
+        if (folder / name).stat().st_size != facts.get("bytes"):
+            found = (folder / name).stat().st_size
+            raise FirthError(f"{folder / name} has {found:,} bytes where {CONFIG} says {facts.get('bytes'):,}.")
+    return config
+
+
+def verify_model(folder: str | os.PathLike[str]) -> dict[str, str]:
+    """Checks the sha256 of every file of a model; the hashes by file name."""
+    path = Path(folder)
+    config = read_config(path)
+    for name, facts in config["files"].items():
+        found = fingerprint(path / name)["sha256"]
+        if found != facts.get("sha256"):
+            raise FirthError(f"{path / name} was changed: its sha256 is {found[:12]}…, not {facts.get('sha256')!r:.14}….")
+    return {name: facts["sha256"] for name, facts in config["files"].items()}
+
+
+class LazyDocuments(Mapping[str, Any]):
+    """JSON documents read at their first use, so that a model with a million words opens at once."""
+
+    def __init__(self, paths: Mapping[str, Path]) -> None:
+        self._paths, self._read = paths, dict[str, Any]()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._read:
+            self._read[name] = read_json(self._paths[name])
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    from safetensors.numpy import save_file
+
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    with saying_where(path):
+        save_file(contiguous, path)
+        sync(path)
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Arrays of a safetensors file, memory-mapped. Header and sizes are checked before anything is read."""
+    kinds = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I8": "i1", "U8": "u1", "U64": "<u8"}
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        header_bytes = int.from_bytes(file.read(8), "little")
+        if size < 8 or header_bytes > min(size - 8, 100_000_000):
+            raise FirthError(f"{path} is not a safetensors file: its header would be {header_bytes:,} bytes of {size:,}.")
+        try:
+            header = json.loads(file.read(header_bytes))
+            entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+            shaped = {
+                name: (np.dtype(kinds[entry["dtype"]]), tuple(map(int, entry["shape"])), *map(int, entry["data_offsets"]))
+                for name, entry in entries.items()
+            }
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FirthError(f"{path} has a broken safetensors header ({error}).") from None
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, (kind, shape, begin, end) in shaped.items():
+        count = 1
+        for length in shape:
+            count *= length
+        start = 8 + header_bytes + begin
+        if min((begin, *shape), default=0) < 0 or end - begin != count * kind.itemsize or start + count * kind.itemsize > size:
+            raise FirthError(f"{path}: {name} of shape {shape} does not fit the file's {size:,} bytes.")
+        arrays[name] = (
+            np.memmap(path, dtype=kind, mode="r", offset=start, shape=shape) if count else np.zeros(shape, dtype=kind)
+        )
+    return arrays
+
+
+def write_json(path: Path, document: Any, indent: int | None = None) -> None:
+    with saying_where(path), path.open("w", encoding="utf-8") as file:
+        json.dump(document, file, ensure_ascii=False, indent=indent, allow_nan=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise FirthError(f"{path} is not valid JSON ({error}).") from None
+    except OSError as error:
+        raise FirthError(f"Cannot read {path}: {error.strerror}.") from None
+
+
+def fingerprint(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256") if hasattr(hashlib, "file_digest") else hashlib.sha256(file.read())
+    return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+
+
+@contextlib.contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A temporary sibling that becomes `folder` when the block ends well and disappears when it doesn't."""
+    with saying_where(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        work.chmod(0o777 & ~current_umask())
+        yield work
+        with saying_where(folder):
+            put_in_place(work, folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def put_in_place(work: Path, folder: Path) -> None:
+    """`work` becomes `folder`; what was there before ends up under the name of `work`."""
+    sync(work)
+    if not folder.exists():
+        work.rename(folder)
+    elif not exchange(work, folder):
+        aside = work.with_name(work.name + "-old")
+        folder.rename(aside)
+        work.rename(folder)
+        aside.rename(work)
+    sync(folder.parent)
+
+
+def exchange(a: Path, b: Path) -> bool:
+    """Swaps two folders in one step where the system can (Linux renameat2)."""
+    with contextlib.suppress(OSError, AttributeError):
+        swap: Callable[..., int] = ctypes.CDLL(None).renameat2
+        here, flag_exchange = -100, 2
+        return swap(here, os.fsencode(a), here, os.fsencode(b), flag_exchange) == 0
+    return False
+
+
+def sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def current_umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@contextlib.contextmanager
+def saying_where(path: Path) -> Iterator[None]:
+    """A full disk or a folder without permission becomes one clear line."""
+    try:
+        yield
+    except OSError as error:
+        raise FirthError(f"Cannot write {path}: {error.strerror or error}.") from error

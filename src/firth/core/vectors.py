@@ -1,0 +1,259 @@
+"""`Vectors`: keys and a float32 matrix, immutable, with the three questions people ask of them."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firth.core.errors import FirthError
+
+Matrix = NDArray[np.float32]
+
+METRICS = ("cosine", "dot", "euclidean")
+
+
+class Hit(NamedTuple):
+    """One answer: cosine and dot are similarities, Euclidean is a distance."""
+
+    key: str
+    score: float
+
+
+class Hits(list[Hit]):
+    """Answers, best first."""
+
+    def __repr__(self) -> str:
+        width = max((len(hit.key) for hit in self), default=0)
+        return "\n".join(f"{hit.key:<{width}}  {hit.score:.4f}" for hit in self)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{html.escape(hit.key)}</td><td>{hit.score:.4f}</td></tr>" for hit in self)
+        return f"<table><tr><th>key</th><th>score</th></tr>{rows}</table>"
+
+
+class Vectors:
+    """`vectors["river"]`, `"river" in vectors`, `len(vectors)`; row i of `matrix` belongs to `keys[i]`.
+
+    Keys stand in the order of their source, most frequent first where counts are known:
+    `restrict=30000` in a query means the first 30,000 of them.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[str] | Callable[[], Sequence[str]],
+        matrix: ArrayLike,
+        *,
+        missing: str = "",
+    ) -> None:
+        array = np.asarray(matrix, dtype=np.float32)
+        if array.ndim != 2:
+            raise FirthError(f"Vectors need a matrix of two dimensions; got {array.ndim}.")
+        self.matrix: Matrix = array.view()
+        self.matrix.flags.writeable = False
+        self._keys = keys  # a function is called at the first use: a million words open at once
+        self._rows: Mapping[str, int] | None = None
+        self._unit: Matrix | None = None
+        self._missing = missing  # why a key may be missing, and the way out
+        if not callable(keys):
+            self._check_keys(keys)
+
+    def _check_keys(self, keys: Sequence[str]) -> None:
+        if len(keys) != len(self.matrix):
+            raise FirthError(f"Vectors need one key a row; got {len(keys):,} keys for {len(self.matrix):,} rows.")
+
+    @property
+    def keys(self) -> Sequence[str]:
+        if callable(self._keys):
+            self._keys = self._keys()
+            self._check_keys(self._keys)
+        return self._keys
+
+    @property
+    def rows(self) -> Mapping[str, int]:
+        """Row of each key; of a key that stands twice, the first row."""
+        if self._rows is None:
+            rows = dict(zip(self.keys, range(len(self)), strict=True))
+            if len(rows) < len(self):
+                for row in range(len(self) - 1, -1, -1):
+                    rows[self.keys[row]] = row
+            self._rows = rows
+        return self._rows
+
+    @property
+    def dim(self) -> int:
+        return int(self.matrix.shape[1])
+
+    @property
+    def unit(self) -> Matrix:
+        """Rows scaled to length 1 (zero rows stay zero), made at the first use."""
+        if self._unit is None:
+            self._unit = unit_rows(self.matrix)
+            self._unit.flags.writeable = False
+        return self._unit
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.rows
+
+    def __getitem__(self, key: str) -> Matrix:
+        row: Matrix = self.matrix[self.row(key)]
+        return row
+
+    def row(self, key: str) -> int:
+        """The row of `key`, or an error that says what can be done."""
+        try:
+            return self.rows[key]
+        except KeyError:
+            raise FirthError(f"No vector for {key!r}{self._why_missing(key)}") from None
+
+    def _why_missing(self, key: str) -> str:
+        if isinstance(key, str) and key.lower() != key and key.lower() in self.rows:
+            return f"; there is one for {key.lower()!r}."
+        return f" ({self._missing})." if self._missing else f"; there are {len(self):,} keys, such as {self._some()}."
+
+    def _some(self) -> str:
+        return ", ".join(repr(key) for key in self.keys[:3]) or "none"
+
+    def neighbors(
+        self,
+        positive: str | Sequence[str] | ArrayLike,
+        k: int = 10,
+        *,
+        negative: str | Sequence[str] = (),
+        metric: str = "cosine",
+        restrict: int | None = None,
+    ) -> Hits:
+        """The `k` keys nearest to a key, to several keys together, or to a vector.
+
+        Several keys are averaged as unit vectors, `negative` ones subtracted; the asked keys are left out.
+        """
+        if k < 1:
+            raise FirthError(f"k must be at least 1; got {k}.")
+        plus, minus = key_list(positive), key_list(negative)
+        if plus is None:
+            query = np.asarray(positive, dtype=np.float32)
+            if query.shape != (self.dim,) or not np.isfinite(query).all():
+                raise FirthError(f"The query must be a finite vector of {self.dim} numbers; got shape {query.shape}.")
+            plus = []
+        elif not plus and not minus:
+            raise FirthError("neighbors needs at least one key to start from.")
+        else:
+            query = self._mean_of(plus, minus or [], metric)
+        asked = [self.row(key) for key in plus + (minus or [])]
+        return self._nearest(query, k, metric, restrict, asked)
+
+    def _mean_of(self, plus: list[str], minus: list[str], metric: str) -> Matrix:
+        if len(plus) == 1 and not minus:
+            return self[plus[0]]  # one word is asked as it is, so that dot and Euclidean see its length
+        table = self.unit if metric == "cosine" else self.matrix
+        signed = [table[self.row(key)] for key in plus] + [-table[self.row(key)] for key in minus]
+        mean: Matrix = np.mean(signed, axis=0, dtype=np.float32)
+        return mean
+
+    def _nearest(self, query: Matrix, k: int, metric: str, restrict: int | None, asked: Sequence[int]) -> Hits:
+        last = len(self) if restrict is None else min(restrict, len(self))
+        scores = self._scores(query, metric, last)
+        scores[[row for row in asked if row < last]] = -np.inf
+        best = top_rows(scores, k)
+        sign = -1.0 if metric == "euclidean" else 1.0
+        return Hits(Hit(self.keys[row], sign * float(scores[row])) for row in best if scores[row] > -np.inf)
+
+    def _scores(self, query: Matrix, metric: str, last: int) -> Matrix:
+        """Larger is nearer, for each metric."""
+        if metric == "cosine":
+            scores = self.unit[:last] @ unit_rows(query[None])[0]
+        elif metric == "dot":
+            scores = self.matrix[:last] @ query
+        elif metric == "euclidean":
+            scores = -np.linalg.norm(self.matrix[:last] - query, axis=1)
+        else:
+            raise FirthError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
+        return np.asarray(scores, dtype=np.float32)
+
+    def analogy(
+        self, a: str, b: str, c: str, k: int = 1, *, method: str = "add", restrict: int | None = None
+    ) -> Hits:
+        """`a` is to `b` as `c` is to …? b − a + c ("add", Mikolov et al. 2013) or the product form
+        ("mul", Levy & Goldberg 2014, eq. 4); the three given words are left out."""
+        asked = [self.row(a), self.row(b), self.row(c)]
+        last = len(self) if restrict is None else min(restrict, len(self))
+        cos_a, cos_b, cos_c = (self.unit[:last] @ self.unit[row] for row in asked)
+        if method == "add":
+            length = float(np.linalg.norm(self.unit[asked[1]] - self.unit[asked[0]] + self.unit[asked[2]]))
+            scores = (cos_b - cos_a + cos_c) / (length or 1.0)  # the cosine to b − a + c
+        elif method == "mul":
+            near = [(cosine + 1) / 2 for cosine in (cos_a, cos_b, cos_c)]
+            scores = near[1] * near[2] / (near[0] + 1e-3)
+        else:
+            raise FirthError(f"analogy method must be add or mul; got {method!r}.")
+        scores = np.array(scores, dtype=np.float32)
+        scores[[row for row in asked if row < last]] = -np.inf
+        return Hits(Hit(self.keys[row], float(scores[row])) for row in top_rows(scores, k) if scores[row] > -np.inf)
+
+    def similarity(self, a: str, b: str, metric: str = "cosine") -> float:
+        """cos = a·b / (|a||b|); dot = a·b; euclidean = √Σ(aᵢ−bᵢ)²."""
+        return similarity(self[a], self[b], metric)
+
+    def __repr__(self) -> str:
+        return f"Vectors({len(self):,} × {self.dim}: {self._some()}, …)"
+
+    def _repr_html_(self) -> str:
+        numbers = "".join(f"<th>{column}</th>" for column in range(min(self.dim, 6)))
+        rows = "".join(
+            f"<tr><td>{html.escape(key)}</td>{''.join(f'<td>{value:.3f}</td>' for value in self.matrix[row, :6])}</tr>"
+            for row, key in enumerate(self.keys[:8])
+        )
+        return f"<p>{len(self):,} vectors of {self.dim}</p><table><tr><th></th>{numbers}</tr>{rows}</table>"
+
+
+def similarity(a: ArrayLike, b: ArrayLike, metric: str = "cosine") -> float:
+    """The textbook definitions; cosine with a zero vector is 0."""
+    left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if metric == "dot":
+        return float(left @ right)
+    if metric == "euclidean":
+        return float(np.sqrt(np.sum((left - right) ** 2)))
+    if metric != "cosine":
+        raise FirthError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
+    lengths = float(np.linalg.norm(left) * np.linalg.norm(right))
+    return float(left @ right) / lengths if lengths else 0.0
+
+
+def odd_one_out(vectors: Vectors, keys: Sequence[str]) -> str:
+    """The key whose vector is furthest in angle from the mean of all of them."""
+    if len(keys) < 3:
+        raise FirthError(f"odd_one_out needs at least 3 keys; got {len(keys)}.")
+    rows = vectors.unit[[vectors.row(key) for key in keys]]
+    return keys[int(np.argmin(rows @ rows.mean(axis=0)))]
+
+
+def unit_rows(matrix: NDArray[Any]) -> Matrix:
+    """Each row divided by its length; zero rows stay zero."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float32))[:, None]
+    lengths[lengths == 0] = 1
+    return np.asarray(matrix / lengths, dtype=np.float32)
+
+
+def top_rows(scores: Matrix, k: int) -> NDArray[np.intp]:
+    """Indices of the `k` largest scores, largest first; equal scores in the order of their rows."""
+    if k < len(scores):
+        cut = np.partition(scores, len(scores) - k)[len(scores) - k]
+        rows = np.flatnonzero(scores >= cut)  # more than k only where scores are equal
+    else:
+        rows = np.arange(len(scores))
+    return rows[np.argsort(-scores[rows], kind="stable")][:k]
+
+
+def key_list(keys: object) -> list[str] | None:
+    """A key or several keys as a list; None when it is not keys but numbers."""
+    if isinstance(keys, str):
+        return [keys]
+    if isinstance(keys, (list, tuple)) and all(isinstance(key, str) for key in keys):
+        return list(keys)
+    return None
