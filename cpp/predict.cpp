@@ -103,6 +103,20 @@ static bool refill(const Job& job, Walker& walker) {
     return true;
 }
 
+// Noise words behind the centre; the centre itself is no noise, and a word drawn twice counts once.
+static void draw_noise(const Job& job, Window& window, uint64_t& state) {
+    int targets = 1;
+    for (int i = 0; i < job.negatives; ++i) {
+        const int32_t word = noise_word(job, state);
+        bool seen = false;
+        for (int j = 0; j < targets; ++j) seen |= window.target[j] == word;
+        if (seen) continue;
+        window.target[targets] = word;
+        window.sign[targets++] = -1;
+    }
+    window.targets = targets;
+}
+
 // The centre's contexts and targets; rows are prefetched so that they are near when `train` wants them.
 static void prepare(const Job& job, const Walker& walker, int centre, float rate, Window& window) {
     const uint64_t hash = walker.hash[centre];
@@ -124,17 +138,8 @@ static void prepare(const Job& job, const Walker& walker, int centre, float rate
         uint64_t state = hash;
         window.target[0] = window.centre;
         window.sign[0] = 1;
-        int targets = 1;
-        for (int i = 0; i < job.negatives; ++i) {
-            const int32_t word = noise_word(job, state);
-            bool seen = false;  // the centre is no noise, and a word drawn twice counts once
-            for (int j = 0; j < targets; ++j) seen |= window.target[j] == word;
-            if (seen) continue;
-            window.target[targets] = word;
-            window.sign[targets++] = -1;
-        }
-        window.targets = targets;
-        for (int i = 0; i < targets; ++i) prefetch_row(job.outputs + window.target[i] * job.stride, job.stride);
+        draw_noise(job, window, state);
+        for (int i = 0; i < window.targets; ++i) prefetch_row(job.outputs + window.target[i] * job.stride, job.stride);
     } else if (job.loss == HIERARCHICAL) {
         const int64_t begin = job.path_starts[window.centre];
         window.targets = (int)(job.path_starts[window.centre + 1] - begin);
@@ -247,29 +252,26 @@ static void update_tile(float* const* x, int inputs, float* const* y, const floa
     }
 }
 
-// The same for any number of targets, a few at a time, with the inputs' changes kept aside until the end.
-static void update_many(float* const* x, int inputs, float* const* y, int targets, const float* steps, int64_t stride,
-                        float* aside) {
-    std::memset(aside, 0, sizeof(float) * inputs * stride);
-    for (int t = 0; t < targets; ++t) {
-        for (int64_t d = 0; d < stride; d += LANES) {
-            const vec old = load(y[t] + d);
-            vec change = {};
-            for (int i = 0; i < inputs; ++i) {
-                const vec step = splat(steps[i * targets + t]);
-                float* kept_aside = aside + i * stride + d;
-                store(kept_aside, load(kept_aside) + step * old);
-                change += step * load(x[i] + d);
-            }
-            store(y[t] + d, old + change);
+// The same for any number of targets: the inputs' old values wait in a buffer until the outputs need them.
+static void update_many(float* const* x, int inputs, float* const* y, int targets, const float* steps, int64_t stride) {
+    vec old[MOST_CONTEXTS];
+    for (int64_t d = 0; d < stride; d += LANES) {
+        for (int i = 0; i < inputs; ++i) {
+            old[i] = load(x[i] + d);
+            vec moved = old[i];
+            for (int t = 0; t < targets; ++t) moved += splat(steps[i * targets + t]) * load(y[t] + d);
+            store(x[i] + d, moved);
+        }
+        for (int t = 0; t < targets; ++t) {
+            vec moved = load(y[t] + d);
+            for (int i = 0; i < inputs; ++i) moved += splat(steps[i * targets + t]) * old[i];
+            store(y[t] + d, moved);
         }
     }
-    for (int i = 0; i < inputs; ++i)
-        for (int64_t d = 0; d < stride; d += LANES) store(x[i] + d, load(x[i] + d) + load(aside + i * stride + d));
 }
 
-static void update_all(float* const* x, int inputs, float* const* y, int targets, const float* steps, int64_t stride,
-                       float* aside) {
+static void update_all(float* const* x, int inputs, float* const* y, int targets, const float* steps,
+                       int64_t stride) {
     switch (targets) {
         case 1: update_tile<1>(x, inputs, y, steps, stride); break;
         case 2: update_tile<2>(x, inputs, y, steps, stride); break;
@@ -285,7 +287,7 @@ static void update_all(float* const* x, int inputs, float* const* y, int targets
         case 11: update_tile<11>(x, inputs, y, steps, stride); break;
         case 12: update_tile<12>(x, inputs, y, steps, stride); break;
 #endif
-        default: update_many(x, inputs, y, targets, steps, stride, aside);
+        default: update_many(x, inputs, y, targets, steps, stride);
     }
 }
 
@@ -303,7 +305,7 @@ static void train_grid(float* const* x, int inputs, float* const* y, const Windo
     for (int i = count; i < padded; ++i) scratch.scores[i] = 0;
     tally.loss += logistic_steps(scratch.scores, scratch.signs, padded, window.rate);
     tally.pairs += inputs;
-    if (window.rate != 0) update_all(x, inputs, y, targets, scratch.scores, stride, scratch.change);
+    if (window.rate != 0) update_all(x, inputs, y, targets, scratch.scores, stride);
 }
 
 // Scores of one input turned into the steps of an exact softmax over all words; returns -log p(centre).
@@ -330,9 +332,9 @@ static double softmax_steps(float* scores, int words, int32_t centre, float rate
 }
 
 // One input (a context word, or CBOW's mean of them) against the targets; its change is returned in
-// `change` and the targets are updated.
+// `change` and the targets are updated, at `output_share` of the rate.
 static void train_single(const Job& job, const float* hidden, float* const* y, const Window& window, Scratch& scratch,
-                         Tally& tally, float* change) {
+                         Tally& tally, float* change, float output_share = 1) {
     const int64_t stride = job.stride;
     float* x[1] = {const_cast<float*>(hidden)};
     const int targets = window.targets;
@@ -348,7 +350,7 @@ static void train_single(const Job& job, const float* hidden, float* const* y, c
     tally.pairs += 1;
     if (window.rate == 0) return;
     for (int64_t d = 0; d < stride; d += LANES) {
-        const vec h = load(hidden + d);
+        const vec h = load(hidden + d) * output_share;
         vec total = {};
         for (int t = 0; t < targets; ++t) {
             const vec step = splat(scratch.scores[t]);
@@ -371,7 +373,7 @@ static void train_cbow(const Job& job, float* const* x, int inputs, float* const
         for (int i = 0; i < inputs; ++i) total += load(x[i] + d);
         store(scratch.hidden + d, total * share);
     }
-    train_single(job, scratch.hidden, y, window, scratch, tally, scratch.change);
+    train_single(job, scratch.hidden, y, window, scratch, tally, scratch.change, job.output_share);
     if (window.rate == 0) return;
     for (int64_t d = 0; d < stride; d += LANES) {
         const vec step = load(scratch.change + d) * share;
@@ -379,22 +381,11 @@ static void train_cbow(const Job& job, float* const* x, int inputs, float* const
     }
 }
 
-static void redraw_noise(const Job& job, Window& window, uint64_t& state) {
-    int targets = 1;
-    for (int i = 0; i < job.negatives; ++i) {
-        const int32_t word = noise_word(job, state);
-        bool seen = false;
-        for (int j = 0; j < targets; ++j) seen |= window.target[j] == word;
-        if (!seen) window.target[targets++] = word;
-    }
-    window.targets = targets;
-}
-
 // Each pair for itself, one after the other, as in word2vec's C program.
 static void train_pairs(const Job& job, Window& window, Scratch& scratch, Tally& tally) {
     uint64_t state = window.hash + (uint64_t)job.negatives * GOLDEN;
     for (int i = 0; i < window.contexts; ++i) {
-        if (job.loss == NEGATIVE && i) redraw_noise(job, window, state);
+        if (job.loss == NEGATIVE && i) draw_noise(job, window, state);
         for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = job.outputs + window.target[t] * job.stride;
         float* row = job.inputs + window.context[i] * job.stride;
         train_single(job, row, scratch.outputs, window, scratch, tally, scratch.change);

@@ -30,6 +30,7 @@ struct Job {
     bool shrink;  // the window's reach is drawn from 1..window, else it is window
     int window;
     int negatives;
+    float output_share;  // CBOW: the output vectors' learning rate as a share of the inputs'
     // Sampling: a token is kept when 32 random bits are <= keep[word]; noise words by the alias method.
     const uint32_t* keep;
     const uint32_t* noise_cut;
@@ -78,12 +79,12 @@ struct Window {
 };
 
 struct Scratch {
-    float** inputs;    // [max(MOST_CONTEXTS)]
+    float** inputs;    // [MOST_CONTEXTS]
     float** outputs;   // [most targets]
     float* scores;     // [most contexts × targets], padded
     float* signs;      // the same
     float* hidden;     // [stride]
-    float* change;     // [MOST_CONTEXTS × stride], used when targets don't fit the registers
+    float* change;     // [stride]
 };
 
 // The kernels of one instruction set.

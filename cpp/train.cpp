@@ -54,10 +54,10 @@ struct ScratchMemory {
     ScratchMemory(const Job& job, int targets)
         : inputs(MOST_CONTEXTS),
           outputs(targets + 1),
-          scores(size_t(job.loss == SOFTMAX ? 1 : 2 * job.window) * targets + 64),
+          scores(scores_size(job, targets)),
           signs(scores_size(job, targets)),
           hidden(job.stride),
-          change(size_t(2 * job.window) * job.stride) {
+          change(job.stride) {
         scratch = {inputs.data(), outputs.data(), scores.data, signs.data, hidden.data, change.data};
     }
     static size_t scores_size(const Job& job, int targets) {
