@@ -1,17 +1,21 @@
 // The only file that knows Python. Kernels see arrays; the GIL is released while they work.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "cpu.h"
 #include "sampling.h"
 #include "table.h"
+#include "text.h"
 #include "train.h"
+#include "unicode.h"
 
 namespace nb = nanobind;
 using namespace firth;
@@ -20,6 +24,8 @@ namespace {
 
 template <class T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Writable = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Table = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
@@ -168,10 +174,89 @@ void bind_predict(nb::module_& m) {
     });
 }
 
+Split split_named(const std::string& name) {
+    if (name == "words") return Split::words;
+    if (name == "whitespace") return Split::whitespace;
+    if (name == "characters") return Split::characters;
+    if (name == "separated") return Split::separated;
+    throw std::invalid_argument("split must be words, whitespace, characters or separated; got " + name + ".");
+}
+
+nb::dict merged_parts(Merged&& merged) {
+    nb::dict parts;
+    nb::list maps;
+    for (auto& map : merged.maps) maps.append(owned(std::move(map)));
+    parts["words"] = nb::bytes(merged.words.data(), merged.words.size());
+    parts["counts"] = owned(std::move(merged.counts));
+    parts["maps"] = maps;
+    parts["types"] = merged.types;
+    parts["tokens"] = merged.tokens;
+    parts["top_count"] = merged.top_count;
+    parts["dropped_types"] = merged.dropped_types;
+    parts["dropped_tokens"] = merged.dropped_tokens;
+    return parts;
+}
+
+void bind_text(nb::module_& m) {
+    nb::class_<TextEncoder>(m, "TextEncoder")
+        .def("__init__", [](TextEncoder* self, const std::string& split, bool lowercase, int slots) {
+            new (self) TextEncoder(split_named(split), lowercase, slots);
+        })
+        .def("seed", [](TextEncoder& self, nb::bytes words) { self.seed({words.c_str(), words.size()}); })
+        .def("encode", [](TextEncoder& self, Array<uint8_t> data, Array<int64_t> ends) {
+            nb::gil_scoped_release free;
+            self.encode(data.data(), data.shape(0), ends.data(), ends.shape(0));
+        })
+        .def("ids", [](nb::handle_t<TextEncoder> self, int slot) {  // a view, valid until the next encode
+            size_t size = 0;
+            const int32_t* ids = nb::cast<TextEncoder&>(self).ids(slot, &size);
+            return nb::ndarray<nb::numpy, const int32_t, nb::ndim<1>>(ids, {size}, self);
+        })
+        .def("bytes", &TextEncoder::bytes)
+        .def("prune", [](TextEncoder& self, int slot) { return owned(self.prune(slot)); })
+        .def("merge", [](TextEncoder& self, int64_t min_count, int64_t max_size) {
+            Merged merged;
+            {
+                nb::gil_scoped_release free;
+                merged = self.merge(min_count, max_size);
+            }
+            return merged_parts(std::move(merged));
+        })
+        .def("facts", [](const TextEncoder& self) {
+            return std::pair(self.facts().invalid, self.facts().unsegmented);
+        });
+    m.def("tokenize", [](nb::bytes text, const std::string& split, bool lowercase) {
+        const std::string tokens = tokenize({text.c_str(), text.size()}, split_named(split), lowercase);
+        return nb::bytes(tokens.data(), tokens.size());
+    });
+    m.def("safe_cut", [](Array<uint8_t> data, const std::string& split) {
+        return safe_cut(data.data(), data.shape(0), split_named(split));
+    });
+    m.def("line_ends", [](Array<uint8_t> data) { return owned(line_ends(data.data(), data.shape(0))); });
+    m.def("paragraph_ends", [](Array<uint8_t> data, int state) {
+        auto ends = owned(paragraph_ends(data.data(), data.shape(0), state));
+        return nb::make_tuple(ends, state);
+    });
+    m.def("translate", [](Array<int32_t> ids, Array<int32_t> map, Writable<int32_t> out, Writable<int64_t> ends) {
+        if (out.shape(0) < ids.shape(0) || ends.shape(0) < ids.shape(0))
+            throw std::invalid_argument("translate needs room for every id in both outputs.");
+        nb::gil_scoped_release free;
+        const auto written = translate(ids.data(), ids.shape(0), map.data(), out.data(), ends.data());
+        return std::pair(written.ids, written.documents);
+    });
+    m.def("unicode_tables", [] {  // class of each code point, its lower case, the Unicode version
+        const auto& tables = unicode();
+        const std::vector<uint8_t> classes(tables.classes, tables.classes + kCodePoints);
+        const std::vector<int32_t> lower(tables.lower, tables.lower + kCodePoints);
+        return nb::make_tuple(owned(std::vector<uint8_t>(classes)), owned(std::vector<int32_t>(lower)), tables.version);
+    });
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
     m.def("instruction_sets", &instruction_sets);
     m.def("chosen_isa", [] { return chosen_isa(); });
     bind_predict(m);
+    bind_text(m);
 }

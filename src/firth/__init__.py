@@ -31,7 +31,7 @@ _PLACES = {
 _RENAMED = {"load": ("firth.core.storage", "load_model"), "verify": ("firth.core.storage", "verify_model")}
 _PACKAGES = ("core", "data", "evaluate", "formats", "kernels", "learners", "maps", "methods")
 
-__all__ = ["__version__", "load", "verify", *_PLACES]  # noqa: F822
+__all__ = ["__version__", "load", "verify", *_PLACES]
 
 
 def __getattr__(name: str) -> Any:

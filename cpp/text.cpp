@@ -1,0 +1,395 @@
+#include "text.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <thread>
+
+namespace firth {
+
+namespace {
+
+constexpr int kUnsegmentedRun = 8;  // no usual word of Chinese, Japanese or Thai is as long
+constexpr uint64_t kHighBits = 0x8080808080808080ull;
+
+// ASCII letters of 8 bytes to lower case: bit 7 of a sum tells whether a byte is ≥ 'A' and whether it is > 'Z'.
+uint64_t lower8(uint64_t bytes) {
+    constexpr uint64_t ones = 0x0101010101010101ull;
+    const uint64_t from_a = bytes + (0x80 - 'A') * ones, beyond_z = bytes + (0x7F - 'Z') * ones;
+    return bytes | ((from_a ^ beyond_z) & kHighBits) >> 2;
+}
+
+// Masks that keep the first `size` of 16 bytes.
+struct Keep {
+    uint64_t low[17], high[17];
+    Keep() {
+        for (int size = 0; size <= 16; ++size) {
+            low[size] = size >= 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * size) - 1;
+            high[size] = size <= 8 ? 0 : size == 16 ? ~uint64_t{0} : (uint64_t{1} << 8 * (size - 8)) - 1;
+        }
+    }
+};
+const Keep kKeep;
+
+// A token as it is counted: lower case where asked, invalid bytes as U+FFFD. Appends to `out`.
+void normalise(const uint8_t* p, const uint8_t* end, bool lowercase, std::string& out, TextFacts& facts) {
+    const UnicodeTables& tables = unicode();
+    int run = 0, longest = 0;
+    char bytes[4];
+    while (p < end) {
+        const Decoded found = decode(p, end);
+        p += found.size;
+        facts.invalid += !found.valid;
+        run = tables.classes[found.code] & kUnsegmented ? run + 1 : 0;
+        longest = std::max(longest, run);
+        const uint32_t code = lowercase ? static_cast<uint32_t>(tables.lower[found.code]) : found.code;
+        out.append(bytes, static_cast<size_t>(encode_utf8(code, bytes)));
+    }
+    facts.unsegmented += longest >= kUnsegmentedRun;
+}
+
+}  // namespace
+
+struct TextEncoder::Slot {
+    WordTable table;
+    std::unique_ptr<int32_t[]> ids;
+    size_t room = 0, filled = 0;
+    int64_t pruned_types = 0, pruned_tokens = 0;
+    TextFacts facts;
+    std::string scratch;
+
+    void make_room(size_t size) {
+        if (size > room) {
+            ids.reset(new int32_t[size]);  // not initialised: pages are touched as they are used
+            room = size;
+        }
+    }
+};
+
+// Looks tokens up in batches: first all keys and hashes, with the table's lines on their way, then the table.
+struct TextEncoder::Sink {
+    Slot& slot;
+    bool lowercase;
+    const uint8_t* base;  // the byte at `place` of the block
+    int64_t place;
+    const int64_t* ends;
+    const int64_t* last;
+
+    void invalid(int) { ++slot.facts.invalid; }
+
+    void tokens(const uint8_t* const* edges, size_t count) {
+        if (count == 0) return;
+        Word words[kStep * 5];
+        slot.scratch.clear();
+        slot.scratch.reserve(3 * static_cast<size_t>(edges[2 * count - 1] - edges[0]));  // a byte becomes at most three
+        for (size_t i = 0; i < count; ++i) {
+            prepare(words[i], edges[2 * i], edges[2 * i + 1]);
+            slot.table.prefetch(words[i].hash);
+        }
+        int32_t* out = slot.ids.get() + slot.filled;
+        for (size_t i = 0; i < count; ++i) {
+            while (ends != last && edges[2 * i] - base + place >= *ends) *out++ = kDocumentEnd, ++ends;
+            WordTable::Entry& entry = slot.table.find(words[i]);
+            ++entry.count;
+            *out++ = entry.id;
+        }
+        slot.filled = static_cast<size_t>(out - slot.ids.get());
+    }
+
+    void prepare(Word& word, const uint8_t* begin, const uint8_t* end) {
+        const auto size = static_cast<size_t>(end - begin);
+        if (size <= 16) {
+            uint64_t low = load8(begin) & kKeep.low[size], high = load8(begin + 8) & kKeep.high[size];
+            if (!((low | high) & kHighBits)) {
+                if (lowercase) low = lower8(low), high = lower8(high);
+                return word.short_word(low, high, static_cast<uint32_t>(size));
+            }
+        }
+        const size_t at = slot.scratch.size();
+        normalise(begin, end, lowercase, slot.scratch, slot.facts);
+        if (slot.scratch.size() - at > INT32_MAX) throw std::length_error("a word is longer than 2 GB");
+        word = Word::of(slot.scratch.data() + at, slot.scratch.size() - at);
+    }
+
+    void finish() {
+        for (; ends != last; ++ends) slot.ids[slot.filled++] = kDocumentEnd;
+    }
+};
+
+TextEncoder::TextEncoder(Split split, bool lowercase, int slots) : split_(split), lowercase_(lowercase) {
+    for (int i = 0; i < slots; ++i) slots_.push_back(std::make_unique<Slot>());
+}
+
+TextEncoder::~TextEncoder() = default;
+
+void TextEncoder::seed(const std::string& words) {
+    for (size_t at = 0; at < words.size(); ++seeds_) {
+        const size_t end = std::min(words.find('\0', at), words.size());
+        for (auto& slot : slots_) slot->table.find(Word::of(words.data() + at, end - at));
+        at = end + 1;
+    }
+}
+
+namespace {
+
+// Runs work(0), …, work(count - 1), each on a thread of its own; the first exception is passed on.
+template <class Work>
+void on_threads(int count, Work work) {
+    std::vector<std::exception_ptr> errors(static_cast<size_t>(count));
+    std::vector<std::thread> threads;
+    const auto guarded = [&](int i) {
+        try {
+            work(i);
+        } catch (...) {
+            errors[static_cast<size_t>(i)] = std::current_exception();
+        }
+    };
+    for (int i = 1; i < count; ++i) threads.emplace_back(guarded, i);
+    guarded(0);
+    for (auto& thread : threads) thread.join();
+    for (auto& error : errors)
+        if (error) std::rethrow_exception(error);
+}
+
+}  // namespace
+
+void TextEncoder::encode(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends) {
+    constexpr size_t smallest_part = 1 << 15;  // below it starting a thread costs more than it saves
+    const size_t parts = std::min(slots_.size(), size / smallest_part + 1);
+    std::vector<size_t> cuts(slots_.size() + 1, size);
+    cuts[0] = 0;
+    for (size_t i = 1; i < parts; ++i)
+        cuts[i] = cuts[i - 1] + safe_cut(data + cuts[i - 1], size / parts * i - cuts[i - 1], split_);
+    const auto upto = [&](size_t place) { return std::upper_bound(ends, ends + n_ends, static_cast<int64_t>(place)); };
+    for (auto& slot : slots_) slot->filled = 0;
+    on_threads(static_cast<int>(parts), [&](int i) {
+        const auto at = static_cast<size_t>(i);
+        encode_part(*slots_[at], data, cuts[at], cuts[at + 1], i ? upto(cuts[at]) : ends, upto(cuts[at + 1]));
+    });
+}
+
+void TextEncoder::encode_part(Slot& slot, const uint8_t* data, size_t begin, size_t end, const int64_t* ends,
+                              const int64_t* last) {
+    slot.make_room(end - begin + static_cast<size_t>(last - ends));
+    Sink sink{slot, lowercase_, data, 0, ends, last};
+    Scanner<Sink> scanner(split_, sink);
+    // The scanner reads up to kStep bytes too far, so the last words are scanned in a copy with room behind it.
+    const size_t near_end = end - begin > kStep ? end - kStep - begin : 0;
+    const size_t cut = begin + safe_cut(data + begin, near_end, split_);
+    scanner.scan(data + begin, data + cut);
+    std::vector<uint8_t> tail(data + cut, data + end);
+    tail.resize(end - cut + kStep, 0);
+    sink.base = tail.data(), sink.place = static_cast<int64_t>(cut);
+    scanner.scan(tail.data(), tail.data() + (end - cut));
+    sink.finish();
+}
+
+const int32_t* TextEncoder::ids(int slot, size_t* size) const {
+    const Slot& found = *slots_.at(static_cast<size_t>(slot));
+    *size = found.filled;
+    return found.ids.get();
+}
+
+size_t TextEncoder::bytes(int slot) const { return slots_.at(static_cast<size_t>(slot))->table.bytes(); }
+
+std::vector<int32_t> TextEncoder::prune(int slot) {
+    Slot& pruned = *slots_.at(static_cast<size_t>(slot));
+    std::vector<const WordTable::Entry*> entries;
+    pruned.table.each([&](const WordTable::Entry& entry) {
+        if (entry.id >= seeds_) entries.push_back(&entry);
+    });
+    const auto middle = entries.begin() + static_cast<std::ptrdiff_t>(entries.size() / 2);
+    const auto rarer = [](const auto* a, const auto* b) { return a->count < b->count; };
+    std::nth_element(entries.begin(), middle, entries.end(), rarer);
+    const int64_t most = middle == entries.end() ? 0 : (*middle)->count;  // words as rare as this go
+    std::vector<int32_t> map(static_cast<size_t>(pruned.table.size()), -1);
+    WordTable kept;
+    std::vector<const WordTable::Entry*> order(map.size());
+    pruned.table.each([&](const WordTable::Entry& entry) { order[static_cast<size_t>(entry.id)] = &entry; });
+    for (const auto* entry : order) {
+        if (entry->id >= seeds_ && entry->count <= most) {
+            ++pruned.pruned_types;
+            pruned.pruned_tokens += entry->count;
+            continue;
+        }
+        WordTable::Entry& copy = kept.find(pruned.table.word(*entry));
+        copy.count = entry->count;
+        map[static_cast<size_t>(entry->id)] = copy.id;
+    }
+    pruned.table = std::move(kept);
+    return map;
+}
+
+Merged TextEncoder::merge(int64_t min_count, int64_t max_size) {
+    const auto parts = slots_.size();
+    const auto part_of = [&](uint64_t hash) { return static_cast<size_t>((hash >> 32) % parts); };
+    // Thread p joins the words of every slot whose hash falls to p.
+    std::vector<WordTable> joined(parts);
+    std::vector<std::vector<int32_t>> finals(parts);  // joined id → final id; at first the seed's id, else -1
+    Merged merged;
+    merged.maps.resize(parts);
+    for (size_t s = 0; s < parts; ++s) merged.maps[s].resize(static_cast<size_t>(slots_[s]->table.size()));
+    on_threads(static_cast<int>(parts), [&](int i) {
+        const auto p = static_cast<size_t>(i);
+        for (size_t s = 0; s < parts; ++s)
+            slots_[s]->table.each([&](const WordTable::Entry& entry) {
+                const Word word = slots_[s]->table.word(entry);
+                if (part_of(word.hash) != p) return;
+                WordTable::Entry& found = joined[p].find(word);
+                found.count += entry.count;
+                merged.maps[s][static_cast<size_t>(entry.id)] = found.id;
+                if (static_cast<size_t>(found.id) == finals[p].size())
+                    finals[p].push_back(entry.id < seeds_ ? entry.id : -1);
+            });
+    });
+
+    struct Rank {
+        int64_t count;
+        uint64_t prefix;  // first 8 bytes, big-endian: most comparisons end here
+        const WordTable::Entry* entry;
+        uint32_t part;
+    };
+    std::vector<Rank> ranks;
+    std::vector<std::string_view> seeds(static_cast<size_t>(seeds_));
+    merged.counts.resize(static_cast<size_t>(seeds_));
+    for (uint32_t p = 0; p < parts; ++p)
+        joined[p].each([&](const WordTable::Entry& entry) {
+            ++merged.types;
+            merged.tokens += entry.count;
+            merged.top_count = std::max(merged.top_count, entry.count);
+            const int32_t seed = finals[p][static_cast<size_t>(entry.id)];
+            if (seed >= 0) {
+                seeds[static_cast<size_t>(seed)] = joined[p].text(entry);
+                merged.counts[static_cast<size_t>(seed)] = entry.count;
+            } else if (entry.count >= min_count) {
+                const std::string_view text = joined[p].text(entry);
+                uint64_t prefix = 0;
+                std::memcpy(&prefix, text.data(), std::min<size_t>(text.size(), 8));
+                ranks.push_back({entry.count, __builtin_bswap64(prefix), &entry, p});
+            } else {
+                merged.dropped_tokens += entry.count;
+            }
+        });
+    std::sort(ranks.begin(), ranks.end(), [&](const Rank& a, const Rank& b) {
+        if (a.count != b.count) return a.count > b.count;
+        if (a.prefix != b.prefix) return a.prefix < b.prefix;
+        return joined[a.part].text(*a.entry) < joined[b.part].text(*b.entry);
+    });
+    const size_t free = max_size <= 0 ? ranks.size() : static_cast<size_t>(std::max<int64_t>(0, max_size - seeds_));
+    for (size_t i = free; i < ranks.size(); ++i) merged.dropped_tokens += ranks[i].count;
+    if (free < ranks.size()) ranks.resize(free);
+
+    for (const auto& seed : seeds) merged.words.append(seed).push_back('\0');
+    for (const auto& rank : ranks) {
+        finals[rank.part][static_cast<size_t>(rank.entry->id)] = static_cast<int32_t>(merged.counts.size());
+        merged.counts.push_back(rank.count);
+        merged.words.append(joined[rank.part].text(*rank.entry)).push_back('\0');
+    }
+    merged.dropped_types = merged.types - static_cast<int64_t>(merged.counts.size());
+    on_threads(static_cast<int>(parts), [&](int i) {
+        auto& slot = *slots_[static_cast<size_t>(i)];
+        auto& map = merged.maps[static_cast<size_t>(i)];
+        slot.table.each([&](const WordTable::Entry& entry) {
+            int32_t& id = map[static_cast<size_t>(entry.id)];
+            id = finals[part_of(slot.table.word(entry).hash)][static_cast<size_t>(id)];
+        });
+        slot.table = WordTable();
+    });
+    for (const auto& slot : slots_) {
+        merged.types += slot->pruned_types, merged.dropped_types += slot->pruned_types;
+        merged.tokens += slot->pruned_tokens, merged.dropped_tokens += slot->pruned_tokens;
+    }
+    return merged;
+}
+
+TextFacts TextEncoder::facts() const {
+    TextFacts sum;
+    for (const auto& slot : slots_) sum.invalid += slot->facts.invalid, sum.unsegmented += slot->facts.unsegmented;
+    return sum;
+}
+
+namespace {
+
+struct ListSink {
+    bool lowercase;
+    std::string list;
+    TextFacts facts;
+
+    void invalid(int) {}
+    void tokens(const uint8_t* const* edges, size_t count) {
+        for (size_t i = 0; i < count; ++i) {
+            normalise(edges[2 * i], edges[2 * i + 1], lowercase, list, facts);
+            list.push_back('\0');
+        }
+    }
+};
+
+}  // namespace
+
+std::string tokenize(const std::string& text, Split split, bool lowercase) {
+    std::vector<uint8_t> padded(text.size() + kStep, 0);
+    std::memcpy(padded.data(), text.data(), text.size());
+    ListSink sink{lowercase, {}, {}};
+    Scanner<ListSink>(split, sink).scan(padded.data(), padded.data() + text.size());
+    return sink.list;
+}
+
+size_t safe_cut(const uint8_t* data, size_t size, Split split) {
+    for (size_t i = size; i > 0; --i)
+        if (split == Split::separated ? data[i - 1] == 0 : ascii_space(data[i - 1])) return i;
+    if (split == Split::separated) return 0;
+    // No space at all, as in Chinese: behind another separator, or before a character where each is a token.
+    for (size_t i = size; i-- > 0;) {
+        if ((data[i] & 0xC0) == 0x80) continue;
+        const Decoded found = decode(data + i, data + size);
+        const int kind = unicode().classes[found.code] & kClassMask;
+        if (!found.valid || kind == kMark) continue;
+        if (kind == kSpace) return i + static_cast<size_t>(found.size);
+        if (split == Split::whitespace) continue;
+        if (kind != kOther) {
+            if (split == Split::characters && i > 0) return i;
+        } else if (found.code != '\'' && found.code != '.' && found.code != ',' && found.code != 0x2019) {
+            return i + static_cast<size_t>(found.size);
+        }
+    }
+    return 0;
+}
+
+std::vector<int64_t> line_ends(const uint8_t* data, size_t size) {
+    std::vector<int64_t> ends;
+    for (const uint8_t* p = data; p < data + size; ++p) {
+        p = static_cast<const uint8_t*>(std::memchr(p, '\n', static_cast<size_t>(data + size - p)));
+        if (!p) break;
+        ends.push_back(p - data + 1);
+    }
+    return ends;
+}
+
+std::vector<int64_t> paragraph_ends(const uint8_t* data, size_t size, int& state) {
+    bool line = state & 1, paragraph = state & 2;
+    std::vector<int64_t> ends;
+    for (size_t i = 0; i < size; ++i) {
+        if (data[i] == '\n') {
+            if (!line && paragraph) ends.push_back(static_cast<int64_t>(i) + 1), paragraph = false;
+            line = false;
+        } else if (!ascii_space(data[i])) {
+            line = paragraph = true;
+        }
+    }
+    state = line | paragraph << 1;
+    return ends;
+}
+
+Translated translate(const int32_t* ids, size_t size, const int32_t* map, int32_t* out, int64_t* ends) {
+    Translated written;
+    for (size_t i = 0; i < size; ++i) {
+        if (ids[i] == kDocumentEnd) {
+            ends[written.documents++] = written.ids;
+            continue;
+        }
+        out[written.ids] = map[ids[i]];
+        written.ids += out[written.ids] >= 0;  // a dropped word's place is taken by the next
+    }
+    return written;
+}
+
+}  // namespace firth

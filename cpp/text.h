@@ -1,0 +1,89 @@
+// Text to word counts and int32 ids, on all cores, in one pass and in memory of the vocabulary's size.
+//
+// Each thread has a slot with a word table of its own, kept from block to block; its ids are provisional. `merge` joins
+// the tables into one vocabulary whose order does not depend on threads or blocks, and `translate` turns provisional
+// ids into final ones. In a stream of ids kDocumentEnd stands after each document.
+#pragma once
+
+#include "scan.h"
+#include "words.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace firth {
+
+constexpr int32_t kDocumentEnd = -1;
+
+struct TextFacts {
+    int64_t invalid = 0;      // byte sequences that are not UTF-8
+    int64_t unsegmented = 0;  // tokens with a long run of a script that writes no spaces
+};
+
+struct Merged {
+    std::string words;            // separated by NUL
+    std::vector<int64_t> counts;  // of the words kept
+    std::vector<std::vector<int32_t>> maps;  // slot's id → final id, -1 where dropped
+    int64_t types = 0, tokens = 0, top_count = 0;  // of all words met, and of the most frequent one
+    int64_t dropped_types = 0, dropped_tokens = 0;
+};
+
+class TextEncoder {
+  public:
+    TextEncoder(Split split, bool lowercase, int slots);
+    TextEncoder(const TextEncoder&) = delete;
+    ~TextEncoder();
+
+    // These words get the ids 0, 1, … in every slot and are never dropped. `words` are separated by NUL.
+    void seed(const std::string& words);
+
+    // Tokenises `size` bytes over the slots. `ends` (rising) are document ends; a separator stands before each, and
+    // the block ends after a separator or at the end of all text. Then `ids(slot)` for each slot, in order.
+    void encode(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends);
+    const int32_t* ids(int slot, size_t* size) const;
+
+    size_t bytes(int slot) const;  // memory of the slot's table
+    // Drops the rarer half of the slot's words; old id → new id, -1 where dropped.
+    std::vector<int32_t> prune(int slot);
+
+    // The vocabulary: words with at least min_count, most frequent first (equal counts by bytes), at most max_size
+    // (0 = all). The slots are empty afterwards.
+    Merged merge(int64_t min_count, int64_t max_size);
+    TextFacts facts() const;
+    int slots() const { return static_cast<int>(slots_.size()); }
+
+  private:
+    struct Slot;
+    struct Sink;
+    void encode_part(Slot& slot, const uint8_t* data, size_t begin, size_t end, const int64_t* ends, const int64_t* last);
+
+    Split split_;
+    bool lowercase_;
+    int32_t seeds_ = 0;
+    std::vector<std::unique_ptr<Slot>> slots_;
+};
+
+// The tokens of one text, each followed by NUL.
+std::string tokenize(const std::string& text, Split split, bool lowercase);
+
+// The last place in `size` bytes behind a separator, where text can be cut without cutting a token; 0 = none.
+size_t safe_cut(const uint8_t* data, size_t size, Split split);
+
+// Places after each line feed.
+std::vector<int64_t> line_ends(const uint8_t* data, size_t size);
+
+// Places where a paragraph ends: after a blank line that follows text. `state` goes from one piece of a file to the
+// next (0 at its start): bit 0 = the current line has text, bit 1 = the current paragraph has text.
+std::vector<int64_t> paragraph_ends(const uint8_t* data, size_t size, int& state);
+
+struct Translated {
+    int64_t ids = 0, documents = 0;
+};
+
+// ids → map[id], those that map to -1 left out; for each kDocumentEnd, how many ids were written before it.
+// Room needed: `size` in both outputs.
+Translated translate(const int32_t* ids, size_t size, const int32_t* map, int32_t* out, int64_t* ends);
+
+}  // namespace firth

@@ -1,0 +1,354 @@
+"""`Corpus`: documents from files, standard input, iterables and data frames; streamed, and read as often as asked."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import sys
+import tempfile
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.data import readers
+from firth.kernels.text import as_bytes, line_ends, paragraph_ends, safe_cut
+
+UNITS = ("line", "block", "file")
+SAMPLES, SAMPLE = 64, 4096  # a file's fingerprint reads so many pieces of so many bytes
+
+
+class Document(NamedTuple):
+    """A key and a text."""
+
+    key: str
+    text: str
+
+
+class Block(NamedTuple):
+    """A stretch of the corpus for native code: valid until the next block is asked for."""
+
+    data: memoryview  # UTF-8 as it was read, cut behind a separator
+    ends: NDArray[np.int64]  # where documents end in it; text behind the last end goes on in the next block
+    keys: list[str]  # of the documents that end in it, where keys were asked for
+    done: int  # bytes of the sources read so far
+
+
+class Corpus:
+    """Documents, streamed and re-iterable.
+
+    `sources`: paths, globs, "-" (standard input), iterables of str or Document, pandas / polars / pyarrow columns
+    and tables. `unit` says what one document of a text file is: a "line", a "block" (paragraph, between blank
+    lines) or the whole "file". A record (jsonl, csv, tsv, Parquet, data frame) is one document: `column` is its text,
+    `key` its key. Other documents are numbered from 1 ("wiki.txt:3" when there are several files; in units of
+    files the key is the path).
+    """
+
+    def __init__(self, *sources: Any, unit: str = "line", column: str | None = None, key: str | None = None) -> None:
+        if unit not in UNITS:
+            raise FirthError(f"Corpus.unit must be one of {', '.join(UNITS)}; got {unit!r}.")
+        if not sources:
+            raise FirthError('Corpus needs at least one source: a path, a glob, "-" or an iterable of texts.')
+        self.unit, self.column, self.key = unit, column, key
+        self.sources: list[Source] = [part for source in sources for part in self._sources_of(source)]
+
+    def _sources_of(self, source: Any) -> Sequence[Source]:
+        if isinstance(source, (str, os.PathLike)):
+            if source == "-":
+                return [StandardInput()]
+            return [FileSource(path) for path in readers.find_files(source)]
+        if isinstance(source, Corpus):
+            return source.sources
+        if is_table(source):
+            return [TableSource(source, self.column, self.key)]
+        if isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray, dict)):
+            return [IterableSource(source)]
+        raise FirthError(f"Corpus reads paths, iterables of str and data frames; got {type(source).__name__}.")
+
+    def __iter__(self) -> Iterator[Document]:
+        pieces: list[bytes] = []
+        for block in self.blocks(1 << 22, keys=True):
+            start = 0
+            for end, key in zip(block.ends.tolist(), block.keys, strict=True):
+                pieces.append(bytes(block.data[start:end]))
+                yield Document(key, self._text(b"".join(pieces)))
+                pieces.clear()
+                start = end
+            pieces.append(bytes(block.data[start:]))
+
+    def _text(self, data: bytes) -> str:
+        text = data.removesuffix(b"\n").decode("utf-8", "replace")
+        if self.unit == "line":
+            return text.removesuffix("\r")
+        return text.strip("\r\n") if self.unit == "block" else text
+
+    def blocks(self, size: int = 1 << 26, split: str = "whitespace", keys: bool = False) -> Iterator[Block]:
+        """The corpus in stretches of at most `size` bytes, cut where the tokenizer `split` would separate.
+
+        A stretch grows beyond `size` only where a single token is longer.
+        """
+        filler = Filler(size, split, self.unit, keys)
+        for source in self.sources:
+            filler.source = "" if len(self.sources) == 1 else source.name
+            filler.number = filler.number if source.name == "" else 0
+            yield from source.fill(filler, self)
+            filler.before += source.size
+        yield from filler.rest()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all sources, 0 when that is not known."""
+        sizes = [source.size for source in self.sources]
+        return sum(sizes) if all(sizes) else 0
+
+    def fingerprint(self) -> str | None:
+        """Says whether the content is the same as another time; None when that can't be told without reading it all."""
+        prints = [source.fingerprint() for source in self.sources]
+        if None in prints:
+            return None
+        return hashlib.sha256(repr((self.unit, self.column, self.key, prints)).encode()).hexdigest()
+
+
+class Filler:
+    """Gathers bytes and document ends from sources into blocks."""
+
+    def __init__(self, size: int, split: str, unit: str, with_keys: bool) -> None:
+        self.buffer = bytearray(max(size, 16))
+        self.filled = 0
+        self.ends = array("q")
+        self.split, self.unit, self.with_keys = split, unit, with_keys
+        self.keys: list[str] = []
+        self.source = ""  # name of the source, "" when it is the only one
+        self.number = 0  # of the last document in the source
+        self.before = self.done = 0  # bytes of the sources before this one; of all so far
+
+    def text(self, raw: Any, stream: Any, name: str) -> Iterator[Block]:
+        """A text file: its documents by the corpus's unit."""
+        state, last = 0, b""  # of `paragraph_ends`; the last byte seen
+        head = readers.check_head(stream.read(readers.HEAD), name)
+        while True:
+            if self.filled == len(self.buffer):
+                yield from self.cut()
+                continue
+            room = memoryview(self.buffer)[self.filled :]
+            if head:
+                count = min(len(head), len(room))
+                room[:count], head = head[:count], head[count:]
+            else:
+                count = stream.readinto(room)
+            if not count:
+                break
+            piece = as_bytes(room[:count])
+            if self.unit == "line":
+                self.end_documents(line_ends(piece))
+            elif self.unit == "block":
+                ends, state = paragraph_ends(piece, state)
+                self.end_documents(ends)
+            last = bytes(room[count - 1 : count])
+            self.filled += count
+            self.done = self.before + raw.tell()
+        is_open = {"line": last not in (b"", b"\n"), "block": state & 2, "file": True}[self.unit]
+        if is_open or last not in (b"", b"\n"):
+            yield from self.put(b"\n")
+        if is_open:
+            self.end_documents(np.zeros(1, dtype=np.int64), name if self.unit == "file" else None)
+
+    def records(self, records: Iterable[tuple[str | None, str]]) -> Iterator[Block]:
+        """One document each."""
+        for key, text in records:
+            yield from self.put(readers.to_bytes(text))
+            yield from self.put(b"\n")
+            self.end_documents(np.zeros(1, dtype=np.int64), key)
+
+    def put(self, data: bytes) -> Iterator[Block]:
+        while data:
+            if self.filled == len(self.buffer):
+                yield from self.cut()
+            count = min(len(data), len(self.buffer) - self.filled)
+            self.buffer[self.filled : self.filled + count] = data[:count]
+            self.filled += count
+            data = data[count:]
+
+    def end_documents(self, ends: NDArray[np.int64], key: str | None = None) -> None:
+        """Documents end at these places behind what is filled."""
+        self.ends.frombytes((ends + self.filled).tobytes())
+        if self.with_keys:
+            first = self.number + 1
+            prefix = f"{self.source}:" if self.source else ""
+            numbers = range(first, first + len(ends))
+            self.keys += [key] if key is not None else [f"{prefix}{number}" for number in numbers]
+        self.number += len(ends)
+
+    def cut(self) -> Iterator[Block]:
+        """A block up to the last place where no token is cut; a longer buffer when there is none."""
+        place = safe_cut(as_bytes(memoryview(self.buffer)[: self.filled]), self.split)
+        if place == 0:
+            self.buffer = self.buffer + bytearray(len(self.buffer))
+            return
+        yield self.block(place)
+        rest = self.buffer[place : self.filled]
+        self.buffer[: len(rest)] = rest
+        self.filled = len(rest)
+
+    def block(self, place: int) -> Block:
+        ends = np.array(self.ends, dtype=np.int64)
+        count = int(np.searchsorted(ends, place, side="right"))
+        self.ends = array("q", (ends[count:] - place).tolist())
+        keys, self.keys = self.keys[:count], self.keys[count:]
+        return Block(memoryview(self.buffer)[:place].toreadonly(), ends[:count], keys, self.done)
+
+    def rest(self) -> Iterator[Block]:
+        if self.filled:
+            yield self.block(self.filled)
+
+
+class Source:
+    """Where documents come from. `size` in bytes, 0 when unknown."""
+
+    name = ""
+    size = 0
+
+    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
+        raise NotImplementedError
+
+    def fingerprint(self) -> str | None:
+        return None
+
+
+class FileSource(Source):
+    def __init__(self, path: Path) -> None:
+        self.path, self.name, self.size = path, str(path), path.stat().st_size
+
+    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
+        with readers.opened(self.path) as (raw, stream):
+            if not readers.kind_of(self.path)[0]:
+                yield from filler.text(raw, stream, self.name)
+                return
+            for record in readers.read_records(self.path, stream, corpus.column, corpus.key):
+                yield from filler.records([record])
+                filler.done = filler.before + raw.tell()
+
+    def fingerprint(self) -> str:
+        """Size, time of change and a sample of the content: the name does not matter."""
+        facts = self.path.stat()
+        return f"{readers.kind_of(self.path)} {facts.st_size} {facts.st_mtime_ns} {sample_hash(self.path)}"
+
+
+class StandardInput(Source):
+    """Copied to a temporary file at the first use, so that it can be read again."""
+
+    def __init__(self) -> None:
+        self.copy: Any = None
+
+    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
+        if self.copy is None:
+            self.copy = readers.copy_to_temporary(sys.stdin.buffer)
+        with Path(self.copy.name).open("rb", buffering=0) as raw:
+            yield from filler.text(raw, raw, "standard input")
+
+
+class IterableSource(Source):
+    """Texts or documents. An iterator, which can be walked only once, is spilled to a temporary file on the way."""
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self.items = Spilled(items) if isinstance(items, Iterator) else items
+        if isinstance(items, (list, tuple)) and items and is_file_name(items[0]):
+            raise FirthError(f"{items[0]!r} is a file's name, not a text; pass names one by one: Corpus(*names).")
+
+    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
+        yield from filler.records(checked_documents(self.items))
+
+
+class TableSource(Source):
+    """A column of a data frame: pandas, polars or pyarrow."""
+
+    def __init__(self, table: Any, column: str | None, key: str | None) -> None:
+        self.table = as_arrow(table)
+        self.names = readers.text_columns(self.table.schema, column, key, "the table")
+
+    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
+        for batch in self.table.to_batches(max_chunksize=4096):
+            yield from filler.records(readers.table_records(batch, self.names))
+
+
+@dataclass
+class Spilled:
+    """An iterator that can be walked again: what was drawn is kept in a file, also after a walk that broke off."""
+
+    iterator: Iterator[Any]
+    file: Any = field(default_factory=tempfile.TemporaryFile)
+    size: int = 0
+
+    def __iter__(self) -> Iterator[tuple[str | None, str]]:
+        place = 0
+        while True:
+            if place == self.size:
+                item = next(checked_documents(self.iterator), None)
+                if item is None:
+                    return
+                key, text = (readers.to_bytes(part or "") for part in item)
+                record = struct.pack("<?qq", item[0] is not None, len(key), len(text)) + key + text
+                self.file.seek(self.size)
+                self.file.write(record)
+                self.size += len(record)
+            self.file.seek(place)
+            has_key, *lengths = struct.unpack("<?qq", self.file.read(17))
+            parts = [self.file.read(length).decode("utf-8", "surrogateescape") for length in lengths]
+            place = self.file.tell()
+            yield (parts[0] if has_key else None), parts[1]
+
+
+def checked_documents(items: Iterable[Any]) -> Iterator[tuple[str | None, str]]:
+    for item in items:
+        if isinstance(item, str):
+            yield None, item
+        elif isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], str):
+            yield item[0], item[1]
+        elif isinstance(item, (list, tuple)):
+            raise FirthError("These documents are lists of tokens: pass them to Tokens.from_lists, not to Corpus.")
+        else:
+            raise FirthError(f"A corpus is made of str or Document; got {type(item).__name__}: {item!r:.40}.")
+
+
+def is_file_name(item: Any) -> bool:
+    if isinstance(item, os.PathLike):
+        return True
+    return isinstance(item, str) and 0 < len(item) < 256 and "\0" not in item and Path(item).is_file()
+
+
+def is_table(source: Any) -> bool:
+    """A data frame or a column of one: what speaks Arrow, or a pandas Series (which doesn't yet)."""
+    arrow = any(hasattr(source, name) for name in ("__arrow_c_stream__", "__arrow_c_array__"))
+    return arrow or (type(source).__module__.startswith("pandas.") and hasattr(source, "to_numpy"))
+
+
+def as_arrow(source: Any) -> Any:
+    """A pyarrow Table; a lone column is called "text"."""
+    import pyarrow
+
+    if hasattr(source, "columns") or hasattr(source, "schema"):
+        return pyarrow.table(source)
+    if type(source).__module__.startswith("pandas."):
+        return pyarrow.table({"text": pyarrow.array(source.to_numpy(dtype=object), from_pandas=True)})
+    column = source if isinstance(source, (pyarrow.Array, pyarrow.ChunkedArray)) else pyarrow.chunked_array(source)
+    return pyarrow.table({"text": column})
+
+
+def sample_hash(path: Path) -> str:
+    """A hash of a file's size and of pieces spread evenly over it, the first and the last among them."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        digest.update(str(size).encode())
+        for place in range(SAMPLES) if size > SAMPLES * SAMPLE else ():
+            file.seek((size - SAMPLE) * place // (SAMPLES - 1))
+            digest.update(file.read(SAMPLE))
+        if size <= SAMPLES * SAMPLE:
+            digest.update(file.read())
+    return digest.hexdigest()

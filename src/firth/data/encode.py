@@ -1,0 +1,194 @@
+"""A corpus becomes ids on disk: one pass over the text, a second over the ids, in memory of the vocabulary's size."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.report import human
+from firth.core.run import Run
+from firth.core.storage import saying_where
+from firth.data.corpus import Block, Corpus
+from firth.data.vocabulary import Vocabulary
+from firth.kernels import text as kernel
+
+BLOCK = 1 << 23  # bytes of text at a time: large enough to split, small enough for its ids to stay in the cache
+IDS, STARTS = "ids.i32", "starts.i64"
+
+Ids = NDArray[np.int32]
+Split = Callable[[str], list[str]]
+
+
+class Piece(NamedTuple):
+    """Ids with DOCUMENT_END after each document, and what each id stands for in the vocabulary (−1: dropped)."""
+
+    ids: Ids
+    map: Ids
+
+
+class Encoded:
+    """What the first pass left: provisional ids on disk, and the word tables."""
+
+    def __init__(self, folder: Path, split: str, lowercase: bool, known: Vocabulary | None, run: Run) -> None:
+        self.folder, self.run = folder, run
+        self.slots = run.cores
+        self.encoder = kernel.TextEncoder(split, lowercase, self.slots)
+        if known:
+            self.encoder.seed("".join(token + "\0" for token in known.tokens).encode("utf-8", "surrogatepass"))
+        self.path = folder / "provisional.i32"
+        self.segments: list[tuple[int, int, int]] = []  # generation, slot, number of ids, in the order of the text
+        self.generation = 0  # how often rare words were dropped to save memory; each renumbers the ids
+        self.final_maps: list[Ids] = []
+
+    def read(self, blocks: Iterable[Block], total: int) -> None:
+        """The first pass."""
+        report = self.run.report
+        report.begin("reading", total, "B")
+        try:
+            with saying_where(self.path), self.path.open("wb", buffering=0) as file:
+                for block in blocks:
+                    self.encoder.encode(kernel.as_bytes(block.data), block.ends)
+                    for slot in range(self.slots):
+                        ids = self.encoder.ids(slot)
+                        if len(ids):
+                            write_all(file, ids)
+                            self.segments.append((self.generation, slot, len(ids)))
+                    self.keep_to_memory()
+                    report.step(block.done)
+        finally:
+            report.end()
+
+    def keep_to_memory(self) -> None:
+        """Drops the rarer half of each table when together they outgrow Run.memory."""
+        used = sum(self.encoder.bytes(slot) for slot in range(self.slots))
+        # Merging needs the tables a second time, and growing one needs it one and a half times.
+        if self.run.memory_bytes and used > self.run.memory_bytes // 4:
+            for slot in range(self.slots):
+                np.save(self.map_path(self.generation, slot), self.encoder.prune(slot))
+            self.generation += 1
+
+    def map_path(self, generation: int, slot: int) -> Path:
+        return self.folder / f"map-{generation}-{slot}.npy"
+
+    def merge(self, min_count: int, max_size: int | None) -> kernel.Merged:
+        """The vocabulary. Maps of earlier generations are composed with the later ones, on disk."""
+        merged = kernel.merge(self.encoder, min_count, max_size)
+        self.final_maps = merged.maps
+        for slot, map in enumerate(merged.maps):
+            for generation in range(self.generation - 1, -1, -1):
+                survivors = np.load(self.map_path(generation, slot))
+                # With no word left a map is empty: then nothing survived either.
+                map = np.where(survivors >= 0, map[survivors] if len(map) else -1, -1).astype(np.int32)
+                np.save(self.map_path(generation, slot), map)
+        return merged
+
+    def pieces(self) -> Iterator[Piece]:
+        """The provisional ids in the order of the text, each with its map; to be asked for after `merge`."""
+        place, loaded, maps = 0, -1, self.final_maps
+        for generation, slot, length in self.segments:
+            if generation != loaded:
+                past = generation < self.generation
+                maps = [np.load(self.map_path(generation, s)) for s in range(self.slots)] if past else self.final_maps
+                loaded = generation
+            yield Piece(np.memmap(self.path, dtype=np.int32, mode="r", offset=place * 4, shape=(length,)), maps[slot])
+            place += length
+
+    def notes(self, merged: kernel.Merged, split: str) -> list[str]:
+        """What the user should know of this text."""
+        notes = []
+        invalid, unsegmented = self.encoder.facts()
+        if invalid:
+            notes.append(f"{invalid:,} byte sequences were not valid UTF-8 and were replaced by �.")
+        if unsegmented and split != "separated":
+            notes.append(
+                f"{unsegmented:,} of {merged.tokens:,} words are long runs of a script that writes no spaces between "
+                'words; tokenizer="characters" or a segmenter (tokenizer="jieba") splits them.'
+            )
+        if self.generation:
+            notes.append(
+                f"Counting outgrew memory={self.run.memory} {self.generation} times: the rarest words were dropped on "
+                f"the way ({merged.dropped_tokens:,} of {merged.tokens:,} tokens are left out), and counts may be low."
+            )
+        return notes
+
+
+def blocks_of(corpus: Corpus, split: str, tokenizer: Split | None, run: Run) -> Iterator[Block]:
+    """Blocks for the native code; a tokenizer in Python is run here and its tokens are handed on with NULs between."""
+    size = min(BLOCK, max(1 << 12, run.memory_bytes // 64)) if run.memory_bytes else BLOCK
+    if tokenizer is None:
+        yield from corpus.blocks(size, split)
+        return
+    yield from token_blocks((tokenizer(document.text) for document in corpus), size)
+
+
+def token_blocks(documents: Iterable[Iterable[str]], size: int) -> Iterator[Block]:
+    """Documents that are lists of tokens, as text for the split "separated"."""
+    parts: list[bytes] = []
+    ends: list[int] = []
+    filled = 0
+    for tokens in documents:
+        text = "".join([token + "\0" for token in tokens])
+        if text.count("\0") != len(tokens) if isinstance(tokens, list) else False:
+            raise FirthError("A token must not contain the character NUL; this tokenizer or list gives one that does.")
+        parts.append(text.encode("utf-8", "surrogatepass"))
+        filled += len(parts[-1])
+        ends.append(filled)
+        if filled >= size:
+            yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), [], 0)
+            parts, ends, filled = [], [], 0
+    yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), [], 0)
+
+
+def write_final(pieces: Iterable[Piece], folder: Path, threads: int) -> None:
+    """The second pass: provisional ids become final ones, dropped words vanish, document starts are set."""
+
+    def translated(piece: Piece) -> tuple[Ids, NDArray[np.int64]]:
+        ids, ends = np.empty(len(piece.ids), dtype=np.int32), np.empty(len(piece.ids), dtype=np.int64)
+        count, documents = kernel.translate(piece.ids, piece.map, ids, ends)
+        return ids[:count], ends[:documents]
+
+    ids_path, starts_path = folder / IDS, folder / STARTS
+    with saying_where(folder), ids_path.open("wb", buffering=0) as ids, starts_path.open("wb") as starts:
+        starts.write(np.zeros(1, dtype=np.int64).tobytes())
+        written = 0
+        with ThreadPoolExecutor(threads) as pool:
+            for part, ends in ahead(pool, translated, pieces, threads + 1):
+                write_all(ids, part)
+                starts.write((ends + written).tobytes())
+                written += len(part)
+
+
+def ahead(
+    pool: ThreadPoolExecutor, work: Callable[[Piece], tuple[Ids, NDArray[np.int64]]], items: Iterable[Piece], most: int
+) -> Iterator[tuple[Ids, NDArray[np.int64]]]:
+    """work(item) for each item in order, with at most `most` of them under way."""
+    under_way: deque[Future[tuple[Ids, NDArray[np.int64]]]] = deque()
+    for item in items:
+        under_way.append(pool.submit(work, item))
+        if len(under_way) >= most:
+            yield under_way.popleft().result()
+    while under_way:
+        yield under_way.popleft().result()
+
+
+def write_all(file: object, values: NDArray[np.generic]) -> None:
+    """All of an array to an unbuffered file, whose `write` may take only a part of it."""
+    view = memoryview(values).cast("B")
+    while view:
+        view = view[file.write(view) :]  # type: ignore[attr-defined]
+
+
+def nothing_left(merged: kernel.Merged, min_count: int) -> FirthError:
+    if not merged.tokens:
+        return FirthError("The corpus has no words: it is empty, or its text has only separators for this tokenizer.")
+    return FirthError(
+        f"No word occurs min_count={min_count} times: of {merged.types:,} different words in {human(merged.tokens)} the "
+        f"most frequent occurs {merged.top_count:,} times. A smaller min_count keeps some."
+    )

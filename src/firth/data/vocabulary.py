@@ -1,0 +1,85 @@
+"""`Vocabulary`: token <-> id, with counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firth.core.errors import FirthError
+
+
+class Vocabulary:
+    """Tokens by id, most frequent first (equal counts in the order of their UTF-8 bytes).
+
+    `counts` are the occurrences in the text it was made from; `dropped_types` and `dropped_tokens` say what
+    `min_count` and the size limit left out.
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        counts: ArrayLike,
+        *,
+        min_count: int = 1,
+        dropped_types: int = 0,
+        dropped_tokens: int = 0,
+    ) -> None:
+        self.tokens = tokens
+        self.counts: NDArray[np.int64] = np.asarray(counts, dtype=np.int64)
+        self.min_count = min_count
+        self.dropped_types = dropped_types
+        self.dropped_tokens = dropped_tokens
+        self._ids: dict[str, int] | None = None
+        if self.counts.shape != (len(tokens),):
+            raise FirthError(f"A vocabulary needs one count a token; got {self.counts.size:,} for {len(tokens):,} tokens.")
+
+    @property
+    def ids(self) -> Mapping[str, int]:
+        """Id of each token, made at the first use."""
+        if self._ids is None:
+            self._ids = {token: id for id, token in enumerate(self.tokens)}
+        return self._ids
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __contains__(self, token: object) -> bool:
+        return token in self.ids
+
+    def id(self, token: str) -> int | None:
+        return self.ids.get(token)
+
+    def __repr__(self) -> str:
+        some = ", ".join(repr(token) for token in self.tokens[:3])
+        return f"Vocabulary({len(self):,} tokens: {some}{', …' if len(self) > 3 else ''})"
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain dictionary, for `from_json`."""
+        return {
+            "tokens": list(self.tokens),
+            "counts": self.counts.tolist(),
+            "min_count": self.min_count,
+            "dropped_types": self.dropped_types,
+            "dropped_tokens": self.dropped_tokens,
+        }
+
+    @classmethod
+    def from_json(cls, document: Any) -> Vocabulary:
+        """The inverse of `to_json`; refuses what is not a vocabulary."""
+        names = ("min_count", "dropped_types", "dropped_tokens")
+        try:
+            tokens, counts = document["tokens"], document["counts"]
+            facts = {name: document.get(name, 0) for name in names}
+        except (TypeError, KeyError, AttributeError) as error:
+            raise FirthError(f"A vocabulary has tokens and counts; this one lacks {error}.") from None
+        if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
+            raise FirthError("A vocabulary's tokens must be a list of strings.")
+        numbers = [*counts, *facts.values()] if isinstance(counts, list) else [None]
+        if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
+            raise FirthError("A vocabulary's counts must be whole numbers of at least 0.")
+        if len(set(tokens)) < len(tokens):
+            raise FirthError(f"A vocabulary's tokens must differ; {len(tokens) - len(set(tokens)):,} stand twice.")
+        return cls(tokens, np.array(counts, dtype=np.int64), **facts)

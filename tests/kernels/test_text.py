@@ -1,0 +1,140 @@
+"""Native tokenizing, counting and encoding against plain Python."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firth.kernels import _native
+from firth.kernels import text as kernel
+
+SPLITS = ("words", "whitespace", "characters")
+# Characters near every rule: marks, apostrophes, points, case that changes length, spaces, astral planes, emoji.
+TRICKY = "aZ09_ '’.,-\n\r\t\0\x1c\x85\xa0é\u0301\u0308İΣςßǅȺK²½Ⅷ٣\u2003\u3000中文かタไทยພາສາ\u200d\ufe0f❤👍🏽𝔘𐐀\U00010428�"
+CLASSES, LOWER, VERSION = _native.unicode_tables()
+KINDS = ("", "letter", "digit", "mark", "underscore", "")
+
+
+def agreed(text: str) -> str:
+    """Without code points that one of the two Unicode versions does not know."""
+    return "".join(c for c in text if unicodedata.category(c) == "Cs" or table_agrees(ord(c)))
+
+
+def table_agrees(code: int) -> bool:
+    return KINDS[CLASSES[code] & 7] == kernel._kind(chr(code)) and LOWER[code] == ord(chr(code).lower()[0])
+
+
+texts = st.one_of(
+    st.text(alphabet=TRICKY, max_size=200), st.text(max_size=100).map(agreed), st.text(alphabet="ab'.1 ", max_size=300)
+)
+
+
+def broken(pieces: list[bytes]) -> bytes:
+    return b"".join(pieces)
+
+
+# Valid text with bytes thrown in and sequences cut short.
+broken_utf8 = st.lists(
+    st.one_of(texts.map(lambda t: t.encode("utf-8", "surrogatepass")), st.binary(max_size=4), st.sampled_from(
+        [b"\xc3", b"\xe2\x80", b"\xf0\x9f\x91", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\xff"])),
+    max_size=12,
+).map(broken)  # fmt: skip
+
+
+def test_tables_follow_unicodedata() -> None:
+    differing = [code for code in range(sys.maxunicode + 1) if not table_agrees(code)]
+    if unicodedata.unidata_version == VERSION:
+        assert differing == []
+    else:  # a newer Unicode assigns code points and rarely changes one that was assigned
+        assert sum(unicodedata.category(chr(code)) != "Cn" and CLASSES[code] for code in differing) < 50
+
+
+def test_whitespace_is_that_of_str_split() -> None:
+    spaces = {code for code in range(sys.maxunicode + 1) if chr(code).isspace()}
+    assert {int(code) for code in np.flatnonzero((CLASSES & 7) == 5)} == spaces | {0}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Don't stop; rock 'n' roll.", ["don't", "stop", "rock", "n", "roll"]),
+        ("l’été dernier", ["l’été", "dernier"]),
+        ("pi is 3.14, or 1,000.5!", ["pi", "is", "3.14", "or", "1,000.5"]),
+        ("v1.2.x a.b 3.", ["v1.2", "x", "a", "b", "3"]),
+        ("snake_case __init__", ["snake_case", "__init__"]),
+        ("cafe\u0301s ❤\ufe0f ok", ["cafe\u0301s", "ok"]),
+        ("İstanbul ΣΊΣΥΦΟΣ Straße", ["istanbul", "σίσυφοσ", "straße"]),
+        ("Привет, мир! नमस्ते", ["привет", "мир", "नमस्ते"]),
+        ("", []),
+    ],
+)
+def test_words(text: str, words: list[str]) -> None:
+    assert kernel.tokenize(text, "words", True) == words
+    assert kernel.tokenize_twin(text, "words", True) == words
+
+
+def test_characters() -> None:
+    assert kernel.tokenize("中文, e\u0301A1!", "characters", True) == ["中", "文", "e\u0301", "a", "1"]
+
+
+@given(texts, st.sampled_from(SPLITS), st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_twin_agrees(text: str, split: str, lowercase: bool) -> None:
+    text = agreed(text)
+    assert kernel.tokenize(text, split, lowercase) == kernel.tokenize_twin(text, split, lowercase)
+
+
+@given(texts)
+def test_whitespace_is_str_split(text: str) -> None:
+    valid = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    assert kernel.tokenize(text, "whitespace", False) == valid.replace("\0", " ").split()
+
+
+def encode(data: bytes, ends: list[int], split: str, threads: int, block: int) -> tuple[kernel.Merged, list[int], tuple[int, int]]:
+    """Everything natively, in blocks of about `block` bytes: vocabulary, final ids with document ends, facts."""
+    encoder = kernel.TextEncoder(split, True, threads)
+    pieces: list[tuple[int, np.ndarray]] = []
+    start = 0
+    while start < len(data):
+        stop = min(start + block, len(data))
+        cut = kernel.safe_cut(kernel.as_bytes(data[start:stop]), split) if stop < len(data) else stop - start
+        if cut == 0:
+            block *= 2
+            continue
+        inside = [end - start for end in ends if start < end <= start + cut]
+        encoder.encode(kernel.as_bytes(data[start : start + cut]), np.array(inside, dtype=np.int64))
+        pieces += [(slot, encoder.ids(slot).copy()) for slot in range(threads)]
+        start += cut
+    merged = kernel.merge(encoder, 1, None)
+    stream = [-1 if id == -1 else int(merged.maps[slot][id]) for slot, ids in pieces for id in ids]
+    return merged, stream, encoder.facts()
+
+
+@given(st.lists(broken_utf8, min_size=1, max_size=6), st.sampled_from(SPLITS), st.sampled_from([1, 2, 4]), st.integers(1, 200))
+@settings(max_examples=300, deadline=None)
+def test_counts_and_ids_do_not_depend_on_threads_or_blocks(
+    documents: list[bytes], split: str, threads: int, block: int
+) -> None:
+    documents = [document * 400 if threads > 1 and len(document) > 20 else document for document in documents]
+    data = b"".join(document + b"\n" for document in documents)
+    ends = np.cumsum([len(document) + 1 for document in documents]).tolist()
+    tokens = [
+        kernel.tokenize_twin(agreed(document.decode("utf-8", "replace")), split, True) for document in documents
+    ]
+    if any(agreed(text) != text for text in (document.decode("utf-8", "replace") for document in documents)):
+        return
+    counts = Counter(token for document in tokens for token in document)
+    order = sorted(counts, key=lambda token: (-counts[token], token.encode()))
+    merged, stream, (invalid, _) = encode(data, ends, split, threads, block * (400 if threads > 1 else 1))
+    assert merged.words == order
+    assert merged.counts.tolist() == [counts[token] for token in order]
+    ids = {token: id for id, token in enumerate(order)}
+    assert stream == [id for document in tokens for id in [*(ids[token] for token in document), -1]]
+    replaced = sum(document.decode("utf-8", "replace").count("�") - document.count("�".encode()) for document in documents)
+    assert invalid == replaced
