@@ -47,7 +47,7 @@ class Vectors:
         keys: Sequence[str] | Callable[[], Sequence[str]],
         matrix: ArrayLike,
         *,
-        missing: str = "",
+        missing: str | Callable[[], str] = "",
     ) -> None:
         array = np.asarray(matrix, dtype=np.float32)
         if array.ndim != 2:
@@ -115,7 +115,8 @@ class Vectors:
     def _why_missing(self, key: str) -> str:
         if isinstance(key, str) and key.lower() != key and key.lower() in self.rows:
             return f"; there is one for {key.lower()!r}."
-        return f" ({self._missing})." if self._missing else f"; there are {len(self):,} keys, such as {self._some()}."
+        missing = self._missing() if callable(self._missing) else self._missing
+        return f" ({missing})." if missing else f"; there are {len(self):,} keys, such as {self._some()}."
 
     def _some(self) -> str:
         return ", ".join(repr(key) for key in self.keys[:3]) or "none"
