@@ -15,7 +15,6 @@ from firth.core.model import Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.vectors import Matrix, Vectors
-from firth.data.phrases import PhraseJoiner
 from firth.data.tokenizer import TOKENIZERS, tokenizer
 from firth.data.tokens import Tokens, read_tokens
 from firth.data.vocabulary import Vocabulary
@@ -104,7 +103,11 @@ class WordModel(Model):
     def tokenize(self, text: str) -> list[str]:
         """`text` as this model's words, known or not."""
         tokens = tokenizer(self.method.tokenizer, self.method.lowercase)(text)
-        return PhraseJoiner(self.phrases)(tokens) if self.phrases else tokens
+        if not self.phrases:
+            return tokens
+        from firth.data.phrases import PhraseJoiner
+
+        return PhraseJoiner(self.phrases)(tokens)
 
     def pool(self, texts: Sequence[str]) -> Pooled:
         """The mean of the vectors of each text's known words; zeros for a text that has none."""
