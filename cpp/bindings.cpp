@@ -1,50 +1,193 @@
-// The only file that knows nanobind: arrays in, arrays out, the GIL released while kernels work.
-#include "cpu.h"
-#include "text.h"
-#include "unicode.h"
-
+// The only file that knows Python. Kernels see arrays; the GIL is released while they work.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <thread>
-#include <utility>
+#include <stdexcept>
+#include <tuple>
+
+#include "cpu.h"
+#include "sampling.h"
+#include "table.h"
+#include "text.h"
+#include "train.h"
+#include "unicode.h"
 
 namespace nb = nanobind;
+using namespace firth;
 
 namespace {
 
 template <class T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Out = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Numpy = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Table = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// A NumPy array that owns what `values` held.
 template <class T>
-Numpy<T> give(std::vector<T>&& values) {
+auto owned(std::vector<T>&& values) {
     auto* kept = new std::vector<T>(std::move(values));
     nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return Numpy<T>(kept->data(), {kept->size()}, owner);
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
 }
 
-firth::Split split_named(const std::string& name) {
-    if (name == "words") return firth::Split::words;
-    if (name == "whitespace") return firth::Split::whitespace;
-    if (name == "characters") return firth::Split::characters;
-    if (name == "separated") return firth::Split::separated;
+void require(bool right, const char* rule) {
+    if (!right) throw std::invalid_argument(rule);
+}
+
+// Arrays of a job, kept alive with it.
+struct Trainer {
+    Array<int32_t> ids;
+    Array<int64_t> starts;
+    Table inputs, outputs;
+    Array<uint32_t> keep, noise_cut;
+    Array<int32_t> noise_other;
+    Array<int64_t> path_starts;
+    Array<int32_t> path_nodes;
+    Array<uint8_t> path_turns;
+    Job job{};
+
+    Trainer(Array<int32_t> ids_, Array<int64_t> starts_, Table inputs_, Table outputs_, Array<uint32_t> keep_,
+            Array<uint32_t> cut_, Array<int32_t> other_, Array<int64_t> path_starts_, Array<int32_t> path_nodes_,
+            Array<uint8_t> path_turns_, int architecture, int loss, int window, int negatives, bool mean, bool shared,
+            bool shrink, double output_share, int64_t last)
+        : ids(ids_), starts(starts_), inputs(inputs_), outputs(outputs_), keep(keep_), noise_cut(cut_),
+          noise_other(other_), path_starts(path_starts_), path_nodes(path_nodes_), path_turns(path_turns_) {
+        const auto words = inputs.shape(0);
+        require(starts.shape(0) >= 2 && starts.data()[0] == 0, "starts must hold 0 and the end of each document.");
+        for (size_t d = 1; d < starts.shape(0); ++d)
+            require(starts.data()[d - 1] <= starts.data()[d], "starts must not decrease.");
+        require((size_t)starts.data()[starts.shape(0) - 1] == ids.shape(0), "the last start must be the number of ids.");
+        require(inputs.shape(1) == outputs.shape(1) && inputs.shape(1) % 16 == 0, "rows must be padded to 16 floats.");
+        require((uintptr_t)inputs.data() % 64 == 0 && (uintptr_t)outputs.data() % 64 == 0, "tables must be aligned.");
+        require(keep.shape(0) == words, "keep needs one entry a word.");
+        require(2 * window <= MOST_CONTEXTS && window >= 1, "window must be from 1 to 256.");
+        require(last >= 0 && (size_t)last <= ids.shape(0), "last must lie inside the ids.");
+        const int32_t* id = ids.data();
+        for (size_t i = 0; i < ids.shape(0); ++i)
+            require(id[i] >= 0 && (size_t)id[i] < words, "ids must be rows of the tables.");
+        if (loss == NEGATIVE)
+            require(noise_cut.shape(0) == words && noise_other.shape(0) == words && outputs.shape(0) == words,
+                    "noise tables need one entry a word.");
+        if (loss == HIERARCHICAL) {
+            require(path_starts.shape(0) == words + 1 && path_nodes.shape(0) == path_turns.shape(0) &&
+                        (size_t)path_starts.data()[words] == path_nodes.shape(0),
+                    "paths need one stretch a word.");
+            for (size_t i = 0; i < path_nodes.shape(0); ++i)
+                require(path_nodes.data()[i] >= 0 && (size_t)path_nodes.data()[i] < outputs.shape(0),
+                        "path nodes must be rows of the outputs.");
+        }
+        if (loss == SOFTMAX) require(outputs.shape(0) == words, "softmax needs one output row a word.");
+        job.ids = ids.data();
+        job.starts = starts.data();
+        job.documents = (int64_t)starts.shape(0) - 1;
+        job.inputs = inputs.data();
+        job.outputs = outputs.data();
+        job.stride = (int64_t)inputs.shape(1);
+        job.words = (int32_t)words;
+        job.architecture = architecture;
+        job.loss = loss;
+        job.mean = mean;
+        job.shared = shared;
+        job.shrink = shrink;
+        job.window = window;
+        job.negatives = negatives;
+        job.output_share = (float)output_share;
+        job.keep = keep.data();
+        job.noise_cut = noise_cut.data();
+        job.noise_other = noise_other.data();
+        job.path_starts = path_starts.data();
+        job.path_nodes = path_nodes.data();
+        job.path_turns = path_turns.data();
+        job.first = 0;
+        job.last = last;
+    }
+
+    Job epoch(uint64_t seed, double rate_first, double rate_last) const {
+        Job now = job;
+        now.seed = seed;
+        now.rate_first = rate_first;
+        now.rate_last = rate_last;
+        return now;
+    }
+
+    std::tuple<double, int64_t, int64_t> racing(int64_t from, int64_t to, uint64_t seed, double rate_first,
+                                                double rate_last, int threads) const {
+        require(0 <= from && from <= to && (size_t)to <= ids.shape(0) && threads >= 1, "range outside the ids.");
+        Job now = epoch(seed, rate_first, rate_last);
+        if (from >= job.last) {  // the part held out: its own contexts only
+            now.first = job.last;
+            now.last = (int64_t)ids.shape(0);
+        }
+        nb::gil_scoped_release unlocked;
+        const Tally tally = train_racing(now, from, to, threads);
+        return {tally.loss, tally.pairs, tally.words};
+    }
+
+    std::tuple<double, int64_t, int64_t> ordered(nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig> cursors, int64_t steps,
+                                                 uint64_t seed, double rate_first, double rate_last, int threads) const {
+        const int streams = (int)cursors.shape(0);
+        require(streams >= 1 && threads >= 1, "at least one stream and one thread.");
+        for (int s = 0; s < streams; ++s)
+            require(stream_start(job, s, streams) <= cursors.data()[s] &&
+                        cursors.data()[s] <= stream_start(job, s + 1, streams),
+                    "cursors must lie in their streams.");
+        const Job now = epoch(seed, rate_first, rate_last);
+        nb::gil_scoped_release unlocked;
+        const Tally tally = train_ordered(now, cursors.data(), streams, steps, threads);
+        return {tally.loss, tally.pairs, tally.words};
+    }
+
+    std::vector<int64_t> stream_starts(int streams) const {
+        std::vector<int64_t> starts_of;
+        for (int s = 0; s <= streams; ++s) starts_of.push_back(stream_start(job, s, streams));
+        return starts_of;
+    }
+};
+
+void bind_predict(nb::module_& m) {
+    nb::class_<Trainer>(m, "Trainer")
+        .def(nb::init<Array<int32_t>, Array<int64_t>, Table, Table, Array<uint32_t>, Array<uint32_t>, Array<int32_t>,
+                      Array<int64_t>, Array<int32_t>, Array<uint8_t>, int, int, int, int, bool, bool, bool, double, int64_t>())
+        .def("racing", &Trainer::racing)
+        .def("ordered", &Trainer::ordered)
+        .def("stream_starts", &Trainer::stream_starts);
+    m.def("huffman_paths", [](Array<int64_t> counts) {
+        Paths paths = huffman_paths(counts.data(), (int32_t)counts.shape(0));
+        return nb::make_tuple(owned(std::move(paths.starts)), owned(std::move(paths.nodes)), owned(std::move(paths.turns)));
+    });
+    m.def("alias_table", [](Array<double> weights) {
+        std::vector<uint32_t> cut(weights.shape(0));
+        std::vector<int32_t> other(weights.shape(0));
+        alias_table(weights.data(), (int32_t)weights.shape(0), cut.data(), other.data());
+        return nb::make_tuple(owned(std::move(cut)), owned(std::move(other)));
+    });
+    m.def("new_table", [](int64_t rows, int64_t stride) {
+        require(rows >= 0 && stride > 0 && stride % 16 == 0, "rows must be padded to 16 floats.");
+        float* data = new_table(rows * stride);
+        nb::capsule owner(data, [](void* p) noexcept { free_table(static_cast<float*>(p)); });
+        return nb::ndarray<nb::numpy, float, nb::ndim<2>>(data, {(size_t)rows, (size_t)stride}, owner);
+    });
+}
+
+template <class T>
+using Room = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+Split split_named(const std::string& name) {
+    if (name == "words") return Split::words;
+    if (name == "whitespace") return Split::whitespace;
+    if (name == "characters") return Split::characters;
+    if (name == "separated") return Split::separated;
     throw std::invalid_argument("split must be words, whitespace, characters or separated; got " + name + ".");
 }
 
-nb::dict merged_parts(firth::Merged&& merged) {
+nb::dict merged_parts(Merged&& merged) {
     nb::dict parts;
     nb::list maps;
-    for (auto& map : merged.maps) maps.append(give(std::move(map)));
+    for (auto& map : merged.maps) maps.append(owned(std::move(map)));
     parts["words"] = nb::bytes(merged.words.data(), merged.words.size());
-    parts["counts"] = give(std::move(merged.counts));
+    parts["counts"] = owned(std::move(merged.counts));
     parts["maps"] = maps;
     parts["types"] = merged.types;
     parts["tokens"] = merged.tokens;
@@ -55,25 +198,24 @@ nb::dict merged_parts(firth::Merged&& merged) {
 }
 
 void bind_text(nb::module_& m) {
-    using firth::TextEncoder;
     nb::class_<TextEncoder>(m, "TextEncoder")
         .def("__init__", [](TextEncoder* self, const std::string& split, bool lowercase, int slots) {
             new (self) TextEncoder(split_named(split), lowercase, slots);
         })
         .def("seed", [](TextEncoder& self, nb::bytes words) { self.seed({words.c_str(), words.size()}); })
-        .def("encode", [](TextEncoder& self, In<uint8_t> data, In<int64_t> ends) {
+        .def("encode", [](TextEncoder& self, Array<uint8_t> data, Array<int64_t> ends) {
             nb::gil_scoped_release free;
             self.encode(data.data(), data.shape(0), ends.data(), ends.shape(0));
         })
         .def("ids", [](nb::handle_t<TextEncoder> self, int slot) {  // a view, valid until the next encode
             size_t size = 0;
             const int32_t* ids = nb::cast<TextEncoder&>(self).ids(slot, &size);
-            return Numpy<const int32_t>(ids, {size}, self);
+            return nb::ndarray<nb::numpy, const int32_t, nb::ndim<1>>(ids, {size}, self);
         })
         .def("bytes", &TextEncoder::bytes)
-        .def("prune", [](TextEncoder& self, int slot) { return give(self.prune(slot)); })
+        .def("prune", [](TextEncoder& self, int slot) { return owned(self.prune(slot)); })
         .def("merge", [](TextEncoder& self, int64_t min_count, int64_t max_size) {
-            firth::Merged merged;
+            Merged merged;
             {
                 nb::gil_scoped_release free;
                 merged = self.merge(min_count, max_size);
@@ -84,36 +226,36 @@ void bind_text(nb::module_& m) {
             return std::pair(self.facts().invalid, self.facts().unsegmented);
         });
     m.def("tokenize", [](nb::bytes text, const std::string& split, bool lowercase) {
-        const std::string tokens = firth::tokenize({text.c_str(), text.size()}, split_named(split), lowercase);
+        const std::string tokens = tokenize({text.c_str(), text.size()}, split_named(split), lowercase);
         return nb::bytes(tokens.data(), tokens.size());
     });
-    m.def("safe_cut", [](In<uint8_t> data, const std::string& split) {
-        return firth::safe_cut(data.data(), data.shape(0), split_named(split));
+    m.def("safe_cut", [](Array<uint8_t> data, const std::string& split) {
+        return safe_cut(data.data(), data.shape(0), split_named(split));
     });
-    m.def("line_ends", [](In<uint8_t> data) { return give(firth::line_ends(data.data(), data.shape(0))); });
-    m.def("paragraph_ends", [](In<uint8_t> data, int state) {
-        auto ends = give(firth::paragraph_ends(data.data(), data.shape(0), state));
+    m.def("line_ends", [](Array<uint8_t> data) { return owned(line_ends(data.data(), data.shape(0))); });
+    m.def("paragraph_ends", [](Array<uint8_t> data, int state) {
+        auto ends = owned(paragraph_ends(data.data(), data.shape(0), state));
         return nb::make_tuple(ends, state);
     });
-    m.def("translate", [](In<int32_t> ids, In<int32_t> map, Out<int32_t> out, Out<int64_t> ends) {
-        if (out.shape(0) < ids.shape(0) || ends.shape(0) < ids.shape(0))
-            throw std::invalid_argument("translate needs room for every id in both outputs.");
+    m.def("translate", [](Array<int32_t> ids, Array<int32_t> map, Room<int32_t> out, Room<int64_t> ends) {
+        require(out.shape(0) >= ids.shape(0) && ends.shape(0) >= ids.shape(0), "both outputs need room for every id.");
         nb::gil_scoped_release free;
-        const auto written = firth::translate(ids.data(), ids.shape(0), map.data(), out.data(), ends.data());
+        const auto written = translate(ids.data(), ids.shape(0), map.data(), out.data(), ends.data());
         return std::pair(written.ids, written.documents);
     });
     m.def("unicode_tables", [] {  // class of each code point, its lower case, the Unicode version
-        const auto& tables = firth::unicode();
-        const std::vector<uint8_t> classes(tables.classes, tables.classes + firth::kCodePoints);
-        const std::vector<int32_t> lower(tables.lower, tables.lower + firth::kCodePoints);
-        return nb::make_tuple(give(std::vector<uint8_t>(classes)), give(std::vector<int32_t>(lower)), tables.version);
+        const auto& tables = unicode();
+        const std::vector<uint8_t> classes(tables.classes, tables.classes + kCodePoints);
+        const std::vector<int32_t> lower(tables.lower, tables.lower + kCodePoints);
+        return nb::make_tuple(owned(std::vector<uint8_t>(classes)), owned(std::vector<int32_t>(lower)), tables.version);
     });
 }
 
 }  // namespace
 
 NB_MODULE(_native, m) {
-    m.def("instruction_sets", &firth::instruction_sets);
-    m.def("chosen_isa", [] { return firth::chosen_isa(); });
+    m.def("instruction_sets", &instruction_sets);
+    m.def("chosen_isa", [] { return chosen_isa(); });
+    bind_predict(m);
     bind_text(m);
 }

@@ -1,0 +1,104 @@
+// Words that predict their neighbours: the job that the skip-gram and CBOW kernels work on.
+//
+// The random decisions for a token (kept or not, how far its window reaches, its noise words) are a hash
+// of seed, epoch and position in the corpus. They don't depend on threads, blocks or where a run was
+// resumed; only the order of the updates does.
+#pragma once
+
+#include <cstdint>
+
+namespace firth {
+
+enum Architecture : int { SKIPGRAM = 0, CBOW = 1 };
+enum Loss : int { NEGATIVE = 0, HIERARCHICAL = 1, SOFTMAX = 2 };
+
+struct Job {
+    // The corpus: word ids, and where each document starts (the last entry is the end).
+    const int32_t* ids;
+    const int64_t* starts;
+    int64_t documents;
+    // The model: rows of `stride` floats, 64-byte aligned, zero beyond the dimension.
+    float* inputs;
+    float* outputs;
+    int64_t stride;
+    int32_t words;
+    // What to learn.
+    int architecture;
+    int loss;
+    bool mean;    // CBOW: inputs are averaged, else summed
+    bool shared;  // skip-gram: one draw of noise words for all pairs of a window
+    bool shrink;  // the window's reach is drawn from 1..window, else it is window
+    int window;
+    int negatives;
+    float output_share;  // CBOW: the output vectors' learning rate as a share of the inputs'
+    // Sampling: a token is kept when 32 random bits are <= keep[word]; noise words by the alias method.
+    const uint32_t* keep;
+    const uint32_t* noise_cut;
+    const int32_t* noise_other;
+    // Hierarchical softmax: inner nodes and turns on the way to each word.
+    const int64_t* path_starts;
+    const int32_t* path_nodes;
+    const uint8_t* path_turns;
+    // This epoch.
+    uint64_t seed;
+    double rate_first, rate_last;  // learning rate at the first and after the last token of the epoch
+    int64_t first, last;           // the tokens trained on (the rest may be held out)
+};
+
+struct Tally {
+    double loss = 0;        // sum of -log likelihood
+    int64_t pairs = 0;      // predictions made: (context, centre) pairs, or windows for CBOW
+    int64_t words = 0;      // centre words kept
+};
+
+constexpr int MOST_CONTEXTS = 512;  // twice the largest window
+constexpr int BLOCK = 4096;         // raw tokens a walker reads at a time
+
+// A stretch of the corpus turned into kept tokens with their windows' limits.
+struct Walker {
+    int64_t position, end;  // the next raw token to read; where the stretch ends
+    int block;              // raw tokens to read at a time
+    int next, last;         // the next centre, and the end of the centres, in the arrays below
+    int32_t* id;
+    int32_t* from;          // first kept token of the same document
+    int32_t* to;            // one past its last
+    int32_t* offset;        // raw position less `base`
+    uint64_t* hash;
+    int64_t base;
+};
+
+// One centre word's training example: input rows and target rows, with a sign for each target.
+struct Window {
+    int contexts, targets;
+    float rate;
+    uint64_t hash;
+    int32_t centre;
+    int32_t context[MOST_CONTEXTS];
+    int32_t* target;
+    float* sign;  // +1: true, -1: noise
+};
+
+struct Scratch {
+    float** inputs;    // [MOST_CONTEXTS]
+    float** outputs;   // [most targets]
+    float* scores;     // [most contexts × targets], padded
+    float* signs;      // the same
+    float* hidden;     // [stride]
+    float* change;     // [stride]
+};
+
+// The kernels of one instruction set.
+struct Predict {
+    bool (*refill)(const Job&, Walker&);
+    void (*prepare)(const Job&, const Walker&, int centre, float rate, Window&);
+    void (*train)(const Job&, const Window&, Scratch&, Tally&);
+    // Trains on copies of the rows and leaves the changes in `changes` ((contexts + targets) × stride).
+    void (*train_apart)(const Job&, const Window&, Scratch&, Tally&, float* changes);
+    void (*add_row)(float* row, const float* change, int64_t stride);
+};
+
+namespace baseline { extern const Predict predict; }
+namespace avx2 { extern const Predict predict; }
+namespace avx512 { extern const Predict predict; }
+
+}  // namespace firth

@@ -1,0 +1,21 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace firth {
+
+// The way from the root to each word in a Huffman tree: `nodes` (inner nodes, the root is words - 2) and
+// `turns` (0 left, 1 right), word w's from starts[w] to starts[w + 1].
+struct Paths {
+    std::vector<int64_t> starts;
+    std::vector<int32_t> nodes;
+    std::vector<uint8_t> turns;
+};
+
+// `counts` from the most frequent word to the rarest.
+Paths huffman_paths(const int64_t* counts, int32_t words);
+
+// Vose's alias table: draw a slot evenly and 32 bits; below cut[slot] take the slot, else other[slot].
+void alias_table(const double* weights, int32_t words, uint32_t* cut, int32_t* other);
+
+}  // namespace firth

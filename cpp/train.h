@@ -1,0 +1,22 @@
+// Threads over a `Job`: racing (fast) or in a fixed order (the same bytes whatever the number of threads).
+#pragma once
+
+#include <cstdint>
+
+#include "predict.h"
+
+namespace firth {
+
+// Trains on the centres [from, to), blocks dealt to threads that update the tables without locks
+// (Recht et al. 2011, Hogwild).
+Tally train_racing(const Job& job, int64_t from, int64_t to, int threads);
+
+// Trains up to `steps` rounds. The corpus is cut into `streams` equal stretches; in each round every stream
+// computes its next window from the same tables, then the changes are added in the order of the streams.
+// `cursors` (one a stream) holds the next raw token of each and is moved on; all at their ends = epoch over.
+Tally train_ordered(const Job& job, int64_t* cursors, int streams, int64_t steps, int threads);
+
+// The stretch of stream `s` of `streams`.
+int64_t stream_start(const Job& job, int s, int streams);
+
+}  // namespace firth

@@ -1,0 +1,115 @@
+"""Skip-gram and CBOW over an array of token ids: the native kernel (cpp/predict.cpp) behind one small class.
+
+`predict_twin` holds the same computation in NumPy, for readers and tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.kernels import _native
+
+ARCHITECTURES = ("skipgram", "cbow")
+LOSSES = ("negative", "hierarchical", "softmax")
+BLOCK = 4096  # raw tokens a thread takes at a time; ranges given to `racing` begin at a multiple of it
+MOST_WINDOW = 256
+
+Table = NDArray[np.float32]
+
+
+class Tally(NamedTuple):
+    """What a stretch of training came to."""
+
+    loss: float  # summed −log likelihood
+    pairs: int  # predictions made: (context, centre) pairs, or windows for CBOW
+    words: int  # centre words kept after subsampling
+
+    def __add__(self, other: Any) -> Tally:
+        return Tally(self.loss + other[0], self.pairs + other[1], self.words + other[2])
+
+
+class Paths(NamedTuple):
+    """The way from a Huffman tree's root to each word: word w's part is starts[w] to starts[w + 1]."""
+
+    starts: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+    turns: NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One corpus, one pair of tables, one objective."""
+
+    ids: NDArray[np.int32]
+    starts: NDArray[np.int64]  # documents + 1
+    inputs: Table  # rows padded to 16 floats, see `new_table`
+    outputs: Table
+    keep: NDArray[np.uint32]  # a token is kept when 32 random bits are <= keep[word]
+    noise: tuple[NDArray[np.uint32], NDArray[np.int32]]  # alias table of the noise words
+    paths: Paths
+    architecture: str = "skipgram"
+    loss: str = "negative"
+    window: int = 5
+    negatives: int = 5
+    mean: bool = True
+    shared: bool = True
+    shrink: bool = True
+    output_share: float = 1.0  # CBOW: the output vectors' learning rate as a share of the inputs'
+    last: int = -1  # tokens from here on are held out; -1 = none
+
+    @property
+    def trained_tokens(self) -> int:
+        return len(self.ids) if self.last < 0 else self.last
+
+
+def native_trainer(task: Task) -> _native.Trainer:
+    """The native kernel set up for `task`: `racing`, `ordered`, `stream_starts`."""
+    return _native.Trainer(
+        np.ascontiguousarray(task.ids),
+        task.starts,
+        task.inputs,
+        task.outputs,
+        task.keep,
+        *task.noise,
+        *task.paths,
+        ARCHITECTURES.index(task.architecture),
+        LOSSES.index(task.loss),
+        task.window,
+        task.negatives,
+        task.mean,
+        task.shared,
+        task.shrink,
+        task.output_share,
+        task.trained_tokens,
+    )
+
+
+def new_table(rows: int, dim: int) -> Table:
+    """Zeros, rows padded to 64 bytes, on huge pages where there are any."""
+    return _native.new_table(rows, -(-dim // 16) * 16)
+
+
+def alias_table(weights: NDArray[np.float64]) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
+    """Draws word w with probability weights[w] / sum in constant time (Vose 1991)."""
+    return _native.alias_table(np.ascontiguousarray(weights, dtype=np.float64))
+
+
+def no_paths() -> Paths:
+    return Paths(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
+
+
+def huffman_paths(counts: NDArray[np.int64]) -> Paths:
+    """Huffman's tree over word counts in any order; frequent words get short ways."""
+    order = np.argsort(-counts, kind="stable")
+    ranked = Paths(*_native.huffman_paths(np.ascontiguousarray(counts[order])))
+    if (np.diff(order) > 0).all():
+        return ranked
+    lengths = np.diff(ranked.starts)
+    rank = np.argsort(order)
+    starts = np.concatenate([[0], np.cumsum(lengths[rank])]).astype(np.int64)
+    pick = np.concatenate([np.arange(ranked.starts[r], ranked.starts[r + 1]) for r in rank])
+    return Paths(starts, ranked.nodes[pick], ranked.turns[pick])

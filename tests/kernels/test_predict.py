@@ -1,0 +1,214 @@
+"""The native skip-gram and CBOW kernels against their NumPy twin, the gradient and the formulas."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firth import kernels
+from firth.kernels.predict import Task, alias_table, huffman_paths, native_trainer, new_table, no_paths
+from firth.kernels.predict_twin import TwinTrainer
+
+VARIANTS = [
+    ("skipgram", "negative", {}),
+    ("skipgram", "negative", {"shared": False}),
+    ("skipgram", "negative", {"negatives": 15}),
+    ("skipgram", "hierarchical", {}),
+    ("skipgram", "softmax", {}),
+    ("cbow", "negative", {}),
+    ("cbow", "negative", {"mean": False, "output_share": 0.25}),
+    ("cbow", "hierarchical", {}),
+    ("cbow", "softmax", {"shrink": False}),
+]
+
+
+@pytest.fixture(params=kernels.instruction_sets())
+def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("FIRTH_ISA", request.param)
+    return request.param
+
+
+def make_task(seed=0, words=40, tokens=300, documents=6, dim=20, scale=0.5, **settings) -> Task:
+    rng = np.random.default_rng(seed)
+    counts = np.sort(rng.integers(1, 100, words))[::-1].astype(np.int64)
+    ids = rng.choice(words, tokens, p=counts / counts.sum()).astype(np.int32)
+    cuts = np.sort(rng.integers(0, tokens, documents - 1))  # some documents may be empty
+    loss = settings.get("loss", "negative")
+    inputs, outputs = new_table(words, dim), new_table(words, dim)
+    inputs[:, :dim] = rng.normal(0, scale, (words, dim))
+    outputs[:, :dim] = rng.normal(0, scale, (words, dim))
+    return Task(
+        ids=ids,
+        starts=np.concatenate([[0], cuts, [tokens]]).astype(np.int64),
+        inputs=inputs,
+        outputs=outputs,
+        keep=rng.integers(2**31, 2**32, words).astype(np.uint32),
+        noise=alias_table(counts**0.75),
+        paths=huffman_paths(counts) if loss == "hierarchical" else no_paths(),
+        **settings,
+    )
+
+
+def copy_of(task: Task) -> Task:
+    inputs, outputs = new_table(*task.inputs.shape), new_table(*task.outputs.shape)
+    inputs[:], outputs[:] = task.inputs, task.outputs
+    return replace(task, inputs=inputs, outputs=outputs)
+
+
+@pytest.mark.parametrize("architecture, loss, settings", VARIANTS)
+def test_native_equals_twin(isa, architecture, loss, settings):
+    task = make_task(architecture=architecture, loss=loss, **settings)
+    other = copy_of(task)
+    native, twin = native_trainer(task), TwinTrainer(other)
+    for epoch in range(2):
+        found = native.racing(0, 300, epoch, 0.1, 0.05, 1)
+        expected = twin.racing(0, 300, epoch, 0.1, 0.05, 1)
+        assert found[1:] == tuple(expected[1:])
+        assert found[0] == pytest.approx(expected[0], rel=1e-4)
+    np.testing.assert_allclose(task.inputs, other.inputs, atol=2e-5)
+    np.testing.assert_allclose(task.outputs, other.outputs, atol=2e-5)
+    assert not task.inputs[:, 20:].any()  # the padding stays zero
+
+
+@pytest.mark.parametrize("architecture, loss", [("skipgram", "negative"), ("skipgram", "hierarchical"), ("cbow", "negative")])
+def test_ordered_equals_twin(isa, architecture, loss):
+    task = make_task(architecture=architecture, loss=loss)
+    other = copy_of(task)
+    native, twin = native_trainer(task), TwinTrainer(other)
+    mine, theirs = (np.array(native.stream_starts(7)[:-1]) for _ in range(2))
+    found = np.add(native.ordered(mine, 10, 5, 0.1, 0.05, 2), native.ordered(mine, 100, 5, 0.1, 0.05, 1))
+    expected = twin.ordered(theirs, 110, 5, 0.1, 0.05, 1)
+    assert tuple(found[1:]) == tuple(expected[1:])
+    assert found[0] == pytest.approx(expected[0], rel=1e-4)
+    assert list(mine) == native.stream_starts(7)[1:]
+    np.testing.assert_allclose(task.inputs, other.inputs, atol=2e-5)
+    np.testing.assert_allclose(task.outputs, other.outputs, atol=2e-5)
+
+
+@pytest.mark.parametrize("architecture, loss", [("skipgram", "negative"), ("cbow", "hierarchical")])
+def test_ordered_gives_the_same_bytes_for_any_threads_and_cuts(isa, architecture, loss):
+    results = []
+    for threads, cut in [(1, 400), (2, 400), (4, 7), (3, 1)]:
+        task = make_task(architecture=architecture, loss=loss, tokens=3000, documents=40)
+        native = native_trainer(task)
+        cursors = np.array(native.stream_starts(16)[:-1])
+        tally = (0.0, 0, 0)
+        while list(cursors) != native.stream_starts(16)[1:]:
+            tally = np.add(tally, native.ordered(cursors, cut, 3, 0.1, 0.05, threads))
+        results.append((task.inputs.tobytes(), task.outputs.tobytes(), tally[1], tally[2]))
+    assert all(result == results[0] for result in results)
+
+
+@pytest.mark.parametrize("architecture, loss, settings", VARIANTS)
+def test_step_is_minus_the_gradient_of_the_loss(architecture, loss, settings):
+    """One window, a small rate: the change of every parameter is −rate × the numerical derivative.
+
+    `output_share` and a rate of 0 (which only measures) are the kernel's own; fresh noise is drawn for each
+    pair after the pair before has moved, so the check there is exact only to first order in the rate.
+    """
+    settings = {**settings, "output_share": 1.0}
+    task = make_task(seed=3, words=12, tokens=3, documents=1, dim=4, architecture=architecture, loss=loss, **settings)
+    task.keep[:] = 2**32 - 1
+    probe = copy_of(task)
+    rate, little = 1e-4, 1e-2
+    native_trainer(task).racing(0, 3, 1, rate, rate, 1)
+    measure = native_trainer(probe)
+    rng = np.random.default_rng(0)
+    for name in ("inputs", "outputs"):
+        table, change = getattr(probe, name), (getattr(task, name) - getattr(probe, name)) / rate
+        touched = np.argwhere(np.abs(change) > 0.05)
+        assert len(touched)
+        for row, column in touched[rng.permutation(len(touched))[:6]]:
+            value = table[row, column]
+            losses = []
+            for side in (1, -1):
+                table[row, column] = value + side * little
+                losses.append(measure.racing(0, 3, 1, 0.0, 0.0, 1)[0])
+            table[row, column] = value
+            slope = (losses[0] - losses[1]) / (2 * little)
+            assert change[row, column] == pytest.approx(-slope, rel=0.05, abs=0.02)
+
+
+def test_rate_zero_only_measures(isa):
+    task = make_task()
+    before = task.inputs.tobytes() + task.outputs.tobytes()
+    tally = native_trainer(task).racing(0, 300, 1, 0.0, 0.0, 2)
+    assert tally[0] > 0
+    assert task.inputs.tobytes() + task.outputs.tobytes() == before
+
+
+def test_blocks_and_cuts_do_not_change_what_is_trained(isa):
+    """Windows reach over the borders of blocks: cutting the range elsewhere gives the same windows."""
+    tallies = []
+    for cuts in ([0, 9000], [0, 4096, 9000], [0, 4096, 8192, 9000]):
+        task = make_task(tokens=9000, documents=3)
+        native = native_trainer(task)
+        parts = [native.racing(a, b, 1, 0.0, 0.0, 1) for a, b in zip(cuts, cuts[1:], strict=False)]
+        tallies.append(np.sum(parts, axis=0))
+    np.testing.assert_allclose(tallies, [tallies[0]] * 3, rtol=1e-9)
+
+
+def test_held_out_tokens_are_not_contexts(isa):
+    """Training on tokens before `last` is the same whatever stands after it."""
+    tables = []
+    for filler in (0, 1):
+        task = make_task(documents=1, last=200)
+        task.ids[200:] = filler
+        native_trainer(task).racing(0, 200, 1, 0.1, 0.1, 1)
+        tables.append(task.inputs.tobytes())
+    assert tables[0] == tables[1]
+
+
+def test_bad_arrays_are_refused():
+    task = make_task()
+    for bad in (
+        replace(task, ids=np.array([40], np.int32), starts=np.array([0, 1])),
+        replace(task, ids=np.array([-1], np.int32), starts=np.array([0, 1])),
+        replace(task, starts=np.array([0, 5, 3, 300])),
+        replace(task, starts=np.array([0, 299])),
+        replace(task, keep=task.keep[:-1]),
+        replace(task, window=257),
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            native_trainer(bad)
+
+
+def test_unknown_instruction_set_is_named(monkeypatch):
+    monkeypatch.setenv("FIRTH_ISA", "abacus")
+    with pytest.raises(ValueError, match="FIRTH_ISA must be one of baseline.*abacus"):
+        kernels.chosen_isa()
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=60))
+@settings(deadline=None)
+def test_huffman_is_optimal_and_prefix_free(counts):
+    counts = np.array(counts, np.int64)
+    paths = huffman_paths(counts)
+    lengths = np.diff(paths.starts)
+    heap = list(map(int, counts))  # the optimal cost, by the textbook
+    heapq.heapify(heap)
+    cost = 0
+    while len(heap) > 1:
+        merged = heapq.heappop(heap) + heapq.heappop(heap)
+        cost += merged
+        heapq.heappush(heap, merged)
+    assert int((lengths * counts).sum()) == cost
+    assert sum(0.5 ** lengths.astype(float)) == pytest.approx(1)
+    ways = {tuple(zip(paths.nodes[a:b], paths.turns[a:b], strict=True)) for a, b in zip(paths.starts, paths.starts[1:], strict=False)}
+    assert len(ways) == len(counts)
+    assert all(way[0][0] == len(counts) - 2 for way in ways)  # all begin at the root
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50).filter(lambda weights: sum(weights) > 1e-3))
+@settings(deadline=None)
+def test_alias_table_gives_the_weights_back(weights):
+    cut, other = alias_table(np.array(weights))
+    share = cut / 2.0**32
+    given_back = share.copy()
+    np.add.at(given_back, other, 1 - share)
+    np.testing.assert_allclose(given_back / len(weights), np.array(weights) / sum(weights), atol=1e-6)
