@@ -6,11 +6,12 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <tuple>
-#include <utility>
 
 #include "cpu.h"
+#include "pairs.h"
 #include "sampling.h"
 #include "table.h"
 #include "text.h"
@@ -24,8 +25,6 @@ namespace {
 
 template <class T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Writable = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Table = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
@@ -174,6 +173,9 @@ void bind_predict(nb::module_& m) {
     });
 }
 
+template <class T>
+using Room = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
 Split split_named(const std::string& name) {
     if (name == "words") return Split::words;
     if (name == "whitespace") return Split::whitespace;
@@ -197,9 +199,19 @@ nb::dict merged_parts(Merged&& merged) {
     return parts;
 }
 
+// A stream of ids (-1 among them) must lie inside what it indexes.
+template <class T>
+void check_ids(const Array<int32_t>& ids, const Array<T>& indexed) {
+    const int32_t* id = ids.data();
+    int32_t most = -1, least = 0;
+    for (size_t i = 0; i < ids.shape(0); ++i) most = std::max(most, id[i]), least = std::min(least, id[i]);
+    require(least >= -1 && most < static_cast<int64_t>(indexed.shape(0)), "ids must lie inside their map.");
+}
+
 void bind_text(nb::module_& m) {
     nb::class_<TextEncoder>(m, "TextEncoder")
         .def("__init__", [](TextEncoder* self, const std::string& split, bool lowercase, int slots) {
+            require(slots >= 1, "an encoder needs at least one slot.");
             new (self) TextEncoder(split_named(split), lowercase, slots);
         })
         .def("seed", [](TextEncoder& self, nb::bytes words) { self.seed({words.c_str(), words.size()}); })
@@ -237,18 +249,42 @@ void bind_text(nb::module_& m) {
         auto ends = owned(paragraph_ends(data.data(), data.shape(0), state));
         return nb::make_tuple(ends, state);
     });
-    m.def("translate", [](Array<int32_t> ids, Array<int32_t> map, Writable<int32_t> out, Writable<int64_t> ends) {
-        if (out.shape(0) < ids.shape(0) || ends.shape(0) < ids.shape(0))
-            throw std::invalid_argument("translate needs room for every id in both outputs.");
+    m.def("translate", [](Array<int32_t> ids, Array<int32_t> map, Room<int32_t> out, Room<int64_t> ends) {
+        require(out.shape(0) >= ids.shape(0) && ends.shape(0) >= ids.shape(0), "both outputs need room for every id.");
+        check_ids(ids, map);
         nb::gil_scoped_release free;
         const auto written = translate(ids.data(), ids.shape(0), map.data(), out.data(), ends.data());
         return std::pair(written.ids, written.documents);
     });
+    nb::class_<PairCounter>(m, "PairCounter")
+        .def(nb::init<size_t>())
+        .def("add", [](PairCounter& self, Array<int32_t> ids, Array<int32_t> map, Array<uint8_t> keep) {
+            check_ids(ids, map);
+            check_ids(map, keep);
+            nb::gil_scoped_release free;
+            self.add(ids.data(), ids.shape(0), map.data(), keep.data());
+        })
+        .def("pairs", [](const PairCounter& self, int64_t min_count) {
+            Pairs pairs = self.pairs(min_count);
+            return nb::make_tuple(owned(std::move(pairs.first)), owned(std::move(pairs.second)),
+                                  owned(std::move(pairs.count)));
+        })
+        .def("dropped", &PairCounter::dropped);
+    nb::class_<PairJoiner>(m, "PairJoiner")
+        .def("__init__", [](PairJoiner* self, Array<int32_t> first, Array<int32_t> second, Array<int32_t> joined) {
+            require(first.shape(0) == second.shape(0) && first.shape(0) == joined.shape(0), "pairs need three arrays.");
+            new (self) PairJoiner(first.data(), second.data(), joined.data(), first.shape(0));
+        })
+        .def("join", [](PairJoiner& self, Array<int32_t> ids, Array<int32_t> map, Room<int32_t> out) {
+            require(out.shape(0) > ids.shape(0), "out needs room for one id more than there are.");
+            check_ids(ids, map);
+            nb::gil_scoped_release free;
+            return self.join(ids.data(), ids.shape(0), map.data(), out.data());
+        });
     m.def("unicode_tables", [] {  // class of each code point, its lower case, the Unicode version
         const auto& tables = unicode();
-        const std::vector<uint8_t> classes(tables.classes, tables.classes + kCodePoints);
-        const std::vector<int32_t> lower(tables.lower, tables.lower + kCodePoints);
-        return nb::make_tuple(owned(std::vector<uint8_t>(classes)), owned(std::vector<int32_t>(lower)), tables.version);
+        return nb::make_tuple(owned(std::vector<uint8_t>(tables.classes, tables.classes + kCodePoints)),
+                              owned(std::vector<int32_t>(tables.lower, tables.lower + kCodePoints)), tables.version);
     });
 }
 

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.report import human
 from firth.core.run import Run
 from firth.core.storage import saying_where
 from firth.data.corpus import Block, Corpus
+from firth.data.streams import Ids, Piece, write_all
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel
 
 BLOCK = 1 << 23  # bytes of text at a time: large enough to split, small enough for its ids to stay in the cache
-IDS, STARTS = "ids.i32", "starts.i64"
 
-Ids = NDArray[np.int32]
 Split = Callable[[str], list[str]]
-
-
-class Piece(NamedTuple):
-    """Ids with DOCUMENT_END after each document, and what each id stands for in the vocabulary (−1: dropped)."""
-
-    ids: Ids
-    map: Ids
 
 
 class Encoded:
@@ -146,49 +133,10 @@ def token_blocks(documents: Iterable[Iterable[str]], size: int) -> Iterator[Bloc
     yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), [], 0)
 
 
-def write_final(pieces: Iterable[Piece], folder: Path, threads: int) -> None:
-    """The second pass: provisional ids become final ones, dropped words vanish, document starts are set."""
-
-    def translated(piece: Piece) -> tuple[Ids, NDArray[np.int64]]:
-        ids, ends = np.empty(len(piece.ids), dtype=np.int32), np.empty(len(piece.ids), dtype=np.int64)
-        count, documents = kernel.translate(piece.ids, piece.map, ids, ends)
-        return ids[:count], ends[:documents]
-
-    ids_path, starts_path = folder / IDS, folder / STARTS
-    with saying_where(folder), ids_path.open("wb", buffering=0) as ids, starts_path.open("wb") as starts:
-        starts.write(np.zeros(1, dtype=np.int64).tobytes())
-        written = 0
-        with ThreadPoolExecutor(threads) as pool:
-            for part, ends in ahead(pool, translated, pieces, threads + 1):
-                write_all(ids, part)
-                starts.write((ends + written).tobytes())
-                written += len(part)
-
-
-def ahead(
-    pool: ThreadPoolExecutor, work: Callable[[Piece], tuple[Ids, NDArray[np.int64]]], items: Iterable[Piece], most: int
-) -> Iterator[tuple[Ids, NDArray[np.int64]]]:
-    """work(item) for each item in order, with at most `most` of them under way."""
-    under_way: deque[Future[tuple[Ids, NDArray[np.int64]]]] = deque()
-    for item in items:
-        under_way.append(pool.submit(work, item))
-        if len(under_way) >= most:
-            yield under_way.popleft().result()
-    while under_way:
-        yield under_way.popleft().result()
-
-
-def write_all(file: object, values: NDArray[np.generic]) -> None:
-    """All of an array to an unbuffered file, whose `write` may take only a part of it."""
-    view = memoryview(values).cast("B")
-    while view:
-        view = view[file.write(view) :]  # type: ignore[attr-defined]
-
-
 def nothing_left(merged: kernel.Merged, min_count: int) -> FirthError:
     if not merged.tokens:
         return FirthError("The corpus has no words: it is empty, or its text has only separators for this tokenizer.")
     return FirthError(
-        f"No word occurs min_count={min_count} times: of {merged.types:,} different words in {human(merged.tokens)} the "
-        f"most frequent occurs {merged.top_count:,} times. A smaller min_count keeps some."
+        f"No word occurs min_count={min_count} times: of {merged.types:,} different words in {merged.tokens:,} "
+        f"the most frequent occurs {merged.top_count:,} times. A smaller min_count keeps some."
     )

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.report import human
 from firth.core.run import Run
 from firth.data import cache, encode
-from firth.data.corpus import Corpus
+from firth.data import phrases as phrases_of
+from firth.data.corpus import Block, Corpus
+from firth.data.phrases import Phrase
+from firth.data.streams import IDS, STARTS, Piece, Stream, choose, flat_pieces, renamed, write_final
 from firth.data.tokenizer import NATIVE
 from firth.data.tokenizer import tokenizer as tokenizer_named
 from firth.data.vocabulary import Vocabulary
@@ -25,7 +30,8 @@ WORDS, COUNTS = "words.utf8", "counts.i64"
 class Tokens:
     """`ids[starts[d]:starts[d + 1]]` is document d; words that the vocabulary lacks are left out.
 
-    `raw_tokens` is how many tokens were met, those left out among them. `fingerprint` tells whether two are the same.
+    `raw_tokens` is how many tokens were met, those left out among them. `phrases` are those that were joined, a list
+    for each pass. `fingerprint` tells whether two are the same.
     """
 
     def __init__(
@@ -34,8 +40,10 @@ class Tokens:
         starts: NDArray[np.int64],
         vocabulary: Vocabulary,
         raw_tokens: int,
+        phrases: Sequence[Sequence[Phrase]] = (),
     ) -> None:
         self.ids, self.starts, self.vocabulary, self.raw_tokens = ids, starts, vocabulary, raw_tokens
+        self.phrases = phrases
         self.fingerprint = content_hash(ids, starts, vocabulary)
 
     def __len__(self) -> int:
@@ -54,15 +62,26 @@ class Tokens:
         run: Run = Run(),
     ) -> Tokens:
         """From documents that are lists of tokens already."""
-        source = Source(encode.token_blocks(documents, encode.BLOCK), "separated", lowercase=False)
-        return build(source, min_count, max_size, None, run, name=None)
+        text = Text(encode.token_blocks(documents, encode.BLOCK), "separated", lowercase=False)
+        return encode_text(text, Wanted(min_count, max_size), run, name=None)
 
 
-class Source:
+class Wanted(NamedTuple):
+    """What the vocabulary is to be."""
+
+    min_count: int
+    max_size: int | None = None
+    phrases: int = 0
+    known: Vocabulary | None = None
+
+
+class Text(NamedTuple):
     """Blocks of text and how to split them."""
 
-    def __init__(self, blocks: Iterable[Any], split: str, lowercase: bool, total: int = 0) -> None:
-        self.blocks, self.split, self.lowercase, self.total = blocks, split, lowercase, total
+    blocks: Iterable[Block]
+    split: str
+    lowercase: bool
+    total: int = 0
 
 
 def read_tokens(
@@ -78,76 +97,128 @@ def read_tokens(
 ) -> Tokens:
     """Counts and encodes `data` on all cores, or opens what an earlier call left in the cache.
 
-    Words below `min_count` vanish from the ids, as in word2vec; empty documents stay, as empty ranges. The words of
-    `known` keep their ids however rare they are now (their counts are those of this text) and new words follow them.
+    Words below `min_count` vanish from the ids, as in word2vec; empty documents stay, as empty ranges. `phrases` is
+    how often neighbours are joined: 1 for phrases of two words, 2 for up to four. The words of `known` keep their
+    ids however rare they are now (their counts are those of this text) and new words follow them.
     """
+    wanted = Wanted(min_count, max_size, phrases, known)
     if isinstance(data, Tokens):
-        return data
+        return fit_to(data, wanted, run)
     corpus = data if isinstance(data, Corpus) else Corpus(data)
-    native = tokenizer in NATIVE
+    native = isinstance(tokenizer, str) and tokenizer in NATIVE
     split = str(tokenizer) if native else "separated"
     custom = None if native else tokenizer_named(tokenizer, lowercase) if isinstance(tokenizer, str) else tokenizer
-    fingerprint = corpus.fingerprint() if native or isinstance(tokenizer, str) else None
     name = None
+    fingerprint = corpus.fingerprint() if isinstance(tokenizer, str) else None
     if fingerprint:
-        name = cache.entry_name(
-            FORMAT, fingerprint, str(tokenizer), getattr(custom, "version", kernel.unicode_version()), lowercase,
-            min_count, max_size, phrases, vocabulary_hash(known) if known else None,
-            (run.memory, run.cores) if run.memory else None,
-        )  # fmt: skip
+        version = getattr(custom, "version", kernel.unicode_version())
+        bound = (run.memory, run.cores) if run.memory else None
+        known_words = vocabulary_hash(known) if known else None
+        name = cache.entry_name(FORMAT, fingerprint, tokenizer, version, lowercase, wanted[:3], known_words, bound)
         found = open_entry(name, run)
         if found:
             return found
-    source = Source(encode.blocks_of(corpus, split, custom, run), split, lowercase and native, corpus.size)
-    return build(source, min_count, max_size, known, run, name)
+    text = Text(encode.blocks_of(corpus, split, custom, run), split, lowercase and native, corpus.size)
+    return encode_text(text, wanted, run, name)
 
 
-def build(
-    source: Source, min_count: int, max_size: int | None, known: Vocabulary | None, run: Run, name: str | None
-) -> Tokens:
-    """Reads, merges, writes; the result is a cache entry when it has a name, else a file that disappears."""
+def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Tokens:
+    """Reads, merges, writes; the result is a cache entry when it has a name, else files that disappear."""
     with cache.working_folder() as (folder, cached):
         if name and not cached:
             run.report.note(f"The cache folder {cache.cache_folder()} can't be written; encoded text is not kept.")
         scratch = folder / "scratch"
         scratch.mkdir()
-        encoded = encode.Encoded(scratch, source.split, source.lowercase, known, run)
-        encoded.read(source.blocks, source.total)
-        merged = encoded.merge(min_count, max_size)
-        if not merged.tokens or not merged.counts.any():
-            raise encode.nothing_left(merged, min_count)
-        encode.write_final(encoded.pieces(), folder, run.cores)
-        for path in scratch.iterdir():
-            path.unlink()
-        scratch.rmdir()
-        notes = encoded.notes(merged, source.split)
+        encoded = encode.Encoded(scratch, text.split, text.lowercase, wanted.known, run)
+        encoded.read(text.blocks, text.total)
+        if wanted.phrases:  # over every word: dropping some first would make strangers neighbours
+            met = encoded.merge(1, None)
+            stream = Stream(met.words, met.counts, encoded.pieces, len(wanted.known or ()))
+            merged, pieces, found = choose_words(stream, wanted, scratch, run)
+        else:
+            met = merged = encoded.merge(wanted.min_count, wanted.max_size)
+            pieces, found = encoded.pieces(), []
+        if not merged.counts.any():
+            raise encode.nothing_left(merged, wanted.min_count)
+        write_final(pieces, folder, run.cores)
+        shutil.rmtree(scratch)
+        notes = encoded.notes(met, text.split)
         for note in notes:
             run.report.note(note)
-        return keep(folder, merged, min_count, notes, name if cached else None)
+        tokens = Tokens(*map_arrays(folder), vocabulary_of(merged, wanted.min_count), met.tokens, found)
+        if name and cached:
+            keep_entry(name, folder, tokens, notes)
+        return tokens  # its maps stay valid when the files are removed
 
 
-def keep(folder: Path, merged: kernel.Merged, min_count: int, notes: list[str], name: str | None) -> Tokens:
-    vocabulary = Vocabulary(
+def fit_to(tokens: Tokens, wanted: Wanted, run: Run) -> Tokens:
+    """Tokens with another vocabulary: fewer words, phrases joined, or the words of `known` first."""
+    old, known = tokens.vocabulary, wanted.known
+    enough = len(old) == 0 or int(old.counts.min()) >= wanted.min_count
+    if enough and len(old) <= (wanted.max_size or len(old)) and not wanted.phrases and known is None:
+        return tokens
+    words = list(known.tokens) if known else []
+    words += [token for token in old.tokens if known is None or token not in known]
+    ids = {word: id for id, word in enumerate(words)}
+    map = np.array([ids[token] for token in old.tokens], dtype=np.int32)
+    counts = np.zeros(len(words), dtype=np.int64)
+    counts[map] = old.counts
+    stream = Stream(words, counts, flat_pieces(tokens.ids, tokens.starts, map), len(known or ()))
+    with cache.working_folder() as (folder, _):
+        merged, pieces, found = choose_words(stream, wanted, folder, run)
+        if not merged.counts.any():
+            raise encode.nothing_left(merged, wanted.min_count)
+        write_final(pieces, folder, run.cores)
+        vocabulary = vocabulary_of(merged, max(wanted.min_count, old.min_count))
+        vocabulary.dropped_types += old.dropped_types
+        vocabulary.dropped_tokens += old.dropped_tokens
+        return Tokens(*map_arrays(folder), vocabulary, tokens.raw_tokens, [*tokens.phrases, *found])
+
+
+def choose_words(
+    stream: Stream, wanted: Wanted, scratch: Path, run: Run
+) -> tuple[kernel.Merged, Iterator[Piece], list[list[Phrase]]]:
+    """Joins phrases where asked, then keeps the words that are wanted."""
+    found: list[list[Phrase]] = []
+    for number in range(wanted.phrases):
+        memory = run.memory_bytes or phrases_of.MEMORY
+        least = max(wanted.min_count, phrases_of.MIN_COUNT)
+        phrases, cut = phrases_of.stream_phrases(stream, "npmi", None, least, memory)
+        if cut:
+            run.report.note(f"Pairs of words outgrew {human(memory)}B: rare ones were dropped, phrases may be missing.")
+        if not phrases:
+            break
+        found.append(phrases)
+        stream = phrases_of.join_stream(stream, phrases, scratch / f"phrases-{number}.i32")
+    merged = choose(stream, wanted.min_count, wanted.max_size)
+    return merged, renamed(stream, merged.maps[0]), found
+
+
+def vocabulary_of(merged: kernel.Merged, min_count: int) -> Vocabulary:
+    return Vocabulary(
         merged.words,
         merged.counts,
         min_count=min_count,
         dropped_types=merged.dropped_types,
         dropped_tokens=merged.dropped_tokens,
     )
-    tokens = Tokens(*map_arrays(folder), vocabulary, merged.tokens)
-    if name:
-        (folder / WORDS).write_bytes("".join(word + "\0" for word in merged.words).encode())
-        merged.counts.tofile(folder / COUNTS)
-        facts = {
-            "min_count": min_count,
-            "dropped_types": merged.dropped_types,
-            "dropped_tokens": merged.dropped_tokens,
-            "raw_tokens": merged.tokens,
-            "fingerprint": tokens.fingerprint,
-            "notes": notes,
-        }
-        cache.write_entry(name, folder, facts)
-    return tokens  # its maps stay valid when the files are removed
+
+
+def keep_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> None:
+    """Makes the working folder a cache entry."""
+    vocabulary = tokens.vocabulary
+    (folder / WORDS).write_bytes("".join([word + "\0" for word in vocabulary.tokens]).encode())
+    vocabulary.counts.tofile(folder / COUNTS)
+    facts = {
+        "min_count": vocabulary.min_count,
+        "dropped_types": vocabulary.dropped_types,
+        "dropped_tokens": vocabulary.dropped_tokens,
+        "raw_tokens": tokens.raw_tokens,
+        "fingerprint": tokens.fingerprint,
+        "phrases": tokens.phrases,
+        "notes": notes,
+    }
+    cache.write_entry(name, folder, facts)
 
 
 def open_entry(name: str, run: Run) -> Tokens | None:
@@ -165,7 +236,8 @@ def open_entry(name: str, run: Run) -> Tokens | None:
             dropped_types=facts["dropped_types"],
             dropped_tokens=facts["dropped_tokens"],
         )
-        tokens = Tokens(*map_arrays(folder), vocabulary, facts["raw_tokens"])
+        phrases = [[Phrase(*phrase) for phrase in found] for found in facts["phrases"]]
+        tokens = Tokens(*map_arrays(folder), vocabulary, facts["raw_tokens"], phrases)
         if tokens.fingerprint != facts["fingerprint"]:
             return None
     except (OSError, ValueError, KeyError, TypeError):
@@ -177,10 +249,10 @@ def open_entry(name: str, run: Run) -> Tokens | None:
 
 def map_arrays(folder: Path) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """The ids and document starts of a folder, mapped read-only."""
-    ids_path = folder / encode.IDS
+    ids_path = folder / IDS
     empty = ids_path.stat().st_size == 0  # nothing can be mapped
     ids = np.zeros(0, dtype=np.int32) if empty else np.memmap(ids_path, dtype=np.int32, mode="r")
-    return ids, np.memmap(folder / encode.STARTS, dtype=np.int64, mode="r")
+    return ids, np.memmap(folder / STARTS, dtype=np.int64, mode="r")
 
 
 def vocabulary_hash(vocabulary: Vocabulary) -> str:

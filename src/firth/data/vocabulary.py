@@ -34,7 +34,7 @@ class Vocabulary:
         self.dropped_tokens = dropped_tokens
         self._ids: dict[str, int] | None = None
         if self.counts.shape != (len(tokens),):
-            raise FirthError(f"A vocabulary needs one count a token; got {self.counts.size:,} for {len(tokens):,} tokens.")
+            raise FirthError(f"A vocabulary needs one count a token; got {self.counts.size:,} for {len(tokens):,}.")
 
     @property
     def ids(self) -> Mapping[str, int]:

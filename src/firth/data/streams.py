@@ -1,0 +1,137 @@
+"""Ids as they flow from one pass over a corpus to the next: in pieces, on disk, with an end after each document."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.storage import saying_where
+from firth.kernels import text as kernel
+
+IDS, STARTS = "ids.i32", "starts.i64"
+PIECE = 1 << 20  # ids at a time
+
+Ids = NDArray[np.int32]
+
+
+class Piece(NamedTuple):
+    """Ids with DOCUMENT_END after each document, and what each id stands for in the vocabulary (−1: dropped)."""
+
+    ids: Ids
+    map: Ids
+
+
+class Stream(NamedTuple):
+    """A corpus as ids of `words`; the first `fixed` words keep their ids whatever happens."""
+
+    words: Sequence[str]
+    counts: NDArray[np.int64]
+    pieces: Callable[[], Iterator[Piece]]
+    fixed: int = 0
+
+
+def flat_pieces(ids: Ids, starts: NDArray[np.int64], map: Ids) -> Callable[[], Iterator[Piece]]:
+    """Flat ids and document starts as pieces."""
+
+    def pieces() -> Iterator[Piece]:
+        for begin in range(0, max(len(ids), 1), PIECE):
+            end = min(begin + PIECE, len(ids))
+            # An end at `begin` was written with the piece before, but for empty documents at the very start.
+            first = 1 if begin == 0 else int(np.searchsorted(starts, begin, side="right"))
+            ends = starts[first : int(np.searchsorted(starts, end, side="right"))]
+            yield Piece(np.insert(ids[begin:end], ends - begin, np.int32(kernel.DOCUMENT_END)), map)
+
+    return pieces
+
+
+def file_pieces(path: Path, words: int) -> Callable[[], Iterator[Piece]]:
+    """A file of ids with document ends as pieces."""
+
+    def pieces() -> Iterator[Piece]:
+        same = np.arange(words, dtype=np.int32)
+        total = path.stat().st_size // 4
+        for begin in range(0, total, PIECE):
+            shape = (min(PIECE, total - begin),)
+            yield Piece(np.memmap(path, dtype=np.int32, mode="r", offset=begin * 4, shape=shape), same)
+
+    return pieces
+
+
+def choose(stream: Stream, min_count: int, max_size: int | None) -> kernel.Merged:
+    """The vocabulary of a stream, as the native `merge` gives it; maps[0] leads from the stream's ids to its own."""
+    words, counts, fixed = stream.words, stream.counts, stream.fixed
+    enough = (np.flatnonzero(counts[fixed:] >= max(min_count, 1)) + fixed).tolist()
+    minus = (-counts).tolist()
+    order = sorted(enough, key=lambda word: (minus[word], words[word].encode("utf-8", "surrogatepass")))
+    if max_size:
+        del order[max(0, max_size - fixed) :]
+    map = np.full(len(words), -1, dtype=np.int32)
+    map[:fixed] = np.arange(fixed)
+    map[order] = np.arange(fixed, fixed + len(order))
+    kept = np.array([*range(fixed), *order], dtype=np.int64)
+    types, tokens = int(np.count_nonzero(counts[fixed:])) + fixed, int(counts.sum())
+    return kernel.Merged(
+        words=[words[id] for id in kept],
+        counts=counts[kept],
+        maps=[map],
+        types=types,
+        tokens=tokens,
+        top_count=int(counts.max(initial=0)),
+        dropped_types=types - len(kept),
+        dropped_tokens=tokens - int(counts[kept].sum()),
+    )
+
+
+def renamed(stream: Stream, map: Ids) -> Iterator[Piece]:
+    """The stream's pieces with the map applied after their own."""
+    last: Ids | None = None
+    for piece in stream.pieces():
+        if piece.map is not last:
+            last = piece.map
+            both = np.where(last >= 0, map[last], np.int32(-1)).astype(np.int32)
+        yield Piece(piece.ids, both)
+
+
+def write_final(pieces: Iterable[Piece], folder: Path, threads: int) -> None:
+    """The second pass: provisional ids become final ones, dropped words vanish, document starts are set."""
+
+    def translated(piece: Piece) -> tuple[Ids, NDArray[np.int64]]:
+        ids, ends = np.empty(len(piece.ids), dtype=np.int32), np.empty(len(piece.ids), dtype=np.int64)
+        count, documents = kernel.translate(piece.ids, piece.map, ids, ends)
+        return ids[:count], ends[:documents]
+
+    ids_path, starts_path = folder / IDS, folder / STARTS
+    with saying_where(folder), ids_path.open("wb", buffering=0) as ids, starts_path.open("wb") as starts:
+        starts.write(np.zeros(1, dtype=np.int64).tobytes())
+        written = 0
+        with ThreadPoolExecutor(threads) as pool:
+            for part, ends in ahead(pool, translated, pieces, threads + 1):
+                write_all(ids, part)
+                starts.write((ends + written).tobytes())
+                written += len(part)
+
+
+def ahead(
+    pool: ThreadPoolExecutor, work: Callable[[Piece], tuple[Ids, NDArray[np.int64]]], items: Iterable[Piece], most: int
+) -> Iterator[tuple[Ids, NDArray[np.int64]]]:
+    """work(item) for each item in order, with at most `most` of them under way."""
+    under_way: deque[Future[tuple[Ids, NDArray[np.int64]]]] = deque()
+    for item in items:
+        under_way.append(pool.submit(work, item))
+        if len(under_way) >= most:
+            yield under_way.popleft().result()
+    while under_way:
+        yield under_way.popleft().result()
+
+
+def write_all(file: Any, values: NDArray[Any]) -> None:
+    """All of an array to an unbuffered file, whose `write` may take only a part of it."""
+    view = memoryview(values).cast("B")  # type: ignore[arg-type]
+    while view:
+        view = view[file.write(view) :]
