@@ -47,7 +47,7 @@ def environment(peer: str) -> Path:
         print(f"making the environment of {peer} …", file=sys.stderr)
         shutil.rmtree(folder, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        install = [python, "-m", "pip", "install", "--quiet", "-r", HERE / peer / "requirements.txt"]
+        install = [str(python), "-m", "pip", "install", "--quiet", "-r", str(HERE / peer / "requirements.txt")]
         subprocess.run(install, check=True, stdout=sys.stderr, env={**os.environ, "CFLAGS": "-O3 -march=native"})
         stamp.write_text(wanted)
     return python
@@ -65,7 +65,7 @@ def train(peer: str, *, corpus: str | os.PathLike[str], **settings: Any) -> dict
         raise ValueError(f"method must be skipgram or cbow; got {settings['method']!r}.")
     job = {**DEFAULTS, **settings, "corpus": os.fspath(corpus)}
     # -I: neither this folder nor PYTHONPATH may stand in for the peer's own packages
-    command = [environment(peer), "-I", HERE / peer / "worker.py"]
+    command = [str(environment(peer)), "-I", str(HERE / peer / "worker.py")]
     done = subprocess.run(command, input=json.dumps(job), stdout=subprocess.PIPE, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result

@@ -13,7 +13,7 @@ import fasttext
 import numpy as np
 
 
-def count_words(path):
+def count_words(path: str) -> int:
     words, inside = 0, False  # inside: the last block ended in the middle of a word
     with Path(path).open(encoding="utf-8") as file:
         while block := file.read(1 << 24):
@@ -22,7 +22,7 @@ def count_words(path):
     return words
 
 
-def main():
+def main() -> None:
     job = json.load(sys.stdin)
     settings = {
         "model": job["method"],

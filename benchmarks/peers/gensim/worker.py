@@ -5,10 +5,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any, TextIO
 
 import gensim
 import numpy as np
-from gensim.models import Word2Vec
+from gensim.models import KeyedVectors, Word2Vec
 
 # gensim gathers lines until they pass 10,000 tokens and drops what the batch keeps beyond 10,000 after subsampling.
 # Lines of 10,000 come in twos: a quarter of the text is never trained on (and the speed looks better than it is).
@@ -16,7 +17,7 @@ from gensim.models import Word2Vec
 LINE_WORDS = 1_000
 
 
-def write_short_lines(corpus, path):
+def write_short_lines(corpus: str, path: Path) -> None:
     """The corpus in short lines, so that nothing is dropped and the threads can share a one-line file."""
     with Path(corpus).open(encoding="utf-8") as source, path.open("w", encoding="utf-8") as target:
         tail = ""
@@ -33,12 +34,12 @@ def write_short_lines(corpus, path):
         write_line(target, tail.split())
 
 
-def write_line(target, words):
+def write_line(target: TextIO, words: list[str]) -> None:
     for start in range(0, len(words), LINE_WORDS):
         target.write(" ".join(words[start : start + LINE_WORDS]) + "\n")
 
 
-def train(job, lines):
+def train(job: dict[str, Any], lines: str) -> tuple[Word2Vec, dict[str, Any]]:
     settings = {
         "sg": int(job["method"] == "skipgram"),
         "vector_size": job["dim"],
@@ -72,13 +73,14 @@ def train(job, lines):
     }
 
 
-def expected_words(vectors):
+def expected_words(vectors: KeyedVectors) -> float:
     """Words an epoch keeps after min_count and subsampling, on average."""
     words = vectors.index_to_key
-    return sum(vectors.get_vecattr(word, "count") * vectors.get_vecattr(word, "sample_int") / 2**32 for word in words)
+    kept = (vectors.get_vecattr(word, "count") * vectors.get_vecattr(word, "sample_int") / 2**32 for word in words)
+    return float(sum(kept))
 
 
-def main():
+def main() -> None:
     job = json.load(sys.stdin)
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder) / "lines.txt"

@@ -109,6 +109,7 @@ def word_similarity(
         if row is None
     )
     cosines = np.array([similarity(vectors.matrix[a], vectors.matrix[b]) for a, b, _ in known])
+    cosines = cosines.round(12)  # a word with itself is 1, not 0.9999999999999999: noise must not undo ties
     if not np.isfinite(cosines).all():
         check_finite(vectors, restrict)
     scores = np.array([score for _, _, score in known])

@@ -28,11 +28,13 @@ CJK_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans", "WenQuan
 
 def new_figure(width: float, height: float, title: str, note: str) -> tuple[Figure, Axes]:
     """An empty figure in inches; `title` says what is shown, the smaller `note` how it was made."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure  # no pyplot: nothing global, no window, works in threads
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     layout = ConstrainedLayoutEngine(w_pad=0.2, h_pad=0.2)
     figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white", layout=layout)
+    FigureCanvasAgg(figure)  # keeps one renderer for measuring all labels
     axes = figure.add_subplot()
     words: dict[str, Any] = {"parse_math": False, "fontfamily": fonts()}  # "$" in a word is a dollar
     axes.set_title(title, loc="left", pad=26, fontsize=13, fontweight="bold", color=INK, **words)
@@ -74,7 +76,7 @@ def place_labels(
     figure.draw_without_rendering()  # fixes the layout: from here on pixels are known
     figure.set_layout_engine("none")
     frame = axes.get_window_extent()
-    points = axes.transData.transform([(label.x, label.y) for label in labels])
+    points = axes.transData.transform(np.reshape([(label.x, label.y) for label in labels], (-1, 2)))
     avoid = np.vstack((points, axes.transData.transform(np.reshape(obstacles, (-1, 2)))))
     taken = np.empty((0, 4))
     left_out = 0

@@ -44,7 +44,7 @@ def plot_map(
     *,
     highlight: Sequence[str] = (),
 ) -> Figure:
-    """Chosen keys, or the first `keys` of them, in the plane of their two principal components."""
+    """Chosen keys, or the first `keys` of them, and the highlighted ones on the plane of two principal components."""
     _check_path(path)
     chosen = list(vectors.keys[: max(keys, 0)]) if isinstance(keys, int) else list(keys)
     chosen = list(dict.fromkeys([*highlight, *chosen]))  # highlighted ones first: they get room for their labels first
@@ -103,8 +103,8 @@ def plot_similarity(
     image = axes.imshow(values, cmap=colors, vmin=min(0.0, others.min()), vmax=max(others.max(), 1e-9))
     digits = 2 if np.abs(values).max() < 100 else 0
     for (row, column), value in np.ndenumerate(values):
-        shade = _luminance(image.to_rgba(value))
-        ink = "white" if shade < 0.5 else INK
+        luminance = np.dot(image.to_rgba(value)[:3], (0.299, 0.587, 0.114))
+        ink = "white" if luminance < 0.6 else INK
         axes.text(column, row, f"{value:.{digits}f}", ha="center", va="center", fontsize=9, color=ink)
     places = range(len(words))
     axes.set_xticks(places, words, rotation=40, ha="right", rotation_mode="anchor")
@@ -126,18 +126,12 @@ def plot_loss(training: Mapping[str, Any], path: PathLike | None = None) -> Figu
 
     figure, axes = new_figure(8, 5, "Loss by epoch", f"average over each of {len(epochs)} epochs")
     series = [("training", BLUE, _series(epochs, "loss")), ("held out", ORANGE, _series(epochs, "held_out_loss"))]
-    last = [losses[-1] for _, _, (_, losses) in series if losses]
-    for label, color, (numbers, losses) in series:
-        if not losses:
-            continue
+    drawn = sorted((each for each in series if each[2][1]), key=lambda each: float(each[2][1][-1]))
+    shifts = (-6, 6) if len(drawn) == 2 else (0,)  # lines that end together keep their labels apart
+    for (label, color, (numbers, losses)), shift in zip(drawn, shifts, strict=True):
         axes.plot(numbers, losses, color=color, marker="o", markersize=5, linewidth=1.8)
-        above = 7 if losses[-1] == max(last) else -7  # two lines that end together keep their labels apart
-        place: dict[str, Any] = {
-            "xytext": (9, above if len(last) > 1 else 0),
-            "textcoords": "offset points",
-            "va": "center",
-        }
-        axes.annotate(f"{label}  {losses[-1]:.4g}", (numbers[-1], losses[-1]), color=color, fontsize=10, **place)
+        end: dict[str, Any] = {"xytext": (9, shift), "textcoords": "offset points", "va": "center", "fontsize": 10}
+        axes.annotate(f"{label}  {losses[-1]:.4g}", (numbers[-1], losses[-1]), color=color, **end)
     axes.set_xlim(0.7, len(epochs) + 0.3)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(axis="y", color=RULE, linewidth=0.6)
@@ -155,20 +149,19 @@ def plot_zipf(counts: Mapping[str, int] | Sequence[int] | NDArray[Any], path: Pa
     if frequencies.ndim != 1 or len(frequencies) < 2 or not (np.isfinite(frequencies) & (frequencies > 0)).all():
         raise FirthError("plot_zipf needs at least 2 counts, all above 0.")
     slope, start = zipf_fit(frequencies)
-    ranks = np.arange(1, len(frequencies) + 1)
+    ranks = _spaced(len(frequencies))  # some hundred points draw the same curve as a million
+    heights, fitted = frequencies[ranks - 1], np.exp(start) * ranks**slope
     note = f"{len(frequencies):,} words, {frequencies.sum():,.0f} occurrences; line fitted evenly over log rank"
     figure, axes = new_figure(8, 6, f"Word frequency by rank: slope {slope:.2f}".replace("-", "−"), note)
-    fitted = np.exp(start) * ranks**slope
     axes.loglog(ranks, fitted, color=ORANGE, linewidth=1.4, linestyle=(0, (5, 3)), zorder=2)
-    axes.loglog(ranks, frequencies, color=BLUE, marker=".", markersize=4, linewidth=1, zorder=3)
+    axes.loglog(ranks, heights, color=BLUE, marker=".", markersize=4, linewidth=1, zorder=3)
     axes.set_xlabel("rank")
     axes.set_ylabel("occurrences")
     axes.grid(color=RULE, linewidth=0.6)
     marked = [rank for rank in (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000) if rank <= len(words)]
-    places = _spaced(len(ranks))
-    curves = [np.column_stack((places, heights[places - 1])) for heights in (frequencies, fitted)]
     labels = [Label(words[rank - 1], rank, frequencies[rank - 1]) for rank in marked]
-    _write_labels(figure, axes, labels, size=9, obstacles=np.vstack(curves))
+    curves = np.column_stack((np.tile(ranks, 2), np.concatenate((heights, fitted))))
+    _write_labels(figure, axes, labels, size=9, obstacles=curves)
     return _saved(figure, path)
 
 
@@ -222,11 +215,8 @@ def _write_labels(
     left_out = place_labels(figure, axes, labels, size, obstacles)
     if left_out:
         text = f"{left_out} of {len(labels)} labels left out for lack of room"
-        axes.text(1, 0.005, text, transform=axes.transAxes, ha="right", va="bottom", fontsize=8, color=MUTED)
-
-
-def _luminance(rgba: Any) -> float:
-    return float(np.dot(rgba[:3], (0.299, 0.587, 0.114)))
+        beside: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
+        axes.annotate(text, (1, 1), xytext=(0, 10), fontsize=9, color=MUTED, **beside)
 
 
 def _check_path(path: PathLike | None) -> None:
