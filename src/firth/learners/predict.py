@@ -92,7 +92,7 @@ class PredictingMethod(WordOptions, PredictOptions):
         }
         words, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
         vocabulary = grown(tokens.vocabulary, start.vocabulary) if start else tokens.vocabulary
-        return WordModel(self, vocabulary, words, outputs, figures, getattr(tokens, "phrases", ()))
+        return WordModel(self, vocabulary, words, outputs, figures, tokens.phrases)
 
 
 @dataclass

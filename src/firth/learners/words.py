@@ -15,9 +15,12 @@ from firth.core.model import Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.vectors import Matrix, Vectors
+from firth.data.phrases import PhraseJoiner
 from firth.data.tokenizer import TOKENIZERS, tokenizer
 from firth.data.tokens import Tokens, read_tokens
 from firth.data.vocabulary import Vocabulary
+
+Phrases = Sequence[Sequence[Sequence[Any]]]  # for each pass over the text, pairs of words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +68,7 @@ class WordModel(Model):
         words: Matrix,
         outputs: Matrix,
         training: Mapping[str, Any],
-        phrases: Sequence[tuple[str, str]] = (),
+        phrases: Phrases = (),
     ) -> None:
         self.method, self.training = method, training
         self._vocabulary = vocabulary  # stored parts are read at the first use
@@ -78,12 +81,12 @@ class WordModel(Model):
         if isinstance(self._vocabulary, Parts):
             parts = self._vocabulary
             self._vocabulary = Vocabulary.from_json(parts.documents["vocabulary"])
-            self._phrases = [tuple(pair) for pair in parts.documents["vocabulary"].get("phrases", [])]
+            self._phrases = parts.documents["vocabulary"].get("phrases", ())
         return self._vocabulary
 
     @property
-    def phrases(self) -> Sequence[tuple[str, str]]:
-        """Pairs of words joined to one, in the order they were found."""
+    def phrases(self) -> Phrases:
+        """Pairs of words joined to one, pass by pass."""
         _ = self.vocabulary
         return self._phrases
 
@@ -103,11 +106,7 @@ class WordModel(Model):
     def tokenize(self, text: str) -> list[str]:
         """`text` as this model's words, known or not."""
         tokens = tokenizer(self.method.tokenizer, self.method.lowercase)(text)
-        if not self.phrases:
-            return tokens
-        from firth.data.phrases import PhraseJoiner
-
-        return PhraseJoiner(self.phrases)(tokens)
+        return PhraseJoiner(self.phrases)(tokens) if self.phrases else tokens
 
     def pool(self, texts: Sequence[str]) -> Pooled:
         """The mean of the vectors of each text's known words; zeros for a text that has none."""
@@ -128,7 +127,9 @@ class WordModel(Model):
         return self.pool(inputs).matrix
 
     def parts(self) -> Parts:
-        vocabulary = self.vocabulary.to_json() | ({"phrases": [list(pair) for pair in self.phrases]} if self.phrases else {})
+        vocabulary = self.vocabulary.to_json()
+        if self.phrases:
+            vocabulary["phrases"] = [[pair[:2] for pair in found] for found in self.phrases]
         return Parts({"words": self.vectors.matrix, "outputs": self.outputs}, {"vocabulary": vocabulary})
 
     @classmethod
