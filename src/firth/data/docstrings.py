@@ -23,7 +23,7 @@ from pathlib import Path
 
 from firth.core.errors import FirthError
 from firth.core.report import Report, default_report
-from firth.data.namespaces import Module, Namespaces
+from firth.data.namespaces import Module, Namespaces, stands_behind
 
 LEAST_WORDS = 5
 MOST_BYTES = 4_000_000  # a larger source file is generated data, and parsing takes a hundred times its size in memory
@@ -60,7 +60,7 @@ def python_docstrings(
     counts: Counter[str] = Counter()
     modules = _parse_all(files, counts, report)
     if folders is None:
-        wanted = [name for name in C_MODULES if packages is None or name.partition(".")[0] in packages]
+        wanted = [name for name in C_MODULES if _asked(name.partition(".")[0], packages)]
         modules.append(Module("", is_package=False, added=[entry for name in wanted for entry in _live(name)]))
     documents = _without_repeats(_named(modules, counts), counts)
     if +counts:
@@ -86,7 +86,7 @@ def _wanted(
     for folder, names in places:
         seen: set[tuple[int, int]] = set()
         for name, path in _children(folder):
-            if (names is None or name in names) and (packages is None or name in packages):
+            if (names is None or name in names) and _asked(name, packages):
                 found.add(name)
                 for module, file, is_package in _sources(name, path, seen):
                     files.setdefault(module, (file, is_package))
@@ -94,6 +94,10 @@ def _wanted(
     if missing:
         raise FirthError(f"No Python package {missing[0]!r} is installed; `pip list` tells what is.")
     return files
+
+
+def _asked(name: str, packages: Sequence[str] | None) -> bool:
+    return packages is None or any(name == package or stands_behind(name, package) for package in packages)
 
 
 def _children(folder: Path) -> list[tuple[str, Path]]:

@@ -112,5 +112,11 @@ def passes_on(module: Module, home: str) -> bool:
     folder, _, last = home.rpartition(".")
     twin = last.startswith("_") and folder == module.name.rpartition(".")[0]
     top, own = home.partition(".")[0], module.name.partition(".")[0]
-    related = top == own or (top.startswith("_") and top.lstrip("_").startswith(own))
+    related = top == own or stands_behind(top, own)
     return related and (module.is_package or module.exports is not None or twin)
+
+
+def stands_behind(private: str, package: str) -> bool:
+    """`_pytest`, `_pydatetime` and `_collections_abc` are the inside of pytest, datetime and collections."""
+    inside = private.lstrip("_")
+    return private.startswith("_") and (package in (inside, inside[2:]) or inside.startswith(f"{package}_"))
