@@ -98,8 +98,7 @@ ABOUT_PERSONS: tuple[tuple[str, str, str], ...] = (
 def question(facts: Facts) -> Callable[[Random], Question]:
     """Half ask of the world's facts, half of persons whose story is new in each passage and can't be known before.
 
-    A passage makes each of its statements about two or more countries or persons, so that one has to read of whom
-    a statement speaks to find the answer.
+    A passage says each kind of thing of two countries or persons, so that one has to read of whom it speaks.
     """
     return lambda random: _of_countries(random, facts) if random.random() < 0.5 else _of_persons(random, facts)
 

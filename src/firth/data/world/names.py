@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from random import Random
 from typing import TypeVar
 
@@ -19,10 +20,10 @@ def pick(random: Random, items: tuple[Item, ...] | list[Item]) -> Item:
     return items[int(random.random() * len(items))]
 
 
-def sample(random: Random, items: tuple[Item, ...] | list[Item], count: int) -> list[Item]:
-    """`count` different places of `items`, in random order."""
+def sample(random: Random, items: tuple[Item, ...] | list[Item], number: int) -> list[Item]:
+    """`number` different places of `items`, in random order."""
     places: dict[int, None] = {}
-    while len(places) < count:  # drawing again is quick: few of many are asked for, or all of a handful
+    while len(places) < number:  # drawing again is quick: few of many are asked for, or all of a handful
         places[int(random.random() * len(items))] = None
     return [items[place] for place in places]
 
@@ -33,20 +34,21 @@ class Namer:
     def __init__(self, random: Random) -> None:
         self._random = random
         self._taken: set[str] = set()
+        self._longer = 0  # syllables more than asked for
 
     def __call__(self, syllables: int = 2) -> str:
         """A name of at least `syllables` syllables that was not given before; it ends in a consonant."""
         random = self._random
-        tries = 0
-        while True:
+        for tries in count(1):
             parts = [pick(random, OPENINGS), pick(random, VOWELS)]
-            for _ in range(syllables - 1 + tries // 20):
+            for _ in range(syllables - 1 + self._longer):
                 parts += [pick(random, MIDDLES), pick(random, VOWELS)]
             name = "".join([*parts, pick(random, ENDINGS)])
             if name not in self._taken:
-                self._taken.add(name)
-                return name
-            tries += 1
+                break
+            self._longer += tries % 4 == 0
+        self._taken.add(name)
+        return name
 
-    def several(self, count: int, syllables: int = 2) -> tuple[str, ...]:
-        return tuple(self(syllables) for _ in range(count))
+    def several(self, number: int) -> tuple[str, ...]:
+        return tuple(self() for _ in range(number))

@@ -37,10 +37,10 @@ def friendships(random: np.random.Generator, people: int, communities: int, frie
     other = np.where(random.random(len(one)) < INSIDE, inside, random.integers(people, size=len(one)))
     order = random.permutation(people)  # so that a person's number tells nothing
     pairs = np.sort(np.stack([order[one], order[other]], axis=1), axis=1)
-    edges = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    edges = _distinct(pairs[pairs[:, 0] != pairs[:, 1]], people)
     shuffled = np.empty(people, dtype=np.int64)
     shuffled[order] = labels
-    return Friendships(edges.astype(np.int64), shuffled)
+    return Friendships(edges, shuffled)
 
 
 class Ratings(NamedTuple):
@@ -65,10 +65,16 @@ def ratings(random: np.random.Generator, users: int, items: int, each: int) -> R
         odds = fame * traits[:, genre]
         met[here] = np.searchsorted(np.cumsum(odds) / odds.sum(), random.random(len(here)), side="right")
     met = np.minimum(met, items - 1)  # a rounded sum may end just under 1
-    pairs = np.unique(np.stack([np.repeat(np.arange(users), each), met], axis=1), axis=0)
+    pairs = _distinct(np.stack([np.repeat(np.arange(users), each), met], axis=1), items)
     match = np.einsum("ij,ij->i", tastes[pairs[:, 0]], traits[pairs[:, 1]])  # 0 … 1
     rated = np.clip(np.rint(1.5 + 4.0 * match + random.normal(0, 0.3, len(match))), 1, 5).astype(np.int64)
     return Ratings(pairs[:, 0], pairs[:, 1], rated, tastes, traits)
+
+
+def _distinct(pairs: Ints, high: int) -> Ints:
+    """Each pair once, in order; the second of a pair is under `high`."""
+    codes = np.sort(pairs[:, 0] * high + pairs[:, 1])
+    return np.stack(np.divmod(codes[np.diff(codes, prepend=-1) > 0], high), axis=1)
 
 
 def _choose(random: np.random.Generator, odds: Floats) -> Ints:

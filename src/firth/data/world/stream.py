@@ -23,19 +23,20 @@ class Stream(Sequence[Item]):
         if n < 0:
             raise FirthError(f"The number of items must be at least 0; got {n}.")
         self._key, self._n, self._draw = key, n, draw
+        self._block: tuple[int, list[Item]] = (-1, [])  # the one that was indexed last: neighbours are asked together
 
     def __len__(self) -> int:
         return self._n
 
     def __iter__(self) -> Iterator[Item]:
-        draw = self._draw
         for first in range(0, self._n, BLOCK):
-            random = self._random(first)
-            for _ in range(min(BLOCK, self._n - first)):
-                yield draw(random)
+            yield from self._items(first)
 
-    def _random(self, first: int) -> Random:
-        return Random(f"{self._key}/{first}")  # a text seed is hashed by SHA-512: the same on every machine
+    def _items(self, first: int) -> Iterator[Item]:
+        """The items of the block that begins at `first`."""
+        random = Random(f"{self._key}/{first}")  # a text seed is hashed by SHA-512: the same on every machine
+        for _ in range(min(BLOCK, self._n - first)):
+            yield self._draw(random)
 
     @overload
     def __getitem__(self, index: int) -> Item: ...
@@ -47,10 +48,12 @@ class Stream(Sequence[Item]):
         place = index + self._n if index < 0 else index
         if not 0 <= place < self._n:
             raise IndexError(f"item {index} of a stream of {self._n}")
-        random = self._random(place - place % BLOCK)
-        for _ in range(place % BLOCK):
-            self._draw(random)
-        return self._draw(random)
+        first = place - place % BLOCK
+        begin, items = self._block
+        if begin != first:
+            items = list(self._items(first))
+            self._block = (first, items)
+        return items[place - first]
 
     def __repr__(self) -> str:
         return f"Stream({self._key!r}, {self._n:,} items)"
