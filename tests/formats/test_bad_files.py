@@ -99,7 +99,7 @@ def npy(folder: Path, matrix: np.ndarray, keys: str = '["a", "b"]') -> Path:
 
 def test_npy_that_does_not_fit(tmp_path: Path) -> None:
     fine = np.zeros((2, 3), dtype=np.float32)
-    for odd in (np.zeros(3), np.zeros((2, 2, 2)), np.zeros((2, 2), dtype=int), np.zeros((0, 3)), np.zeros((2, 2), "V4")):
+    for odd in (np.zeros(3), np.zeros((2, 2, 2)), np.zeros((2, 2), int), np.zeros((0, 3)), np.zeros((2, 2), "V4")):
         with pytest.raises(FirthError, match="vectors are a matrix of float"):
             firth.read_vectors(npy(tmp_path, odd))
     path = npy(tmp_path, fine)

@@ -17,8 +17,9 @@ from firth import FirthError, FirthWarning
 from firth.formats import FORMATS
 
 LIMITS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-TOKENS = [b" ", b"\n", b"\r\n", b"0", b"-1", b"nan", b"1e999", b"9" * 19, b"9" * 6, b"\x00", b"\xff" * 8, b"{", b'"', b"[" * 50]
-TOKENS += [b"\x93NUMPY", b"\x1f\x8b", (793712314).to_bytes(4, "little"), b"(9, 9)", b"F16", b"I8", b"keys", b"1.5", b"\t"]
+TOKENS = [b" ", b"\n", b"\r\n", b"\t", b"0", b"-1", b"1.5", b"nan", b"1e999", b"9" * 19, b"9" * 6, b"\x00", b"\xff" * 8]
+TOKENS += [b"{", b'"', b"[" * 50, b"(9, 9)", b"F16", b"I8", b"keys"]
+TOKENS += [b"\x93NUMPY", b"\x1f\x8b", (793712314).to_bytes(4, "little")]
 
 
 @cache

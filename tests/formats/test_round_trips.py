@@ -19,7 +19,8 @@ from firth.formats import FORMATS, dequantize_rows, quantize_rows
 
 ANY_KEY = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 WORD = ANY_KEY.filter(lambda word: word and not set(word) & set(" \t\n\v\f\r"))
-MATRIX = arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.floats(width=32, allow_nan=False, allow_infinity=False))
+FINITE = st.floats(width=32, allow_nan=False, allow_infinity=False)
+MATRIX = arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=6), elements=FINITE)
 LIMITS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -134,7 +135,7 @@ def test_nothing_and_nan_are_not_written(tmp_path: Path) -> None:
     many[299_999, 3] = np.inf
     with pytest.raises(FirthError, match=r"'k299999' \(row 300,000\) holds NaN or infinity"):
         firth.write_vectors(firth.Vectors([f"k{row}" for row in range(300_000)], many), tmp_path / "v.txt")
-    with pytest.raises(FirthError, match=r"The name v\.xyz does not say its format; end it with one of: word2vec \(\.txt"):
+    with pytest.raises(FirthError, match=r"v\.xyz does not say its format; end it with one of: word2vec \(\.txt"):
         firth.write_vectors(firth.Vectors(["a"], [[1]]), tmp_path / "v.xyz")
     with pytest.raises(FirthError, match=r"v\.txt\.gz does not say its format"):
         firth.write_vectors(firth.Vectors(["a"], [[1]]), tmp_path / "v.txt.gz")
@@ -159,7 +160,8 @@ def test_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path, name: st
     firth.write_vectors(small, path)
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     large = firth.Vectors([f"w{row}" for row in range(1_000)], np.ones((1_000, 100)))
-    with full_disk(after=20_000), pytest.raises(FirthError, match=rf"Cannot write .*{path.name}: {os.strerror(errno.EFBIG)}|requested"):
+    said = rf"Cannot write .*/{path.name}: {os.strerror(errno.EFBIG)}\."
+    with full_disk(after=20_000), pytest.raises(FirthError, match=said):
         firth.write_vectors(large, path)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
     assert same(firth.read_vectors(path), small)

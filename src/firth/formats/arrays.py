@@ -52,10 +52,12 @@ def write_npy(vectors: Vectors, path: Path) -> None:
     """Both files are complete on disk before the old ones go: a kill between the two renames leaves a
     matrix without keys, which is refused, never one with another's keys."""
     beside = keys_path(path).resolve()
+    rows = np.ascontiguousarray(vectors.matrix)
     with new_file(beside) as keys, new_file(path) as matrix:
         keys.write_bytes(keys_to_json(vectors.keys))
         with matrix.open("wb") as file:
-            np.save(file, vectors.matrix, allow_pickle=False)
+            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(rows))
+            file.write(rows.data)  # np.save does not say that the disk is full
         sync(keys)
         sync(matrix)
         beside.unlink(missing_ok=True)
