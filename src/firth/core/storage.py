@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, BinaryIO, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,7 +127,15 @@ class LazyDocuments(Mapping[str, Any]):
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """A safetensors file, written array by array: a mapped matrix is never copied into memory whole."""
+    """A safetensors file."""
+    with saying_where(path), path.open("wb") as file:
+        dump_arrays(file, arrays)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def dump_arrays(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Writes safetensors array by array: a mapped matrix is never copied into memory whole."""
     names = {np.dtype(kind): name for name, kind in KINDS.items()}
     ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)  # wide kinds first: all stay aligned
     header, end = dict[str, Any](), 0
@@ -139,12 +147,9 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         end += array.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    with saying_where(path), path.open("wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for _, array in ordered:
-            file.write(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).data)
-        file.flush()
-        os.fsync(file.fileno())
+    file.write(len(text).to_bytes(8, "little") + text)
+    for _, array in ordered:
+        file.write(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).data)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:

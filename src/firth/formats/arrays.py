@@ -6,6 +6,7 @@ the bytes of the array "keys" in a .safetensors file. They are read at their fir
 
 from __future__ import annotations
 
+import io
 import json
 import tokenize
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from firth.core.errors import FirthError
-from firth.core.storage import new_file, read_arrays, sync, write_arrays
+from firth.core.storage import dump_arrays, new_file, read_arrays, sync
 from firth.core.vectors import Matrix, Vectors
 from firth.formats.quantize import pack_rows, unpack_rows
 
@@ -34,8 +35,9 @@ def read_safetensors(path: Path) -> Vectors:
 
 def write_safetensors(vectors: Vectors, path: Path, storage: str = "float") -> None:
     keys = np.frombuffer(keys_to_json(vectors.keys), dtype=np.uint8)
-    with new_file(path) as work:
-        write_arrays(work, {**pack_rows(vectors.matrix, storage), "keys": keys})
+    arrays = {**pack_rows(vectors.matrix, storage), "keys": keys}
+    with new_file(path) as work, work.open("wb") as file:
+        dump_arrays(file, arrays)
 
 
 def read_npy(path: Path) -> Vectors:
@@ -50,10 +52,12 @@ def write_npy(vectors: Vectors, path: Path) -> None:
     """Both files are complete on disk before the old ones go: a kill between the two renames leaves a
     matrix without keys, which is refused, never one with another's keys."""
     beside = keys_path(path).resolve()
+    rows = np.ascontiguousarray(vectors.matrix)
     with new_file(beside) as keys, new_file(path) as matrix:
         keys.write_bytes(keys_to_json(vectors.keys))
         with matrix.open("wb") as file:
-            np.save(file, vectors.matrix, allow_pickle=False)
+            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(rows))
+            file.write(rows.data)  # np.save does not say that the disk is full
         sync(keys)
         sync(matrix)
         beside.unlink(missing_ok=True)
@@ -63,6 +67,7 @@ def keys_path(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(".npy") + ".keys.json")
 
 
+LONGEST_HEADER = 1 << 16
 # What NumPy's own reader of a header lets through, on a damaged one.
 _BROKEN = (ValueError, TypeError, SyntaxError, OSError, EOFError, RecursionError, MemoryError, tokenize.TokenError)
 
@@ -71,10 +76,11 @@ def map_npy(path: Path) -> Matrix:
     """The matrix of a .npy file, mapped; its header is checked against the size of the file."""
     try:
         with path.open("rb") as file:
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, by_columns, kind = read(file)
-            start = file.tell()
+            head = io.BytesIO(file.read(LONGEST_HEADER))  # NumPy would make room for any length the file claims
+        version = np.lib.format.read_magic(head)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, by_columns, kind = read(head)
+        start = head.tell()
     except _BROKEN as error:
         raise FirthError(f"{path} is not a .npy file ({error}).") from None
     if len(shape) != 2 or kind.kind != "f" or kind.itemsize > 8 or min(shape) < 1:

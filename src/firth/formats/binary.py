@@ -26,7 +26,7 @@ def read_binary(path: Path) -> Vectors:
         begin = len(line)  # the file's byte where `data` begins
         data = b""
         while len(table.keys) < rows:
-            more = file.read(BLOCK + 4 * dims)
+            more = file.read(BLOCK)
             data += more
             used = take_rows(table, data, rows, dims)
             if not used and not more:

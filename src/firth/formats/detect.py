@@ -31,11 +31,20 @@ def detect(path: Path) -> str | None:
 
 
 def is_text(rows: bytes, dims: int) -> bool:
-    """Whether rows after a first line are text: the fields after the first word are numbers, and enough of them.
+    """Whether the rows after a first line are text: the first ends in as many numbers as it should.
 
-    A broken row (too few numbers) is still text where no control character stands in what was read.
+    A broken row is still called text where it has some number and no bytes that only a float has.
     """
-    fields = rows.partition(b"\n")[0].rstrip(b" \r").split(b" ")
+    line = rows.partition(b"\n")[0]
+    fields = line.rstrip(b" \r").split(b" ")
     if len(fields) > dims and all(map(is_number, fields[-dims:])):
         return True
-    return not rows.translate(None, delete=_TEXT)
+    return not rows or (any(map(is_number, fields[1:])) and not rows.translate(None, delete=_TEXT) and is_utf8(line))
+
+
+def is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
