@@ -52,8 +52,8 @@ struct Trainer {
 
     Trainer(Array<int32_t> ids_, Array<int64_t> starts_, Table inputs_, Table outputs_, Array<uint32_t> keep_,
             Array<uint32_t> cut_, Array<int32_t> other_, Array<int64_t> path_starts_, Array<int32_t> path_nodes_,
-            Array<uint8_t> path_turns_, int architecture, int loss, int window, int negatives, bool mean, bool shared,
-            bool shrink, double output_share, int64_t last)
+            Array<uint8_t> path_turns_, int architecture, int loss, int window, int negatives, bool mean, bool exact, bool shared,
+            bool shrink, int64_t last)
         : ids(ids_), starts(starts_), inputs(inputs_), outputs(outputs_), keep(keep_), noise_cut(cut_),
           noise_other(other_), path_starts(path_starts_), path_nodes(path_nodes_), path_turns(path_turns_) {
         const auto words = inputs.shape(0);
@@ -91,11 +91,11 @@ struct Trainer {
         job.architecture = architecture;
         job.loss = loss;
         job.mean = mean;
+        job.exact = exact;
         job.shared = shared;
         job.shrink = shrink;
         job.window = window;
         job.negatives = negatives;
-        job.output_share = (float)output_share;
         job.keep = keep.data();
         job.noise_cut = noise_cut.data();
         job.noise_other = noise_other.data();
@@ -151,7 +151,7 @@ struct Trainer {
 void bind_predict(nb::module_& m) {
     nb::class_<Trainer>(m, "Trainer")
         .def(nb::init<Array<int32_t>, Array<int64_t>, Table, Table, Array<uint32_t>, Array<uint32_t>, Array<int32_t>,
-                      Array<int64_t>, Array<int32_t>, Array<uint8_t>, int, int, int, int, bool, bool, bool, double, int64_t>())
+                      Array<int64_t>, Array<int32_t>, Array<uint8_t>, int, int, int, int, bool, bool, bool, bool, int64_t>())
         .def("racing", &Trainer::racing)
         .def("ordered", &Trainer::ordered)
         .def("stream_starts", &Trainer::stream_starts);

@@ -332,9 +332,9 @@ static double softmax_steps(float* scores, int words, int32_t centre, float rate
 }
 
 // One input (a context word, or CBOW's mean of them) against the targets; its change is returned in
-// `change` and the targets are updated, at `output_share` of the rate.
+// `change` and the targets are updated.
 static void train_single(const Job& job, const float* hidden, float* const* y, const Window& window, Scratch& scratch,
-                         Tally& tally, float* change, float output_share = 1) {
+                         Tally& tally, float* change) {
     const int64_t stride = job.stride;
     float* x[1] = {const_cast<float*>(hidden)};
     const int targets = window.targets;
@@ -350,7 +350,7 @@ static void train_single(const Job& job, const float* hidden, float* const* y, c
     tally.pairs += 1;
     if (window.rate == 0) return;
     for (int64_t d = 0; d < stride; d += LANES) {
-        const vec h = load(hidden + d) * output_share;
+        const vec h = load(hidden + d);
         vec total = {};
         for (int t = 0; t < targets; ++t) {
             const vec step = splat(scratch.scores[t]);
@@ -362,21 +362,22 @@ static void train_single(const Job& job, const float* hidden, float* const* y, c
     }
 }
 
-// The context words together predict the centre. With the mean each of them gets its share of the
-// gradient, 1/contexts (word2vec and gensim leave that out; İrsoy et al. 2020).
+// The context words together predict the centre. The gradient of a mean is 1/contexts for each of them;
+// word2vec and gensim leave that factor out (İrsoy et al. 2020), as `exact = false` does.
 static void train_cbow(const Job& job, float* const* x, int inputs, float* const* y, const Window& window,
                        Scratch& scratch, Tally& tally) {
     const int64_t stride = job.stride;
     const float share = job.mean ? 1.0f / (float)inputs : 1.0f;
+    const float back = job.exact ? share : 1.0f;
     for (int64_t d = 0; d < stride; d += LANES) {
         vec total = {};
         for (int i = 0; i < inputs; ++i) total += load(x[i] + d);
         store(scratch.hidden + d, total * share);
     }
-    train_single(job, scratch.hidden, y, window, scratch, tally, scratch.change, job.output_share);
+    train_single(job, scratch.hidden, y, window, scratch, tally, scratch.change);
     if (window.rate == 0) return;
     for (int64_t d = 0; d < stride; d += LANES) {
-        const vec step = load(scratch.change + d) * share;
+        const vec step = load(scratch.change + d) * back;
         for (int i = 0; i < inputs; ++i) store(x[i] + d, load(x[i] + d) + step);
     }
 }

@@ -26,11 +26,11 @@ struct Job {
     int architecture;
     int loss;
     bool mean;    // CBOW: inputs are averaged, else summed
+    bool exact;   // CBOW: each input of a mean moves by its share of the gradient, else by all of it
     bool shared;  // skip-gram: one draw of noise words for all pairs of a window
     bool shrink;  // the window's reach is drawn from 1..window, else it is window
     int window;
     int negatives;
-    float output_share;  // CBOW: the output vectors' learning rate as a share of the inputs'
     // Sampling: a token is kept when 32 random bits are <= keep[word]; noise words by the alias method.
     const uint32_t* keep;
     const uint32_t* noise_cut;

@@ -92,8 +92,7 @@ def test_a_replacement_character_of_the_file_itself_is_not_counted(tmp_path: Pat
 
 def test_glove_words_with_spaces_split_from_the_right(tmp_path: Path) -> None:
     content = (
-        b", 0.1 0.2 0.3\n. . . 1 2 3\nat name@domain.com 4 5 6\n"
-        b"a\xc2\xa0b 7 8 9\na\xe2\x80\xa8b 7 8 9\n<unk> 0 0 0\n"
+        b", 0.1 0.2 0.3\n. . . 1 2 3\nat name@domain.com 4 5 6\na\xc2\xa0b 7 8 9\na\xe2\x80\xa8b 7 8 9\n<unk> 0 0 0\n"
     )
     vectors = read(tmp_path, content)
     assert vectors.keys == [",", ". . .", "at name@domain.com", "a\u00a0b", "a\u2028b", "<unk>"]

@@ -97,9 +97,7 @@ def test_any_bytes(tmp_path: Path, name: str | None, content: bytes) -> None:
 @pytest.mark.parametrize("name", ["npy", "safetensors"])
 @LIMITS
 @given(edits=st.lists(EDIT, min_size=1, max_size=6))
-def test_damaged_headers_of_mapped_files(
-    tmp_path: Path, name: str, edits: list[tuple[str, float, int, bytes]]
-) -> None:
+def test_damaged_headers_of_mapped_files(tmp_path: Path, name: str, edits: list[tuple[str, float, int, bytes]]) -> None:
     """Edits inside the header, which are a small part of those above."""
     whole = valid(name)
     length = 128 if name == "npy" else 8 + int.from_bytes(whole[:8], "little")

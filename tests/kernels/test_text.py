@@ -16,7 +16,9 @@ from firth.kernels import text as kernel
 
 SPLITS = ("words", "whitespace", "characters")
 # Characters near every rule: marks, apostrophes, points, case that changes length, spaces, astral planes, emoji.
-TRICKY = "aZ09_ '’.,-\n\r\t\0\x1c\x85\xa0é\u0301\u0308İΣςßǅȺK²½Ⅷ٣\u2003\u3000中文かタไทยພາສາ\u200d\ufe0f❤👍🏽𝔘𐐀\U00010428�"
+TRICKY = (
+    "aZ09_ '’.,-\n\r\t\0\x1c\x85\xa0é\u0301\u0308İΣςßǅȺK²½Ⅷ٣\u2003\u3000中文かタไทยພາສາ\u200d\ufe0f❤👍🏽𝔘𐐀\U00010428�"
+)
 CLASSES, LOWER, VERSION = _native.unicode_tables()
 KINDS = ("", "letter", "digit", "mark", "underscore", "")
 
@@ -96,7 +98,9 @@ def test_whitespace_is_str_split(text: str) -> None:
     assert kernel.tokenize(text, "whitespace", False) == valid.replace("\0", " ").split()
 
 
-def encode(data: bytes, ends: list[int], split: str, threads: int, block: int) -> tuple[kernel.Merged, list[int], tuple[int, int]]:
+def encode(
+    data: bytes, ends: list[int], split: str, threads: int, block: int
+) -> tuple[kernel.Merged, list[int], tuple[int, int]]:
     """Everything natively, in blocks of about `block` bytes: vocabulary, final ids with document ends, facts."""
     encoder = kernel.TextEncoder(split, True, threads)
     pieces: list[tuple[int, np.ndarray]] = []
@@ -116,7 +120,12 @@ def encode(data: bytes, ends: list[int], split: str, threads: int, block: int) -
     return merged, stream, encoder.facts()
 
 
-@given(st.lists(broken_utf8, min_size=1, max_size=6), st.sampled_from(SPLITS), st.sampled_from([1, 2, 4]), st.integers(1, 200))
+@given(
+    st.lists(broken_utf8, min_size=1, max_size=6),
+    st.sampled_from(SPLITS),
+    st.sampled_from([1, 2, 4]),
+    st.integers(1, 200),
+)
 @settings(max_examples=300, deadline=None)
 def test_counts_and_ids_do_not_depend_on_threads_or_blocks(
     documents: list[bytes], split: str, threads: int, block: int
@@ -124,9 +133,7 @@ def test_counts_and_ids_do_not_depend_on_threads_or_blocks(
     documents = [document * 400 if threads > 1 and len(document) > 20 else document for document in documents]
     data = b"".join(document + b"\n" for document in documents)
     ends = np.cumsum([len(document) + 1 for document in documents]).tolist()
-    tokens = [
-        kernel.tokenize_twin(agreed(document.decode("utf-8", "replace")), split, True) for document in documents
-    ]
+    tokens = [kernel.tokenize_twin(agreed(document.decode("utf-8", "replace")), split, True) for document in documents]
     if any(agreed(text) != text for text in (document.decode("utf-8", "replace") for document in documents)):
         return
     counts = Counter(token for document in tokens for token in document)
@@ -136,5 +143,7 @@ def test_counts_and_ids_do_not_depend_on_threads_or_blocks(
     assert merged.counts.tolist() == [counts[token] for token in order]
     ids = {token: id for id, token in enumerate(order)}
     assert stream == [id for document in tokens for id in [*(ids[token] for token in document), -1]]
-    replaced = sum(document.decode("utf-8", "replace").count("�") - document.count("�".encode()) for document in documents)
+    replaced = sum(
+        document.decode("utf-8", "replace").count("�") - document.count("�".encode()) for document in documents
+    )
     assert invalid == replaced

@@ -47,7 +47,7 @@ def available_cores() -> int:
 
 
 def parse_bytes(text: str) -> int:
-    """"2GB" -> 2_000_000_000; "" -> 0."""
+    """ "2GB" -> 2_000_000_000; "" -> 0."""
     if not text:
         return 0
     units = {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9, "B": 1, "": 1}

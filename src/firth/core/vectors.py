@@ -196,9 +196,7 @@ class Vectors:
             raise FirthError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
         return np.asarray(scores, dtype=np.float32)
 
-    def analogy(
-        self, a: str, b: str, c: str, k: int = 1, *, method: str = "add", restrict: int | None = None
-    ) -> Hits:
+    def analogy(self, a: str, b: str, c: str, k: int = 1, *, method: str = "add", restrict: int | None = None) -> Hits:
         """`a` is to `b` as `c` is to …? b − a + c ("add", Mikolov et al. 2013) or the product form
         ("mul", Levy & Goldberg 2014, eq. 4); the three given words are left out."""
         asked = [self.row(a), self.row(b), self.row(c)]

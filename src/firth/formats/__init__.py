@@ -1,7 +1,7 @@
 """Vectors in the files of the field: word2vec, GloVe, fastText, NumPy and safetensors.
 
-    vectors = firth.read_vectors("glove.6B.100d.txt")     # what it is, is seen from its content
-    firth.write_vectors(vectors, "glove.safetensors", storage="half")
+vectors = firth.read_vectors("glove.6B.100d.txt")     # what it is, is seen from its content
+firth.write_vectors(vectors, "glove.safetensors", storage="half")
 """
 
 from __future__ import annotations

@@ -55,10 +55,10 @@ class Task:
     loss: str = "negative"
     window: int = 5
     negatives: int = 5
-    mean: bool = True
+    mean: bool = True  # CBOW: the contexts' mean, else their sum
+    exact: bool = True  # CBOW: the mean's true gradient, else word2vec's, which is `contexts` times as long
     shared: bool = True
     shrink: bool = True
-    output_share: float = 1.0  # CBOW: the output vectors' learning rate as a share of the inputs'
     last: int = -1  # tokens from here on are held out; -1 = none
 
     @property
@@ -81,9 +81,9 @@ def native_trainer(task: Task) -> _native.Trainer:
         task.window,
         task.negatives,
         task.mean,
+        task.exact,
         task.shared,
         task.shrink,
-        task.output_share,
         task.trained_tokens,
     )
 

@@ -40,7 +40,9 @@ class PredictOptions(Method):
     loss: str = option("negative", "noise words, a Huffman tree, or the exact softmax", choices=kernel.LOSSES)
     negatives: int = option(5, "noise words for each window (loss=negative)", low=1, high=1000)
     noise_exponent: float = option(0.75, "noise words are drawn by count to this power", low=-2, high=2)
-    subsample: float = option(1e-3, "frequent words are thinned out above this share of the text; 0 = off", low=0, high=1)
+    subsample: float = option(
+        1e-3, "frequent words are thinned out above this share of the text; 0 = off", low=0, high=1
+    )
     shrink_window: bool = option(True, "each centre's window is drawn from 1 to window: near words count more")
     epochs: int = option(5, "passes over the text", low=1)
     learning_rate: float = option(0.025, "at the start; it falls to nothing linearly", low=1e-9, high=100)
@@ -67,16 +69,7 @@ class PredictingMethod(WordOptions, PredictOptions):
             raise FirthError(f"start must be a model of words with dim={self.dim}; got {start!r}.")
         began = time.monotonic()
         tokens = self.read(data, run, start.vocabulary if start else None)
-        if len(tokens.vocabulary) < 2:
-            raise FirthError(
-                f"{type(self).__name__} needs at least two different words; min_count={self.min_count} left "
-                f"{len(tokens.vocabulary)} ({tokens.vocabulary.dropped_types:,} dropped). A smaller min_count keeps more."
-            )
-        if self.loss == "softmax" and len(tokens.vocabulary) > MOST_SOFTMAX_WORDS:
-            raise FirthError(
-                f"loss=softmax touches every word at every step: at most {MOST_SOFTMAX_WORDS:,} words, got "
-                f"{len(tokens.vocabulary):,}; use loss=hierarchical or max_vocabulary."
-            )
+        self.check_words(tokens.vocabulary)
         reading = time.monotonic() - began
         training = Training(self, tokens, run, start)
         figures = training.go()
@@ -93,6 +86,20 @@ class PredictingMethod(WordOptions, PredictOptions):
         words, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
         vocabulary = grown(tokens.vocabulary, start.vocabulary) if start else tokens.vocabulary
         return WordModel(self, vocabulary, words, outputs, figures, tokens.phrases)
+
+    def check_words(self, vocabulary: Vocabulary) -> None:
+        """Refuses vocabularies too small to predict in, or too large for the exact softmax."""
+        words = len(vocabulary)
+        if words < 2:
+            raise FirthError(
+                f"{type(self).__name__} needs at least two different words; min_count={self.min_count} left {words} "
+                f"({vocabulary.dropped_types:,} dropped). A smaller min_count keeps more."
+            )
+        if self.loss == "softmax" and words > MOST_SOFTMAX_WORDS:
+            raise FirthError(
+                f"loss=softmax touches every word at every step: at most {MOST_SOFTMAX_WORDS:,} words, got {words:,}; "
+                "use loss=hierarchical or max_vocabulary."
+            )
 
 
 @dataclass
@@ -253,7 +260,9 @@ class Training:
         arrays, state = found
         for table, name in ((self.inputs, "inputs"), (self.outputs, "outputs")):
             if arrays[name].shape != table.shape:
-                raise FirthError(f"The checkpoint in {checkpoints.folder} does not fit: {name} has {arrays[name].shape}.")
+                raise FirthError(
+                    f"The checkpoint in {checkpoints.folder} does not fit: {name} has {arrays[name].shape}."
+                )
             table[:] = arrays[name]
         self.progress = Progress(**state)
         share = self.done() / (self.method.epochs * self.trained)
@@ -293,7 +302,7 @@ def keep_thresholds(counts: NDArray[np.int64], subsample: float) -> NDArray[np.u
         return np.full(len(counts), 2**32 - 1, dtype=np.uint32)
     share = np.maximum(counts, 1) / max(1, counts.sum())
     keep = np.minimum(1.0, np.sqrt(subsample / share) + subsample / share)
-    return (keep * (2**32 - 1)).astype(np.uint32)
+    return np.asarray(keep * (2**32 - 1), dtype=np.uint32)
 
 
 def noise_weights(counts: NDArray[np.int64], exponent: float) -> NDArray[np.float64]:

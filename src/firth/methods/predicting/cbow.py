@@ -19,5 +19,11 @@ class CBOW(PredictingMethod):
     learning_rate: float = option(0.15, "at the start; it falls to nothing linearly", low=1e-9, high=100)
     combine: str = option("mean", "how the contexts become one vector", choices=("mean", "sum"))
 
+    exact_gradient: bool = option(
+        True,
+        "with mean, each context gets its share of the gradient; off: all of it, as in word2vec and gensim "
+        "(learning_rate=0.05 then)",
+    )
+
     def kernel_settings(self) -> dict[str, Any]:
-        return {"mean": self.combine == "mean"}
+        return {"mean": self.combine == "mean", "exact": self.exact_gradient}
