@@ -86,7 +86,7 @@ class Corpus:
         text = data.removesuffix(b"\n").decode("utf-8", "replace")
         if self.unit == "line":
             return text.removesuffix("\r")
-        return text.strip("\r\n") if self.unit == "block" else text
+        return text.strip() if self.unit == "block" else text
 
     def blocks(self, size: int = 1 << 26, split: str = "whitespace", keys: bool = False) -> Iterator[Block]:
         """The corpus in stretches of at most `size` bytes, cut where the tokenizer `split` would separate.

@@ -165,7 +165,7 @@ def field(record: dict[str, Any], name: str, where: str) -> str:
 
 def choose_column(names: Sequence[str], texts: Sequence[str], where: str) -> str:
     """ "text" if there is one, else the only column of strings."""
-    if "text" in texts:
+    if "text" in names:
         return "text"
     if len(texts) == 1:
         return texts[0]
