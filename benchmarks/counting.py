@@ -63,7 +63,8 @@ def main() -> None:
         peers[f"gensim {gensim.__version__}"] = gensim_scan
     except ImportError:
         print("gensim is not installed and left out")
-    best, counts = {}, {}
+    best: dict[str, float] = {}
+    counts: dict[str, Mapping[str, int]] = {}
     for _ in range(arguments.rounds):
         for name, count in peers.items():
             begin = time.perf_counter()

@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 import lzma
+import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -135,7 +137,8 @@ def test_keys(tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("x\ny\n")
     pattern = str(tmp_path / "*.txt")
-    assert [key for key, _ in Corpus(pattern)] == [f"{tmp_path}/{name}" for name in ("a.txt:1", "a.txt:2", "b.txt:1", "b.txt:2")]
+    names = ["a.txt:1", "a.txt:2", "b.txt:1", "b.txt:2"]
+    assert [key for key, _ in Corpus(pattern)] == [f"{tmp_path}/{name}" for name in names]
     assert [key for key, _ in Corpus(pattern, unit="file")] == [f"{tmp_path}/a.txt", f"{tmp_path}/b.txt"]
     (tmp_path / "c.jsonl").write_bytes(as_jsonl(TEXTS))
     assert [key for key, _ in Corpus(tmp_path / "c.jsonl", key="id")] == ["0", "1", "2", "3"]
@@ -161,7 +164,8 @@ def test_data_frames() -> None:
     frame = pandas.DataFrame({"text": TEXTS, "id": ["a", "b", "c", "d"]})
     table = pyarrow.Table.from_pandas(frame)
     for source in (frame, polars.DataFrame(frame.to_dict("list")), table):
-        assert [tuple(document) for document in Corpus(source, column="text", key="id")] == list(zip("abcd", TEXTS, strict=True))
+        found = [tuple(document) for document in Corpus(source, column="text", key="id")]
+        assert found == list(zip("abcd", TEXTS, strict=True))
     for column in (frame["text"], polars.Series(TEXTS), table["text"], pyarrow.array(TEXTS)):
         assert texts_of(Corpus(column)) == TEXTS
     assert texts_of(Corpus(pandas.Series(["a", None]))) == ["a", ""]
@@ -189,6 +193,17 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = Corpus("-")
     assert texts_of(corpus) == texts_of(corpus) == TEXTS
     assert corpus.fingerprint() is None
+
+
+def test_named_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(as_txt(TEXTS)))
+    writer.start()
+    corpus = Corpus(pipe)
+    assert corpus.fingerprint() is None
+    assert texts_of(corpus) == texts_of(corpus) == TEXTS
+    writer.join()
 
 
 def test_fingerprint_follows_content_not_name(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from firth import Corpus, FirthError, FirthWarning, Run, Tokens, Vocabulary
+from firth import FirthError, FirthWarning, Run, Tokens, Vocabulary
 from firth.data import encode, streams
 from firth.data.tokens import read_tokens
 from firth.kernels.text import tokenize_twin
@@ -27,7 +28,10 @@ words = st.sampled_from(["the", "of", "Paris", "don't", "3.14", "naïve", "Ωmeg
 line = st.lists(words, max_size=8).map(" ".join)
 
 
-def plain(documents: Sequence[Sequence[str]], min_count: int, max_size: int | None = None) -> tuple[list[str], list[int], list[list[int]]]:
+Plain = tuple[list[str], list[int], list[list[int]]]
+
+
+def plain(documents: Sequence[Sequence[str]], min_count: int, max_size: int | None = None) -> Plain:
     """Vocabulary, counts and ids of each document, the slow way."""
     counts = Counter(token for document in documents for token in document)
     order = sorted((t for t in counts if counts[t] >= min_count), key=lambda t: (-counts[t], t.encode()))[:max_size]
@@ -39,7 +43,7 @@ def split(tokens: Tokens) -> list[list[int]]:
     return [tokens.ids[a:b].tolist() for a, b in zip(tokens.starts[:-1], tokens.starts[1:], strict=True)]
 
 
-def same(tokens: Tokens, expected: tuple[list[str], list[int], list[list[int]]]) -> bool:
+def same(tokens: Tokens, expected: Plain) -> bool:
     return (list(tokens.vocabulary.tokens), tokens.vocabulary.counts.tolist(), split(tokens)) == expected
 
 
@@ -178,7 +182,8 @@ def test_second_reading_comes_from_the_cache(tmp_path: Path, cache: Path) -> Non
     one = read_tokens(path, min_count=1, run=Run(report=first))
     assert first.steps and first.open == 0 and (first.total, first.unit) == (11, "B") and first.steps[-1] == 11
     two = read_tokens(path, min_count=1, run=Run(report=second))
-    assert not second.steps and second.notes == first.notes == ["1 byte sequences were not valid UTF-8 and were replaced by �."]
+    assert not second.steps
+    assert second.notes == first.notes == ["1 byte sequences were not valid UTF-8 and were replaced by �."]
     assert (split(two), two.fingerprint, two.raw_tokens) == (split(one), one.fingerprint, one.raw_tokens)
     assert two.vocabulary.to_json() == one.vocabulary.to_json()
     read_tokens(path, min_count=2, run=Run(report=third))
@@ -252,6 +257,28 @@ def test_an_error_on_the_way_leaves_nothing_behind(tmp_path: Path, cache: Path) 
     with pytest.raises(FirthError, match="line 2"):
         read_tokens(tmp_path / "a.jsonl", min_count=1)
     assert list(cache.iterdir()) == []
+
+
+def test_a_full_disk_says_where(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: object, values: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for module in (encode, streams):
+        monkeypatch.setattr(module, "write_all", full)
+        with pytest.raises(FirthError, match=f"Cannot write {cache}.*No space left"):
+            read_tokens(["a b"], min_count=1)
+        monkeypatch.undo()
+        monkeypatch.setenv("FIRTH_CACHE", str(cache))
+    assert list(cache.iterdir()) == []
+
+
+def test_errors_of_the_source_pass_as_they_are() -> None:
+    def broken() -> Iterator[str]:
+        yield "a"
+        raise ConnectionError("the line is dead")
+
+    with pytest.raises(ConnectionError, match="the line is dead"):
+        read_tokens(broken(), min_count=1)
 
 
 def test_interrupt_leaves_nothing_behind(tmp_path: Path, cache: Path) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from firth.core.report import human
 from firth.core.run import Run
+from firth.core.storage import saying_where
 from firth.data import cache, encode
 from firth.data import phrases as phrases_of
 from firth.data.corpus import Block, Corpus
@@ -62,7 +63,8 @@ class Tokens:
         run: Run = Run(),
     ) -> Tokens:
         """From documents that are lists of tokens already."""
-        text = Text(encode.token_blocks(documents, encode.BLOCK), "separated", lowercase=False)
+        blocks = encode.token_blocks(((tokens, 0) for tokens in documents), encode.BLOCK)
+        text = Text(blocks, "separated", lowercase=False)
         return encode_text(text, Wanted(min_count, max_size), run, name=None)
 
 
@@ -207,8 +209,9 @@ def vocabulary_of(merged: kernel.Merged, min_count: int) -> Vocabulary:
 def keep_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> None:
     """Makes the working folder a cache entry."""
     vocabulary = tokens.vocabulary
-    (folder / WORDS).write_bytes(joined_words(vocabulary))
-    vocabulary.counts.tofile(folder / COUNTS)
+    with saying_where(folder):
+        (folder / WORDS).write_bytes(joined_words(vocabulary))
+        vocabulary.counts.tofile(folder / COUNTS)
     facts = {
         "min_count": vocabulary.min_count,
         "dropped_types": vocabulary.dropped_types,
@@ -218,7 +221,8 @@ def keep_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> Non
         "phrases": tokens.phrases,
         "notes": notes,
     }
-    cache.write_entry(name, folder, facts)
+    with saying_where(cache.cache_folder()):
+        cache.write_entry(name, folder, facts)
 
 
 def open_entry(name: str, run: Run) -> Tokens | None:
