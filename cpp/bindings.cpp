@@ -281,10 +281,11 @@ void bind_text(nb::module_& m) {
             nb::gil_scoped_release free;
             return self.join(ids.data(), ids.shape(0), map.data(), out.data());
         });
-    m.def("unicode_tables", [] {  // class of each code point, its lower case, the Unicode version
+    m.def("unicode_version", [] { return unicode().version; });
+    m.def("unicode_tables", [] {  // class of each code point, its lower case
         const auto& tables = unicode();
         return nb::make_tuple(owned(std::vector<uint8_t>(tables.classes, tables.classes + kCodePoints)),
-                              owned(std::vector<int32_t>(tables.lower, tables.lower + kCodePoints)), tables.version);
+                              owned(std::vector<int32_t>(tables.lower, tables.lower + kCodePoints)));
     });
 }
 

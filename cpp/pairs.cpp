@@ -24,7 +24,16 @@ const PairTable::Entry* PairTable::find(uint64_t key) const {
     return nullptr;
 }
 
-void PairTable::drop(int64_t most) { rebuild(entries_.size(), most); }
+int64_t PairTable::drop_half() {
+    std::vector<int64_t> values;
+    for (const Entry& entry : entries_)
+        if (entry.key) values.push_back(entry.value);
+    if (values.empty()) return 0;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    rebuild(entries_.size(), *middle);
+    return *middle;
+}
 
 void PairTable::rebuild(size_t places, int64_t most) {
     std::vector<Entry> old(places);
@@ -51,9 +60,9 @@ void PairCounter::add(const int32_t* ids, size_t size, const int32_t* map, const
             before_ = kept;
         }
         for (size_t i = 0; i < count; ++i) ++table_[keys[i]];
-        // Growing would take too much: make room instead, ever more of it.
-        while (most_bytes_ && table_.bytes() * 2 > most_bytes_ && table_.nearly_full())
-            table_.drop(drop_ = drop_ ? drop_ * 2 : 1);
+        // Where growing would take too much, room is made instead.
+        if (most_bytes_ && table_.bytes() * 2 > most_bytes_ && table_.nearly_full())
+            dropped_ = std::max(dropped_, table_.drop_half());
     }
 }
 

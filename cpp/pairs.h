@@ -23,7 +23,7 @@ class PairTable {
     void prefetch(uint64_t key) const { __builtin_prefetch(&entries_[place(key)], 1); }
     int64_t& operator[](uint64_t key);        // made with 0 where it is new
     const Entry* find(uint64_t key) const;    // nullptr where there is none
-    void drop(int64_t most);                  // entries with a value of at most `most`
+    int64_t drop_half();                      // the entries up to the middle value, which it returns
     bool nearly_full() const { return used_ * 20 >= entries_.size() * 9; }  // it doubles at one half
     size_t bytes() const { return entries_.size() * sizeof(Entry); }
     const std::vector<Entry>& entries() const { return entries_; }  // free ones among them
@@ -43,19 +43,19 @@ struct Pairs {
 
 class PairCounter {
   public:
-    // Where the table would outgrow `most_bytes` (0 = none) the rarest pairs are dropped, more of them each time.
+    // Where the table would outgrow `most_bytes` (0 = none) the rarer half of the pairs is dropped.
     explicit PairCounter(size_t most_bytes) : most_bytes_(most_bytes) {}
 
     // Counts neighbours map[id], map[next id] where both words are kept.
     void add(const int32_t* ids, size_t size, const int32_t* map, const uint8_t* keep);
     Pairs pairs(int64_t min_count) const;  // in the order of their ids
-    int64_t dropped() const { return drop_; }  // up to which count pairs were dropped last; 0 = none ever were
+    int64_t dropped() const { return dropped_; }  // up to which count pairs were dropped; 0 = none were
 
   private:
     PairTable table_;
     size_t most_bytes_;
     int32_t before_ = -1;
-    int64_t drop_ = 0;
+    int64_t dropped_ = 0;
 };
 
 class PairJoiner {

@@ -1,8 +1,9 @@
 #include "text.h"
 
+#include "threads.h"
+
 #include <algorithm>
 #include <stdexcept>
-#include <thread>
 
 namespace firth {
 
@@ -48,22 +49,6 @@ void normalise(const uint8_t* p, const uint8_t* end, bool lowercase, std::string
 }
 
 }  // namespace
-
-struct TextEncoder::Slot {
-    WordTable table;
-    std::unique_ptr<int32_t[]> ids;
-    size_t room = 0, filled = 0;
-    int64_t pruned_types = 0, pruned_tokens = 0;
-    TextFacts facts;
-    std::string scratch;
-
-    void make_room(size_t size) {
-        if (size > room) {
-            ids.reset(new int32_t[size]);  // not initialised: pages are touched as they are used
-            room = size;
-        }
-    }
-};
 
 // Looks tokens up in batches: first all keys and hashes, with the table's lines on their way, then the table.
 struct TextEncoder::Sink {
@@ -119,8 +104,6 @@ TextEncoder::TextEncoder(Split split, bool lowercase, int slots) : split_(split)
     for (int i = 0; i < slots; ++i) slots_.push_back(std::make_unique<Slot>());
 }
 
-TextEncoder::~TextEncoder() = default;
-
 void TextEncoder::seed(const std::string& words) {
     for (size_t at = 0; at < words.size(); ++seeds_) {
         const size_t end = std::min(words.find('\0', at), words.size());
@@ -128,29 +111,6 @@ void TextEncoder::seed(const std::string& words) {
         at = end + 1;
     }
 }
-
-namespace {
-
-// Runs work(0), …, work(count - 1), each on a thread of its own; the first exception is passed on.
-template <class Work>
-void on_threads(int count, Work work) {
-    std::vector<std::exception_ptr> errors(static_cast<size_t>(count));
-    std::vector<std::thread> threads;
-    const auto guarded = [&](int i) {
-        try {
-            work(i);
-        } catch (...) {
-            errors[static_cast<size_t>(i)] = std::current_exception();
-        }
-    };
-    for (int i = 1; i < count; ++i) threads.emplace_back(guarded, i);
-    guarded(0);
-    for (auto& thread : threads) thread.join();
-    for (auto& error : errors)
-        if (error) std::rethrow_exception(error);
-}
-
-}  // namespace
 
 void TextEncoder::encode(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends) {
     constexpr size_t smallest_part = 1 << 15;  // below it starting a thread costs more than it saves
@@ -190,116 +150,6 @@ const int32_t* TextEncoder::ids(int slot, size_t* size) const {
 }
 
 size_t TextEncoder::bytes(int slot) const { return slots_.at(static_cast<size_t>(slot))->table.bytes(); }
-
-std::vector<int32_t> TextEncoder::prune(int slot) {
-    Slot& pruned = *slots_.at(static_cast<size_t>(slot));
-    std::vector<const WordTable::Entry*> entries;
-    pruned.table.each([&](const WordTable::Entry& entry) {
-        if (entry.id >= seeds_) entries.push_back(&entry);
-    });
-    const auto middle = entries.begin() + static_cast<std::ptrdiff_t>(entries.size() / 2);
-    const auto rarer = [](const auto* a, const auto* b) { return a->count < b->count; };
-    std::nth_element(entries.begin(), middle, entries.end(), rarer);
-    const int64_t most = middle == entries.end() ? 0 : (*middle)->count;  // words as rare as this go
-    std::vector<int32_t> map(static_cast<size_t>(pruned.table.size()), -1);
-    WordTable kept;
-    std::vector<const WordTable::Entry*> order(map.size());
-    pruned.table.each([&](const WordTable::Entry& entry) { order[static_cast<size_t>(entry.id)] = &entry; });
-    for (const auto* entry : order) {
-        if (entry->id >= seeds_ && entry->count <= most) {
-            ++pruned.pruned_types;
-            pruned.pruned_tokens += entry->count;
-            continue;
-        }
-        WordTable::Entry& copy = kept.find(pruned.table.word(*entry));
-        copy.count = entry->count;
-        map[static_cast<size_t>(entry->id)] = copy.id;
-    }
-    pruned.table = std::move(kept);
-    return map;
-}
-
-Merged TextEncoder::merge(int64_t min_count, int64_t max_size) {
-    const auto parts = slots_.size();
-    const auto part_of = [&](uint64_t hash) { return static_cast<size_t>((hash >> 32) % parts); };
-    // Thread p joins the words of every slot whose hash falls to p.
-    std::vector<WordTable> joined(parts);
-    std::vector<std::vector<int32_t>> finals(parts);  // joined id → final id; at first the seed's id, else -1
-    Merged merged;
-    merged.maps.resize(parts);
-    for (size_t s = 0; s < parts; ++s) merged.maps[s].resize(static_cast<size_t>(slots_[s]->table.size()));
-    on_threads(static_cast<int>(parts), [&](int i) {
-        const auto p = static_cast<size_t>(i);
-        for (size_t s = 0; s < parts; ++s)
-            slots_[s]->table.each([&](const WordTable::Entry& entry) {
-                const Word word = slots_[s]->table.word(entry);
-                if (part_of(word.hash) != p) return;
-                WordTable::Entry& found = joined[p].find(word);
-                found.count += entry.count;
-                merged.maps[s][static_cast<size_t>(entry.id)] = found.id;
-                if (static_cast<size_t>(found.id) == finals[p].size())
-                    finals[p].push_back(entry.id < seeds_ ? entry.id : -1);
-            });
-    });
-
-    struct Rank {
-        int64_t count;
-        uint64_t prefix;  // first 8 bytes, big-endian: most comparisons end here
-        const WordTable::Entry* entry;
-        uint32_t part;
-    };
-    std::vector<Rank> ranks;
-    std::vector<std::string_view> seeds(static_cast<size_t>(seeds_));
-    merged.counts.resize(static_cast<size_t>(seeds_));
-    for (uint32_t p = 0; p < parts; ++p)
-        joined[p].each([&](const WordTable::Entry& entry) {
-            ++merged.types;
-            merged.tokens += entry.count;
-            merged.top_count = std::max(merged.top_count, entry.count);
-            const int32_t seed = finals[p][static_cast<size_t>(entry.id)];
-            if (seed >= 0) {
-                seeds[static_cast<size_t>(seed)] = joined[p].text(entry);
-                merged.counts[static_cast<size_t>(seed)] = entry.count;
-            } else if (entry.count >= min_count) {
-                const std::string_view text = joined[p].text(entry);
-                uint64_t prefix = 0;
-                std::memcpy(&prefix, text.data(), std::min<size_t>(text.size(), 8));
-                ranks.push_back({entry.count, __builtin_bswap64(prefix), &entry, p});
-            } else {
-                merged.dropped_tokens += entry.count;
-            }
-        });
-    std::sort(ranks.begin(), ranks.end(), [&](const Rank& a, const Rank& b) {
-        if (a.count != b.count) return a.count > b.count;
-        if (a.prefix != b.prefix) return a.prefix < b.prefix;
-        return joined[a.part].text(*a.entry) < joined[b.part].text(*b.entry);
-    });
-    const size_t free = max_size <= 0 ? ranks.size() : static_cast<size_t>(std::max<int64_t>(0, max_size - seeds_));
-    for (size_t i = free; i < ranks.size(); ++i) merged.dropped_tokens += ranks[i].count;
-    if (free < ranks.size()) ranks.resize(free);
-
-    for (const auto& seed : seeds) merged.words.append(seed).push_back('\0');
-    for (const auto& rank : ranks) {
-        finals[rank.part][static_cast<size_t>(rank.entry->id)] = static_cast<int32_t>(merged.counts.size());
-        merged.counts.push_back(rank.count);
-        merged.words.append(joined[rank.part].text(*rank.entry)).push_back('\0');
-    }
-    merged.dropped_types = merged.types - static_cast<int64_t>(merged.counts.size());
-    on_threads(static_cast<int>(parts), [&](int i) {
-        auto& slot = *slots_[static_cast<size_t>(i)];
-        auto& map = merged.maps[static_cast<size_t>(i)];
-        slot.table.each([&](const WordTable::Entry& entry) {
-            int32_t& id = map[static_cast<size_t>(entry.id)];
-            id = finals[part_of(slot.table.word(entry).hash)][static_cast<size_t>(id)];
-        });
-        slot.table = WordTable();
-    });
-    for (const auto& slot : slots_) {
-        merged.types += slot->pruned_types, merged.dropped_types += slot->pruned_types;
-        merged.tokens += slot->pruned_tokens, merged.dropped_tokens += slot->pruned_tokens;
-    }
-    return merged;
-}
 
 TextFacts TextEncoder::facts() const {
     TextFacts sum;

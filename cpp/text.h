@@ -34,7 +34,6 @@ class TextEncoder {
   public:
     TextEncoder(Split split, bool lowercase, int slots);
     TextEncoder(const TextEncoder&) = delete;
-    ~TextEncoder();
 
     // These words get the ids 0, 1, … in every slot and are never dropped. `words` are separated by NUL.
     void seed(const std::string& words);
@@ -55,7 +54,21 @@ class TextEncoder {
     int slots() const { return static_cast<int>(slots_.size()); }
 
   private:
-    struct Slot;
+    struct Slot {  // what one thread keeps from block to block
+        WordTable table;
+        std::unique_ptr<int32_t[]> ids;
+        size_t room = 0, filled = 0;
+        int64_t pruned_types = 0, pruned_tokens = 0;
+        TextFacts facts;
+        std::string scratch;
+
+        void make_room(size_t size) {
+            if (size > room) {
+                ids.reset(new int32_t[size]);  // not initialised: pages are touched as they are used
+                room = size;
+            }
+        }
+    };
     struct Sink;
     void encode_part(Slot& slot, const uint8_t* data, size_t begin, size_t end, const int64_t* ends, const int64_t* last);
 

@@ -72,6 +72,13 @@ class WordTable {
     }
     ~WordTable() { std::free(entries_); }
 
+    // Room for so many words without growing on the way.
+    void reserve(size_t words) {
+        size_t places = mask_ + 1;
+        while (words * 2 >= places) places *= 2;
+        if (places > mask_ + 1) grow(places);
+    }
+
     void prefetch(uint64_t hash) const { __builtin_prefetch(entries_ + (hash & mask_), 1); }
 
     // The word's entry, made with count 0 and the next id where it is new.
@@ -114,7 +121,7 @@ class WordTable {
 
     Entry& add(const Word& word, size_t at) {
         if (static_cast<size_t>(size_) * 2 >= mask_ + 1) {
-            grow();
+            grow((mask_ + 1) * 2);
             at = free_place(word.hash);
         }
         Entry& entry = entries_[at];
@@ -133,10 +140,10 @@ class WordTable {
         return at;
     }
 
-    void grow() {
+    void grow(size_t new_places) {
         Entry* old = entries_;
         const size_t places = mask_ + 1;
-        allocate(places * 2);
+        allocate(new_places);
         for (size_t i = 0; i < places; ++i)
             if (old[i].size) entries_[free_place(word(old[i]).hash)] = old[i];
         std::free(old);

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from firth.core.errors import FirthError
 from firth.core.run import parse_bytes
 
 ENTRY = "entry.json"  # written last: sizes of the other files, and what the entry holds
@@ -32,7 +33,11 @@ def cache_folder() -> Path:
 
 
 def cache_size() -> int:
-    return parse_bytes(os.environ.get("FIRTH_CACHE_SIZE") or "20GB")
+    asked = os.environ.get("FIRTH_CACHE_SIZE") or "20GB"
+    try:
+        return parse_bytes(asked)
+    except FirthError:
+        raise FirthError(f"FIRTH_CACHE_SIZE must be a size such as 20GB; got {asked!r}.") from None
 
 
 def entry_name(*facts: Any) -> str:

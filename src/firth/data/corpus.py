@@ -8,7 +8,7 @@ import struct
 import sys
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.storage import saying_where
 from firth.data import readers
 from firth.kernels.text import as_bytes, line_ends, paragraph_ends, safe_cut
 
@@ -61,8 +62,8 @@ class Corpus:
     def _sources_of(self, source: Any) -> Sequence[Source]:
         if isinstance(source, (str, os.PathLike)):
             if source == "-":
-                return [StandardInput()]
-            return [FileSource(path) for path in readers.find_files(source)]
+                return [StreamSource(lambda: sys.stdin.buffer, "standard input")]
+            return [source_in(path) for path in readers.find_files(source)]
         if isinstance(source, Corpus):
             return source.sources
         if is_table(source):
@@ -72,12 +73,17 @@ class Corpus:
         raise FirthError(f"Corpus reads paths, iterables of str and data frames; got {type(source).__name__}.")
 
     def __iter__(self) -> Iterator[Document]:
+        for document, _ in self.walk():
+            yield document
+
+    def walk(self) -> Iterator[tuple[Document, int]]:
+        """The documents, each with the bytes of the sources read so far."""
         pieces: list[bytes] = []
-        for block in self.blocks(1 << 22, keys=True):
+        for block in self.blocks(1 << 20, keys=True):
             start = 0
             for end, key in zip(block.ends.tolist(), block.keys, strict=True):
                 pieces.append(bytes(block.data[start:end]))
-                yield Document(key, self._text(b"".join(pieces)))
+                yield Document(key, self._text(b"".join(pieces))), block.done
                 pieces.clear()
                 start = end
             pieces.append(bytes(block.data[start:]))
@@ -86,7 +92,7 @@ class Corpus:
         text = data.removesuffix(b"\n").decode("utf-8", "replace")
         if self.unit == "line":
             return text.removesuffix("\r")
-        return text.strip("\r\n") if self.unit == "block" else text
+        return text.strip() if self.unit == "block" else text
 
     def blocks(self, size: int = 1 << 26, split: str = "whitespace", keys: bool = False) -> Iterator[Block]:
         """The corpus in stretches of at most `size` bytes, cut where the tokenizer `split` would separate.
@@ -240,17 +246,23 @@ class FileSource(Source):
         return f"{readers.kind_of(self.path)} {facts.st_size} {facts.st_mtime_ns} {sample_hash(self.path)}"
 
 
-class StandardInput(Source):
-    """Copied to a temporary file at the first use, so that it can be read again."""
+class StreamSource(Source):
+    """Text that comes only once: copied to a temporary file at the first use, so that it can be read again."""
 
-    def __init__(self) -> None:
+    def __init__(self, open: Callable[[], Any], title: str) -> None:
+        self.open, self.title = open, title
         self.copy: Any = None
 
     def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
         if self.copy is None:
-            self.copy = readers.copy_to_temporary(sys.stdin.buffer)
+            self.copy = readers.copy_to_temporary(self.open())
         with Path(self.copy.name).open("rb", buffering=0) as raw:
-            yield from filler.text(raw, raw, "standard input")
+            yield from filler.text(raw, raw, self.title)
+
+
+def source_in(path: Path) -> Source:
+    """A file, or a pipe with a name."""
+    return FileSource(path) if path.is_file() else StreamSource(lambda: path.open("rb"), str(path))
 
 
 class IterableSource(Source):
@@ -294,8 +306,9 @@ class Spilled:
                     return
                 key, text = (readers.to_bytes(part or "") for part in item)
                 record = struct.pack("<?qq", item[0] is not None, len(key), len(text)) + key + text
-                self.file.seek(self.size)
-                self.file.write(record)
+                with saying_where(Path(tempfile.gettempdir())):
+                    self.file.seek(self.size)
+                    self.file.write(record)
                 self.size += len(record)
             self.file.seek(place)
             has_key, *lengths = struct.unpack("<?qq", self.file.read(17))

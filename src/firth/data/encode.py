@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -39,18 +40,22 @@ class Encoded:
         report = self.run.report
         report.begin("reading", total, "B")
         try:
-            with saying_where(self.path), self.path.open("wb", buffering=0) as file:
-                for block in blocks:
+            with self.path.open("wb", buffering=0) as file:
+                for block in blocks:  # errors of the source pass as they are, those of writing say where
                     self.encoder.encode(kernel.as_bytes(block.data), block.ends)
-                    for slot in range(self.slots):
-                        ids = self.encoder.ids(slot)
-                        if len(ids):
-                            write_all(file, ids)
-                            self.segments.append((self.generation, slot, len(ids)))
-                    self.keep_to_memory()
+                    with saying_where(self.folder):
+                        self.write(file)
+                        self.keep_to_memory()
                     report.step(block.done)
         finally:
             report.end()
+
+    def write(self, file: Any) -> None:
+        for slot in range(self.slots):
+            ids = self.encoder.ids(slot)
+            if len(ids):
+                write_all(file, ids)
+                self.segments.append((self.generation, slot, len(ids)))
 
     def keep_to_memory(self) -> None:
         """Drops the rarer half of each table when together they outgrow Run.memory."""
@@ -112,25 +117,25 @@ def blocks_of(corpus: Corpus, split: str, tokenizer: Split | None, run: Run) -> 
     if tokenizer is None:
         yield from corpus.blocks(size, split)
         return
-    yield from token_blocks((tokenizer(document.text) for document in corpus), size)
+    yield from token_blocks(((tokenizer(document.text), done) for document, done in corpus.walk()), size)
 
 
-def token_blocks(documents: Iterable[Iterable[str]], size: int) -> Iterator[Block]:
-    """Documents that are lists of tokens, as text for the split "separated"."""
+def token_blocks(documents: Iterable[tuple[Sequence[str], int]], size: int) -> Iterator[Block]:
+    """Documents that are lists of tokens (each with the bytes read so far), as text for the split "separated"."""
     parts: list[bytes] = []
     ends: list[int] = []
-    filled = 0
-    for tokens in documents:
-        text = "".join([token + "\0" for token in tokens])
-        if text.count("\0") != len(tokens) if isinstance(tokens, list) else False:
+    filled = done = 0
+    for tokens, done in documents:
+        text = "\0".join([*tokens, ""])
+        if text.count("\0") != len(tokens):
             raise FirthError("A token must not contain the character NUL; this tokenizer or list gives one that does.")
         parts.append(text.encode("utf-8", "surrogatepass"))
         filled += len(parts[-1])
         ends.append(filled)
         if filled >= size:
-            yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), [], 0)
+            yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), [], done)
             parts, ends, filled = [], [], 0
-    yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), [], 0)
+    yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), [], done)
 
 
 def nothing_left(merged: kernel.Merged, min_count: int) -> FirthError:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from firth.core.errors import FirthError
+from firth.core.storage import saying_where
 
 COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
 RECORDS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
@@ -93,9 +94,10 @@ def check_head(head: bytes, name: str) -> bytes:
 
 def copy_to_temporary(stream: Any) -> Any:
     """A named temporary file with all that `stream` holds; it disappears with the object."""
-    file = tempfile.NamedTemporaryFile(prefix="firth-")  # noqa: SIM115
-    shutil.copyfileobj(stream, file, 1 << 20)
-    file.flush()
+    with saying_where(Path(tempfile.gettempdir())):
+        file = tempfile.NamedTemporaryFile(prefix="firth-")  # noqa: SIM115
+        shutil.copyfileobj(stream, file, 1 << 20)
+        file.flush()
     return file
 
 
@@ -165,7 +167,7 @@ def field(record: dict[str, Any], name: str, where: str) -> str:
 
 def choose_column(names: Sequence[str], texts: Sequence[str], where: str) -> str:
     """ "text" if there is one, else the only column of strings."""
-    if "text" in texts:
+    if "text" in names:
         return "text"
     if len(texts) == 1:
         return texts[0]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from firth.core.report import human
 from firth.core.run import Run
+from firth.core.storage import saying_where
 from firth.data import cache, encode
 from firth.data import phrases as phrases_of
 from firth.data.corpus import Block, Corpus
@@ -62,7 +63,8 @@ class Tokens:
         run: Run = Run(),
     ) -> Tokens:
         """From documents that are lists of tokens already."""
-        text = Text(encode.token_blocks(documents, encode.BLOCK), "separated", lowercase=False)
+        blocks = encode.token_blocks(((tokens, 0) for tokens in documents), encode.BLOCK)
+        text = Text(blocks, "separated", lowercase=False)
         return encode_text(text, Wanted(min_count, max_size), run, name=None)
 
 
@@ -207,8 +209,9 @@ def vocabulary_of(merged: kernel.Merged, min_count: int) -> Vocabulary:
 def keep_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> None:
     """Makes the working folder a cache entry."""
     vocabulary = tokens.vocabulary
-    (folder / WORDS).write_bytes("".join([word + "\0" for word in vocabulary.tokens]).encode())
-    vocabulary.counts.tofile(folder / COUNTS)
+    with saying_where(folder):
+        (folder / WORDS).write_bytes(joined_words(vocabulary))
+        vocabulary.counts.tofile(folder / COUNTS)
     facts = {
         "min_count": vocabulary.min_count,
         "dropped_types": vocabulary.dropped_types,
@@ -218,7 +221,8 @@ def keep_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> Non
         "phrases": tokens.phrases,
         "notes": notes,
     }
-    cache.write_entry(name, folder, facts)
+    with saying_where(cache.cache_folder()):
+        cache.write_entry(name, folder, facts)
 
 
 def open_entry(name: str, run: Run) -> Tokens | None:
@@ -229,18 +233,16 @@ def open_entry(name: str, run: Run) -> Tokens | None:
     folder, facts = found
     try:
         words = (folder / WORDS).read_bytes().decode("utf-8").split("\0")[:-1]
-        vocabulary = Vocabulary(
-            words,
-            np.fromfile(folder / COUNTS, dtype=np.int64),
-            min_count=facts["min_count"],
-            dropped_types=facts["dropped_types"],
-            dropped_tokens=facts["dropped_tokens"],
-        )
+        names = ("min_count", "dropped_types", "dropped_tokens")
+        counts = np.fromfile(folder / COUNTS, dtype=np.int64)
+        vocabulary = Vocabulary(words, counts, **{fact: facts[fact] for fact in names})
         phrases = [[Phrase(*phrase) for phrase in found] for found in facts["phrases"]]
         tokens = Tokens(*map_arrays(folder), vocabulary, facts["raw_tokens"], phrases)
-        if tokens.fingerprint != facts["fingerprint"]:
-            return None
+        whole = tokens.fingerprint == facts["fingerprint"]
     except (OSError, ValueError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        shutil.rmtree(folder, ignore_errors=True)
         return None
     for note in facts["notes"]:
         run.report.note(note)
@@ -255,8 +257,12 @@ def map_arrays(folder: Path) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     return ids, np.memmap(folder / STARTS, dtype=np.int64, mode="r")
 
 
+def joined_words(vocabulary: Vocabulary) -> bytes:
+    return "\0".join([*vocabulary.tokens, ""]).encode("utf-8", "surrogatepass")
+
+
 def vocabulary_hash(vocabulary: Vocabulary) -> str:
-    digest = hashlib.sha256("".join(token + "\0" for token in vocabulary.tokens).encode("utf-8", "surrogatepass"))
+    digest = hashlib.sha256(joined_words(vocabulary))
     digest.update(vocabulary.counts.tobytes())
     return digest.hexdigest()
 

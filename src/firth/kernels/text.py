@@ -61,7 +61,7 @@ def tokenize(text: str, split: str, lowercase: bool) -> list[str]:
 
 def unicode_version() -> str:
     """The version of Unicode that the native tables follow."""
-    return _native.unicode_tables()[2]
+    return _native.unicode_version()
 
 
 def tokenize_twin(text: str, split: str, lowercase: bool) -> list[str]:

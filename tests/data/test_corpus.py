@@ -1,0 +1,277 @@
+"""Documents out of every kind of source, and what is refused."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pandas
+import polars
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firth import Corpus, FirthError
+from firth.data.corpus import Document
+
+TEXTS = ["Grüße aus Köln", "", "two  words", "一行中文"]
+
+
+def zstd(data: bytes) -> bytes:
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress, ".zst": zstd,
+}  # fmt: skip
+
+
+def as_txt(texts: list[str]) -> bytes:
+    return "".join(text + "\n" for text in texts).encode()
+
+
+def as_jsonl(texts: list[str]) -> bytes:
+    return "".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(texts)).encode()
+
+
+def as_csv(texts: list[str], delimiter: str = ",") -> bytes:
+    return pandas.DataFrame({"n": range(len(texts)), "text": texts}).to_csv(index=False, sep=delimiter).encode()
+
+
+def as_parquet(texts: list[str]) -> bytes:
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table({"text": texts, "n": list(range(len(texts)))}), sink)
+    return sink.getvalue()
+
+
+FORMS = {
+    ".txt": as_txt, ".jsonl": as_jsonl, ".ndjson": as_jsonl, ".csv": as_csv,
+    ".tsv": lambda texts: as_csv(texts, "\t"), ".parquet": as_parquet,
+}  # fmt: skip
+
+
+def texts_of(corpus: Corpus) -> list[str]:
+    return [document.text for document in corpus]
+
+
+@pytest.mark.parametrize("pack", PACK)
+@pytest.mark.parametrize("form", FORMS)
+def test_every_format_and_compression(tmp_path: Path, form: str, pack: str) -> None:
+    path = tmp_path / f"data{form}{pack}"
+    path.write_bytes(PACK[pack](FORMS[form](TEXTS)))
+    corpus = Corpus(path)
+    assert list(corpus) == [Document(str(i), text) for i, text in enumerate(TEXTS, 1)]
+    assert texts_of(corpus) == TEXTS  # a second time
+
+
+def test_many_compressed_streams_in_one_file(tmp_path: Path) -> None:
+    for suffix, pack in PACK.items():
+        path = tmp_path / f"parts.txt{suffix}"
+        path.write_bytes(pack(b"one\n") + pack(b"two\n"))
+        assert texts_of(Corpus(path)) == ["one", "two"], suffix
+
+
+@given(st.lists(st.text(alphabet="ab \n\r\té中", max_size=30), max_size=8), st.integers(16, 64))
+def test_records_survive_any_block_size(texts: list[str], size: int) -> None:
+    corpus = Corpus(texts, unit="file")
+    data, ends, keys = b"", [], []
+    for block in corpus.blocks(size, keys=True):
+        ends += [len(data) + end for end in block.ends.tolist()]
+        keys += block.keys
+        data += bytes(block.data)
+    starts = [0, *ends][: len(ends)]
+    assert [data[a:b].decode() for a, b in zip(starts, ends, strict=True)] == [text + "\n" for text in texts]
+    assert keys == [str(number) for number in range(1, len(texts) + 1)]
+    assert texts_of(corpus) == texts
+
+
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [
+        ("line", ["a b", "c", "", "  ", "d", "", "e"]),
+        ("block", ["a b\nc", "d", "e"]),
+        ("file", ["a b\nc\n\n  \nd\n\ne"]),
+    ],
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_units(tmp_path: Path, unit: str, expected: list[str], newline: str) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes("a b\nc\n\n  \nd\n\ne".replace("\n", newline).encode())
+    found = [text.replace("\r\n", "\n") for text in texts_of(Corpus(path, unit=unit))]
+    assert found == expected
+
+
+@given(st.text(alphabet="ab \n", max_size=60), st.integers(16, 40))
+def test_paragraphs_whatever_the_blocks(tmp_path_factory: pytest.TempPathFactory, text: str, size: int) -> None:
+    path = tmp_path_factory.mktemp("p") / "t.txt"
+    path.write_text(text)
+    paragraphs: list[list[str]] = [[]]
+    for line in text.split("\n"):
+        paragraphs[-1] += line.split()
+        if not line.strip():
+            paragraphs.append([])
+    found, open_text = [], b""
+    for block in Corpus(path, unit="block").blocks(size):
+        start = 0
+        for end in block.ends.tolist():
+            found.append((open_text + bytes(block.data[start:end])).split())
+            open_text, start = b"", end
+        open_text += bytes(block.data[start:])
+    assert [[word.decode() for word in words] for words in found] == [words for words in paragraphs if words]
+    assert open_text.strip() == b""
+
+
+def test_keys(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("x\ny\n")
+    pattern = str(tmp_path / "*.txt")
+    names = ["a.txt:1", "a.txt:2", "b.txt:1", "b.txt:2"]
+    assert [key for key, _ in Corpus(pattern)] == [f"{tmp_path}/{name}" for name in names]
+    assert [key for key, _ in Corpus(pattern, unit="file")] == [f"{tmp_path}/a.txt", f"{tmp_path}/b.txt"]
+    (tmp_path / "c.jsonl").write_bytes(as_jsonl(TEXTS))
+    assert [key for key, _ in Corpus(tmp_path / "c.jsonl", key="id")] == ["0", "1", "2", "3"]
+    assert [key for key, _ in Corpus([Document("k", "v"), "w"])] == ["k", "2"]
+
+
+def test_bytes_that_are_not_utf8_survive_records(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"text": "caf\xe9 \\ud800"}\n')
+    (tmp_path / "a.csv").write_bytes(b"text,n\ncaf\xe9,1\n")
+    (tmp_path / "a.txt").write_bytes(b"caf\xe9\n")
+    assert texts_of(Corpus(tmp_path / "a.csv")) == texts_of(Corpus(tmp_path / "a.txt")) == ["caf�"]
+    assert texts_of(Corpus(tmp_path / "a.jsonl"))[0].startswith("caf�")
+
+
+def test_byte_order_mark(tmp_path: Path) -> None:
+    for form in (".txt", ".csv"):
+        path = tmp_path / f"bom{form}"
+        path.write_bytes(b"\xef\xbb\xbf" + FORMS[form](["hello"]).replace(b"n,", b"x,"))
+        assert texts_of(Corpus(path, column="text")) == ["hello"]
+
+
+def test_data_frames() -> None:
+    frame = pandas.DataFrame({"text": TEXTS, "id": ["a", "b", "c", "d"]})
+    table = pyarrow.Table.from_pandas(frame)
+    for source in (frame, polars.DataFrame(frame.to_dict("list")), table):
+        found = [tuple(document) for document in Corpus(source, column="text", key="id")]
+        assert found == list(zip("abcd", TEXTS, strict=True))
+    for column in (frame["text"], polars.Series(TEXTS), table["text"], pyarrow.array(TEXTS)):
+        assert texts_of(Corpus(column)) == TEXTS
+    assert texts_of(Corpus(pandas.Series(["a", None]))) == ["a", ""]
+    assert texts_of(Corpus(pandas.Series(TEXTS, dtype="category"))) == TEXTS
+
+
+def test_iterators_are_spilled() -> None:
+    drawn = []
+
+    def generate() -> Iterator[str]:
+        for text in TEXTS:
+            drawn.append(text)
+            yield text
+
+    corpus = Corpus(generate())
+    first = iter(corpus.sources[0].items)  # type: ignore[attr-defined]
+    assert next(first)[1] == TEXTS[0]  # a walk that breaks off loses nothing
+    assert drawn == TEXTS[:1]
+    assert texts_of(corpus) == texts_of(corpus) == TEXTS
+    assert drawn == TEXTS
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(as_txt(TEXTS))))
+    corpus = Corpus("-")
+    assert texts_of(corpus) == texts_of(corpus) == TEXTS
+    assert corpus.fingerprint() is None
+
+
+def test_named_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(as_txt(TEXTS)))
+    writer.start()
+    corpus = Corpus(pipe)
+    assert corpus.fingerprint() is None
+    assert texts_of(corpus) == texts_of(corpus) == TEXTS
+    writer.join()
+
+
+def test_fingerprint_follows_content_not_name(tmp_path: Path) -> None:
+    a, b = tmp_path / "a.txt", tmp_path / "b.txt"
+    a.write_text("hello")
+    a.rename(b)
+    a.write_text("other")
+    assert Corpus(b).fingerprint() != Corpus(a).fingerprint()
+    before = Corpus(b).fingerprint()
+    assert before == Corpus(b).fingerprint() != Corpus(b, unit="file").fingerprint()
+    b.rename(tmp_path / "c.txt")
+    assert Corpus(tmp_path / "c.txt").fingerprint() == before
+    assert Corpus(["hello"]).fingerprint() is None
+
+
+def refused(make: Callable[[], object], *says: str) -> None:
+    with pytest.raises(FirthError) as error:
+        result = make()
+        list(result) if isinstance(result, Corpus) else None
+    assert all(part in str(error.value) for part in says), str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_refusals(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    refused(lambda: Corpus(tmp_path / "none.txt"), "There is no file", "none.txt")
+    refused(lambda: Corpus(str(tmp_path / "*.none")), "No file matches", "*.none")
+    refused(lambda: Corpus(tmp_path), "is a folder", "*.txt")
+    refused(lambda: Corpus(), "at least one source")
+    refused(lambda: Corpus(5), "got int")
+    refused(lambda: Corpus("x", unit="word"), "line, block, file")
+    refused(lambda: Corpus([["a", "b"]]), "Tokens.from_lists")
+    refused(lambda: Corpus([1]), "got int")
+    path.write_bytes(b"MZ\0\0rest")
+    refused(lambda: Corpus([str(path)]), "Corpus(*names)")
+    refused(lambda: Corpus(path), "looks binary", str(path))
+    path.write_bytes("text".encode("utf-16"))
+    refused(lambda: Corpus(path), "UTF-16", "iconv")
+
+
+def test_refused_records(tmp_path: Path) -> None:
+    def file(name: str, data: bytes) -> Path:
+        (tmp_path / name).write_bytes(data)
+        return tmp_path / name
+
+    broken = file("a.jsonl", b'{"text": "a"}\n{"text": \n')
+    refused(lambda: Corpus(broken), f"{broken}, line 2", "JSON")
+    refused(lambda: Corpus(file("b.jsonl", b"[1]\n")), "line 1", "object")
+    refused(lambda: Corpus(file("c.jsonl", b'{"text": "a"}\n{"body": "b", "n": 1}\n')), "line 2", "'text'", "body, n")
+    refused(lambda: Corpus(file("d.jsonl", b'{"text": ["a"]}\n')), "holds no text but a list")
+    refused(lambda: Corpus(file("a.csv", b"title,body\nx,y\n")), "column=", "title, body")
+    refused(lambda: Corpus(file("b.csv", b"text,n\na\n")), "line 2", "1 fields", "header has 2")
+    refused(lambda: Corpus(file("c.csv", b'text,n\n"a,1\n')), "c.csv, line 2")
+    refused(lambda: Corpus(tmp_path / "a.csv", column="text"), "no column 'text'", "title, body")
+    refused(lambda: Corpus(file("a.parquet", b"PAR1 not")), "not Parquet")
+    empty = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table({"text": pyarrow.array([], pyarrow.string())}), empty)
+    refused(lambda: Corpus(file("b.parquet", empty.getvalue())), "no rows")
+    refused(lambda: Corpus(file("c.parquet", as_parquet(TEXTS)), column="n"), "holds no text but int64")
+    refused(lambda: Corpus(file("d.parquet", as_parquet(TEXTS)), column="body"), "no column 'body'", "text, n")
+    refused(lambda: Corpus(pandas.DataFrame({"a": ["x"], "b": ["y"]})), "column=", "a, b")
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2", ".zst"])
+def test_damaged_compression(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.txt{suffix}"
+    whole = PACK[suffix](b"some text that is long enough to be cut " * 50)
+    path.write_bytes(whole[: len(whole) // 2])
+    refused(lambda: Corpus(path), str(path))
+    path.write_bytes(b"this is no such thing")
+    refused(lambda: Corpus(path), str(path))

@@ -1,0 +1,363 @@
+"""From a corpus to ids: against Counter, whatever the threads and blocks; the cache; what is said and refused."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from firth import FirthError, FirthWarning, Run, Tokens, Vocabulary
+from firth.data import encode, streams
+from firth.data.tokens import read_tokens
+from firth.kernels.text import tokenize_twin
+
+words = st.sampled_from(["the", "of", "Paris", "don't", "3.14", "naïve", "Ωmega", "x" * 20, "x" * 20 + "é", "中文"])
+line = st.lists(words, max_size=8).map(" ".join)
+
+
+Plain = tuple[list[str], list[int], list[list[int]]]
+
+
+def plain(documents: Sequence[Sequence[str]], min_count: int, max_size: int | None = None) -> Plain:
+    """Vocabulary, counts and ids of each document, the slow way."""
+    counts = Counter(token for document in documents for token in document)
+    order = sorted((t for t in counts if counts[t] >= min_count), key=lambda t: (-counts[t], t.encode()))[:max_size]
+    ids = {token: id for id, token in enumerate(order)}
+    return order, [counts[token] for token in order], [[ids[t] for t in d if t in ids] for d in documents]
+
+
+def split(tokens: Tokens) -> list[list[int]]:
+    return [tokens.ids[a:b].tolist() for a, b in zip(tokens.starts[:-1], tokens.starts[1:], strict=True)]
+
+
+def same(tokens: Tokens, expected: Plain) -> bool:
+    return (list(tokens.vocabulary.tokens), tokens.vocabulary.counts.tolist(), split(tokens)) == expected
+
+
+class Notes:
+    """A report that remembers."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.steps: list[float] = []
+        self.open = 0
+
+    def begin(self, task: str, total: float, unit: str) -> None:
+        self.open += 1
+        self.total, self.unit = total, unit
+
+    def step(self, done: float, **figures: float) -> None:
+        self.steps.append(done)
+
+    def end(self) -> None:
+        self.open -= 1
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@given(
+    st.lists(line, min_size=1, max_size=30), st.sampled_from([1, 2, 4]), st.integers(16, 300),
+    st.integers(1, 3), st.sampled_from([None, 1, 3]), st.sampled_from(["words", "whitespace", "characters"]),
+)  # fmt: skip
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_equals_counter_whatever_threads_and_blocks(
+    monkeypatch: pytest.MonkeyPatch, lines: list[str], threads: int, block: int, min_count: int,
+    max_size: int | None, name: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(encode, "BLOCK", block)
+    expected = plain([tokenize_twin(line, name, True) for line in lines], min_count, max_size)
+    options: dict[str, Any] = {"tokenizer": name, "min_count": min_count, "max_size": max_size}
+    if not expected[0]:
+        with pytest.raises(FirthError):
+            read_tokens(lines, run=Run(threads=threads), **options)
+        return
+    assert same(read_tokens(lines, run=Run(threads=threads), **options), expected)
+
+
+def test_large_text_on_several_threads(tmp_path: Path) -> None:
+    """Parts large enough to be split over threads; every thread count gives the same bytes."""
+    random = np.random.default_rng(7)
+    lines = [" ".join(f"w{n}" for n in random.zipf(1.3, 40) % 5000) for _ in range(3000)]
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(lines))
+    expected = plain([line.split() for line in lines], 2)
+    found = [read_tokens(path, min_count=2, run=Run(threads=threads, memory="1GB")) for threads in (1, 2, 4)]
+    assert all(same(tokens, expected) for tokens in found)
+    assert len({tokens.fingerprint for tokens in found}) == 1
+    assert found[0].raw_tokens == 120_000
+    assert found[0].vocabulary.dropped_tokens == 120_000 - len(found[0].ids)
+
+
+def test_one_long_line_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encode, "BLOCK", 1000)
+    text = [f"word{n % 77}" for n in range(20_000)]
+    (tmp_path / "text8").write_text(" ".join(text))
+    assert same(read_tokens(tmp_path / "text8", min_count=1, run=Run(threads=2)), plain([text], 1))
+
+
+def test_text_without_spaces_is_cut_between_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encode, "BLOCK", 1000)
+    text = "我们在北京，他们在上海。" * 500
+    (tmp_path / "zh.txt").write_text(text)
+    tokens = read_tokens(tmp_path / "zh.txt", tokenizer="characters", min_count=1, run=Run(threads=2))
+    assert same(tokens, plain([tokenize_twin(text, "characters", True)], 1))
+    with pytest.warns(FirthWarning, match="long runs"):
+        read_tokens([text.replace("，", "")], min_count=1, run=Run(threads=1))
+
+
+def test_empty_documents_stay() -> None:
+    tokens = read_tokens(["", "a b", "rare", "", "b a", ""], min_count=2, run=Run(threads=1))
+    assert tokens.starts.tolist() == [0, 0, 2, 2, 2, 4, 4]
+    assert (tokens.vocabulary.dropped_types, tokens.vocabulary.dropped_tokens, tokens.raw_tokens) == (1, 1, 5)
+
+
+def test_known_words_keep_their_ids() -> None:
+    known = Vocabulary(["zebra", "b", "a"], [9, 5, 2])
+    lines = ["a a new new", "b new other"]
+    for data in (lines, Tokens.from_lists([line.split() for line in lines])):
+        tokens = read_tokens(data, min_count=2, known=known, run=Run(threads=2))
+        assert list(tokens.vocabulary.tokens) == ["zebra", "b", "a", "new"]
+        assert tokens.vocabulary.counts.tolist() == [0, 1, 2, 3]
+        assert split(tokens) == [[2, 2, 3, 3], [1, 3]]
+        assert tokens.vocabulary.dropped_types == 1
+
+
+def test_custom_tokenizer_and_lists() -> None:
+    tokens = Tokens.from_lists([["New York", "a\nb", ""], [], ("New York", "é" * 40)])
+    assert list(tokens.vocabulary.tokens) == ["New York", "a\nb", "é" * 40]
+    assert split(tokens) == [[0, 1], [], [0, 2]]
+    with pytest.warns(FirthWarning, match="not valid UTF-8"):
+        assert list(Tokens.from_lists([["\ud800"]]).vocabulary.tokens) == ["���"]
+    halves = read_tokens(["a-b", "b-c"], tokenizer=lambda text: text.split("-"), min_count=1)
+    assert same(halves, plain([["a", "b"], ["b", "c"]], 1))
+    with pytest.raises(FirthError, match="NUL"):
+        Tokens.from_lists([["a\0b"]])
+
+
+def test_tokens_are_refitted() -> None:
+    documents = [["a", "b", "a"], [], ["b", "c", "a"], []]
+    tokens = Tokens.from_lists(documents)
+    assert read_tokens(tokens, min_count=1) is tokens
+    assert same(read_tokens(tokens, min_count=2), plain(documents, 2))
+    assert same(read_tokens(tokens, min_count=1, max_size=1), plain(documents, 1, 1))
+    assert read_tokens(tokens, min_count=2).vocabulary.dropped_tokens == 1
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=5), max_size=20), st.integers(1, 7))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_flat_ids_become_a_stream(monkeypatch: pytest.MonkeyPatch, documents: list[list[str]], piece: int) -> None:
+    monkeypatch.setattr(streams, "PIECE", piece)
+    ids = np.array([ord(token) - 97 for document in documents for token in document], dtype=np.int32)
+    starts = np.cumsum([0, *map(len, documents)])
+    pieces = streams.flat_pieces(ids, starts, np.arange(3, dtype=np.int32))()
+    found = [int(id) for part in pieces for id in part.ids]
+    assert found == [id for document in documents for id in [*(ord(token) - 97 for token in document), -1]]
+
+
+# ---- the cache ----
+
+
+def entries(cache: Path) -> list[Path]:
+    return sorted(path for path in cache.iterdir() if (path / "entry.json").is_file()) if cache.is_dir() else []
+
+
+def test_second_reading_comes_from_the_cache(tmp_path: Path, cache: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"a b a caf\xe9\n")
+    first, second, third = Notes(), Notes(), Notes()
+    one = read_tokens(path, min_count=1, run=Run(report=first))
+    assert first.steps and first.open == 0 and (first.total, first.unit) == (11, "B") and first.steps[-1] == 11
+    two = read_tokens(path, min_count=1, run=Run(report=second))
+    assert not second.steps
+    assert second.notes == first.notes == ["1 byte sequences were not valid UTF-8 and were replaced by �."]
+    assert (split(two), two.fingerprint, two.raw_tokens) == (split(one), one.fingerprint, one.raw_tokens)
+    assert two.vocabulary.to_json() == one.vocabulary.to_json()
+    read_tokens(path, min_count=2, run=Run(report=third))
+    assert third.steps and len(entries(cache)) == 2
+    path.write_text("c")
+    assert list(read_tokens(path, min_count=1).vocabulary.tokens) == ["c"]
+
+
+@pytest.mark.parametrize("harm", ["cut", "zeros", "json", "words", "gone"])
+def test_broken_entries_are_rebuilt(tmp_path: Path, cache: Path, harm: str) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("a b a\n" * 100)
+    good = split(read_tokens(path, min_count=1))
+    (entry,) = entries(cache)
+    ids = entry / "ids.i32"
+    match harm:
+        case "cut":
+            os.truncate(ids, 100)
+        case "zeros":
+            ids.write_bytes(bytes(ids.stat().st_size))
+        case "json":
+            (entry / "entry.json").write_text("{")
+        case "words":
+            (entry / "words.utf8").write_bytes(b"\xff\0b\0")
+        case "gone":
+            ids.unlink()
+    again = Notes()
+    assert split(read_tokens(path, min_count=1, run=Run(report=again))) == good
+    assert again.steps
+    third = Notes()
+    read_tokens(path, min_count=1, run=Run(report=third))
+    assert not third.steps  # mended
+
+
+def test_oldest_entries_go_first(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [tmp_path / f"{n}.txt" for n in range(3)]
+    for number, path in enumerate(paths):
+        path.write_text(f"w{number} " * 10_000)
+    stale = cache / ".work-dead"
+    stale.mkdir(parents=True)
+    os.utime(stale, (0, 0))
+    read_tokens(paths[0], min_count=1)
+    read_tokens(paths[1], min_count=1)
+    assert not stale.exists()
+    for entry in entries(cache):
+        words = (entry / "words.utf8").read_bytes()
+        os.utime(entry / "entry.json", (1, 1) if words == b"w1\0" else (2, 2))
+    monkeypatch.setenv("FIRTH_CACHE_SIZE", "100KB")
+    read_tokens(paths[2], min_count=1)
+    assert sorted((entry / "words.utf8").read_bytes() for entry in entries(cache)) == [b"w0\0", b"w2\0"]
+
+
+def test_unwritable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "file" / "cache"))
+    (tmp_path / "a.txt").write_text("a b")
+    report = Notes()
+    tokens = read_tokens(tmp_path / "a.txt", min_count=1, run=Run(report=report))
+    assert split(tokens) == [[0, 1]]
+    assert len(report.notes) == 1 and "can't be written" in report.notes[0]
+
+
+def test_iterables_leave_nothing_behind(cache: Path) -> None:
+    tokens = read_tokens(iter(["a b", "b"]), min_count=1)
+    assert list(cache.iterdir()) == []
+    assert split(tokens) == [[1, 0], [0]]
+
+
+def test_an_error_on_the_way_leaves_nothing_behind(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{')
+    with pytest.raises(FirthError, match="line 2"):
+        read_tokens(tmp_path / "a.jsonl", min_count=1)
+    assert list(cache.iterdir()) == []
+
+
+def test_a_full_disk_says_where(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: object, values: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for module in (encode, streams):
+        monkeypatch.setattr(module, "write_all", full)
+        with pytest.raises(FirthError, match=f"Cannot write {cache}.*No space left"):
+            read_tokens(["a b"], min_count=1)
+        monkeypatch.undo()
+        monkeypatch.setenv("FIRTH_CACHE", str(cache))
+    assert list(cache.iterdir()) == []
+
+
+def test_errors_of_the_source_pass_as_they_are() -> None:
+    def broken() -> Iterator[str]:
+        yield "a"
+        raise ConnectionError("the line is dead")
+
+    with pytest.raises(ConnectionError, match="the line is dead"):
+        read_tokens(broken(), min_count=1)
+
+
+def test_interrupt_leaves_nothing_behind(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "a.txt").write_text("some words " * 3_000_000)
+    program = (
+        "import sys; from firth import Run; from firth.data.tokens import read_tokens\n"
+        "class Report:\n"
+        "    def begin(self, *a): pass\n"
+        "    def step(self, *a, **k): print('step', flush=True)\n"
+        "    def end(self): pass\n"
+        "    def note(self, text): pass\n"
+        "read_tokens(sys.argv[1], run=Run(threads=1, report=Report()))\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path / "a.txt")], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert child.stdout and child.stdout.readline() == b"step\n"
+    child.send_signal(signal.SIGINT)
+    _, errors = child.communicate(timeout=30)
+    assert child.returncode != 0 and b"KeyboardInterrupt" in errors
+    assert list(cache.iterdir()) == []
+
+
+# ---- limits and refusals ----
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_memory_bound_drops_the_rarest(tmp_path: Path, threads: int) -> None:
+    frequent = [f"common{n}" for n in range(200)]
+    lines = [" ".join([*frequent, *(f"rare{number}x{n}" for n in range(200))]) for number in range(200)]
+    (tmp_path / "a.txt").write_text("\n".join(lines))
+    report = Notes()
+    run = Run(threads=threads, memory="2MB", report=report)
+    tokens = read_tokens(tmp_path / "a.txt", min_count=50, run=run)
+    assert set(tokens.vocabulary.tokens) == set(frequent)
+    assert tokens.vocabulary.counts.tolist() == [200] * 200
+    assert tokens.raw_tokens == 80_000
+    assert same(tokens, plain([line.split() for line in lines], 50))
+    (note,) = report.notes
+    assert "memory=2MB" in note and "40,000 of 80,000" in note
+
+
+def test_nothing_to_learn_from(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_bytes(b"")
+    for data in (tmp_path / "empty.txt", ["", " ... "], [], iter([])):
+        with pytest.raises(FirthError, match="has no words"):
+            read_tokens(data)
+    with pytest.raises(FirthError, match=r"min_count=5.*3 different words in 5.*most frequent occurs 2 times"):
+        read_tokens(["a b a", "b c"])
+    with pytest.raises(FirthError, match="words, whitespace, characters, jieba"):
+        read_tokens(["a"], tokenizer="bpe")
+
+
+def test_vocabulary_json() -> None:
+    vocabulary = Vocabulary(["b", "a"], [3, 2], min_count=2, dropped_types=4, dropped_tokens=5)
+    again = Vocabulary.from_json(json.loads(json.dumps(vocabulary.to_json())))
+    assert again.to_json() == vocabulary.to_json()
+    assert (again.id("a"), again.id("x"), "b" in again, len(again)) == (1, None, True, 2)
+    for bad in (None, {}, {"tokens": ["a"], "counts": ["1"]}, {"tokens": [1], "counts": [1]},
+                {"tokens": ["a", "a"], "counts": [1, 1]}, {"tokens": ["a"], "counts": [1, 2]},
+                {"tokens": ["a"], "counts": [-1]}, {"tokens": ["a"], "counts": [2**70]}):  # fmt: skip
+        with pytest.raises(FirthError):
+            Vocabulary.from_json(bad)
+
+
+def test_no_warnings_on_plain_text() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_tokens(["plain text ❤️ 中文字"], min_count=1)
+
+
+def test_jieba_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jieba", None)
+    with pytest.raises(FirthError, match="pip install jieba"):
+        read_tokens(["中文"], tokenizer="jieba")
+
+    class Jieba:
+        __version__ = "0"
+        lcut = staticmethod(lambda text: ["我们", "，", "Go".lower()])
+
+    monkeypatch.setitem(sys.modules, "jieba", Jieba)
+    assert list(read_tokens(["我们，Go"], tokenizer="jieba", min_count=1).vocabulary.tokens) == ["go", "我们"]
