@@ -47,6 +47,7 @@ def test_word_files_come_back_exactly(tmp_path: Path, name: str, source: firth.V
         return
     firth.write_vectors(source, path, name)
     assert same(firth.read_vectors(path, name), source)
+    assert same(firth.read_vectors(path), source)  # nothing but the content tells what it is
 
 
 @pytest.mark.parametrize("name", ["npy", "safetensors"])

@@ -54,7 +54,7 @@ def is_number(field: bytes) -> bool:
 def parse_header(path: Path, line: bytes) -> tuple[int, int]:
     """Rows and dimensions. Nothing is allocated by them: they are compared with what the file holds."""
     fields = line.split()
-    if len(fields) != 2 or not all(field.isdigit() and len(field) <= 18 for field in fields):
+    if len(fields) != 2 or not all(field.isdigit() and len(field) <= 30 for field in fields):
         raise FirthError(f'{path}: line 1 must be rows and dimensions, such as "400000 300"; got {shown(line)}.')
     rows, dims = int(fields[0]), int(fields[1])
     if rows < 1 or dims < 1:
@@ -88,7 +88,6 @@ class Collector:
         try:
             self.keys += [word.decode() for word in words]
         except UnicodeDecodeError:
-            del self.keys[first:]
             self.keys += [self._replaced(word) for word in words]
 
     def _replaced(self, word: bytes) -> str:
