@@ -116,7 +116,7 @@ def drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
+def show_warning(message: Warning | str, category: type[Warning], *_: Any, **more: Any) -> None:
     if issubclass(category, FirthWarning):
         click.echo(f"note: {message}", err=True)
 
