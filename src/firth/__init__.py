@@ -28,6 +28,7 @@ _PLACES = {
     "option": "firth.core.options",
     "read_vectors": "firth.formats",
     "similarity": "firth.core.vectors",
+    "train": "firth.core.train",
     "write_vectors": "firth.formats",
 }
 _RENAMED = {"load": ("firth.core.storage", "load_model"), "verify": ("firth.core.storage", "verify_model")}
