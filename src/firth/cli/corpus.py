@@ -57,7 +57,11 @@ def write_documents(output: str | None, documents: Iterable[tuple[str, str]]) ->
     count = 0
     with opened(output) as file:
         for count, (key, text) in enumerate(documents, 1):  # noqa: B007
-            row = " ".join(text.split()) if suffix == ".txt" else json.dumps({"key": key, "text": text}, ensure_ascii=False)
+            row = (
+                " ".join(text.split())
+                if suffix == ".txt"
+                else json.dumps({"key": key, "text": text}, ensure_ascii=False)
+            )
             file.write(row + "\n")
     if output:
         click.echo(f"{count:,} documents in {output}")

@@ -36,7 +36,9 @@ Write = Callable[[Rows], None]
 @click.command()
 @click.argument("model")
 @click.argument("data", nargs=-1, required=True, metavar="DATA…")
-@click.option("-o", "--output", metavar="OUT", help=".npy, .parquet or .jsonl; JSON lines on standard output if left out.")
+@click.option(
+    "-o", "--output", metavar="OUT", help=".npy, .parquet or .jsonl; JSON lines on standard output if left out."
+)
 @data_options
 @json_flag
 def command(
