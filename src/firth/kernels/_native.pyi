@@ -48,3 +48,24 @@ class PairCounter:
 class PairJoiner:
     def __init__(self, first: NDArray[np.int32], second: NDArray[np.int32], joined: NDArray[np.int32]) -> None: ...
     def join(self, ids: NDArray[np.int32], map: NDArray[np.int32], out: NDArray[np.int32]) -> int: ...
+
+def count_different(
+    ids: NDArray[np.int32], starts: NDArray[np.int64], words: int, different: NDArray[np.int64], threads: int
+) -> None: ...
+def count_words(
+    ids: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    words: int,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    counts: NDArray[np.float32],
+    threads: int,
+) -> None: ...
+def multiply(
+    starts: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+    dense: NDArray[np.float32],
+    out: NDArray[np.float32],
+    threads: int,
+) -> None: ...
