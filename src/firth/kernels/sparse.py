@@ -6,6 +6,7 @@ Row r holds values[k] in column columns[k], for k from starts[r] to starts[r + 1
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ def count_words(
 
 def count_words_twin(ids: NDArray[np.int32], starts: NDArray[np.int64]) -> Rows:
     """`count_words` in NumPy."""
-    found = [np.unique(ids[a:b], return_counts=True) for a, b in zip(starts, starts[1:], strict=False)]
+    found = [np.unique(ids[a:b], return_counts=True) for a, b in pairwise(starts)]
     rows = np.concatenate([[0], np.cumsum([len(words) for words, _ in found])]).astype(np.int64)
     columns = np.concatenate([np.zeros(0), *(words for words, _ in found)]).astype(np.int32)
     return Rows(rows, columns, np.concatenate([np.zeros(0), *(counts for _, counts in found)]).astype(np.float32))
