@@ -22,7 +22,8 @@ from firth.core.vectors import Matrix
 from firth.kernels.sparse import Rows, multiply
 
 SMALL = 1 << 22  # a matrix of at most so many places is decomposed exactly
-BLOCK = 32  # columns multiplied at a time: as few as keep the sparse product busy, for more powers in the same space
+BLOCK = 32  # columns multiplied at a time: few give more powers in the same space, more keep the product busy
+LEAST_BLOCK, STEPS = 8, 16  # a small space is still filled in so many steps
 CHUNK = 512  # columns of wide products at a time, to bound memory
 PROBES = 10  # random vectors for the bound on the error, which fails with probability 10^−PROBES
 POWERS = 8  # of the residual, for the same bound: each brings it nearer to the true norm
@@ -33,8 +34,8 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SVD:
-    """`left` (rows × k) and `right` (columns × k) have orthonormal columns; `values` fall. In each column of `left`
-    the entry largest in size is positive, so that runs compare."""
+    """`left` (rows × k) and `right` (columns × k) have orthonormal columns; `values` fall; Aᵀ left = right · values.
+    In each column of `left` the entry largest in size is positive, so that runs compare."""
 
     left: Matrix
     values: Numbers
@@ -87,65 +88,92 @@ def as_rows(matrix: Any) -> Any:
 
 def exact(matrix: Any, k: int, norm: float) -> SVD:
     left, values, right = np.linalg.svd(matrix.toarray().astype(np.float64), full_matrices=False)
-    rank = int((values > max(matrix.shape) * np.finfo(np.float64).eps * values[0]).sum())
-    bound = float(values[k]) if k < len(values) else 0.0
-    kept = min(k, rank)
+    kept = min(k, int((values > LEAST * values[0]).sum()))
+    bound = float(values[kept]) if kept < len(values) else 0.0
     return signed(left[:, :kept], values[:kept], right[:kept].T, norm, bound)
 
 
 def signed(left: NDArray[Any], values: Numbers, right: NDArray[Any], norm: float, bound: float) -> SVD:
-    largest = left[np.abs(left).argmax(axis=0), np.arange(left.shape[1])]
-    signs = np.where(largest < 0, -1, 1).astype(np.float32)
-    left, right = (np.multiply(table, signs, dtype=np.float32, casting="same_kind") for table in (left, right))
+    """Signs set, in place where the tables are single precision already."""
+    left, right = (np.ascontiguousarray(table, dtype=np.float32) for table in (left, right))
+    signs = np.where(left.max(axis=0) < -left.min(axis=0), np.float32(-1), np.float32(1))
+    left *= signs
+    right *= signs
     return SVD(left, values, right, norm, bound)
 
 
 def randomized(matrix: Any, k: int, width: int, norm: float, run: Run) -> SVD:
     """By block Krylov on the shorter side of the matrix."""
+    rows, columns = rows_of(matrix), rows_of(matrix.T.tocsr())
     turned = matrix.shape[0] > matrix.shape[1]
-    short = matrix.T.tocsr() if turned else matrix
-    wide, tall = rows_of(short), rows_of(short.T.tocsr())
-    rng = np.random.default_rng(run.seed)
+    wide, tall = (columns, rows) if turned else (rows, columns)  # the shorter side's rows; and its columns
 
-    def square(block: Matrix) -> Matrix:  # AAᵀ × block
+    def square(block: Matrix) -> Matrix:  # AAᵀ × block, or AᵀA × block if A is turned
         out = np.empty_like(block)
         for first in range(0, block.shape[1], CHUNK):
             part = np.ascontiguousarray(block[:, first : first + CHUNK])
             out[:, first : first + CHUNK] = multiply(wide, multiply(tall, part, run.cores), run.cores)
         return out
 
-    size = short.shape[0]
+    size, rng = min(matrix.shape), np.random.default_rng(run.seed)
     basis, inside = krylov(square, size, min(width, size), rng, run)
-    left = basis @ top_vectors(inside, k).astype(np.float32)
+    short = basis @ top(inside, k)[1].astype(np.float32)
     del basis
     # Once more inside the space that was found: its columns are now sorted by size, so that the small ones are no
     # longer blurred by the rounding errors of the large ones. Of each pair the entry from the smaller column counts.
-    refined = np.triu(left.T @ square(left)).astype(np.float64)
-    left = left @ top_vectors(refined + np.triu(refined, 1).T, k).astype(np.float32)
+    inner = np.triu(short.T @ square(short)).astype(np.float64)
+    squares, turn = top(inner + np.triu(inner, 1).T, k)
+    short = short @ turn[:, squares > LEAST**2 * squares[0]].astype(np.float32)
+    left, values, right = tall_left(short, square, tall, run) if turned else short_left(short, tall, run)
+    kept = int((values > LEAST * values[0]).sum())
+    left, values, right = left[:, :kept], values[:kept], right[:, :kept]
+    probes = rng.standard_normal((matrix.shape[1], PROBES), dtype=np.float32)
+    missed = math.sqrt(max(0.0, norm**2 - float((values**2).sum())))
+    return signed(left, values, right, norm, min(missed, residual_bound(rows, columns, left, probes, run)))
+
+
+def short_left(left: Matrix, tall: Rows, run: Run) -> tuple[Matrix, Numbers, Matrix]:
+    """U on the shorter side: then AᵀU = VΣ is all that is missing."""
     right = multiply(tall, left, run.cores)
     values = np.sqrt(np.einsum("ij,ij->j", right, right, dtype=np.float64))
-    order = np.argsort(-values, kind="stable")
-    order = order[values[order] > LEAST * values[order[0]]]
-    left, values, right = left[:, order], values[order], right[:, order] / values[order].astype(np.float32)
-    start = multiply(wide, rng.standard_normal((short.shape[1], PROBES), dtype=np.float32), run.cores)
-    bound = min(residual_bound(square, left, start), math.sqrt(max(0.0, norm**2 - float((values**2).sum()))))
-    return signed(right, values, left, norm, bound) if turned else signed(left, values, right, norm, bound)
+    if (np.diff(values) > 0).any():  # equal ones may have changed places; else a copy is saved
+        order = np.argsort(-values, kind="stable")
+        left, values, right = left[:, order], values[order], right[:, order]
+    right /= values.astype(np.float32)
+    return left, values, right
 
 
-def residual_bound(square: Callable[[Matrix], Matrix], left: Matrix, probes: Matrix) -> float:
-    """A bound on the operator norm of E = A − UUᵀA from `probes` = Aω, the ω random.
+def tall_left(
+    short: Matrix, square: Callable[[Matrix], Matrix], tall: Rows, run: Run
+) -> tuple[Matrix, Numbers, Matrix]:
+    """U on the longer side: half a power further, so that here too AᵀU = VΣ, the rows of V being Aᵀ folded in by U.
+
+    With the columns of `short` P and their images' lengths s, W = AP/s is orthonormal and AᵀW = AᵀAP/s; its singular
+    value decomposition VΣE gives U = WEᵀ."""
+    product = square(short)
+    lengths = np.sqrt(np.einsum("ij,ij->j", short, product, dtype=np.float64))
+    product /= lengths.astype(np.float32)
+    squares, turn = top((product.T @ product).astype(np.float64), len(lengths))
+    values = np.sqrt(np.maximum(squares, 0))
+    right = product @ (turn / np.where(values > 0, values, 1)).astype(np.float32)
+    return multiply(tall, short @ (turn / lengths[:, None]).astype(np.float32), run.cores), values, right
+
+
+def residual_bound(rows: Rows, columns: Rows, left: Matrix, probes: Matrix, run: Run) -> float:
+    """A bound on the operator norm of E = A − UUᵀA from random vectors ω.
 
     ‖B‖ <= 10 √(2/π) max ‖Bω‖ but for one case in 10^PROBES (Halko et al. 2011, eq. 4.3); with B = (EEᵀ)^q E, whose
     norm is ‖E‖^(2q + 1), the factor shrinks to its root."""
     logarithm = math.log(10 * math.sqrt(2 / math.pi))
     for power in range(POWERS + 1):
-        probes = probes if power == 0 else square(probes)
-        probes -= left @ (left.T @ probes)
-        largest = float(np.linalg.norm(probes, axis=0).max())
+        images = multiply(rows, probes, run.cores)
+        images -= left @ (left.T @ images)
+        largest = float(np.linalg.norm(images, axis=0).max())
         if largest == 0:
             return 0.0
         logarithm += math.log(largest)
-        probes /= largest
+        if power < POWERS:
+            probes = multiply(columns, images / largest, run.cores)
     return math.exp(logarithm / (2 * POWERS + 1))
 
 
@@ -160,10 +188,11 @@ def krylov(
     basis = np.empty((size, width), dtype=np.float32, order="F")  # columns filled one block after the other
     inside = np.zeros((width, width))
     block, filled = np.empty((size, 0), dtype=np.float32), 0
+    step = max(LEAST_BLOCK, min(BLOCK, width // STEPS))
     run.report.begin("decomposing", width, "vectors")
     try:
         while filled < width:
-            block = completed(block, basis[:, :filled], min(BLOCK, width - filled), rng)
+            block = completed(block, basis[:, :filled], min(step, width - filled), rng)
             end = filled + block.shape[1]
             basis[:, filled:end] = block
             product = square(block)
@@ -206,10 +235,10 @@ def orthonormal(block: Matrix, done: Matrix, scale: float) -> Matrix:
     return block
 
 
-def top_vectors(symmetric: Numbers, k: int) -> Numbers:
-    """Eigenvectors of the `k` largest eigenvalues, largest first."""
+def top(symmetric: Numbers, k: int) -> tuple[Numbers, Numbers]:
+    """The `k` largest eigenvalues, largest first, and their eigenvectors."""
     from scipy.linalg import eigh
 
     size = len(symmetric)
-    vectors: Numbers = eigh(symmetric, subset_by_index=(max(0, size - k), size - 1))[1]
-    return vectors[:, ::-1]
+    values, vectors = eigh(symmetric, subset_by_index=(max(0, size - k), size - 1))
+    return values[::-1], vectors[:, ::-1]
