@@ -33,7 +33,7 @@ class Document(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A stretch of the corpus for native code: valid until the next block is asked for."""
+    """A stretch of the corpus for native code: valid until the next but one is asked for."""
 
     data: memoryview  # UTF-8 as it was read, cut behind a separator
     ends: NDArray[np.int64]  # where documents end in it; text behind the last end goes on in the next block
@@ -125,7 +125,7 @@ class Filler:
     """Gathers bytes and document ends from sources into blocks."""
 
     def __init__(self, size: int, split: str, unit: str, with_keys: bool) -> None:
-        self.buffer = bytearray(max(size, 16))
+        self.buffer, self.spare = (bytearray(max(size, 16)) for _ in range(2))  # used in turn
         self.filled = 0
         self.ends = array("q")
         self.split, self.unit, self.with_keys = split, unit, with_keys
@@ -195,12 +195,13 @@ class Filler:
         """A block up to the last place where no token is cut; a longer buffer when there is none."""
         place = safe_cut(as_bytes(memoryview(self.buffer)[: self.filled]), self.split)
         if place == 0:
-            self.buffer = self.buffer + bytearray(len(self.buffer))
+            self.buffer, self.spare = self.buffer + bytearray(len(self.buffer)), bytearray(2 * len(self.buffer))
             return
         yield self.block(place)
-        rest = self.buffer[place : self.filled]
-        self.buffer[: len(rest)] = rest
+        rest = memoryview(self.buffer)[place : self.filled]
+        self.spare[: len(rest)] = rest
         self.filled = len(rest)
+        self.buffer, self.spare = self.spare, self.buffer
 
     def block(self, place: int) -> Block:
         ends = np.array(self.ends, dtype=np.int64)

@@ -131,7 +131,8 @@ def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Token
             run.report.note(f"The cache folder {cache.cache_folder()} can't be written; encoded text is not kept.")
         scratch = folder / "scratch"
         scratch.mkdir()
-        encoded = encode.Encoded(scratch, text.split, text.lowercase, wanted.known, run)
+        provisional = (scratch if wanted.phrases else folder) / IDS
+        encoded = encode.Encoded(provisional, scratch, text.split, text.lowercase, wanted.known, run)
         encoded.read(text.blocks, text.total)
         if wanted.phrases:  # over every word: dropping some first would make strangers neighbours
             met = encoded.merge(1, None)
