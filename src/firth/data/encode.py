@@ -112,7 +112,7 @@ class Encoded:
         invalid, unsegmented = self.encoder.facts()
         if invalid:
             notes.append(f"{invalid:,} byte sequences were not valid UTF-8 and were replaced by �.")
-        if unsegmented and split != "separated":
+        if split != "separated" and unsegmented * 1000 >= merged.tokens > 0:  # not for a foreign name here and there
             notes.append(
                 f"{unsegmented:,} of {merged.tokens:,} words are long runs of a script that writes no spaces between "
                 'words; tokenizer="characters" or a segmenter (tokenizer="jieba") splits them.'
