@@ -109,7 +109,10 @@ TextEncoder::TextEncoder(Split split, bool lowercase, int slots) : split_(split)
 void TextEncoder::seed(const std::string& words) {
     for (size_t at = 0; at < words.size(); ++seeds_) {
         const size_t end = std::min(words.find('\0', at), words.size());
-        for (auto& slot : slots_) slot->table.find(Word::of(words.data() + at, end - at));
+        for (auto& slot : slots_) {
+            if (end > at) slot->table.find(Word::of(words.data() + at, end - at));
+            if (slot->table.size() != seeds_ + 1) throw std::invalid_argument("known words must differ and not be empty.");
+        }
         at = end + 1;
     }
 }

@@ -29,7 +29,9 @@ class Encoded:
         self, path: Path, folder: Path, split: str, lowercase: bool, known: Vocabulary | None, run: Run
     ) -> None:
         self.path, self.folder, self.run = path, folder, run
-        self.slots = run.cores
+        # A slot's table starts at 128 KB; less than a few of them is no bound to keep to.
+        self.slots = min(run.cores, max(1, run.memory_bytes >> 21)) if run.memory_bytes else run.cores
+        self.most_bytes = max(run.memory_bytes // 4, 1 << 19)  # merging and growing need as much again, and more
         self.encoder = kernel.TextEncoder(split, lowercase, self.slots)
         if known:
             self.encoder.seed("".join(token + "\0" for token in known.tokens).encode("utf-8", "surrogatepass"))
@@ -73,8 +75,7 @@ class Encoded:
     def keep_to_memory(self) -> None:
         """Drops the rarer half of each table when together they outgrow Run.memory."""
         used = sum(self.encoder.bytes(slot) for slot in range(self.slots))
-        # Merging needs the tables a second time, and growing one needs it one and a half times.
-        if self.run.memory_bytes and used > self.run.memory_bytes // 4:
+        if self.run.memory_bytes and used > self.most_bytes:
             for slot in range(self.slots):
                 with saying_where(self.folder):
                     np.save(self.map_path(self.generation, slot), self.encoder.prune(slot))
