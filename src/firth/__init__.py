@@ -26,7 +26,10 @@ _PLACES = {
     "FirthWarning": "firth.core.errors",
     "odd_one_out": "firth.core.vectors",
     "option": "firth.core.options",
+    "read_vectors": "firth.formats",
     "similarity": "firth.core.vectors",
+    "train": "firth.core.train",
+    "write_vectors": "firth.formats",
 }
 _RENAMED = {"load": ("firth.core.storage", "load_model"), "verify": ("firth.core.storage", "verify_model")}
 _PACKAGES = ("core", "data", "evaluate", "formats", "kernels", "learners", "maps", "methods")

@@ -85,7 +85,7 @@ def test_scores_are_those_of_gensim() -> None:
 
 
 def sentences() -> list[list[str]]:
-    """"new york city" and "san francisco" in the noise of other words."""
+    """ "new york city" and "san francisco" in the noise of other words."""
     random = np.random.default_rng(11)
     places = [["new", "york", "city"], ["san", "francisco"], ["new", "york"]]
     documents = []

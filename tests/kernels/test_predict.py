@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -21,7 +22,8 @@ VARIANTS = [
     ("skipgram", "hierarchical", {}),
     ("skipgram", "softmax", {}),
     ("cbow", "negative", {}),
-    ("cbow", "negative", {"mean": False, "output_share": 0.25}),
+    ("cbow", "negative", {"mean": False}),
+    ("cbow", "negative", {"exact": False}),
     ("cbow", "hierarchical", {}),
     ("cbow", "softmax", {"shrink": False}),
 ]
@@ -75,7 +77,9 @@ def test_native_equals_twin(isa, architecture, loss, settings):
     assert not task.inputs[:, 20:].any()  # the padding stays zero
 
 
-@pytest.mark.parametrize("architecture, loss", [("skipgram", "negative"), ("skipgram", "hierarchical"), ("cbow", "negative")])
+@pytest.mark.parametrize(
+    "architecture, loss", [("skipgram", "negative"), ("skipgram", "hierarchical"), ("cbow", "negative")]
+)
 def test_ordered_equals_twin(isa, architecture, loss):
     task = make_task(architecture=architecture, loss=loss)
     other = copy_of(task)
@@ -104,14 +108,15 @@ def test_ordered_gives_the_same_bytes_for_any_threads_and_cuts(isa, architecture
     assert all(result == results[0] for result in results)
 
 
-@pytest.mark.parametrize("architecture, loss, settings", VARIANTS)
+EXACT = [variant for variant in VARIANTS if variant[2].get("exact", True)]
+
+
+@pytest.mark.parametrize("architecture, loss, settings", EXACT)
 def test_step_is_minus_the_gradient_of_the_loss(architecture, loss, settings):
     """One window, a small rate: the change of every parameter is −rate × the numerical derivative.
 
-    `output_share` and a rate of 0 (which only measures) are the kernel's own; fresh noise is drawn for each
-    pair after the pair before has moved, so the check there is exact only to first order in the rate.
+    Where pairs are trained one after the other the check is exact to first order in the rate.
     """
-    settings = {**settings, "output_share": 1.0}
     task = make_task(seed=3, words=12, tokens=3, documents=1, dim=4, architecture=architecture, loss=loss, **settings)
     task.keep[:] = 2**32 - 1
     probe = copy_of(task)
@@ -148,7 +153,7 @@ def test_blocks_and_cuts_do_not_change_what_is_trained(isa):
     for cuts in ([0, 9000], [0, 4096, 9000], [0, 4096, 8192, 9000]):
         task = make_task(tokens=9000, documents=3)
         native = native_trainer(task)
-        parts = [native.racing(a, b, 1, 0.0, 0.0, 1) for a, b in zip(cuts, cuts[1:], strict=False)]
+        parts = [native.racing(a, b, 1, 0.0, 0.0, 1) for a, b in pairwise(cuts)]
         tallies.append(np.sum(parts, axis=0))
     np.testing.assert_allclose(tallies, [tallies[0]] * 3, rtol=1e-9)
 
@@ -180,7 +185,7 @@ def test_bad_arrays_are_refused():
 
 def test_unknown_instruction_set_is_named(monkeypatch):
     monkeypatch.setenv("FIRTH_ISA", "abacus")
-    with pytest.raises(ValueError, match="FIRTH_ISA must be one of baseline.*abacus"):
+    with pytest.raises(ValueError, match=r"FIRTH_ISA must be one of baseline.*abacus"):
         kernels.chosen_isa()
 
 
@@ -199,7 +204,10 @@ def test_huffman_is_optimal_and_prefix_free(counts):
         heapq.heappush(heap, merged)
     assert int((lengths * counts).sum()) == cost
     assert sum(0.5 ** lengths.astype(float)) == pytest.approx(1)
-    ways = {tuple(zip(paths.nodes[a:b], paths.turns[a:b], strict=True)) for a, b in zip(paths.starts, paths.starts[1:], strict=False)}
+    ways = {
+        tuple(zip(paths.nodes[a:b], paths.turns[a:b], strict=True))
+        for a, b in zip(paths.starts, paths.starts[1:], strict=False)
+    }
     assert len(ways) == len(counts)
     assert all(way[0][0] == len(counts) - 2 for way in ways)  # all begin at the root
 
@@ -207,7 +215,7 @@ def test_huffman_is_optimal_and_prefix_free(counts):
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50).filter(lambda weights: sum(weights) > 1e-3))
 @settings(deadline=None)
 def test_alias_table_gives_the_weights_back(weights):
-    cut, other = alias_table(np.array(weights))
+    cut, other = alias_table(np.array(weights)).T
     share = cut / 2.0**32
     given_back = share.copy()
     np.add.at(given_back, other, 1 - share)

@@ -45,8 +45,8 @@ class Option:
             return "must be a whole number" if self.kind is int else "must be a number"
         if self.kind is int and not isinstance(value, int):
             return "must be a whole number"
-        if math.isnan(value):
-            return "must be a number"
+        if isinstance(value, float) and not math.isfinite(value):
+            return "must be a finite number"
         if self.low is not None and value < self.low:
             return f"must be at least {self.low:g}"
         if self.high is not None and value > self.high:

@@ -16,19 +16,19 @@ from firth.core.errors import FirthError
 if TYPE_CHECKING:
     from firth.core.method import Method
 
+METHODS = "firth.methods"  # by name: core knows where methods stand, not which there are
+
 
 @cache
 def method_modules() -> dict[str, str]:
     """Module of each method, by the method's name (its file's name)."""
-    import firth.methods
-
     found: dict[str, str] = {}
-    for family in pkgutil.iter_modules(firth.methods.__path__, "firth.methods."):
+    for family in pkgutil.iter_modules(importlib.import_module(METHODS).__path__, f"{METHODS}."):
         if family.ispkg:
             package = importlib.import_module(family.name)
             for module in pkgutil.iter_modules(package.__path__, family.name + "."):
                 found[module.name.rpartition(".")[2]] = module.name
-    for entry in entry_points(group="firth.methods"):
+    for entry in entry_points(group=METHODS):
         found.setdefault(entry.name, entry.value.partition(":")[0])
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 import warnings
@@ -104,7 +105,11 @@ class JsonLines:
         self.task = ""
 
     def _write(self, **event: Any) -> None:
-        self.stream.write(json.dumps(event) + "\n")
+        finite = {  # JSON has no NaN: a loss that ran away is null
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in event.items()
+        }
+        self.stream.write(json.dumps(finite) + "\n")
         self.stream.flush()
 
     def begin(self, task: str, total: float, unit: str) -> None:
@@ -128,8 +133,8 @@ def default_report() -> Report:
 
 def human(number: float) -> str:
     """1234567 -> 1.23M."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(number) >= size:
+    for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(number) >= 0.9995 * size:  # 999.7 is 1k in three digits
             return f"{number / size:.3g}{letter}"
     return f"{number:.3g}"
 

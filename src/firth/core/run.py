@@ -20,7 +20,7 @@ class Run:
     deterministic: bool = option(False, "same seed and data give the same bytes whatever the number of threads; slower")
     device: str = option("auto", "where to compute", choices=("auto", "cpu", "cuda"))
     checkpoint_every: float = option(60.0, "seconds between checkpoints; 0 = none", low=0)
-    budget: float = option(0.0, "stop after this many seconds, with the learning rate fitted to it; 0 = no limit", low=0)
+    budget: float = option(0.0, "stop after this many seconds, the learning rate fitted to it; 0 = no limit", low=0)
     memory: str = option("", "most memory for counting, such as 2GB; empty = as the vocabulary needs")
     checkpoint_folder: Path | None = None  # where checkpoints live; None = none are kept
     report: Report = field(default_factory=default_report, compare=False, repr=False)
@@ -47,7 +47,7 @@ def available_cores() -> int:
 
 
 def parse_bytes(text: str) -> int:
-    """"2GB" -> 2_000_000_000; "" -> 0."""
+    """ "2GB" -> 2_000_000_000; "" -> 0."""
     if not text:
         return 0
     units = {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9, "B": 1, "": 1}

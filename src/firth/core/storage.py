@@ -6,12 +6,13 @@ import contextlib
 import ctypes
 import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +27,16 @@ FORMAT = 1
 CONFIG = "config.json"
 TRAINING = "training.json"
 ARRAYS = "vectors.safetensors"
+# safetensors' names of the kinds of numbers, all little-endian (BF16 and the 8-bit floats have no NumPy kind).
+KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "?", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1"}
+KINDS |= {"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1"}
 
 
 def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
     """Writes `model` to `folder`: to a temporary sibling, fsynced, then put in place at once."""
-    if folder.exists() and not overwrite and (not folder.is_dir() or any(folder.iterdir())):
-        raise FirthError(f"{folder} exists; choose another folder or pass overwrite=True.")
+    with saying_where(folder):
+        if folder.exists() and not overwrite and (not folder.is_dir() or any(folder.iterdir())):
+            raise FirthError(f"{folder} exists; choose another folder or pass overwrite=True.")
     parts = model.parts()
     with new_folder(folder) as work:
         write_arrays(work / ARRAYS, parts.arrays)
@@ -58,7 +63,10 @@ def load_model(folder: str | os.PathLike[str]) -> Model:
     documents = LazyDocuments({name[:-5]: path / name for name in names})
     arrays = read_arrays(path / ARRAYS)
     training = read_json(path / TRAINING) if TRAINING in config["files"] else {}
-    return method_class.model.from_parts(method, Parts(arrays, documents), training)
+    try:
+        return method_class.model.from_parts(method, Parts(arrays, documents), training)
+    except KeyError as error:
+        raise FirthError(f"{path} is incomplete: it has no {error} for {method_class.__name__}.") from error
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -80,9 +88,12 @@ def read_config(folder: Path) -> dict[str, Any]:
     for name, facts in config["files"].items():
         if Path(name).name != name or not (folder / name).is_file():
             raise FirthError(f"{folder} is incomplete: {name} is missing.")
-        if (folder / name).stat().st_size != facts.get("bytes"):
-            found = (folder / name).stat().st_size
-            raise FirthError(f"{folder / name} has {found:,} bytes where {CONFIG} says {facts.get('bytes'):,}.")
+        known = isinstance(facts, dict) and isinstance(facts.get("bytes"), int) and isinstance(facts.get("sha256"), str)
+        if not known:
+            raise FirthError(f"{folder / CONFIG} does not give the bytes and sha256 of {name}.")
+        found = (folder / name).stat().st_size
+        if found != facts["bytes"]:
+            raise FirthError(f"{folder / name} has {found:,} bytes where {CONFIG} says {facts['bytes']:,}.")
     return config
 
 
@@ -92,8 +103,8 @@ def verify_model(folder: str | os.PathLike[str]) -> dict[str, str]:
     config = read_config(path)
     for name, facts in config["files"].items():
         found = fingerprint(path / name)["sha256"]
-        if found != facts.get("sha256"):
-            raise FirthError(f"{path / name} was changed: its sha256 is {found[:12]}…, not {facts.get('sha256')!r:.14}….")
+        if found != facts["sha256"]:
+            raise FirthError(f"{path / name} was changed: its sha256 is {found[:12]}…, not {facts['sha256'][:12]}….")
     return {name: facts["sha256"] for name, facts in config["files"].items()}
 
 
@@ -116,43 +127,86 @@ class LazyDocuments(Mapping[str, Any]):
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    from safetensors.numpy import save_file
+    """A safetensors file."""
+    with saying_where(path), path.open("wb") as file:
+        dump_arrays(file, arrays)
+        file.flush()
+        os.fsync(file.fileno())
 
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    with saying_where(path):
-        save_file(contiguous, path)
-        sync(path)
+
+def dump_arrays(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Writes safetensors array by array: a mapped matrix is never copied into memory whole."""
+    names = {np.dtype(kind): name for name, kind in KINDS.items()}
+    ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)  # wide kinds first: all stay aligned
+    header, end = dict[str, Any](), 0
+    for name, array in ordered:
+        kind = array.dtype.newbyteorder("<")
+        if kind not in names:
+            raise FirthError(f"{name} holds {array.dtype}; safetensors takes {', '.join(KINDS)}.")
+        header[name] = {"dtype": names[kind], "shape": array.shape, "data_offsets": (end, end + array.nbytes)}
+        end += array.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little") + text)
+    for _, array in ordered:
+        file.write(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).data)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Arrays of a safetensors file, memory-mapped. Header and sizes are checked before anything is read."""
-    kinds = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I8": "i1", "U8": "u1", "U64": "<u8"}
+    header, data = read_header(path)
     size = path.stat().st_size
-    with path.open("rb") as file:
-        header_bytes = int.from_bytes(file.read(8), "little")
-        if size < 8 or header_bytes > min(size - 8, 100_000_000):
-            raise FirthError(f"{path} is not a safetensors file: its header would be {header_bytes:,} bytes of {size:,}.")
-        try:
-            header = json.loads(file.read(header_bytes))
-            entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
-            shaped = {
-                name: (np.dtype(kinds[entry["dtype"]]), tuple(map(int, entry["shape"])), *map(int, entry["data_offsets"]))
-                for name, entry in entries.items()
-            }
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise FirthError(f"{path} has a broken safetensors header ({error}).") from None
     arrays: dict[str, NDArray[Any]] = {}
-    for name, (kind, shape, begin, end) in shaped.items():
-        count = 1
-        for length in shape:
-            count *= length
-        start = 8 + header_bytes + begin
-        if min((begin, *shape), default=0) < 0 or end - begin != count * kind.itemsize or start + count * kind.itemsize > size:
+    for name, entry in header.items():
+        kind, shape, begin, end = checked_entry(path, name, entry)
+        count = math.prod(shape)
+        if begin < 0 or min(shape, default=0) < 0 or end - begin != count * kind.itemsize or data + end > size:
             raise FirthError(f"{path}: {name} of shape {shape} does not fit the file's {size:,} bytes.")
-        arrays[name] = (
-            np.memmap(path, dtype=kind, mode="r", offset=start, shape=shape) if count else np.zeros(shape, dtype=kind)
-        )
+        try:
+            arrays[name] = (
+                np.memmap(path, dtype=kind, mode="r", offset=data + begin, shape=shape)
+                if count
+                else np.zeros(shape, dtype=kind)
+            )
+        except (ValueError, OverflowError, OSError) as error:  # too many dimensions, or one too long for an empty array
+            raise FirthError(f"{path}: {name} of shape {shape} cannot be opened ({error}).") from None
     return arrays
+
+
+def read_header(path: Path) -> tuple[dict[str, Any], int]:
+    """The JSON header of a safetensors file, less its metadata, and the byte where the arrays begin."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            length = int.from_bytes(file.read(8), "little")
+            if size < 8 or length > min(size - 8, 100_000_000):
+                raise FirthError(f"{path} is not a safetensors file: its header would be {length:,} bytes of {size:,}.")
+            header = json.loads(file.read(length))
+    except OSError as error:
+        raise FirthError(f"Cannot read {path}: {error.strerror}.") from None
+    except FirthError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise FirthError(f"{path} has a broken safetensors header ({error}).") from None
+    if not isinstance(header, dict):
+        raise FirthError(f"{path} has a broken safetensors header (not an object).")
+    header.pop("__metadata__", None)
+    return header, 8 + length
+
+
+def checked_entry(path: Path, name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
+    """Kind, shape, begin and end of one array, as its header entry says."""
+    facts = entry if isinstance(entry, dict) else {}
+    kind, shape, offsets = facts.get("dtype"), facts.get("shape"), facts.get("data_offsets")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise FirthError(f"{path}: {name} has the kind {kind!r}; Firth reads {', '.join(KINDS)}.")
+    if not (whole_numbers(shape) and whole_numbers(offsets) and len(offsets) == 2):
+        raise FirthError(f"{path}: {name} has no proper shape and data_offsets.")
+    return np.dtype(KINDS[kind]), tuple(shape), offsets[0], offsets[1]
+
+
+def whole_numbers(values: Any) -> TypeGuard[list[int]]:
+    return isinstance(values, list) and all(type(value) is int for value in values)
 
 
 def write_json(path: Path, document: Any, indent: int | None = None) -> None:
@@ -174,7 +228,9 @@ def read_json(path: Path) -> Any:
 
 def fingerprint(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256") if hasattr(hashlib, "file_digest") else hashlib.sha256(file.read())
+        digest = hashlib.sha256()
+        while block := file.read(1 << 20):
+            digest.update(block)
     return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
 
 
@@ -182,6 +238,9 @@ def fingerprint(path: Path) -> dict[str, Any]:
 def new_folder(folder: Path) -> Iterator[Path]:
     """A temporary sibling that becomes `folder` when the block ends well and disappears when it doesn't."""
     with saying_where(folder):
+        folder = folder.resolve()  # of a link, the folder it names is replaced
+        if folder.exists() and not folder.is_dir():
+            raise FirthError(f"{folder} is a file; choose another place for the folder.")
         folder.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
@@ -191,6 +250,28 @@ def new_folder(folder: Path) -> Iterator[Path]:
             put_in_place(work, folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A temporary sibling that becomes `path` when the block ends well and disappears when it doesn't."""
+    with saying_where(path):
+        path = path.resolve()
+        if path.exists() and not path.is_file():
+            raise FirthError(f"{path} is not a plain file; choose another place.")  # a rename would destroy /dev/null
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+        os.close(handle)
+    work = Path(name)
+    try:
+        with saying_where(path):
+            work.chmod(0o666 & ~current_umask())
+            yield work
+            sync(work)
+            work.replace(path)
+            sync(path.parent)
+    finally:
+        work.unlink(missing_ok=True)
 
 
 def put_in_place(work: Path, folder: Path) -> None:

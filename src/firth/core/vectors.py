@@ -47,7 +47,7 @@ class Vectors:
         keys: Sequence[str] | Callable[[], Sequence[str]],
         matrix: ArrayLike,
         *,
-        missing: str = "",
+        missing: str | Callable[[], str] = "",
     ) -> None:
         array = np.asarray(matrix, dtype=np.float32)
         if array.ndim != 2:
@@ -91,9 +91,20 @@ class Vectors:
     def unit(self) -> Matrix:
         """Rows scaled to length 1 (zero rows stay zero), made at the first use."""
         if self._unit is None:
-            self._unit = unit_rows(self.matrix)
+            lengths = row_lengths(self.matrix)
+            self._refuse_odd(lengths)
+            self._unit = divide_rows(self.matrix, lengths)
             self._unit.flags.writeable = False
         return self._unit
+
+    def _refuse_odd(self, figures: NDArray[Any]) -> None:
+        """One figure a row: a mapped file is not read when it is opened, so NaN shows at the first question."""
+        odd = np.flatnonzero(~np.isfinite(figures))
+        if len(odd):
+            raise FirthError(
+                f"The vector of {self.keys[odd[0]]!r} (row {odd[0] + 1:,}) holds NaN, infinity or numbers too large to "
+                "compare; leave such rows out."
+            )
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -115,7 +126,8 @@ class Vectors:
     def _why_missing(self, key: str) -> str:
         if isinstance(key, str) and key.lower() != key and key.lower() in self.rows:
             return f"; there is one for {key.lower()!r}."
-        return f" ({self._missing})." if self._missing else f"; there are {len(self):,} keys, such as {self._some()}."
+        missing = self._missing() if callable(self._missing) else self._missing
+        return f" ({missing})." if missing else f"; there are {len(self):,} keys, such as {self._some()}."
 
     def _some(self) -> str:
         return ", ".join(repr(key) for key in self.keys[:3]) or "none"
@@ -133,9 +145,9 @@ class Vectors:
 
         Several keys are averaged as unit vectors, `negative` ones subtracted; the asked keys are left out.
         """
-        if k < 1:
-            raise FirthError(f"k must be at least 1; got {k}.")
         plus, minus = key_list(positive), key_list(negative)
+        if minus is None:
+            raise FirthError(f"negative takes keys; got {type(negative).__name__}. Subtract a vector from the query.")
         if plus is None:
             query = np.asarray(positive, dtype=np.float32)
             if query.shape != (self.dim,) or not np.isfinite(query).all():
@@ -144,9 +156,17 @@ class Vectors:
         elif not plus and not minus:
             raise FirthError("neighbors needs at least one key to start from.")
         else:
-            query = self._mean_of(plus, minus or [], metric)
-        asked = [self.row(key) for key in plus + (minus or [])]
-        return self._nearest(query, k, metric, restrict, asked)
+            query = self._mean_of(plus, minus, metric)
+        asked = [self.row(key) for key in plus + minus]
+        scores = self._scores(query, metric, self._last(restrict))
+        hits = self._best(scores, k, asked)
+        return Hits(Hit(key, -score) for key, score in hits) if metric == "euclidean" else hits
+
+    def _last(self, restrict: int | None) -> int:
+        """How many rows, from the first on, a query looks at."""
+        if restrict is not None and restrict < 1:
+            raise FirthError(f"restrict must be at least 1; got {restrict}.")
+        return len(self) if restrict is None else min(restrict, len(self))
 
     def _mean_of(self, plus: list[str], minus: list[str], metric: str) -> Matrix:
         if len(plus) == 1 and not minus:
@@ -156,13 +176,13 @@ class Vectors:
         mean: Matrix = np.mean(signed, axis=0, dtype=np.float32)
         return mean
 
-    def _nearest(self, query: Matrix, k: int, metric: str, restrict: int | None, asked: Sequence[int]) -> Hits:
-        last = len(self) if restrict is None else min(restrict, len(self))
-        scores = self._scores(query, metric, last)
-        scores[[row for row in asked if row < last]] = -np.inf
-        best = top_rows(scores, k)
-        sign = -1.0 if metric == "euclidean" else 1.0
-        return Hits(Hit(self.keys[row], sign * float(scores[row])) for row in best if scores[row] > -np.inf)
+    def _best(self, scores: Matrix, k: int, asked: Sequence[int]) -> Hits:
+        """The `k` largest scores, the asked rows left out."""
+        if k < 1:
+            raise FirthError(f"k must be at least 1; got {k}.")
+        self._refuse_odd(scores)
+        scores[[row for row in asked if row < len(scores)]] = -np.inf
+        return Hits(Hit(self.keys[row], float(scores[row])) for row in top_rows(scores, k) if scores[row] > -np.inf)
 
     def _scores(self, query: Matrix, metric: str, last: int) -> Matrix:
         """Larger is nearer, for each metric."""
@@ -176,13 +196,11 @@ class Vectors:
             raise FirthError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
         return np.asarray(scores, dtype=np.float32)
 
-    def analogy(
-        self, a: str, b: str, c: str, k: int = 1, *, method: str = "add", restrict: int | None = None
-    ) -> Hits:
+    def analogy(self, a: str, b: str, c: str, k: int = 1, *, method: str = "add", restrict: int | None = None) -> Hits:
         """`a` is to `b` as `c` is to …? b − a + c ("add", Mikolov et al. 2013) or the product form
         ("mul", Levy & Goldberg 2014, eq. 4); the three given words are left out."""
         asked = [self.row(a), self.row(b), self.row(c)]
-        last = len(self) if restrict is None else min(restrict, len(self))
+        last = self._last(restrict)
         cos_a, cos_b, cos_c = (self.unit[:last] @ self.unit[row] for row in asked)
         if method == "add":
             length = float(np.linalg.norm(self.unit[asked[1]] - self.unit[asked[0]] + self.unit[asked[2]]))
@@ -192,9 +210,7 @@ class Vectors:
             scores = near[1] * near[2] / (near[0] + 1e-3)
         else:
             raise FirthError(f"analogy method must be add or mul; got {method!r}.")
-        scores = np.array(scores, dtype=np.float32)
-        scores[[row for row in asked if row < last]] = -np.inf
-        return Hits(Hit(self.keys[row], float(scores[row])) for row in top_rows(scores, k) if scores[row] > -np.inf)
+        return self._best(np.asarray(scores, dtype=np.float32), k, asked)
 
     def similarity(self, a: str, b: str, metric: str = "cosine") -> float:
         """cos = a·b / (|a||b|); dot = a·b; euclidean = √Σ(aᵢ−bᵢ)²."""
@@ -215,6 +231,8 @@ class Vectors:
 def similarity(a: ArrayLike, b: ArrayLike, metric: str = "cosine") -> float:
     """The textbook definitions; cosine with a zero vector is 0."""
     left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if left.ndim != 1 or left.shape != right.shape or not np.isfinite([left, right]).all():
+        raise FirthError(f"similarity needs two finite vectors of one length; got {left.shape} and {right.shape}.")
     if metric == "dot":
         return float(left @ right)
     if metric == "euclidean":
@@ -235,9 +253,19 @@ def odd_one_out(vectors: Vectors, keys: Sequence[str]) -> str:
 
 def unit_rows(matrix: NDArray[Any]) -> Matrix:
     """Each row divided by its length; zero rows stay zero."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix, dtype=np.float32))[:, None]
-    lengths[lengths == 0] = 1
-    return np.asarray(matrix / lengths, dtype=np.float32)
+    return divide_rows(matrix, row_lengths(matrix))
+
+
+def row_lengths(matrix: NDArray[Any]) -> NDArray[np.float64]:
+    """√Σxᵢ² of each row, in doubles: a square can be larger or smaller than single precision holds."""
+    squares: NDArray[np.float64] = np.einsum("ij,ij->i", matrix, matrix, dtype=np.float64)
+    return np.sqrt(squares)
+
+
+def divide_rows(matrix: NDArray[Any], lengths: NDArray[np.float64]) -> Matrix:
+    unit = np.empty(matrix.shape, dtype=np.float32)
+    np.divide(matrix, np.where(lengths == 0, 1, lengths)[:, None], out=unit, casting="same_kind")
+    return unit
 
 
 def top_rows(scores: Matrix, k: int) -> NDArray[np.intp]:

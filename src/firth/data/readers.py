@@ -194,9 +194,7 @@ def separated_records(
         raise FirthError(f"{path}, line {rows.line_num}: {error}.") from None
 
 
-def parquet_records(
-    path: Path, stream: Any, compression: str, column: str | None, key: str | None
-) -> Iterator[Record]:
+def parquet_records(path: Path, stream: Any, compression: str, column: str | None, key: str | None) -> Iterator[Record]:
     import pyarrow
     import pyarrow.parquet
 

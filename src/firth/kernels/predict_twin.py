@@ -55,7 +55,7 @@ class TwinTrainer:
 
     def noise(self, centre: int, position: int) -> Iterator[list[int]]:
         """Noise words, draw after draw; a word drawn twice counts once and the centre never."""
-        cut, other = self.task.noise
+        cut, other = self.task.noise.T
         state = self.hash(position)
         while True:
             drawn: list[int] = []
@@ -85,9 +85,9 @@ class TwinTrainer:
             exponent = np.exp(scores - scores.max(axis=1, keepdims=True))
             probability = exponent / exponent.sum(axis=1, keepdims=True)
             truth = np.eye(len(rows), dtype=np.float32)[centre]
-            return rate * (truth - probability), float(-np.log(probability[:, centre]).sum())
+            return np.float32(rate) * (truth - probability), float(-np.log(probability[:, centre]).sum())
         right = 1 / (1 + np.exp(-labels * scores))
-        return rate * labels * (1 - right), float(-np.log(right).sum())
+        return np.asarray(rate * labels * (1 - right), dtype=np.float32), float(-np.log(right).sum())
 
     def train_window(self, position: int, rate: float, first: int, last: int) -> Tally:
         task = self.task
@@ -131,8 +131,8 @@ class TwinTrainer:
         hidden = task.inputs[contexts].sum(axis=0, keepdims=True) * share
         steps, loss = self.steps(hidden, centre, rows, labels, rate)
         old = task.outputs[rows]
-        np.add.at(task.inputs, contexts, (steps @ old) * share)
-        task.outputs[rows] = old + steps.T @ hidden * np.float32(task.output_share)
+        np.add.at(task.inputs, contexts, (steps @ old) * (share if task.exact else 1))
+        task.outputs[rows] = old + steps.T @ hidden
         return Tally(loss, 1, 1)
 
     # ---- whole stretches ----

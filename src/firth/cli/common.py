@@ -1,0 +1,103 @@
+"""What the verbs share: opening what a path names, tables, JSON, and the flags that several have."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from firth.core.errors import FirthError
+from firth.core.report import JsonLines, PlainNotes, Report, TerminalBar
+
+if TYPE_CHECKING:
+    from firth.core.model import Model
+    from firth.core.vectors import Vectors
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+METRICS = ("cosine", "dot", "euclidean")  # as in core.vectors, which --help need not load
+UNITS = ("line", "block", "file")
+
+json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+metric_option = click.option("--metric", type=click.Choice(METRICS), default="cosine", show_default=True)
+restrict_option = click.option("--restrict", type=int, metavar="N", help="Only the first N words, the most frequent.")
+
+
+def data_options(function: Function) -> Function:
+    """--unit, --column and --key: how files are cut into documents."""
+    for option in reversed(DATA_OPTIONS):
+        function = click.option(option[0], **option[1])(function)
+    return function
+
+
+DATA_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    (
+        "--unit",
+        {
+            "type": click.Choice(UNITS),
+            "default": "line",
+            "show_default": True,
+            "help": "What one document of a text file is.",
+        },
+    ),
+    ("--column", {"metavar": "NAME", "help": "The text's column (jsonl, csv, tsv, Parquet)."}),
+    ("--key", {"metavar": "NAME", "help": "The key's column."}),
+)
+
+
+def open_model(path: str) -> Model:
+    """The model in a folder."""
+    from firth.core.storage import CONFIG, load_model
+    from firth.core.train import UNFINISHED
+
+    folder = Path(path)
+    if (folder / UNFINISHED).is_dir() and not (folder / CONFIG).exists():
+        raise FirthError(f"{path} holds an unfinished run; `firth info {path}` tells how far it is and how to go on.")
+    if folder.is_file():
+        raise FirthError(f"{path} is a file; this needs the folder of a trained model.")
+    return load_model(folder)
+
+
+def open_vectors(path: str) -> Vectors:
+    """The vectors that a model folder or a vector file holds."""
+    if not Path(path).is_dir():
+        from firth.formats import read_vectors
+
+        return read_vectors(path)
+    return vectors_of(open_model(path), path)
+
+
+def vectors_of(model: Model, path: str) -> Vectors:
+    from firth.core.model import HasVectors
+
+    if not isinstance(model, HasVectors):
+        raise FirthError(f"{path} is a model without a table of vectors ({type(model.method).method_name()}).")
+    return model.vectors
+
+
+def choose_report(progress: str = "auto") -> Report:
+    """A bar where someone watches, else only what must be known; "json" for programs."""
+    if progress == "json":
+        return JsonLines()
+    return TerminalBar() if progress == "auto" and sys.stderr.isatty() else PlainNotes()
+
+
+def print_json(document: Any) -> None:
+    click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
+
+
+def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> None:
+    from firth.evaluate.layout import text_table
+
+    click.echo(text_table(header, rows, numbers))
+
+
+def print_facts(facts: Mapping[str, Any]) -> None:
+    """name  value, one a line; what is empty is left out."""
+    shown = {name: value for name, value in facts.items() if value not in (None, "")}
+    width = max(map(len, shown), default=0)
+    for name, value in shown.items():
+        click.echo(f"{name:<{width}}  {f'{value:,}' if isinstance(value, int) else value}")

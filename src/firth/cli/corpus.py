@@ -1,0 +1,131 @@
+"""`firth corpus`: make a corpus, or look at one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from firth.cli.common import choose_report, data_options, json_flag, print_facts, print_json, print_table
+from firth.core.errors import FirthError
+
+output_option = click.option("-o", "--output", metavar="FILE", help=".jsonl or .txt; standard output if left out.")
+
+
+@click.group()
+def command() -> None:
+    """Make a corpus, or look at one."""
+
+
+@command.command()
+@output_option
+@click.option("--package", "packages", multiple=True, metavar="NAME", help="Only this package; may be repeated.")
+def python(output: str | None, packages: tuple[str, ...]) -> None:
+    """Docstrings of the installed Python packages: rows of {"key": qualified name, "text": docstring}."""
+    from firth.data.docstrings import python_docstrings
+
+    write_documents(output, python_docstrings(packages or None, report=choose_report()))
+
+
+@command.command()
+@output_option
+@click.option("--seed", type=int, default=1, show_default=True, help="Another seed is another world.")
+@click.option("--size", type=int, default=24, show_default=True, help="How many countries it has.")
+@click.option("--sentences", type=int, default=40_000, show_default=True, help="How many to write.")
+@click.option("--analogies", metavar="FILE", help="Also write the analogy questions that the world answers.")
+def world(output: str | None, seed: int, size: int, sentences: int, analogies: str | None) -> None:
+    """Sentences of a small invented world whose truth is known."""
+    from firth.core.storage import new_file
+    from firth.data.world import World, write_analogies
+
+    made = World(seed, size)
+    write_documents(output, ((str(number), text) for number, text in enumerate(made.sentences(sentences), 1)))
+    if analogies:
+        with new_file(Path(analogies)) as work:
+            write_analogies(work, made.analogies())
+
+
+def write_documents(output: str | None, documents: Iterable[tuple[str, str]]) -> None:
+    """A .txt file has one text a line; anything else has JSON lines."""
+    suffix = Path(output).suffix if output else ".jsonl"
+    if suffix not in (".jsonl", ".txt"):
+        raise FirthError(f"The output must end with .jsonl or .txt; got {output}.")
+    count = 0
+    with opened(output) as file:
+        for count, (key, text) in enumerate(documents, 1):  # noqa: B007
+            row = (
+                " ".join(text.split())
+                if suffix == ".txt"
+                else json.dumps({"key": key, "text": text}, ensure_ascii=False)
+            )
+            file.write(row + "\n")
+    if output:
+        click.echo(f"{count:,} documents in {output}")
+
+
+@contextlib.contextmanager
+def opened(output: str | None) -> Iterator[IO[str]]:
+    from firth.core.storage import new_file
+
+    if output is None:
+        yield click.get_text_stream("stdout", encoding="utf-8")
+        return
+    with new_file(Path(output)) as work, work.open("w", encoding="utf-8") as file:
+        yield file
+
+
+@command.command()
+@click.argument("data", nargs=-1, required=True, metavar="DATA…")
+@click.option("--tokenizer", default="words", show_default=True, help="words, whitespace, characters or jieba.")
+@click.option("--lowercase/--no-lowercase", default=True, help="Fold case.")
+@click.option("-k", type=int, default=20, show_default=True, help="How many of the most frequent words to show.")
+@data_options
+@json_flag
+def info(
+    data: tuple[str, ...],
+    tokenizer: str,
+    lowercase: bool,
+    k: int,
+    unit: str,
+    column: str | None,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Documents, words, vocabulary, the most frequent words, and what is wrong with DATA."""
+    from firth.core.run import Run
+    from firth.data.corpus import Corpus
+    from firth.data.tokens import read_tokens
+
+    report = Noting()
+    corpus = Corpus(*data, unit=unit, column=column, key=key)
+    tokens = read_tokens(corpus, tokenizer=tokenizer, lowercase=lowercase, min_count=1, run=Run(report=report))
+    vocabulary = tokens.vocabulary
+    facts: dict[str, Any] = {
+        "documents": len(tokens),
+        "words": tokens.raw_tokens,
+        "vocabulary": len(vocabulary),
+        "once": int((vocabulary.counts == 1).sum()),
+    }
+    top = list(zip(vocabulary.tokens[:k], vocabulary.counts[:k].tolist(), strict=True))
+    if as_json:
+        print_json({**facts, "most_frequent": dict(top), "notes": report.notes})
+        return
+    print_facts(facts)
+    click.echo()
+    print_table(["word", "count"], [[word, f"{count:,}"] for word, count in top], numbers=[1])
+
+
+class Noting:
+    """The report of `choose_report`, its notes also kept."""
+
+    def __init__(self) -> None:
+        self.report, self.notes = choose_report(), list[str]()
+        self.begin, self.step, self.end = self.report.begin, self.report.step, self.report.end
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+        self.report.note(text)

@@ -1,0 +1,100 @@
+"""`firth info PATH`: a model, an unfinished run, or a vector file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from firth.cli.common import json_flag, open_model, print_facts, print_json
+
+
+@click.command()
+@click.argument("path")
+@json_flag
+def command(path: str, as_json: bool) -> None:
+    """Tell what a model, an unfinished run or a vector file holds."""
+    from firth.core.storage import CONFIG
+    from firth.core.train import UNFINISHED
+
+    facts: dict[str, Any] = {"path": path}
+    if Path(path).is_dir():
+        unfinished = (Path(path) / UNFINISHED).is_dir()
+        if (Path(path) / CONFIG).exists() or not unfinished:
+            facts |= model_facts(path)
+        if unfinished:
+            facts["unfinished"] = unfinished_facts(Path(path))
+    else:
+        facts |= file_facts(Path(path))
+    if as_json:
+        print_json(facts)
+        return
+    print_facts(flattened(facts))
+
+
+def model_facts(path: str) -> dict[str, Any]:
+    from firth.core.model import HasVectors
+    from firth.core.storage import read_config
+
+    config = read_config(Path(path))
+    model = open_model(path)
+    training = {name: value for name, value in model.training.items() if name != "command"}
+    tables = model.tables if isinstance(model, HasVectors) else {}
+    return {
+        "kind": "model",
+        "method": config["method"],
+        "tables": {name: {"rows": len(table), "dim": table.dim} for name, table in tables.items()},
+        "options": config["options"],
+        "training": training,
+        "bytes": sum(file["bytes"] for file in config["files"].values()),
+        "format": config["format"],
+        "firth": config["firth"],
+    }
+
+
+def unfinished_facts(folder: Path) -> dict[str, Any]:
+    from firth.core.checkpoint import STATE
+    from firth.core.storage import read_json
+    from firth.core.train import COMMAND, UNFINISHED
+
+    work = folder / UNFINISHED
+    record = read_json(work / COMMAND) if (work / COMMAND).is_file() else {}
+    facts: dict[str, Any] = {"kind": "unfinished run", **record.get("identity", {}), "go on": record.get("typed")}
+    if not (work / STATE).is_file():
+        return {**facts, "checkpoint": "none yet"}
+    state = read_json(work / STATE)["state"]
+    figures = {name: state[name] for name in ("epoch", "seconds", "words") if name in state}
+    return {**facts, "checkpoint": figures}
+
+
+def file_facts(path: Path) -> dict[str, Any]:
+    from firth.formats import read_vectors
+    from firth.formats.detect import detect
+
+    vectors = read_vectors(path)
+    return {
+        "kind": "vector file",
+        "format": detect(path),
+        "rows": len(vectors),
+        "dim": vectors.dim,
+        "bytes": path.stat().st_size,
+        "first": list(vectors.keys[:5]),
+    }
+
+
+def flattened(facts: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested facts as name.name = value; the epochs as one line of losses."""
+    found: dict[str, Any] = {}
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            found |= flattened(value, f"{prefix}{name}.")
+        elif name == "epochs" and isinstance(value, list):
+            found[f"{prefix}loss by epoch"] = "  ".join(f"{epoch['loss']:.4f}" for epoch in value)
+        elif isinstance(value, list):
+            found[prefix + name] = ", ".join(map(str, value))
+        elif isinstance(value, bool):
+            found[prefix + name] = "yes" if value else "no"
+        else:
+            found[prefix + name] = f"{value:.6g}" if isinstance(value, float) else value
+    return found

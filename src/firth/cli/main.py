@@ -1,0 +1,142 @@
+"""The command `firth`: a table of verbs, each loaded only when used, and what happens when something goes wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from firth.core.errors import FirthError, FirthWarning
+from firth.version import __version__
+
+#: One line for each verb; its command stands in the module of the same name.
+VERBS = {
+    "train": "Learn vectors from text into a folder; a killed run goes on.",
+    "methods": "List what can be trained.",
+    "info": "Tell what a model, an unfinished run or a vector file holds.",
+    "neighbors": "The words nearest to words.",
+    "analogy": "A is to B as C is to what?",
+    "similarity": "How alike two words are; which of several is the odd one.",
+    "evaluate": "Accuracy on analogy and similarity tests.",
+    "embed": "Turn texts into vectors, one row a line.",
+    "convert": "Write vectors in another format.",
+    "corpus": "Make a corpus, or look at one.",
+    "verify": "Check the files of a model against their hashes.",
+    "plot": "Draw maps, analogies, losses, word frequencies.",
+    "demo": "Learn from Python's own documentation and search it.",
+    "completion": "Print the completion script of a shell.",
+}
+
+
+class Failure(click.ClickException):
+    """One line on standard error."""
+
+    exit_code = 1
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"firth: {self.message}", err=True)
+
+
+class Interrupted(Failure):
+    """Ctrl-C: 128 + SIGINT, as shells have it."""
+
+    exit_code = 130
+
+
+class Verbs(click.Group):
+    """Commands by the table above. Listing them loads none."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"firth.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        near = difflib.get_close_matches(args[0], VERBS, n=1)
+        if args[0] not in VERBS and near and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with failures(ctx.params["debug"]), warnings.catch_warnings():
+            warnings.simplefilter("always", FirthWarning)
+            warnings.showwarning = show_warning
+            return super().invoke(ctx)
+
+
+@contextlib.contextmanager
+def failures(debug: bool) -> Iterator[None]:
+    """Whatever goes wrong becomes one line and an exit code."""
+    try:
+        yield
+        sys.stdout.flush()  # here, where a full disk can still be told, not at the interpreter's end
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except FirthError as error:
+        raise Failure(str(error)) from error
+    except KeyboardInterrupt:
+        raise Interrupted("stopped.") from None
+    except BrokenPipeError:  # `firth … | head` has read enough
+        drop_output()
+        raise click.exceptions.Exit(0) from None
+    except Exception as error:
+        if debug:
+            raise
+        drop_output()
+        if isinstance(error, MemoryError):
+            raise Failure(f"not enough memory ({error})." if str(error) else "not enough memory.") from error
+        if isinstance(error, OSError):
+            where = f"{error.filename}: " if error.filename else ""
+            raise Failure(f"{where}{error.strerror or error}.") from error
+        what = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise Failure(f"{what} (a fault in Firth; `firth --debug …` shows the trace)") from error
+
+
+def drop_output() -> None:
+    """What is still buffered can't be written: let the interpreter's own last flush not fail again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def show_warning(message: Warning | str, category: type[Warning], *_: Any, **more: Any) -> None:
+    if issubclass(category, FirthWarning):
+        click.echo(f"note: {message}", err=True)
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="firth")
+@click.option("--debug", is_flag=True, help="Show the trace of an unexpected error.")
+def cli(debug: bool) -> None:
+    """Firth turns text into vectors and lets you ask them.
+
+    \b
+      firth train skipgram text.txt -o model     learn
+      firth neighbors model river                ask
+      firth demo                                 see it work on this machine
+    """
+
+
+def main() -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's "time is up" leaves a checkpoint too
+    try:
+        cli(prog_name="firth")
+    except KeyboardInterrupt:
+        sys.exit(Interrupted.exit_code)

@@ -1,0 +1,39 @@
+"""`firth methods`: what can be trained."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from firth.cli.common import json_flag, print_json, print_table
+from firth.core import registry
+from firth.core.options import Option, options_of
+
+
+@click.command()
+@json_flag
+def command(as_json: bool) -> None:
+    """List what can be trained; `firth train METHOD --help` shows the options of one."""
+    found = {name: registry.method(name) for name in sorted(registry.method_modules())}
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": name,
+                    "family": registry.family_of(name),
+                    "summary": method.summary,
+                    "options": [described(option) for option in options_of(method)],
+                }
+                for name, method in found.items()
+            ]
+        )
+        return
+    rows = [[name, registry.family_of(name), method.summary] for name, method in found.items()]
+    print_table(["method", "family", "summary"], rows)
+
+
+def described(option: Option) -> dict[str, Any]:
+    facts = {**asdict(option), "kind": option.kind.__name__}
+    return {name: value for name, value in facts.items() if value is not None}

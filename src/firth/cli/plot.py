@@ -1,0 +1,98 @@
+"""`firth plot`: pictures, PNG or SVG by the suffix of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from firth.cli.common import metric_option, open_model, open_vectors
+from firth.core.errors import FirthError
+
+output_option = click.option("-o", "--output", required=True, metavar="FILE", help="A .png or .svg.")
+
+
+@click.group()
+def command() -> None:
+    """Draw maps, analogies, losses, word frequencies."""
+
+
+@command.command("map")
+@click.argument("path")
+@click.argument("words", nargs=-1, metavar="[WORD]…")
+@click.option("-k", type=int, default=150, show_default=True, help="Without WORDs: this many, the most frequent.")
+@click.option("--highlight", multiple=True, metavar="WORD", help="Show this word in another colour; may be repeated.")
+@output_option
+def map_(path: str, words: tuple[str, ...], k: int, highlight: tuple[str, ...], output: str) -> None:
+    """Words on the plane of their two principal components."""
+    from firth.maps import plot_map
+
+    plot_map(open_vectors(path), words or k, output, highlight=highlight)
+    click.echo(output)
+
+
+@command.command()
+@click.argument("path")
+@click.argument("pairs", nargs=-1, required=True, metavar="A:B…")
+@output_option
+def analogies(path: str, pairs: tuple[str, ...], output: str) -> None:
+    """A line from A to B for each pair A:B, such as paris:france rome:italy."""
+    from firth.maps import plot_analogies
+
+    split = [tuple(pair.split(":")) for pair in pairs]
+    if any(len(pair) != 2 or not all(pair) for pair in split):
+        raise click.UsageError("Pairs are written A:B, such as paris:france.")
+    plot_analogies(open_vectors(path), [(pair[0], pair[1]) for pair in split], output)
+    click.echo(output)
+
+
+@command.command()
+@click.argument("path")
+@output_option
+def loss(path: str, output: str) -> None:
+    """The loss by epoch of a trained model."""
+    from firth.maps import plot_loss
+
+    plot_loss(open_model(path).training, output)
+    click.echo(output)
+
+
+@command.command()
+@click.argument("path")
+@output_option
+def zipf(path: str, output: str) -> None:
+    """Word frequency by rank, of a model's vocabulary or of a text file."""
+    from firth.maps import plot_zipf
+
+    plot_zipf(word_counts(path), output)
+    click.echo(output)
+
+
+def word_counts(path: str) -> Mapping[str, int]:
+    if Path(path).is_dir():
+        vocabulary: Any = getattr(open_model(path), "vocabulary", None)
+        if vocabulary is None:
+            raise FirthError(f"{path} is a model without counts of words; give a text file.")
+    else:
+        from firth.cli.common import choose_report
+        from firth.core.run import Run
+        from firth.data.tokens import read_tokens
+
+        vocabulary = read_tokens(path, min_count=1, run=Run(report=choose_report())).vocabulary
+    counted = zip(vocabulary.tokens, vocabulary.counts.tolist(), strict=True)
+    return {word: count for word, count in counted if count > 0}
+
+
+@command.command()
+@click.argument("path")
+@click.argument("words", nargs=-1, required=True, metavar="WORD…")
+@metric_option
+@output_option
+def similarity(path: str, words: tuple[str, ...], metric: str, output: str) -> None:
+    """Every WORD with every other, as colour and number."""
+    from firth.maps import plot_similarity
+
+    plot_similarity(open_vectors(path), words, output, metric)
+    click.echo(output)

@@ -1,0 +1,33 @@
+"""`firth similarity PATH A B`, and `--odd` for the odd one out."""
+
+from __future__ import annotations
+
+import click
+
+from firth.cli.common import json_flag, metric_option, open_vectors, print_json
+
+
+@click.command()
+@click.argument("path")
+@click.argument("words", nargs=-1, required=True, metavar="A B")
+@click.option("--odd", is_flag=True, help="Of three or more words, tell the one that does not belong.")
+@metric_option
+@json_flag
+def command(path: str, words: tuple[str, ...], odd: bool, metric: str, as_json: bool) -> None:
+    """How alike A and B are. PATH is a model folder or any vector file."""
+    if odd:
+        from firth.core.vectors import odd_one_out
+
+        found = odd_one_out(open_vectors(path), words)
+        if as_json:
+            print_json({"words": words, "odd": found})
+        else:
+            click.echo(found)
+        return
+    if len(words) != 2:
+        raise click.UsageError(f"Give two words, or more with --odd; got {len(words)}.")
+    score = open_vectors(path).similarity(*words, metric=metric)
+    if as_json:
+        print_json({"a": words[0], "b": words[1], "metric": metric, "score": score})
+    else:
+        click.echo(f"{score:.4f}")

@@ -1,0 +1,162 @@
+"""`firth train METHOD DATA… -o FOLDER`: a command for each method, its flags derived from the method's fields."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from firth.cli.common import DATA_OPTIONS, choose_report, open_model, print_facts, print_json
+from firth.cli.main import Interrupted
+from firth.core import registry
+from firth.core.options import Option, build_settings, options_of
+from firth.core.report import clock, human
+from firth.core.run import Run
+
+if TYPE_CHECKING:
+    from firth.core.method import Method
+    from firth.core.train import Trained
+
+SECTIONS = ("Method options", "Run settings", "Data", "Other")
+DASH = "–"
+
+
+class Flag(click.Option):
+    """An option under a heading of the help."""
+
+    def __init__(self, *names: Any, section: str = "Other", **settings: Any) -> None:
+        super().__init__(*names, **settings)
+        self.section = section
+
+
+class TrainCommand(click.Command):
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section in SECTIONS:
+            flags = [flag for flag in self.get_params(ctx) if isinstance(flag, click.Option)]
+            here = [flag for flag in flags if getattr(flag, "section", "Other") == section]
+            with formatter.section(section):
+                formatter.write_dl([record for flag in here if (record := flag.get_help_record(ctx))])
+
+
+class Methods(click.Group):
+    """The methods as commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(registry.method_modules())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return train_command(cmd_name, registry.method(cmd_name))
+
+
+@click.command(cls=Methods, subcommand_metavar="METHOD DATA… -o FOLDER [OPTIONS]")
+def command() -> None:
+    """Learn vectors from text into a folder.
+
+    DATA are files (txt, jsonl, csv, tsv, Parquet, also .gz .xz .bz2 .zst), globs in quotes, or - for standard input.
+    The same command again goes on with what was broken off. Each METHOD has options of its own:
+    firth train METHOD --help.
+    """
+
+
+def train_command(name: str, method: type[Method]) -> click.Command:
+    flags = [flag_of(option, "Method options") for option in options_of(method)]
+    flags += [flag_of(option, "Run settings") for option in options_of(Run)]
+    flags += [Flag([name], section="Data", **settings) for name, settings in DATA_OPTIONS]
+    choices = click.Choice(("auto", "json", "none"))
+    return TrainCommand(
+        name,
+        help=f"{method.__name__}: {method.summary}.",
+        short_help=method.summary,
+        options_metavar="-o FOLDER [OPTIONS]",
+        callback=lambda **values: run_command(method, values),
+        params=[
+            click.Argument(["data"], nargs=-1, required=True, metavar="DATA…"),
+            *flags,
+            Flag(["-o", "--output", "folder"], required=True, metavar="FOLDER", help="Where the model goes."),
+            Flag(["--start"], metavar="MODEL", help="Go on from this model, with its words and new ones."),
+            Flag(["--overwrite"], is_flag=True, help="Replace another model or unfinished run in FOLDER."),
+            Flag(["--progress"], type=choices, default="auto", help="On standard error: a bar on a terminal, or JSON."),
+            Flag(["--json", "as_json"], is_flag=True, help="Print the figures as one line of JSON."),
+        ],
+    )
+
+
+def flag_of(option: Option, section: str) -> Flag:
+    """An option of a dataclass as a flag. None stands for "not given", so that the dataclass's default holds."""
+    name = "--" + option.name.replace("_", "-")
+    settings: dict[str, Any] = {"default": None, "section": section, "help": f"{option.help} [{limits(option)}]"}
+    if option.kind is bool:
+        return Flag([f"{name}/--no-{name[2:]}"], **settings)
+    if option.choices:
+        return Flag([name], type=click.Choice(option.choices), **settings)
+    kinds = {int: "INTEGER", float: "NUMBER"}
+    return Flag([name], type=option.kind, metavar=kinds.get(option.kind, "TEXT"), **settings)
+
+
+def limits(option: Option) -> str:
+    """1–64, default 5."""
+    low, high = option.low, option.high
+    if high is not None and high >= 2**31:  # no limit anyone meets
+        high = None
+    parts = [] if low is None else [f"{low:g}{DASH}{high:g}" if high is not None else f"at least {low:g}"]
+    return ", ".join([*parts, f"default {shown(option.default)}"])
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "none" if value in (None, "") else str(value)
+
+
+def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
+    from firth.core.train import train
+    from firth.data.corpus import Corpus
+
+    def given(kind: type) -> dict[str, Any]:
+        return {option.name: value for option in options_of(kind) if (value := values[option.name]) is not None}
+
+    method = build_settings(method_class, given(method_class))
+    run = Run(**given(Run), report=choose_report(values["progress"]))
+    data = Corpus(*values["data"], unit=values["unit"], column=values["column"], key=values["key"])
+    start = open_model(values["start"]) if values["start"] else None
+    typed = shlex.join(["firth", *sys.argv[1:]])
+    try:
+        done = train(method, data, values["folder"], run=run, start=start, overwrite=values["overwrite"], command=typed)
+    except KeyboardInterrupt:
+        raise Interrupted(how_to_go_on(values["folder"])) from None
+    tell(done, values["as_json"])
+
+
+def how_to_go_on(folder: str) -> str:
+    from firth.core.checkpoint import STATE
+    from firth.core.train import UNFINISHED
+
+    if (Path(folder) / UNFINISHED / STATE).exists():
+        return "stopped; the same command goes on from here."
+    return "stopped before the first checkpoint; nothing was kept."
+
+
+def tell(done: Trained, as_json: bool) -> None:
+    figures = {name: value for name, value in done.model.training.items() if name != "command"}
+    method = type(done.model.method).method_name()
+    if as_json:
+        print_json({"status": done.status, "folder": str(done.folder), "method": method, **figures})
+        return
+    if done.status == "already finished":
+        click.echo(f"{done.folder} is finished already; --overwrite trains it again.")
+    print_facts(
+        {
+            "words": figures.get("tokens"),
+            "vocabulary": figures.get("vocabulary"),
+            "time": clock(figures["seconds"]) if "seconds" in figures else None,
+            "words/s": human(figures["words_per_second"]) if "words_per_second" in figures else None,
+            "loss": f"{figures['loss']:.4f}" if figures.get("loss") is not None else None,
+            "model": done.folder,
+        }
+    )
+    click.echo(f"\nNext: firth neighbors {shlex.quote(str(done.folder))} WORD")

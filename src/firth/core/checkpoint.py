@@ -1,0 +1,78 @@
+"""Checkpoints of long work: what a killed run goes on from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.storage import read_arrays, read_json, saying_where, sync, write_arrays, write_json
+
+STATE = "checkpoint.json"
+
+
+class Checkpoints:
+    """Arrays and a small state, saved every so often; whole or the one before, never half.
+
+    `identity` says what is being learned from what: a checkpoint of something else is refused.
+    """
+
+    def __init__(self, folder: Path | None, every: float, identity: Mapping[str, Any]) -> None:
+        self.folder = folder if every > 0 else None
+        self.every = every
+        self.identity = dict(identity)
+        self.last = time.monotonic()
+
+    def load(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
+        """The last checkpoint, or None when there is none."""
+        if self.folder is None or not (self.folder / STATE).exists():
+            return None
+        record = read_json(self.folder / STATE)
+        if record.get("identity") != self.identity:
+            raise FirthError(
+                f"{self.folder} holds an unfinished run with other settings ({difference(record, self.identity)}); "
+                "run that command again to go on with it, or overwrite it."
+            )
+        arrays = read_arrays(self.folder / record["arrays"])
+        return {name: np.array(array) for name, array in arrays.items()}, record["state"]
+
+    def due(self) -> bool:
+        return self.folder is not None and time.monotonic() - self.last >= self.every
+
+    def save(self, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, Any]) -> None:
+        if self.folder is None:
+            return
+        with saying_where(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            old = set(self.folder.glob("checkpoint-*.safetensors"))
+            name = next(name for n in range(3) if self.folder / (name := f"checkpoint-{n}.safetensors") not in old)
+            write_arrays(self.folder / name, arrays)
+            # The state names the arrays it belongs to: replacing it is the moment the new checkpoint counts.
+            write_json(self.folder / "next.json", {"identity": self.identity, "arrays": name, "state": dict(state)})
+            (self.folder / "next.json").replace(self.folder / STATE)
+            sync(self.folder)
+            for path in old:
+                path.unlink()
+        self.last = time.monotonic()
+
+
+def difference(record: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
+    """The first thing in which two identities differ, in words."""
+    old = flat(record.get("identity") or {})
+    new = flat(identity)
+    for name in [*new, *old]:
+        if old.get(name) != new.get(name):
+            return f"{name} was {old.get(name)!r}, now {new.get(name)!r}"
+    return "of another version"
+
+
+def flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= flat(value) if isinstance(value, Mapping) else {name: value}
+    return found

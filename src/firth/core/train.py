@@ -1,0 +1,184 @@
+"""Training into a folder: what was killed goes on, what is finished is not done twice, nothing else is touched.
+
+While a run is under way its state stands in FOLDER/.unfinished: command.json says what is being learned from what,
+the checkpoints beside it how far it is. An older model in FOLDER can be used until the new one takes its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from firth.core.checkpoint import STATE, difference
+from firth.core.errors import FirthError
+from firth.core.method import Method
+from firth.core.model import Model
+from firth.core.run import Run
+from firth.core.storage import CONFIG, TRAINING, load_model, read_json, save_model, saying_where, write_json
+
+UNFINISHED = ".unfinished"
+COMMAND = "command.json"
+LOCK = "lock"
+
+
+class Trained(NamedTuple):
+    """`status` is "trained", "resumed" (a run that was broken off went on) or "already finished"."""
+
+    model: Model
+    folder: Path
+    status: str
+
+
+def train(
+    method: Method,
+    data: Any,
+    folder: str | os.PathLike[str],
+    *,
+    run: Run = Run(),
+    start: Model | None = None,
+    overwrite: bool = False,
+    command: str = "",
+) -> Trained:
+    """`method.fit(data, run, start)`, saved in `folder`, with checkpoints there on the way.
+
+    If `folder` holds an unfinished run of the same method, options, data, start and run settings, that one goes on; if
+    it holds its finished model, that one is given back. Anything else in it is refused, or with `overwrite` replaced
+    once the new model is complete (`overwrite` also trains a finished model again). `command` is what the user typed,
+    for `firth info`.
+    """
+    place = Path(folder)
+    identity = identity_of(method, data, run, start)
+    if not overwrite and identity["data"] is not None and finished_identity(place) == identity:
+        return Trained(load_model(place), place, "already finished")
+    check_target(place, identity, overwrite)
+    with sitting(place) as work:
+        check_target(place, identity, overwrite)  # again, now that no other process can change it
+        resumed = unfinished_identity(place) == identity and (work / STATE).exists()
+        if not resumed:
+            begin(work, identity, command)
+        model = method.fit(data, dataclasses.replace(run, checkpoint_folder=work), start)
+        model.training = {**model.training, "command": identity}
+        save_model(model, place, overwrite=True)
+    return Trained(model, place, "resumed" if resumed else "trained")
+
+
+def identity_of(method: Method, data: Any, run: Run, start: Model | None) -> dict[str, Any]:
+    """What makes two runs the same one: equal identities give the same model (of threads that race, an equally good
+    one). `data` is None where it can't be told without reading it."""
+    fingerprint = getattr(data, "fingerprint", None)
+    identity = {
+        "method": type(method).method_name(),
+        "options": method.options(),
+        "data": fingerprint() if callable(fingerprint) else fingerprint,
+        "start": None if start is None else model_hash(start),
+        **{name: getattr(run, name) for name in ("seed", "deterministic", "budget", "memory")},
+    }
+    return dict(json.loads(json.dumps(identity)))  # as it is read back
+
+
+def model_hash(model: Model) -> str:
+    parts = model.parts()
+    documents = {name: parts.documents[name] for name in sorted(parts.documents)}
+    digest = hashlib.sha256(json.dumps([model.method.options(), documents]).encode())
+    for name in sorted(parts.arrays):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(parts.arrays[name]).data)
+    return digest.hexdigest()
+
+
+def finished_identity(folder: Path) -> Any:
+    """The identity of the run that made the model in `folder`; None where there is no such model."""
+    if not (folder / CONFIG).is_file() or not (folder / TRAINING).is_file():
+        return None
+    training = read_json(folder / TRAINING)
+    return training.get("command") if isinstance(training, dict) else None
+
+
+def unfinished_identity(folder: Path) -> Any:
+    """The identity of the run under way in `folder`; None where there is none."""
+    path = folder / UNFINISHED / COMMAND
+    if not path.is_file():
+        return None
+    record = read_json(path)
+    return record.get("identity") if isinstance(record, dict) else None
+
+
+def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> None:
+    """Refuses a folder that holds something else, unless it may be overwritten."""
+    with saying_where(folder):
+        if folder.exists() and not folder.is_dir():
+            raise FirthError(f"{folder} is a file; choose another place for the model's folder.")
+        names = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    unfinished = unfinished_identity(folder)
+    # Not ours are files that no model is made of: --overwrite must not empty a folder of other work.
+    others = sorted(name for name in names if name != UNFINISHED and Path(name).suffix not in (".json", ".safetensors"))
+    if others or (names and not names & {CONFIG, UNFINISHED}):
+        some = ", ".join(others[:3] or sorted(names)[:3])
+        raise FirthError(f"{folder} holds other files ({some}), which Firth does not replace; choose another folder.")
+    if overwrite or unfinished == identity:
+        return
+    if unfinished is not None:
+        raise FirthError(
+            f"{folder} holds an unfinished run of another command ({difference({'identity': unfinished}, identity)}); "
+            f"repeat that command to go on with it (`firth info {folder}` shows it), or overwrite it (--overwrite)."
+        )
+    if CONFIG in names:
+        finished = finished_identity(folder)
+        why = difference({"identity": finished}, identity) if isinstance(finished, dict) else "saved by hand"
+        if finished == identity:
+            why = "whether from the same data can't be told"
+        raise FirthError(f"{folder} holds another model ({why}); choose another folder, or overwrite it (--overwrite).")
+
+
+def begin(work: Path, identity: dict[str, Any], command: str) -> None:
+    """A new run: checkpoints of another one go."""
+    with saying_where(work):
+        for path in work.iterdir():
+            if path.name != LOCK:
+                path.unlink()
+        write_json(work / "next.json", {"identity": identity, "typed": command})
+        (work / "next.json").replace(work / COMMAND)
+
+
+@contextlib.contextmanager
+def sitting(folder: Path) -> Iterator[Path]:
+    """FOLDER/.unfinished, for this process alone. It stays while it holds a checkpoint; else nothing is left of it."""
+    work = folder / UNFINISHED
+    with saying_where(folder):
+        work.mkdir(parents=True, exist_ok=True)
+        handle = lock(work, folder)
+    try:
+        with saying_where(folder):  # the model will be written beside the folder: better to know now than in an hour
+            beside = folder.resolve()
+            Path(tempfile.mkdtemp(prefix=f".{beside.name}-", dir=beside.parent)).rmdir()
+        yield work
+    finally:
+        if work.exists() and not (work / STATE).exists():
+            shutil.rmtree(work, ignore_errors=True)
+            with contextlib.suppress(OSError):  # holds an older model
+                folder.rmdir()
+        os.close(handle)
+
+
+def lock(work: Path, folder: Path) -> int:
+    """An open lock file: gone with the process, however it ends."""
+    handle = os.open(work / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(handle).st_ino != (work / LOCK).stat().st_ino:
+            raise FileNotFoundError
+    except (BlockingIOError, FileNotFoundError):  # held, or removed with the run that just ended
+        os.close(handle)
+        raise FirthError(f"Another process is training into {folder}; wait for it, or choose another folder.") from None
+    return handle

@@ -1,0 +1,254 @@
+"""Documents from the docstrings of the installed Python packages: real English that every machine has.
+
+Source files are parsed, never imported, so no code of theirs runs. Objects written in C have no source; their texts
+come from numpy's and scipy's `add_newdoc` calls, and from modules that are safe to import: some of the standard
+library, and numpy, which Firth itself stands on.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import os
+import re
+import stat
+import sys
+import sysconfig
+import types
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from firth.core.errors import FirthError
+from firth.core.report import Report, default_report
+from firth.data.namespaces import Module, Namespaces, stands_behind
+
+LEAST_WORDS = 5
+MOST_BYTES = 4_000_000  # a larger source file is generated data, and parsing takes a hundred times its size in memory
+# test code, and copies of other packages
+LEFT_OUT = re.compile(
+    r"tests?|test_.*|.*_tests?|conftest|_vendor|_vendored|vendored|vendor|extern|externals|__pycache__"
+)
+SIGNATURE = re.compile(r"\A\w+\(.*?\)\n--\n\n", re.DOTALL)  # what C functions tell `inspect` before their text
+C_MODULES = (
+    *("builtins", "sys", "math", "cmath", "itertools", "time", "gc", "array", "zlib", "binascii", "unicodedata"),
+    *("mmap", "select", "marshal", "errno", "atexit", "_thread", "_io", "_collections", "_functools", "_operator"),
+    *("_struct", "_random", "_datetime", "_decimal", "_bisect", "_heapq", "_json", "_csv", "_pickle", "_socket"),
+    *("_sqlite3", "_statistics", "_weakref", "_abc", "_codecs", "_hashlib", "_ssl", "_bz2", "_lzma", "_queue"),
+    *("numpy", "numpy.random"),
+)
+
+
+def python_docstrings(
+    packages: Sequence[str] | None = None,
+    *,
+    folders: Sequence[str | os.PathLike[str]] | None = None,
+    report: Report | None = None,
+) -> Iterator[tuple[str, str]]:
+    """(qualified name, docstring) of modules, classes, functions and methods, sorted by name.
+
+    `packages`: only these top-level packages; `folders`: where to look instead of the standard library and
+    site-packages. An object is named as its package's users know it: `numpy.median`, not
+    `numpy.lib._function_base_impl.median`. Unreadable files, docstrings under five words and repeated texts are
+    left out; a note tells how many.
+    """
+    report = report or default_report()
+    places = _standard_places() if folders is None else [(Path(folder), None) for folder in folders]
+    files = _wanted(places, packages, C_MODULES if folders is None else ())
+    counts: Counter[str] = Counter()
+    modules = _parse_all(files, counts, report)
+    if folders is None:
+        wanted = [name for name in C_MODULES if _asked(name.partition(".")[0], packages)]
+        modules.append(Module("", is_package=False, added=[entry for name in wanted for entry in _live(name)]))
+    documents = _without_repeats(_named(modules, counts), counts)
+    if +counts:
+        told = ", ".join(f"{count:,} {what}" for what, count in sorted((+counts).items()))
+        report.note(f"{len(documents):,} docstrings; left out: {told}.")
+    return iter(sorted(documents.items()))
+
+
+def _standard_places() -> list[tuple[Path, frozenset[str] | None]]:
+    """Folders and, for the standard library's, the names that count: its folder may hold site-packages and more."""
+    paths = sysconfig.get_paths()
+    sites = dict.fromkeys(Path(paths[name]) for name in ("purelib", "platlib"))  # often the same
+    return [(Path(paths["stdlib"]), sys.stdlib_module_names), *((site, None) for site in sites)]
+
+
+def _wanted(
+    places: Iterable[tuple[Path, frozenset[str] | None]], packages: Sequence[str] | None, known: Iterable[str]
+) -> dict[str, tuple[Path, bool]]:
+    """Source file of each module by its name, and whether it is a package's `__init__`; of two, the first found.
+    `known` packages need no file."""
+    files: dict[str, tuple[Path, bool]] = {}
+    found = set(known)
+    for folder, names in places:
+        seen: set[tuple[int, int]] = set()
+        for name, path in _children(folder):
+            if (names is None or name in names) and _asked(name, packages):
+                found.add(name)
+                for module, file, is_package in _sources(name, path, seen):
+                    files.setdefault(module, (file, is_package))
+    missing = sorted(set(packages or ()) - found)
+    if missing:
+        raise FirthError(f"No Python package {missing[0]!r} is installed; `pip list` tells what is.")
+    return files
+
+
+def _asked(name: str, packages: Sequence[str] | None) -> bool:
+    return packages is None or any(name == package or stands_behind(name, package) for package in packages)
+
+
+def _children(folder: Path) -> list[tuple[str, Path]]:
+    """Modules and packages of a folder, by name, less those that are never read."""
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:
+        return []
+    named = [(entry.name.removesuffix(".py"), entry) for entry in entries if "." not in entry.name.removesuffix(".py")]
+    return [(name, path) for name, path in named if name.isidentifier() and not LEFT_OUT.fullmatch(name)]
+
+
+def _sources(name: str, path: Path, seen: set[tuple[int, int]]) -> Iterator[tuple[str, Path, bool]]:
+    if path.suffix == ".py":
+        package = path.name == "__init__.py"
+        yield name.removesuffix(".__init__"), path, package
+        return
+    try:
+        status = path.stat()
+    except OSError:  # a link to nowhere
+        return
+    if not path.is_dir() or (status.st_dev, status.st_ino) in seen:  # a link back up
+        return
+    seen.add((status.st_dev, status.st_ino))
+    for child, child_path in _children(path):
+        yield from _sources(f"{name}.{child}", child_path, seen)
+
+
+def _parse_all(files: dict[str, tuple[Path, bool]], counts: Counter[str], report: Report) -> list[Module]:
+    modules = []
+    report.begin("docstrings", len(files), "files")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # odd escapes in other people's strings
+        for done, (name, (path, is_package)) in enumerate(files.items(), 1):
+            try:
+                status = path.stat()
+                if not stat.S_ISREG(status.st_mode):
+                    raise OSError("not a plain file")  # reading a pipe would wait for ever
+                if status.st_size > MOST_BYTES:
+                    counts[f"files over {MOST_BYTES // 10**6} MB"] += 1
+                else:
+                    modules.append(_parse(name, is_package, path.read_bytes()))
+            except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+                counts["files that could not be read or parsed"] += 1
+            if done % 100 == 0 or done == len(files):
+                report.step(done)
+    report.end()
+    return modules
+
+
+def _parse(name: str, is_package: bool, source: bytes) -> Module:
+    tree = ast.parse(source)
+    module = Module(name, is_package)
+    text = ast.get_docstring(tree)
+    if text:
+        module.texts.append(("", text))
+    _read_body(module, tree.body)
+    return module
+
+
+def _read_body(module: Module, body: Sequence[ast.AST]) -> None:
+    """What stands at the module's level, also inside `if`, `try` and `with`."""
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            module.defined.add(node.name)
+            module.texts.extend(_texts(node, node.name))
+        elif isinstance(node, ast.ImportFrom):
+            module.add_import(node)
+        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            module.add_exports(node)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            module.added.extend(_added(module, node.value))
+        else:
+            for field in ("body", "handlers", "orelse", "finalbody"):
+                _read_body(module, getattr(node, field, ()))
+
+
+def _texts(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, name: str) -> Iterator[tuple[str, str]]:
+    text = ast.get_docstring(node)
+    if text:
+        yield name, text
+    if isinstance(node, ast.ClassDef):
+        for child in node.body:
+            if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                yield from _texts(child, f"{name}.{child.name}")
+
+
+def _added(module: Module, call: ast.Call) -> Iterator[tuple[str, str, str]]:
+    """(module, name, text) of `add_newdoc(place, name, doc)`, where doc may be (method, text) or a list of these, and
+    of scipy's `add_newdoc(name, doc)`, which is about its own package."""
+    if getattr(call.func, "id", "") != "add_newdoc" or len(call.args) not in (2, 3):
+        return
+    *places, doc = call.args
+    if not all(isinstance(place, ast.Constant) for place in places):
+        return  # a name that is only known when the code runs
+    names = [_first_string(place) for place in places]
+    home = names[0] if len(names) == 2 else module.name.rpartition(".")[0]
+    for item in doc.elts if isinstance(doc, ast.List) else [doc]:
+        name = names[-1]
+        if isinstance(item, ast.Tuple) and len(item.elts) == 2:
+            name, item = f"{name}.{_first_string(item.elts[0])}", item.elts[1]
+        yield home, name, inspect.cleandoc(_first_string(item))
+
+
+def _first_string(node: ast.AST) -> str:
+    """The text of an expression, which may be wrapped: "…".format(x), dedent("…")."""
+    values = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
+    return next((value for value in values if isinstance(value, str)), "")
+
+
+def _live(module: str) -> Iterator[tuple[str, str, str]]:
+    """What an imported module's members written in C tell of themselves; nothing where this Python lacks it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            members = vars(importlib.import_module(module))
+    except ImportError:
+        return
+    for key, value in list(members.items()):
+        if key.startswith("__") or isinstance(value, (types.FunctionType, types.ModuleType)) or not callable(value):
+            continue
+        inside = vars(value).items() if isinstance(value, type) else ()
+        for part, of in ((key, value), *((f"{key}.{child}", of) for child, of in inside if not child.startswith("__"))):
+            text = None if isinstance(of, types.FunctionType) else getattr(of, "__doc__", None)
+            # an instance has its class's text, which says nothing of it
+            if isinstance(text, str) and (isinstance(of, type) or text != type(of).__doc__):
+                yield module, part, inspect.cleandoc(text)
+
+
+def _named(modules: list[Module], counts: Counter[str]) -> dict[str, str]:
+    """Text by public name. Where one name has several texts (an `if` with two definitions, a C twin), the longest."""
+    documents: dict[str, str] = {}
+    public = Namespaces(modules).public_names()
+    for module in modules:
+        here = [(module.name, name, text) for name, text in module.texts]
+        for home, name, text in here + module.added:
+            head, dot, rest = name.partition(".")
+            key = public.get((home, head), f"{home}.{head}") + dot + rest if name else home
+            text = SIGNATURE.sub("", text).strip()
+            if len(text.split()) < LEAST_WORDS:
+                counts[f"of fewer than {LEAST_WORDS} words"] += 1
+            elif documents.setdefault(key, text) != text:
+                counts["second texts of one name"] += 1
+                documents[key] = max(documents[key], text, key=lambda one: (len(one), one))
+    return documents
+
+
+def _without_repeats(documents: dict[str, str], counts: Counter[str]) -> dict[str, str]:
+    """Of names with the same text, the most public one."""
+    owner: dict[str, str] = {}
+    for key in sorted(documents, key=Namespaces.rank):
+        owner.setdefault(documents[key], key)
+    counts["repeated texts"] += len(documents) - len(owner)
+    return {key: text for text, key in owner.items()}

@@ -1,0 +1,122 @@
+"""By what name the users of a package know an object: found from the imports in its source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+Place = tuple[str, str]  # module, name in it
+
+
+@dataclass
+class Module:
+    """What the source of one module says of names and texts."""
+
+    name: str
+    is_package: bool
+    texts: list[tuple[str, str]] = field(default_factory=list)  # name inside the module ("" = itself), docstring
+    added: list[tuple[str, str, str]] = field(default_factory=list)  # module, name, docstring of something elsewhere
+    defined: set[str] = field(default_factory=set)
+    imported: dict[str, Place] = field(default_factory=dict)
+    stars: list[str] = field(default_factory=list)  # modules of `from x import *`
+    exports: set[str] | None = None  # `__all__` where it is written out
+    computed: bool = False  # `__all__` is put together when the code runs, so it can't be known
+
+    def add_import(self, node: ast.ImportFrom) -> None:
+        source = self._absolute(node)
+        for alias in node.names:
+            if alias.name == "*":
+                self.stars.append(source)
+            else:
+                self.imported[alias.asname or alias.name] = (source, alias.name)
+
+    def _absolute(self, node: ast.ImportFrom) -> str:
+        parts = self.name.split(".")
+        up = node.level - self.is_package  # a package's own `.` is itself
+        base = parts[: len(parts) - up] if node.level else []
+        return ".".join([*base, *([node.module] if node.module else [])])
+
+    def add_exports(self, node: ast.Assign | ast.AugAssign | ast.AnnAssign) -> None:
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        if not isinstance(target, ast.Name) or target.id != "__all__":
+            return
+        if isinstance(node.value, (ast.List, ast.Tuple)):
+            names = {item.value for item in node.value.elts if isinstance(item, ast.Constant)}
+            self.exports = (self.exports or set()) | {name for name in names if isinstance(name, str)}
+        else:
+            self.computed = True
+
+    def is_public(self, name: str) -> bool:
+        """Whether the module gives `name` to those who import it."""
+        return not name.startswith("_") if self.exports is None or self.computed else name in self.exports
+
+
+class Namespaces:
+    """All modules together: who gives which object under which name."""
+
+    def __init__(self, modules: Iterable[Module]) -> None:
+        self._modules = {module.name: module for module in modules}
+        for module in list(self._modules.values()):
+            for home_name, name, _ in module.added:  # C objects, known by their texts alone
+                home, head = self._modules.setdefault(home_name, Module(home_name, False)), name.partition(".")[0]
+                if head not in home.imported:
+                    home.defined.add(head)
+        self._listed: dict[str, set[str]] = {}
+
+    def public_names(self) -> dict[Place, str]:
+        """The best name of each object that some module passes on."""
+        best: dict[Place, str] = {}
+        for module in self._modules.values():
+            for name in self._names(module):
+                home = self._find(module.name, name, set())
+                if home and module.is_public(name) and passes_on(module, home[0]):
+                    candidates = (best.get(home, ".".join(home)), f"{module.name}.{name}")
+                    best[home] = min(candidates, key=self.rank)
+        return best
+
+    @staticmethod
+    def rank(key: str) -> tuple[int, int, int, str]:
+        """Smaller is better known: few private parts, few parts, short."""
+        parts = key.split(".")
+        return sum(part.startswith("_") for part in parts), len(parts), len(key), key
+
+    def _names(self, module: Module) -> set[str]:
+        """All names of a module, those of its `import *` too."""
+        if module.name not in self._listed:
+            names = self._listed[module.name] = module.defined | set(module.imported)  # stands before circles are met
+            for source in module.stars:
+                if source in self._modules:
+                    other = self._modules[source]
+                    names |= {name for name in self._names(other) if other.is_public(name)}
+        return self._listed[module.name]
+
+    def _find(self, module_name: str, name: str, asked: set[Place]) -> Place | None:
+        """Where the object that `module_name` calls `name` is defined."""
+        module = self._modules.get(module_name)
+        if module is None or (module_name, name) in asked:
+            return None
+        if name in module.defined:
+            return module_name, name
+        asked.add((module_name, name))
+        if name in module.imported:
+            return self._find(*module.imported[name], asked)
+        found = (self._find(source, name, asked) for source in module.stars)
+        return next((place for place in found if place), None)
+
+
+def passes_on(module: Module, home: str) -> bool:
+    """Whether `module` imports from `home` for its users: a package does, and one that writes `__all__`, and one whose
+    code is kept in a private neighbour; any other imports what it needs itself. Only within one distribution: a
+    package may rename its own objects and those of a private twin (`_pytest` for `pytest`), not everyone's."""
+    folder, _, last = home.rpartition(".")
+    twin = last.startswith("_") and folder == module.name.rpartition(".")[0]
+    top, own = home.partition(".")[0], module.name.partition(".")[0]
+    related = top == own or stands_behind(top, own)
+    return related and (module.is_package or module.exports is not None or twin)
+
+
+def stands_behind(private: str, package: str) -> bool:
+    """`_pytest`, `_pydatetime` and `_collections_abc` are the inside of pytest, datetime and collections."""
+    inside = private.lstrip("_")
+    return private.startswith("_") and (package in (inside, inside[2:]) or inside.startswith(f"{package}_"))

@@ -1,0 +1,137 @@
+"""Texts with their truth beside them: topic, sentiment, sense, the span that answers a question.
+
+Words are separated by single spaces and the sentences of one text by " . ".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import NamedTuple
+
+from firth.data.world.facts import Facts
+from firth.data.world.names import pick, sample
+from firth.data.world.text import TOPIC_FRAMES, homonyms_of, opinion, sentence
+from firth.data.world.words import HOMONYMS, THINGS, WORKERS
+
+
+class Labelled(NamedTuple):
+    """A text and the class it belongs to."""
+
+    text: str
+    label: str
+
+
+class Sense(NamedTuple):
+    """A word of two senses in a sentence, and which of them is meant (a topic's name)."""
+
+    sentence: str
+    word: str
+    sense: str
+
+
+class Question(NamedTuple):
+    """A question and the passage that answers it: `passage[start:].startswith(answer)`."""
+
+    question: str
+    passage: str
+    answer: str
+    start: int
+
+
+def topic_document(facts: Facts) -> Callable[[Random], Labelled]:
+    """Six sentences: four of the document's topic, one of another topic, one about anything."""
+    topics = tuple(facts.topics)
+    words = {topic: facts.topics[topic] + homonyms_of(topic) for topic in topics}
+    anything = sentence(facts)
+
+    def draw(random: Random) -> Labelled:
+        topic, other = sample(random, topics, 2)
+        abouts = (topic,) * 4 + (other,)
+        parts = [pick(random, TOPIC_FRAMES).format(*sample(random, words[about], 3)) for about in abouts]
+        parts.append(anything(random))
+        return Labelled(" . ".join(sample(random, parts, len(parts))), topic)
+
+    return draw
+
+
+def review(facts: Facts) -> Callable[[Random], Labelled]:
+    """One to three opinions that agree. As some say "not dreadful", counting words of praise is not enough."""
+
+    def draw(random: Random) -> Labelled:
+        praise = random.random() < 0.5
+        opinions = [opinion(random, facts, praise) for _ in range(1 + int(random.random() * 3))]
+        return Labelled(" . ".join(opinions), "positive" if praise else "negative")
+
+    return draw
+
+
+def sense(facts: Facts) -> Callable[[Random], Sense]:
+    """A word of two senses among words of one of them; nothing else in the sentence tells which."""
+    words = tuple(HOMONYMS)
+
+    def draw(random: Random) -> Sense:
+        word = pick(random, words)
+        topic = pick(random, HOMONYMS[word])
+        slots = sample(random, [word, *sample(random, facts.topics[topic], 2)], 3)
+        return Sense(pick(random, TOPIC_FRAMES).format(*slots), word, topic)
+
+    return draw
+
+
+# question, statement, the statement's slot that answers; {} = whom or what the question is about
+ABOUT_COUNTRIES: tuple[tuple[str, str, str], ...] = (
+    ("what is the capital of {country}", "the capital of {country} is {capital}", "capital"),
+    ("who is the king of {country}", "the king of {country} is {king}", "king"),
+    ("who is the queen of {country}", "{queen} is the queen of {country}", "queen"),
+    ("which forest lies near {capital}", "near {capital} lies the forest of {forest}", "forest"),
+    ("of which country is {capital} the capital", "{capital} is the capital of {country}", "country"),
+)
+ABOUT_PERSONS: tuple[tuple[str, str, str], ...] = (
+    ("where does {person} live", "{person} lives in the city of {capital}", "capital"),
+    ("what did {person} buy", "at the market {person} bought the {thing}", "thing"),
+    ("what is the work of {person}", "{person} works as a {worker}", "worker"),
+    ("who is the friend of {person}", "the friend of {person} is {friend}", "friend"),
+)
+
+
+def question(facts: Facts) -> Callable[[Random], Question]:
+    """Half ask of the world's facts, half of persons whose story is new in each passage and can't be known before.
+
+    A passage says each kind of thing of two countries or persons, so that one has to read of whom it speaks.
+    """
+    return lambda random: _of_countries(random, facts) if random.random() < 0.5 else _of_persons(random, facts)
+
+
+def _of_countries(random: Random, facts: Facts) -> Question:
+    chosen = sample(random, facts.countries, 2)
+    return _ask(random, ABOUT_COUNTRIES, [country.slots for country in chosen])
+
+
+def _of_persons(random: Random, facts: Facts) -> Question:
+    people = sample(random, facts.persons, 4)
+    homes = sample(random, facts.countries, 2)
+    things, workers = sample(random, THINGS, 2), sample(random, WORKERS, 2)
+    stories = [
+        {
+            "person": people[i],
+            "friend": people[2 + i],
+            "capital": homes[i].capital,
+            "thing": things[i],
+            "worker": workers[i],
+        }
+        for i in range(2)
+    ]
+    return _ask(random, ABOUT_PERSONS, stories)
+
+
+def _ask(random: Random, kinds: tuple[tuple[str, str, str], ...], subjects: list[dict[str, str]]) -> Question:
+    told = sample(random, kinds, 3)
+    statements = sample(random, [(kind, subject) for kind in told for subject in subjects], 2 * len(told))
+    asked = int(random.random() * len(statements))
+    (text, statement, slot), subject = statements[asked]
+    sentences = [kind[1].format_map(about) for kind, about in statements]
+    before = sum(len(sentence) + len(" . ") for sentence in sentences[:asked])
+    # the slot's own place: the same word may stand earlier in the sentence of another slot
+    start = before + len(statement[: statement.index(f"{{{slot}}}")].format_map(subject))
+    return Question(text.format_map(subject), " . ".join(sentences), subject[slot], start)

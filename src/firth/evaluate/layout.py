@@ -1,0 +1,58 @@
+"""Rows of text as an aligned table, Markdown or HTML: what every result prints itself with."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from unicodedata import combining, east_asian_width
+
+Row = Sequence[str]
+
+
+def text_table(header: Row, rows: Sequence[Row], numbers: Sequence[int] = ()) -> str:
+    """Columns two spaces apart; those in `numbers` stand right."""
+    widths = [max(width(row[column]) for row in (header, *rows)) for column in range(len(header))]
+    lines = (
+        "  ".join(_padded(cell, widths[column], column in numbers) for column, cell in enumerate(row))
+        for row in (header, *rows)
+    )
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def markdown_table(header: Row, rows: Sequence[Row], numbers: Sequence[int] = ()) -> str:
+    rule = ["---:" if column in numbers else "---" for column in range(len(header))]
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in (header, *rows)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (escaped[0], rule, *escaped[1:]))
+
+
+def html_table(header: Row, rows: Sequence[Row], numbers: Sequence[int] = ()) -> str:
+    def line(row: Row, tag: str) -> str:
+        styles = [' style="text-align:right"' if column in numbers else "" for column in range(len(row))]
+        cells = (f"<{tag}{style}>{html.escape(cell)}</{tag}>" for cell, style in zip(row, styles, strict=True))
+        return f"<tr>{''.join(cells)}</tr>"
+
+    return f"<table>{line(header, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
+
+
+def width(text: str) -> int:
+    """Columns `text` takes on a terminal: Chinese takes two each, combining marks none."""
+    return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+def percent(share: float) -> str:
+    return "–" if math.isnan(share) else f"{share:.1%}"
+
+
+def decimal(number: float) -> str:
+    return "–" if math.isnan(number) else f"{number:.3f}"
+
+
+def number_or_none(number: float) -> float | None:
+    """JSON knows no NaN: what was not measured is null."""
+    return None if math.isnan(number) else number
+
+
+def _padded(cell: str, columns: int, right: bool) -> str:
+    space = " " * (columns - width(cell))
+    return space + cell if right else cell + space

@@ -1,0 +1,135 @@
+"""Vectors in the files of the field: word2vec, GloVe, fastText, NumPy and safetensors.
+
+vectors = firth.read_vectors("glove.6B.100d.txt")     # what it is, is seen from its content
+firth.write_vectors(vectors, "glove.safetensors", storage="half")
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from firth.core.errors import FirthError
+from firth.core.vectors import Vectors
+from firth.formats.arrays import read_npy, read_safetensors, write_npy, write_safetensors
+from firth.formats.binary import read_binary, write_binary
+from firth.formats.detect import detect
+from firth.formats.quantize import STORAGES, dequantize_rows, pack_rows, quantize_rows, unpack_rows
+from firth.formats.text import read_text, write_text
+
+__all__ = [
+    "FORMATS",
+    "Format",
+    "dequantize_rows",
+    "pack_rows",
+    "quantize_rows",
+    "read_vectors",
+    "unpack_rows",
+    "write_vectors",
+]
+
+
+class Format(NamedTuple):
+    """One way to keep vectors in a file."""
+
+    suffixes: tuple[str, ...]
+    read: Callable[[Path], Vectors]
+    write: Callable[[Vectors, Path], None]
+    summary: str
+
+
+#: Every format by the name that `read_vectors` and `write_vectors` take.
+FORMATS = {
+    "word2vec": Format((".txt", ".w2v"), read_text, write_text, "word2vec text: rows and dimensions, then the rows"),
+    "word2vec-binary": Format((".bin",), read_binary, write_binary, "word2vec binary: words and raw float32"),
+    "glove": Format(
+        (".glove", ".glove.txt"),
+        partial(read_text, header=None),
+        partial(write_text, header=False),
+        "GloVe text: rows alone (read with or without a first line of rows and dimensions)",
+    ),
+    "fasttext": Format((".vec",), read_text, write_text, "fastText .vec: written as word2vec text"),
+    "npy": Format((".npy",), read_npy, write_npy, "a NumPy matrix, with its keys beside it in NAME.keys.json"),
+    "safetensors": Format(
+        (".safetensors",), read_safetensors, write_safetensors, "one file of keys and matrix: float, half or int8"
+    ),
+}
+
+
+def read_vectors(path: str | os.PathLike[str], format: str | None = None) -> Vectors:
+    """Vectors of a file; its format is seen from its content, then from its name, unless `format` says it.
+
+    Files compressed by gzip are read as they are (npy and safetensors are mapped, so they can't be compressed).
+    Of a word that stands twice the first row is kept, and bytes that are not UTF-8 are replaced: both are
+    counted in a `FirthWarning`. NaN and infinity are refused: by npy and safetensors, which open without
+    reading the matrix, at the first question.
+    """
+    place = Path(path)
+    if place.is_dir():
+        raise FirthError(f"{place} is a folder; a model is opened by firth.load({str(place)!r}).")
+    if not place.is_file():
+        raise FirthError(f"No file at {place}.")
+    name = format or detect(place) or format_of_name(place.with_name(place.name.removesuffix(".gz")))
+    if name is None:
+        raise FirthError(f"{place} is in none of the formats Firth reads: {listing()}.")
+    return known(name).read(place)
+
+
+def write_vectors(
+    vectors: Vectors, path: str | os.PathLike[str], format: str | None = None, storage: str = "float"
+) -> None:
+    """Writes a file, whole or not at all, in the format of its suffix unless `format` says another.
+
+    Text holds as many digits as give back each float32 exactly, where word2vec prints 6 decimals and
+    fastText 5 digits. `storage` is "float", "half" (2 bytes a number) or "int8" (1 byte a number, one scale
+    a row), the last two in .safetensors only.
+    """
+    place = Path(path)
+    name = format or format_of_name(place)
+    if name is None:
+        raise FirthError(f"The name {place.name} does not say its format; end it with one of: {listing()}.")
+    write = known(name).write
+    if storage not in STORAGES:
+        raise FirthError(f"storage must be one of {', '.join(STORAGES)}; got {storage!r}.")
+    if storage != "float":
+        if name != "safetensors":
+            raise FirthError(f"{name} holds float only; storage={storage!r} needs .safetensors.")
+        write = partial(write_safetensors, storage=storage)
+    check_numbers(vectors)
+    write(vectors, place)
+
+
+def check_numbers(vectors: Vectors) -> None:
+    if not vectors.matrix.size:
+        raise FirthError(f"Nothing to write: there are {len(vectors)} vectors of {vectors.dim} numbers.")
+    step = max(1, (1 << 20) // vectors.dim)  # a block at a time, for the matrix may be larger than memory
+    for first in range(0, len(vectors), step):
+        odd = np.flatnonzero(~np.isfinite(vectors.matrix[first : first + step]).all(axis=1))
+        if len(odd):
+            row = first + int(odd[0])
+            raise FirthError(
+                f"The vector of {vectors.keys[row]!r} (row {row + 1:,}) holds NaN or infinity, which Firth does not "
+                "write; leave such rows out."
+            )
+
+
+def known(name: str) -> Format:
+    if name not in FORMATS:
+        raise FirthError(f"There is no format {name!r}; there are {', '.join(FORMATS)}.")
+    return FORMATS[name]
+
+
+def format_of_name(path: Path) -> str | None:
+    """The format of a file's suffix; the longest suffix wins (.glove.txt over .txt)."""
+    text = path.name.lower()
+    by_suffix = {suffix: name for name, entry in FORMATS.items() for suffix in entry.suffixes if text.endswith(suffix)}
+    return by_suffix[max(by_suffix, key=len)] if by_suffix else None
+
+
+def listing() -> str:
+    return ", ".join(f"{name} ({', '.join(entry.suffixes)})" for name, entry in FORMATS.items())

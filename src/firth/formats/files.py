@@ -1,0 +1,135 @@
+"""What the readers and writers of word files share: opening, the first line, collecting rows, words."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import re
+import warnings
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from firth.core.errors import FirthError, FirthWarning
+from firth.core.vectors import Matrix, Vectors
+
+BLOCK = 1 << 20  # bytes read at once
+LONGEST_ROW = 1 << 24  # a row of 16 MiB is no vector: 4 million float32
+LONGEST_WORD = 1 << 16
+_NUMBER = re.compile(rb"[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan|inf(inity)?)", re.IGNORECASE)
+_SPACE = re.compile(r"[ \t\n\v\f\r]")
+
+
+@contextlib.contextmanager
+def opened(path: Path) -> Iterator[io.BufferedIOBase]:
+    """The bytes of a file, unpacked where they are gzip."""
+    try:
+        with path.open("rb") as file:
+            if file.peek(2)[:2] == b"\x1f\x8b":
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    yield unpacked
+            else:
+                yield file
+    except (OSError, EOFError, zlib.error) as error:
+        raise FirthError(f"Cannot read {path}: {error}.") from error
+
+
+def looks_like_header(head: bytes) -> bool:
+    """Two whole numbers; or two fields above a longer line, so that a broken header is called one."""
+    first, _, rest = head.partition(b"\n")
+    fields = first.split()
+    if len(fields) != 2:
+        return False
+    following = rest.partition(b"\n")[0].split()
+    return all(field.isdigit() for field in fields) or (len(following) > 2 and is_number(following[-1]))
+
+
+def is_number(field: bytes) -> bool:
+    return _NUMBER.fullmatch(field) is not None
+
+
+def parse_header(path: Path, line: bytes) -> tuple[int, int]:
+    """Rows and dimensions. Nothing is allocated by them: they are compared with what the file holds."""
+    fields = line.split()
+    if len(fields) != 2 or not all(field.isdigit() and len(field) <= 30 for field in fields):
+        raise FirthError(f'{path}: line 1 must be rows and dimensions, such as "400000 300"; got {shown(line)}.')
+    rows, dims = int(fields[0]), int(fields[1])
+    if rows < 1 or dims < 1:
+        raise FirthError(f"{path}: line 1 says {rows:,} rows of {dims:,} numbers; there must be at least 1 of each.")
+    if dims > LONGEST_ROW // 4:
+        raise FirthError(f"{path}: line 1 says {dims:,} dimensions; Firth reads at most {LONGEST_ROW // 4:,}.")
+    return rows, dims
+
+
+class Collector:
+    """Rows as they come; the matrix grows with them, whatever the first line promised."""
+
+    def __init__(self, path: Path, dims: int) -> None:
+        self.path = path
+        self.keys: list[str] = []
+        self.undecodable = 0
+        self._matrix: Matrix = np.empty((0, dims), dtype=np.float32)
+
+    def add(self, words: Sequence[bytes], numbers: Matrix) -> None:
+        if not np.isfinite(numbers).all():
+            odd = int(np.flatnonzero(~np.isfinite(numbers).all(axis=1))[0])
+            raise FirthError(
+                f"{self.path}: row {len(self.keys) + odd + 1:,} ({shown(words[odd])}) holds NaN, infinity or a number "
+                "beyond float32; remove the row from the file."
+            )
+        first, last = len(self.keys), len(self.keys) + len(words)
+        if last > len(self._matrix):
+            # In place, so that no second copy stands beside a large table.
+            self._matrix.resize((max(last, first + first // 2), numbers.shape[1]), refcheck=False)
+        self._matrix[first:last] = numbers
+        try:
+            self.keys += [word.decode() for word in words]
+        except UnicodeDecodeError:
+            self.keys += [self._replaced(word) for word in words]
+
+    def _replaced(self, word: bytes) -> str:
+        """word2vec cuts words at 99 bytes, even inside a character."""
+        text = word.decode(errors="replace")
+        self.undecodable += text.encode() != word
+        return text
+
+    def vectors(self) -> Vectors:
+        self._matrix.resize((len(self.keys), self._matrix.shape[1]), refcheck=False)
+        if self.undecodable:
+            warn(f"{self.path}: {self.undecodable:,} words are not UTF-8; the bytes at fault became U+FFFD.")
+        first_rows = dict(zip(reversed(self.keys), range(len(self.keys) - 1, -1, -1), strict=True))
+        if len(first_rows) == len(self.keys):
+            return Vectors(self.keys, self._matrix)
+        kept = sorted(first_rows.values())
+        word = next(key for row, key in enumerate(self.keys) if first_rows[key] != row)
+        warn(f"{self.path}: {len(self.keys) - len(kept):,} rows repeat a word ({word!r} first) and were left out.")
+        return Vectors([self.keys[row] for row in kept], self._matrix[kept])
+
+
+def warn(text: str) -> None:
+    warnings.warn(text, FirthWarning, stacklevel=5)
+
+
+def check_words(vectors: Vectors) -> list[bytes]:
+    """The keys as bytes, refused where a reader could not tell their end."""
+    words = []
+    for row, key in enumerate(vectors.keys):
+        try:
+            word = key.encode()
+        except UnicodeEncodeError:
+            raise FirthError(f"The key {key!r} (row {row + 1:,}) is not Unicode text; rename it.") from None
+        if not 0 < len(word) <= LONGEST_WORD or _SPACE.search(key):
+            raise FirthError(
+                f"A word of this format must be 1 to {LONGEST_WORD:,} bytes without white space; row {row + 1:,} is "
+                f"{shown(word)}. Write .safetensors or .npy, which take any key."
+            )
+        words.append(word)
+    return words
+
+
+def shown(text: bytes) -> str:
+    """The beginning of some bytes, fit for an error's one line."""
+    return repr(text[:40].decode(errors="replace")) + ("…" if len(text) > 40 else "")

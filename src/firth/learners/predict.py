@@ -1,0 +1,320 @@
+"""Learning word vectors by predicting neighbours: the options, the epochs, checkpoints and resuming.
+
+The arithmetic stands in `kernels/predict.py`; Mikolov et al. 2013a and 2013b describe it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.checkpoint import Checkpoints
+from firth.core.errors import FirthError
+from firth.core.method import Method
+from firth.core.model import Model
+from firth.core.options import option
+from firth.core.run import Run
+from firth.data.tokens import Tokens
+from firth.data.vocabulary import Vocabulary
+from firth.kernels import predict as kernel
+from firth.kernels.predict_twin import GOLDEN, MASK, mix
+from firth.learners.words import WordModel, WordOptions
+
+LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in word2vec
+MOST_STREAMS = 64  # windows computed from the same tables in deterministic runs
+SLICE_SECONDS = 0.3  # between progress, checkpoints and a chance for Ctrl-C
+MOST_SOFTMAX_WORDS = 50_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions(Method):
+    """What SkipGram and CBOW have in common."""
+
+    dim: int = option(100, "length of the vectors", low=1, high=65536)
+    window: int = option(5, "words each side", low=1, high=kernel.MOST_WINDOW)
+    loss: str = option("negative", "noise words, a Huffman tree, or the exact softmax", choices=kernel.LOSSES)
+    negatives: int = option(5, "noise words for each window (loss=negative)", low=1, high=1000)
+    noise_exponent: float = option(0.75, "noise words are drawn by count to this power", low=-2, high=2)
+    subsample: float = option(
+        1e-3, "frequent words are thinned out above this share of the text; 0 = off", low=0, high=1
+    )
+    shrink_window: bool = option(True, "each centre's window is drawn from 1 to window: near words count more")
+    epochs: int = option(5, "passes over the text", low=1)
+    learning_rate: float = option(0.025, "at the start; it falls to nothing linearly", low=1e-9, high=100)
+    held_out: float = option(0.0, "share of the text, at its end, kept to measure the loss on", low=0, high=0.9)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictingMethod(WordOptions, PredictOptions):
+    """A method that learns by predicting within windows; subclasses say which way round."""
+
+    model: ClassVar[type[Model]] = WordModel
+    architecture: ClassVar[str]
+
+    def kernel_settings(self) -> dict[str, Any]:
+        """What the kernel needs to know beyond the common options."""
+        return {}
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> WordModel:
+        """Learns from a corpus (or Tokens, paths, texts). With `start`, goes on from that model: its words keep
+        their vectors, new words are added."""
+        if run.device == "cuda":
+            raise FirthError(f"{type(self).__name__} runs on the CPU; device must be auto or cpu, got cuda.")
+        if start is not None and not (isinstance(start, WordModel) and start.vectors.dim == self.dim):
+            raise FirthError(f"start must be a model of words with dim={self.dim}; got {start!r}.")
+        began = time.monotonic()
+        tokens = self.read(data, run, start.vocabulary if start else None)
+        self.check_words(tokens.vocabulary)
+        reading = time.monotonic() - began
+        training = Training(self, tokens, run, start)
+        figures = training.go()
+        figures |= {
+            "tokens": tokens.raw_tokens,
+            "vocabulary": len(tokens.vocabulary),
+            "documents": len(tokens),
+            "reading_seconds": reading,
+            "data": tokens.fingerprint,
+            "seed": run.seed,
+            "deterministic": run.deterministic,
+            "threads": run.cores,
+        }
+        words, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
+        vocabulary = grown(tokens.vocabulary, start.vocabulary) if start else tokens.vocabulary
+        return WordModel(self, vocabulary, words, outputs, figures, tokens.phrases)
+
+    def check_words(self, vocabulary: Vocabulary) -> None:
+        """Refuses vocabularies too small to predict in, or too large for the exact softmax."""
+        words = len(vocabulary)
+        if words < 2:
+            raise FirthError(
+                f"{type(self).__name__} needs at least two different words; min_count={self.min_count} left {words} "
+                f"({vocabulary.dropped_types:,} dropped). A smaller min_count keeps more."
+            )
+        if self.loss == "softmax" and words > MOST_SOFTMAX_WORDS:
+            raise FirthError(
+                f"loss=softmax touches every word at every step: at most {MOST_SOFTMAX_WORDS:,} words, got {words:,}; "
+                "use loss=hierarchical or max_vocabulary."
+            )
+
+
+@dataclass
+class Progress:
+    """Where a run stands: everything besides the tables that a resumed run needs."""
+
+    epoch: int = 0
+    position: int = 0  # the next token, for racing threads
+    cursors: list[int] = field(default_factory=list)  # the next token of each stream, for deterministic runs
+    seconds: float = 0.0  # spent training, over all sittings
+    words: int = 0  # raw words trained on
+    loss: float = 0.0  # of this epoch so far
+    pairs: int = 0
+    epochs: list[dict[str, float]] = field(default_factory=list)
+
+
+class Training:
+    """The tables and the loop over them."""
+
+    def __init__(self, method: PredictingMethod, tokens: Tokens, run: Run, start: WordModel | None) -> None:
+        self.method, self.tokens, self.run = method, tokens, run
+        self.inputs, self.outputs = first_tables(method, len(tokens.vocabulary), run.seed, start)
+        self.trained = int(len(tokens.ids) * (1 - method.held_out))
+        self.trainer = kernel.native_trainer(self.task())
+        # Pairs trained one after the other can't be computed apart and merged: there deterministic means one thread.
+        alone = method.loss == "softmax" or not self.task().shared
+        self.ordered = run.deterministic and not alone
+        self.threads = 1 if run.deterministic and alone else run.cores
+        self.streams = max(1, min(MOST_STREAMS, self.trained // 1000))
+        self.progress = Progress()
+        if run.budget and run.deterministic:
+            run.report.note("A budget of seconds ends a run at another word each time: it can't be deterministic.")
+
+    def task(self) -> kernel.Task:
+        method, counts = self.method, self.tokens.vocabulary.counts
+        return kernel.Task(
+            ids=self.tokens.ids,
+            starts=np.ascontiguousarray(self.tokens.starts),
+            inputs=self.inputs,
+            outputs=self.outputs,
+            keep=keep_thresholds(counts, method.subsample),
+            noise=kernel.alias_table(noise_weights(counts, method.noise_exponent)),
+            paths=kernel.huffman_paths(counts) if method.loss == "hierarchical" else kernel.no_paths(),
+            architecture=method.architecture,
+            loss=method.loss,
+            window=method.window,
+            negatives=method.negatives,
+            shrink=method.shrink_window,
+            last=self.trained,
+            **method.kernel_settings(),
+        )
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "method": type(self.method).method_name(),
+            "options": self.method.options(),
+            "data": self.tokens.fingerprint,
+            "seed": self.run.seed,
+            "deterministic": self.run.deterministic,
+        }
+
+    def go(self) -> dict[str, Any]:
+        """Trains to the end (or the budget's), going on from a checkpoint if there is one; the figures."""
+        checkpoints = Checkpoints(self.run.checkpoint_folder, self.run.checkpoint_every, self.identity())
+        self.resume(checkpoints)
+        report, progress = self.run.report, self.progress
+        total = self.method.epochs * self.trained
+        report.begin(f"training {type(self.method).method_name()}", total, "words")
+        try:
+            while progress.epoch < self.method.epochs and not self.out_of_time():
+                self.slice()
+                report.step(self.done(), loss=progress.loss / max(1, progress.pairs))
+                if checkpoints.due():
+                    checkpoints.save(*self.state())
+        except KeyboardInterrupt:
+            checkpoints.save(*self.state())
+            raise
+        finally:
+            report.end()
+        return self.figures()
+
+    def out_of_time(self) -> bool:
+        return 0 < self.run.budget <= self.progress.seconds
+
+    def done(self) -> int:
+        progress = self.progress
+        return progress.epoch * self.trained + (
+            sum(progress.cursors) - sum(self.trainer.stream_starts(self.streams)[:-1])
+            if self.ordered and progress.cursors
+            else progress.position
+        )
+
+    def slice(self) -> None:
+        """A fraction of a second of training."""
+        progress = self.progress
+        speed = progress.words / progress.seconds if progress.seconds else 100_000
+        seed = mix((self.run.seed * GOLDEN + progress.epoch + 1) & MASK)
+        first, last = self.rates()
+        before, began = self.done(), time.perf_counter()
+        if self.ordered:
+            starts = self.trainer.stream_starts(self.streams)
+            cursors = np.array(progress.cursors or starts[:-1], dtype=np.int64)
+            steps = max(16, int(speed * SLICE_SECONDS / self.streams))
+            tally = self.trainer.ordered(cursors, steps, seed, first, last, self.threads)
+            progress.cursors = cursors.tolist()
+            over = progress.cursors == starts[1:]
+        else:
+            blocks = max(self.threads, int(speed * SLICE_SECONDS / kernel.BLOCK))
+            to = min(self.trained, progress.position + blocks * kernel.BLOCK)
+            tally = self.trainer.racing(progress.position, to, seed, first, last, self.threads)
+            progress.position = to
+            over = to == self.trained
+        progress.seconds += time.perf_counter() - began
+        progress.words += self.done() - before
+        progress.loss += tally[0]
+        progress.pairs += tally[1]
+        if not math.isfinite(progress.loss):
+            raise FirthError(
+                f"The loss is no longer a number in epoch {progress.epoch + 1}: learning_rate="
+                f"{self.method.learning_rate:g} is too high for this text."
+            )
+        if over:
+            self.end_epoch()
+
+    def rates(self) -> tuple[float, float]:
+        """The learning rate at the first and the last word of this epoch. Under a budget that binds, the share of time
+        spent takes the place of the share of words."""
+        rate, epochs = self.method.learning_rate, self.method.epochs
+        at = [1 - (1 - LEAST_RATE) * (self.progress.epoch + share) / epochs for share in (0, 1)]
+        if self.run.budget:
+            spent = min(1.0, self.progress.seconds / self.run.budget)
+            if spent > self.done() / (epochs * self.trained):
+                at = [1 - (1 - LEAST_RATE) * spent] * 2
+        return rate * at[0], rate * at[1]
+
+    def end_epoch(self) -> None:
+        progress = self.progress
+        figures = {"loss": progress.loss / max(1, progress.pairs), "pairs": progress.pairs}
+        if self.trained < len(self.tokens.ids):
+            figures["held_out_loss"] = self.held_out_loss()
+        progress.epochs.append(figures)
+        progress.epoch += 1
+        progress.position, progress.cursors, progress.loss, progress.pairs = 0, [], 0.0, 0
+
+    def held_out_loss(self) -> float:
+        """The loss on the text kept apart: the same noise words each time, and no step taken."""
+        threads = 1 if self.run.deterministic else self.threads
+        loss, pairs, _ = self.trainer.racing(self.trained, len(self.tokens.ids), self.run.seed, 0.0, 0.0, threads)
+        return loss / max(1, pairs)
+
+    def state(self) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
+        return {"inputs": self.inputs, "outputs": self.outputs}, asdict(self.progress)
+
+    def resume(self, checkpoints: Checkpoints) -> None:
+        found = checkpoints.load()
+        if not found:
+            return
+        arrays, state = found
+        for table, name in ((self.inputs, "inputs"), (self.outputs, "outputs")):
+            if arrays[name].shape != table.shape:
+                raise FirthError(
+                    f"The checkpoint in {checkpoints.folder} does not fit: {name} has {arrays[name].shape}."
+                )
+            table[:] = arrays[name]
+        self.progress = Progress(**state)
+        share = self.done() / (self.method.epochs * self.trained)
+        self.run.report.note(f"Going on from a checkpoint at {share:.0%}.")
+
+    def figures(self) -> dict[str, Any]:
+        progress = self.progress
+        unfinished = progress.loss / progress.pairs if progress.pairs else None
+        raw = self.tokens.raw_tokens / max(1, len(self.tokens.ids))  # speed is told in words of the text
+        return {
+            "epochs": progress.epochs,
+            "loss": unfinished if unfinished is not None else progress.epochs[-1]["loss"],
+            "seconds": progress.seconds,
+            "words_per_second": progress.words * raw / progress.seconds if progress.seconds else 0.0,
+            "finished_epochs": progress.epoch,
+        }
+
+
+def first_tables(
+    method: PredictingMethod, words: int, seed: int, start: WordModel | None
+) -> tuple[kernel.Table, kernel.Table]:
+    """Inputs drawn from ±1/(2·dim), outputs zero, as in word2vec; the rows of `start` where there are any."""
+    dim = method.dim
+    inputs = kernel.new_table(words, dim)
+    inputs[:, :dim] = (np.random.default_rng(seed).random((words, dim), dtype=np.float32) - 0.5) / dim
+    outputs = kernel.new_table(max(1, words - 1) if method.loss == "hierarchical" else words, dim)
+    if start is not None:
+        inputs[: len(start.vectors), :dim] = start.vectors.matrix
+        if len(start.outputs) == len(start.vectors) and method.loss != "hierarchical":
+            outputs[: len(start.outputs), :dim] = start.outputs  # a tree's nodes mean something else in a new tree
+    return inputs, outputs
+
+
+def keep_thresholds(counts: NDArray[np.int64], subsample: float) -> NDArray[np.uint32]:
+    """P(keep w) = √(t/f) + t/f for a word's share f of the text: word2vec's formula (the paper has 1 − √(t/f))."""
+    if subsample == 0:
+        return np.full(len(counts), 2**32 - 1, dtype=np.uint32)
+    share = np.maximum(counts, 1) / max(1, counts.sum())
+    keep = np.minimum(1.0, np.sqrt(subsample / share) + subsample / share)
+    return np.asarray(keep * (2**32 - 1), dtype=np.uint32)
+
+
+def noise_weights(counts: NDArray[np.int64], exponent: float) -> NDArray[np.float64]:
+    """Counts to a power; a word the text doesn't have (known from an earlier one) is not drawn."""
+    weights = np.zeros(len(counts))
+    weights[counts > 0] = counts[counts > 0].astype(np.float64) ** exponent
+    return weights
+
+
+def grown(new: Vocabulary, old: Vocabulary) -> Vocabulary:
+    """The vocabulary of a model that went on: counts of both texts together."""
+    counts = new.counts.copy()
+    counts[: len(old)] += old.counts
+    dropped = {"dropped_types": new.dropped_types, "dropped_tokens": new.dropped_tokens + old.dropped_tokens}
+    return Vocabulary(new.tokens, counts, min_count=new.min_count, **dropped)

@@ -1,0 +1,144 @@
+"""What all methods that give words their vectors share: how text is read, and the model that comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.method import Method
+from firth.core.model import Model, Parts
+from firth.core.options import option
+from firth.core.run import Run
+from firth.core.vectors import Matrix, Vectors
+from firth.data.phrases import PhraseJoiner
+from firth.data.tokenizer import TOKENIZERS, tokenizer
+from firth.data.tokens import Tokens, read_tokens
+from firth.data.vocabulary import Vocabulary
+
+Phrases = Sequence[Sequence[Sequence[Any]]]  # for each pass over the text, pairs of words
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordOptions(Method):
+    """How text becomes words."""
+
+    min_count: int = option(5, "words that occur less often are left out", low=1)
+    max_vocabulary: int | None = option(None, "keep only this many words, the most frequent", low=1)
+    tokenizer: str = option("words", "how text is split", choices=TOKENIZERS)
+    lowercase: bool = option(True, "fold case")
+    phrases: int = option(0, "passes that join words often met together (new_york)", low=0, high=5)
+
+    def read(self, data: Any, run: Run, known: Vocabulary | None = None) -> Tokens:
+        """`data` (a corpus, or anything one can be made of) as word ids."""
+        return read_tokens(
+            data,
+            tokenizer=self.tokenizer,
+            lowercase=self.lowercase,
+            min_count=self.min_count,
+            max_size=self.max_vocabulary,
+            phrases=self.phrases,
+            known=known,
+            run=run,
+        )
+
+
+class Pooled(NamedTuple):
+    """Texts as means of their words' vectors, with how many words of each text had one."""
+
+    matrix: Matrix
+    known: NDArray[np.int64]
+    unknown: NDArray[np.int64]
+
+
+class WordModel(Model):
+    """Words with their vectors. `vectors` are the input vectors; `tables["contexts"]` the output vectors, where
+    the loss gives one to each word."""
+
+    method: WordOptions
+
+    def __init__(
+        self,
+        method: WordOptions,
+        vocabulary: Vocabulary | Parts,
+        words: Matrix,
+        outputs: Matrix,
+        training: Mapping[str, Any],
+        phrases: Phrases = (),
+    ) -> None:
+        self.method, self.training = method, training
+        self._vocabulary = vocabulary  # stored parts are read at the first use
+        self._phrases = phrases
+        self.outputs = outputs
+        self.vectors = Vectors(self._tokens, words, missing=self._why_missing)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        if isinstance(self._vocabulary, Parts):
+            parts = self._vocabulary
+            self._vocabulary = Vocabulary.from_json(parts.documents["vocabulary"])
+            self._phrases = parts.documents["vocabulary"].get("phrases", ())
+        return self._vocabulary
+
+    @property
+    def phrases(self) -> Phrases:
+        """Pairs of words joined to one, pass by pass."""
+        _ = self.vocabulary
+        return self._phrases
+
+    def _tokens(self) -> Sequence[str]:
+        return self.vocabulary.tokens
+
+    def _why_missing(self) -> str:
+        dropped = self.vocabulary.dropped_types
+        return f"min_count={self.method.min_count} dropped {dropped:,} words" if dropped else ""
+
+    @property
+    def tables(self) -> Mapping[str, Vectors]:
+        if len(self.outputs) != len(self.vectors):  # inner nodes of a tree are nobody's vectors
+            return {"words": self.vectors}
+        return {"words": self.vectors, "contexts": Vectors(self._tokens, self.outputs, missing=self._why_missing)}
+
+    def tokenize(self, text: str) -> list[str]:
+        """`text` as this model's words, known or not."""
+        tokens = tokenizer(self.method.tokenizer, self.method.lowercase)(text)
+        return PhraseJoiner(self.phrases)(tokens) if self.phrases else tokens
+
+    def pool(self, texts: Sequence[str]) -> Pooled:
+        """The mean of the vectors of each text's known words; zeros for a text that has none."""
+        if isinstance(texts, str):
+            raise FirthError("embed takes a list of texts; got one text. Put it in a list.")
+        matrix = np.zeros((len(texts), self.vectors.dim), dtype=np.float32)
+        known, unknown = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64)
+        for place, text in enumerate(texts):
+            tokens = self.tokenize(text)
+            rows = [row for row in map(self.vectors.rows.get, tokens) if row is not None]
+            known[place], unknown[place] = len(rows), len(tokens) - len(rows)
+            if rows:
+                matrix[place] = self.vectors.matrix[rows].mean(axis=0)
+        return Pooled(matrix, known, unknown)
+
+    def embed(self, inputs: Sequence[str]) -> Matrix:
+        """One row a text: `pool`, without the counts."""
+        return self.pool(inputs).matrix
+
+    def parts(self) -> Parts:
+        vocabulary = self.vocabulary.to_json()
+        if self.phrases:
+            vocabulary["phrases"] = [[pair[:2] for pair in found] for found in self.phrases]
+        return Parts({"words": self.vectors.matrix, "outputs": self.outputs}, {"vocabulary": vocabulary})
+
+    @classmethod
+    def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> WordModel:
+        words, outputs = (parts.arrays.get(name) for name in ("words", "outputs"))
+        if words is None or outputs is None or words.ndim != 2 or words.shape[1:] != outputs.shape[1:]:
+            raise FirthError("A model of words needs the tables words and outputs, equally wide.")
+        assert isinstance(method, WordOptions)
+        return cls(method, parts, words, outputs, training)
+
+    def __repr__(self) -> str:
+        return f"{type(self.method).__name__} model: {len(self.vectors):,} words × {self.vectors.dim}"

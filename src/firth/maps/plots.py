@@ -1,0 +1,230 @@
+"""Pictures of vectors and of their making: maps, pairs, similarity, loss, word frequencies. PNG or SVG by suffix.
+
+Each returns the matplotlib figure, which a notebook shows, and saves it where a path is given.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firth.core.errors import FirthError
+from firth.core.vectors import METRICS, Vectors, similarity, unit_rows
+from firth.maps.drawing import (
+    BLUE,
+    INK,
+    MUTED,
+    ORANGE,
+    RULE,
+    Label,
+    check_suffix,
+    fonts,
+    new_figure,
+    place_labels,
+    save_figure,
+)
+from firth.maps.pca import Projection, pca
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PathLike = str | os.PathLike[str]
+MOST_WORDS = 60  # of a heat map: beyond it the numbers are too small to read
+
+
+def plot_map(
+    vectors: Vectors,
+    keys: int | Sequence[str] = 150,
+    path: PathLike | None = None,
+    *,
+    highlight: Sequence[str] = (),
+) -> Figure:
+    """Chosen keys, or the first `keys` of them, and the highlighted ones on the plane of two principal components."""
+    _check_path(path)
+    chosen = list(vectors.keys[: max(keys, 0)]) if isinstance(keys, int) else list(keys)
+    chosen = list(dict.fromkeys([*highlight, *chosen]))  # highlighted ones first: they get room for their labels first
+    seen = _project(vectors, chosen)
+    marked = len(set(highlight))
+    figure, axes = _plane(seen, f"Map of {len(chosen):,} words")
+    axes.scatter(seen.points[marked:, 0], seen.points[marked:, 1], s=12, color=BLUE, alpha=0.55, linewidths=0, zorder=2)
+    axes.scatter(seen.points[:marked, 0], seen.points[:marked, 1], s=30, color=ORANGE, linewidths=0, zorder=3)
+    labels = [
+        Label(key, x, y, ORANGE if row < marked else INK, row < marked)
+        for row, (key, (x, y)) in enumerate(zip(chosen, seen.points, strict=True))
+    ]
+    _write_labels(figure, axes, labels)
+    return _saved(figure, path)
+
+
+def plot_analogies(vectors: Vectors, pairs: Sequence[tuple[str, str]], path: PathLike | None = None) -> Figure:
+    """A line from a to b for each pair, such as country and capital: alike where the relation is one direction."""
+    _check_path(path)
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise FirthError(f"plot_analogies needs pairs of words; got {list(pairs)[:3]!r}.")
+    words = list(dict.fromkeys(word for pair in pairs for word in pair))
+    seen = _project(vectors, words)
+    place = dict(zip(words, seen.points, strict=True))
+    examples = [f"{a} → {b}" for a, b in pairs[:2]] + ["…"] * (len(pairs) > 2)
+    figure, axes = _plane(seen, f"{len(pairs)} pairs: {', '.join(examples)}")
+    for a, b in pairs:
+        axes.plot(*np.array([place[a], place[b]]).T, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
+    along = np.linspace(0, 1, 100)[:, None]
+    lines = np.vstack([place[a] * (1 - along) + place[b] * along for a, b in pairs])
+    firsts, seconds = {a for a, _ in pairs}, {b for _, b in pairs}
+    for members, color in ((firsts, BLUE), (seconds - firsts, ORANGE)):
+        points = np.array([place[word] for word in words if word in members]).reshape(-1, 2)
+        axes.scatter(points[:, 0], points[:, 1], s=26, color=color, linewidths=0, zorder=2)
+    labels = [Label(word, x, y, BLUE if word in firsts else ORANGE) for word, (x, y) in place.items()]
+    _write_labels(figure, axes, labels, size=10, obstacles=lines)
+    return _saved(figure, path)
+
+
+def plot_similarity(
+    vectors: Vectors, words: Sequence[str], path: PathLike | None = None, metric: str = "cosine"
+) -> Figure:
+    """Every word with every other, as colour and number."""
+    _check_path(path)
+    if metric not in METRICS:
+        raise FirthError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
+    if not 2 <= len(words) <= MOST_WORDS:
+        raise FirthError(f"plot_similarity shows 2 to {MOST_WORDS} words; got {len(words)}.")
+    rows = _rows(vectors, words)
+    values = np.array([[similarity(a, b, metric) for b in rows] for a in rows])
+    side = 2.2 + 0.62 * len(words)
+    names = {"cosine": "Cosine similarity", "dot": "Dot product", "euclidean": "Euclidean distance"}
+    figure, axes = new_figure(side + 0.4, side, f"{names[metric]} of {len(words)} words", "darker = nearer")
+    others = values[~np.eye(len(words), dtype=bool)]  # a word with itself would flatten all other colours
+    colors = "Blues_r" if metric == "euclidean" else "Blues"
+    image = axes.imshow(values, cmap=colors, vmin=min(0.0, others.min()), vmax=max(others.max(), 1e-9))
+    digits = 2 if np.abs(values).max() < 100 else 0
+    for (row, column), value in np.ndenumerate(values):
+        luminance = np.dot(image.to_rgba(value)[:3], (0.299, 0.587, 0.114))
+        ink = "white" if luminance < 0.6 else INK
+        axes.text(column, row, f"{value:.{digits}f}", ha="center", va="center", fontsize=9, color=ink)
+    places = range(len(words))
+    axes.set_xticks(places, words, rotation=40, ha="right", rotation_mode="anchor")
+    axes.set_yticks(places, words)
+    for tick in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        tick.set(parse_math=False, fontfamily=fonts(), fontsize=10, color=INK)
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    return _saved(figure, path)
+
+
+def plot_loss(training: Mapping[str, Any], path: PathLike | None = None) -> Figure:
+    """Loss by epoch, and held-out loss where there is one, from a model's `training`."""
+    _check_path(path)
+    epochs = training.get("epochs") or ()
+    if not epochs or not all("loss" in epoch for epoch in epochs):
+        raise FirthError("plot_loss needs training['epochs'], a list with a loss for each epoch; this model has none.")
+    from matplotlib.ticker import MaxNLocator
+
+    figure, axes = new_figure(8, 5, "Loss by epoch", f"average over each of {len(epochs)} epochs")
+    series = [("training", BLUE, _series(epochs, "loss")), ("held out", ORANGE, _series(epochs, "held_out_loss"))]
+    drawn = sorted((each for each in series if each[2][1]), key=lambda each: float(each[2][1][-1]))
+    shifts = (-6, 6) if len(drawn) == 2 else (0,)  # lines that end together keep their labels apart
+    for (label, color, (numbers, losses)), shift in zip(drawn, shifts, strict=True):
+        axes.plot(numbers, losses, color=color, marker="o", markersize=5, linewidth=1.8)
+        end: dict[str, Any] = {"xytext": (9, shift), "textcoords": "offset points", "va": "center", "fontsize": 10}
+        axes.annotate(f"{label}  {losses[-1]:.4g}", (numbers[-1], losses[-1]), color=color, **end)
+    axes.set_xlim(0.7, len(epochs) + 0.3)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(axis="y", color=RULE, linewidth=0.6)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("loss")
+    return _saved(figure, path)
+
+
+def plot_zipf(counts: Mapping[str, int] | Sequence[int] | NDArray[Any], path: PathLike | None = None) -> Figure:
+    """Frequency by rank on log axes with the fitted power law (Zipf 1935: slope near −1); counts by word or alone."""
+    _check_path(path)
+    words = sorted(counts, key=counts.__getitem__, reverse=True) if isinstance(counts, Mapping) else []
+    numbers = [counts[word] for word in words] if isinstance(counts, Mapping) else counts
+    frequencies = np.sort(np.asarray(numbers, dtype=np.float64))[::-1]
+    if frequencies.ndim != 1 or len(frequencies) < 2 or not (np.isfinite(frequencies) & (frequencies > 0)).all():
+        raise FirthError("plot_zipf needs at least 2 counts, all above 0.")
+    slope, start = zipf_fit(frequencies)
+    ranks = _spaced(len(frequencies))  # some hundred points draw the same curve as a million
+    heights, fitted = frequencies[ranks - 1], np.exp(start) * ranks**slope
+    note = f"{len(frequencies):,} words, {frequencies.sum():,.0f} occurrences; line fitted evenly over log rank"
+    figure, axes = new_figure(8, 6, f"Word frequency by rank: slope {slope:.2f}".replace("-", "−"), note)
+    axes.loglog(ranks, fitted, color=ORANGE, linewidth=1.4, linestyle=(0, (5, 3)), zorder=2)
+    axes.loglog(ranks, heights, color=BLUE, marker=".", markersize=4, linewidth=1, zorder=3)
+    axes.set_xlabel("rank")
+    axes.set_ylabel("occurrences")
+    axes.grid(color=RULE, linewidth=0.6)
+    marked = [rank for rank in (1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000) if rank <= len(words)]
+    labels = [Label(words[rank - 1], rank, frequencies[rank - 1]) for rank in marked]
+    curves = np.column_stack((np.tile(ranks, 2), np.concatenate((heights, fitted))))
+    _write_labels(figure, axes, labels, size=9, obstacles=curves)
+    return _saved(figure, path)
+
+
+def zipf_fit(frequencies: NDArray[np.float64]) -> tuple[float, float]:
+    """Slope and intercept of log frequency over log rank, evenly in log rank, lest the rare words decide alone."""
+    places = _spaced(len(frequencies))
+    slope, start = np.polyfit(np.log(places), np.log(frequencies[places - 1]), 1)
+    return float(slope), float(start)
+
+
+def _series(epochs: Sequence[Mapping[str, Any]], name: str) -> tuple[list[int], list[float]]:
+    known = [(number, epoch[name]) for number, epoch in enumerate(epochs, 1) if epoch.get(name) is not None]
+    return [number for number, _ in known], [value for _, value in known]
+
+
+def _spaced(last: int) -> NDArray[np.int64]:
+    """Ranks from 1 to `last`, evenly in log."""
+    return np.unique(np.geomspace(1, last, 400).round().astype(np.int64))
+
+
+def _project(vectors: Vectors, words: Sequence[str]) -> Projection:
+    if len(words) < 2:
+        raise FirthError(f"A map needs at least 2 words; got {len(words)}.")
+    return pca(unit_rows(_rows(vectors, words)))
+
+
+def _rows(vectors: Vectors, words: Sequence[str]) -> NDArray[np.float32]:
+    rows = vectors.matrix[[vectors.row(word) for word in words]]
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise FirthError(f"A plot needs finite numbers; the vector of {words[int(np.argmin(finite))]!r} has others.")
+    return rows
+
+
+def _plane(seen: Projection, title: str) -> tuple[Figure, Axes]:
+    first, second = seen.explained
+    note = f"first two principal components of the unit vectors: {first:.0%} and {second:.0%} of their variance"
+    figure, axes = new_figure(10, 8, title, note)
+    axes.update_datalim(seen.points)
+    axes.margins(0.08)
+    axes.autoscale_view()
+    axes.set_aspect("equal", adjustable="datalim")  # distances in the picture are distances in the plane
+    axes.tick_params(labelleft=False, labelbottom=False, length=0)
+    axes.spines[:].set(visible=True, color=RULE)
+    return figure, axes
+
+
+def _write_labels(
+    figure: Figure, axes: Axes, labels: Sequence[Label], size: float = 8, obstacles: ArrayLike = ()
+) -> None:
+    left_out = place_labels(figure, axes, labels, size, obstacles)
+    if left_out:
+        text = f"{left_out} of {len(labels)} labels left out for lack of room"
+        beside: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "ha": "right"}
+        axes.annotate(text, (1, 1), xytext=(0, 10), fontsize=9, color=MUTED, **beside)
+
+
+def _check_path(path: PathLike | None) -> None:
+    if path is not None:
+        check_suffix(path)  # before the work, not after it
+
+
+def _saved(figure: Figure, path: PathLike | None) -> Figure:
+    if path is not None:
+        save_figure(figure, path)
+    return figure

@@ -1,0 +1,29 @@
+"""CBOW: the words around predict the word in the middle (Mikolov et al. 2013a)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from firth.core.options import option
+from firth.learners.predict import PredictingMethod
+
+
+@dataclass(frozen=True, kw_only=True)
+class CBOW(PredictingMethod):
+    """Maximises Σ log p(centre | contexts), the contexts taken together as one mean or sum."""
+
+    summary: ClassVar[str] = "word vectors: the neighbours together predict the word; quick, best for frequent words"
+    architecture: ClassVar[str] = "cbow"
+
+    learning_rate: float = option(0.15, "at the start; it falls to nothing linearly", low=1e-9, high=100)
+    combine: str = option("mean", "how the contexts become one vector", choices=("mean", "sum"))
+
+    exact_gradient: bool = option(
+        True,
+        "with mean, each context gets its share of the gradient; off: all of it, as in word2vec and gensim "
+        "(learning_rate=0.05 then)",
+    )
+
+    def kernel_settings(self) -> dict[str, Any]:
+        return {"mean": self.combine == "mean", "exact": self.exact_gradient}

@@ -1,0 +1,263 @@
+"""Model folders: whole or not there at all, and checked before they are believed."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import firth
+from firth import FirthError, Method, Model, Run, option
+from firth.core import registry, storage
+from firth.core.model import Parts
+from firth.core.storage import new_file, new_folder, write_arrays
+
+
+class Means(Model):
+    """A model as small as one can be: an array and a document."""
+
+    def __init__(self, method: Method, means: np.ndarray, names: list[str], training: Mapping[str, Any]) -> None:
+        self.method, self.means, self.names, self.training = method, means, names, training
+
+    def parts(self) -> Parts:
+        return Parts({"means": self.means}, {"names": self.names})
+
+    @classmethod
+    def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> Means:
+        return cls(method, parts.arrays["means"], parts.documents["names"], training)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Averaging(Method):
+    model: ClassVar[type[Model]] = Means
+    summary: ClassVar[str] = "the mean of each column"
+    power: float = option(1.0, "numbers are raised to it", low=0)
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Means:
+        matrix = np.asarray(data, dtype=np.float64) ** self.power
+        return Means(self, matrix.mean(axis=0), [f"column {i}" for i in range(matrix.shape[1])], {"rows": len(matrix)})
+
+
+@pytest.fixture(autouse=True)
+def averaging_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "method_modules", lambda: {Averaging.method_name(): __name__})
+
+
+def model() -> Means:
+    return Averaging(power=2.0).fit([[1, 2], [3, 4]])
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_model_comes_back(tmp_path: Path) -> None:
+    folder = model().save(tmp_path / "deep" / "model")
+    found = firth.load(folder)
+    assert found.method == Averaging(power=2.0)
+    assert found.means.tolist() == [5, 10] and found.names == ["column 0", "column 1"]
+    assert found.training == {"rows": 2}
+    assert isinstance(found.means, np.memmap)
+    assert sorted(contents(folder)) == ["config.json", "names.json", "training.json", "vectors.safetensors"]
+    config = json.loads((folder / "config.json").read_text())
+    assert (config["format"], config["method"], config["options"]) == (1, "test_storage", {"power": 2.0})
+    assert set(firth.verify(folder)) == {"names.json", "training.json", "vectors.safetensors"}
+    assert names(tmp_path / "deep") == ["model"]
+
+
+def test_documents_are_read_at_their_first_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Means, "from_parts", classmethod(lambda cls, method, parts, training: parts))
+    folder = model().save(tmp_path / "model")
+    parts: Any = firth.load(folder)
+    (folder / "names.json").write_text("{]")
+    assert list(parts.documents) == ["names"] and len(parts.documents) == 1
+    with pytest.raises(FirthError, match=r"names\.json is not valid JSON"):
+        parts.documents["names"]
+
+
+def test_saved_files_obey_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        model().save(tmp_path / "model")
+        with new_file(tmp_path / "file") as work:
+            work.write_text("x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "model").stat().st_mode & 0o777 == 0o750
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
+def test_what_exists_is_kept_unless_overwrite(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    model().save(folder)
+    before = contents(folder)
+    with pytest.raises(FirthError, match=r"model exists; choose another folder or pass overwrite=True"):
+        Averaging().fit([[9, 9]]).save(folder)
+    assert contents(folder) == before
+    Averaging().fit([[9, 9]]).save(folder, overwrite=True)
+    assert firth.load(folder).means.tolist() == [9, 9]
+    assert names(tmp_path) == ["model"]
+    (tmp_path / "empty").mkdir()
+    model().save(tmp_path / "empty")
+    assert firth.load(tmp_path / "empty").means.tolist() == [5, 10]
+
+
+def test_a_file_is_never_replaced_by_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("precious")
+    for overwrite in (False, True):
+        with pytest.raises(FirthError, match=r"exists; choose|is a file; choose"):
+            model().save(tmp_path / "file", overwrite=overwrite)
+    with pytest.raises(FirthError, match="Cannot write"):
+        model().save(tmp_path / "file" / "below")
+    assert contents(tmp_path) == {"file": b"precious"}
+
+
+def test_overwriting_through_a_link_replaces_what_it_names(tmp_path: Path) -> None:
+    model().save(tmp_path / "real")
+    (tmp_path / "link").symlink_to("real")
+    Averaging().fit([[9, 9]]).save(tmp_path / "link", overwrite=True)
+    assert (tmp_path / "link").is_symlink()
+    assert firth.load(tmp_path / "real").means.tolist() == [9, 9]
+    assert names(tmp_path) == ["link", "real"]
+
+
+@pytest.mark.parametrize("failure", [RuntimeError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("exists", [True, False])
+def test_failure_inside_leaves_what_was_there(tmp_path: Path, failure: type[BaseException], exists: bool) -> None:
+    if exists:
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "folder" / "old").write_text("old")
+        (tmp_path / "file").write_text("old")
+    before = contents(tmp_path)
+    with pytest.raises(failure), new_folder(tmp_path / "folder") as work:
+        (work / "new").write_text("half")
+        raise failure
+    with pytest.raises(failure), new_file(tmp_path / "file") as work:
+        work.write_text("half")
+        raise failure
+    assert contents(tmp_path) == before
+    assert names(tmp_path) == (["file", "folder"] if exists else [])
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_a_folder_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool) -> None:
+    if not can_exchange:
+        monkeypatch.setattr(storage, "exchange", lambda a, b: False)
+    (tmp_path / "folder" / "below").mkdir(parents=True)
+    (tmp_path / "folder" / "below" / "old").write_text("old")
+    with new_folder(tmp_path / "folder") as work:
+        (work / "new").write_text("new")
+    assert contents(tmp_path) == {"folder/new": b"new"}
+    assert names(tmp_path) == ["folder"]
+
+
+def test_kill_while_writing_leaves_the_old_model(tmp_path: Path) -> None:
+    """kill -9 inside the block: the folder is the old one; what remains is a hidden sibling."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "old").write_text("old")
+    code = (
+        "import os, signal, sys; from pathlib import Path; from firth.core.storage import new_folder\n"
+        "with new_folder(Path(sys.argv[1])) as work:\n"
+        "    (work / 'new').write_text('half'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(firth.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "model")], env=environment, check=False)
+    assert done.returncode == -9
+    assert contents(tmp_path / "model") == {"old": b"old"}
+    assert all(name == "model" or name.startswith(".model-") for name in names(tmp_path))
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    large = Averaging().fit(np.ones((1, 100_000)))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        with pytest.raises(FirthError, match=r"Cannot write .*vectors\.safetensors: File too large"):
+            large.save(tmp_path / "model")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not names(tmp_path)
+    for write in (lambda path: write_arrays(path, {"a": np.ones(9)}), lambda path: storage.write_json(path, [1])):
+        with pytest.raises(FirthError, match="Cannot write /dev/full: No space left on device"):
+            write(Path("/dev/full"))
+
+
+def edited(folder: Path, **changes: Any) -> Path:
+    config = json.loads((folder / "config.json").read_text())
+    config.update(changes)
+    (folder / "config.json").write_text(json.dumps({key: value for key, value in config.items() if value is not ...}))
+    return folder
+
+
+GOOD = {"bytes": 1, "sha256": "0"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"format": ...}, "does not describe a Firth model"),
+        ({"format": 2}, "has format 2, this Firth .* reads format 1; open it with the version that wrote it"),
+        ({"format": "1"}, "has format '1'"),
+        ({"files": ["a"]}, "does not describe a Firth model"),
+        ({"files": {"../x": GOOD}}, r"is incomplete: \.\./x is missing"),
+        ({"files": {"": GOOD}}, "is incomplete"),
+        ({"files": {"gone.json": GOOD}}, r"is incomplete: gone\.json is missing"),
+        ({"files": {"names.json": None}}, r"does not give the bytes and sha256 of names\.json"),
+        ({"files": {"names.json": {"sha256": "0"}}}, "does not give the bytes"),
+        ({"files": {"names.json": {"bytes": 1, "sha256": 5}}}, "does not give the bytes"),
+        ({"files": {"names.json": GOOD}}, r"names\.json has 25 bytes where config\.json says 1\."),
+        ({"files": {}}, "is incomplete: it has no 'names' for Averaging"),
+        ({"method": 5}, "does not name its method and options"),
+        ({"method": "gone"}, "There is no method 'gone'; there are test_storage"),
+        ({"options": None}, "does not name its method and options"),
+        ({"options": {"power": -1}}, r"Averaging\.power must be at least 0; got -1"),
+        ({"options": {"force": 1}}, "Averaging has no option 'force'; it has power"),
+    ],
+)
+def test_a_config_that_is_wrong(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:
+    folder = edited(model().save(tmp_path / "model"), **changes)
+    with pytest.raises(FirthError, match=reason):
+        firth.load(folder)
+
+
+def test_folders_that_are_no_models(tmp_path: Path) -> None:
+    with pytest.raises(FirthError, match="No model folder at"):
+        firth.load(tmp_path / "none")
+    with pytest.raises(FirthError, match=r"is not a model: it has no config\.json"):
+        firth.load(tmp_path)
+    for text in ("", "[" * 100_000, "{", "\xff"):
+        (tmp_path / "config.json").write_text(text, encoding="latin-1")
+        with pytest.raises(FirthError, match=r"config\.json is not valid JSON"):
+            firth.load(tmp_path)
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(FirthError, match="does not describe a Firth model"):
+        firth.load(tmp_path)
+
+
+def test_verify_sees_one_changed_byte_and_load_a_changed_size(tmp_path: Path) -> None:
+    folder = model().save(tmp_path / "model")
+    path = folder / "vectors.safetensors"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    firth.load(folder)
+    with pytest.raises(FirthError, match=r"vectors\.safetensors was changed: its sha256 is \w{12}…, not \w{12}…"):
+        firth.verify(folder)
+    path.write_bytes(whole[:-1])
+    with pytest.raises(FirthError, match=r"vectors\.safetensors has \d+ bytes where config\.json says \d+"):
+        firth.load(folder)
+    (folder / "vectors.safetensors").unlink()
+    with pytest.raises(FirthError, match="is incomplete"):
+        firth.verify(folder)
