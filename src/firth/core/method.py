@@ -35,5 +35,5 @@ class Method(ABC):
         return {item.name: values[item.name] for item in options_of(self)}
 
     @abstractmethod
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Model:  # noqa: B008
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Model:
         """Learns from `data`; `start` is a model to go on from."""

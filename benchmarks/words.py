@@ -1,0 +1,256 @@
+"""Word vectors: Firth against gensim and fastText, speed and quality, on one machine in one interleaved run.
+
+    python benchmarks/words.py DATA [--words 4000000] [--rounds 3] [--seeds 3] [--work FOLDER] [--only speed|quality]
+
+DATA holds text/wiki17m.txt.xz (or any .txt under that name) and words/questions-words.txt, EN-WS-353-ALL.txt,
+EN-SIMLEX-999.txt. Speed is told in words of the raw text a second of training, the vocabulary pass left out for
+everyone; the best of the rounds counts. Quality: the whole text, 5 epochs, the mean over seeds, on the questions
+that all models answer. Vectors go to the work folder and are not trained again when they are there.
+Results: benchmarks/results/words.json and docs/results/words.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import os
+import platform
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.peers import train as train_peer  # noqa: E402
+
+import firth  # noqa: E402
+from firth import evaluate, kernels  # noqa: E402
+
+THREADS = 2
+
+
+def plain_text(data: Path, work: Path) -> Path:
+    """The corpus as a plain file: peers can't read .xz."""
+    plain, packed = work / "wiki17m.txt", data / "text" / "wiki17m.txt.xz"
+    if not plain.exists():
+        with lzma.open(packed) as source, plain.open("wb") as target:
+            shutil.copyfileobj(source, target)
+    return plain
+
+
+def first_words(text: Path, words: int, work: Path) -> Path:
+    part = work / f"first-{words}.txt"
+    if not part.exists():
+        with text.open(encoding="utf-8") as file:
+            part.write_text(" ".join(file.read(words * 8).split()[:words]) + "\n", encoding="utf-8")
+    return part
+
+
+# ---- speed ----
+
+
+def firth_speed(method: firth.Method, isa: str = "", **run: Any) -> Callable[[Path], float]:
+    def measure(corpus: Path) -> float:
+        os.environ["FIRTH_ISA"] = isa
+        settings = firth.Run(**{"threads": THREADS, **run})
+        speed = method.fit(firth.Corpus(corpus), settings).training["words_per_second"]
+        os.environ["FIRTH_ISA"] = ""
+        return float(speed)
+
+    return measure
+
+
+def peer_speed(peer: str, **settings: Any) -> Callable[[Path], float]:
+    return lambda corpus: float(
+        train_peer(peer, corpus=corpus, threads=THREADS, epochs=1, **settings)["words_per_second"]
+    )
+
+
+def speed_rows() -> dict[str, dict[str, Callable[[Path], float]]]:
+    """What is timed: group -> name -> words/s of one epoch. The first of a group is the one compared."""
+    same = {"epochs": 1, "tokenizer": "whitespace"}
+    skipgram, wide = firth.SkipGram(**same), firth.SkipGram(dim=300, **same)
+    rows: dict[str, dict[str, Callable[[Path], float]]] = {
+        "skip-gram 100d": {"Firth": firth_speed(skipgram)},
+        "skip-gram 300d": {"Firth": firth_speed(wide), "gensim": peer_speed("gensim", dim=300)},
+        "CBOW 100d": {"Firth": firth_speed(firth.CBOW(**same)), "gensim": peer_speed("gensim", method="cbow")},
+    }
+    main = rows["skip-gram 100d"]
+    for isa in kernels.instruction_sets()[:-1]:
+        main[f"Firth, {isa}"] = firth_speed(skipgram, isa)
+    main["Firth, 1 thread"] = firth_speed(skipgram, threads=1)
+    main["Firth, deterministic"] = firth_speed(skipgram, deterministic=True)
+    main["Firth, fresh noise words"] = firth_speed(firth.SkipGram(share_negatives=False, **same))
+    main["Firth, Huffman tree"] = firth_speed(firth.SkipGram(loss="hierarchical", **same))
+    main["gensim"] = peer_speed("gensim")
+    main["fastText (maxn=0)"] = peer_speed("fasttext")
+    return rows
+
+
+def measure_speed(corpus: Path, rounds: int) -> list[dict[str, Any]]:
+    rows = speed_rows()
+    best: dict[tuple[str, str], float] = {}
+    for turn in range(rounds):
+        for group, names in rows.items():
+            for name, measure in names.items():
+                found = measure(corpus)
+                best[group, name] = max(found, best.get((group, name), 0.0))
+                print(f"round {turn + 1}  {group:<16} {name:<26} {found / 1e6:6.2f}M words/s", file=sys.stderr)
+    return [
+        {
+            "group": group,
+            "name": name,
+            "words_per_second": speed,
+            "firth_is_faster_by": best[group, "Firth"] / speed,
+        }
+        for (group, name), speed in best.items()
+    ]
+
+
+# ---- quality ----
+
+
+def quality_runs() -> dict[str, tuple[str, Any]]:
+    return {
+        "Firth skip-gram": ("firth", firth.SkipGram(tokenizer="whitespace")),
+        "gensim skip-gram": ("gensim", {"method": "skipgram"}),
+        "Firth CBOW": ("firth", firth.CBOW(tokenizer="whitespace")),
+        "gensim CBOW": ("gensim", {"method": "cbow"}),
+        "Firth CBOW, word2vec's step, rate 0.05": (
+            "firth",
+            firth.CBOW(tokenizer="whitespace", exact_gradient=False, learning_rate=0.05),
+        ),
+        "gensim CBOW, rate 0.05": ("gensim", {"method": "cbow", "learning_rate": 0.05}),
+        "Firth skip-gram, deterministic": ("deterministic", firth.SkipGram(tokenizer="whitespace")),
+        "Firth skip-gram, Huffman tree": ("firth", firth.SkipGram(tokenizer="whitespace", loss="hierarchical")),
+    }
+
+
+def trained(name: str, kind: str, settings: Any, seed: int, text: Path, work: Path) -> tuple[firth.Vectors, float]:
+    """Vectors and training seconds, from the work folder where they are there."""
+    place = work / f"{name.replace(' ', '-').replace(',', '').replace(chr(39), '')}-{seed}"
+    note = place.with_name(place.name + ".json")
+    if not note.exists():
+        if kind == "gensim":
+            result = train_peer("gensim", corpus=text, seed=seed, threads=THREADS, output=str(place), **settings)
+            seconds = result["train_seconds"]
+        else:
+            run = firth.Run(seed=seed, threads=THREADS, deterministic=kind == "deterministic")
+            model = settings.fit(firth.Corpus(text), run)
+            seconds = model.training["seconds"]
+            np.save(f"{place}.npy", model.vectors.matrix)
+            Path(f"{place}.keys.txt").write_text("\n".join(model.vectors.keys) + "\n", encoding="utf-8")
+        note.write_text(json.dumps({"seconds": seconds}))
+        print(f"{name} seed {seed}: {seconds:.1f} s", file=sys.stderr)
+    keys = Path(f"{place}.keys.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    return firth.Vectors(keys, np.load(f"{place}.npy")), json.loads(note.read_text())["seconds"]
+
+
+def measure_quality(data: Path, text: Path, work: Path, seeds: int) -> list[dict[str, Any]]:
+    models = {
+        name: [trained(name, kind, settings, seed, text, work) for seed in range(1, seeds + 1)]
+        for name, (kind, settings) in quality_runs().items()
+    }
+    everything = [vectors for runs in models.values() for vectors, _ in runs]
+    questions = evaluate.common_questions(evaluate.read_questions(data / "words" / "questions-words.txt"), *everything)
+    pairs = {name: evaluate.read_pairs(data / "words" / f"EN-{name}.txt") for name in ("WS-353-ALL", "SIMLEX-999")}
+    rows = []
+    for name, runs in models.items():
+        found = [evaluate.analogies(vectors, questions) for vectors, _ in runs]
+        similar = {
+            task: [evaluate.word_similarity(vectors, pairs[task]).spearman for vectors, _ in runs] for task in pairs
+        }
+        rows.append(
+            {
+                "name": name,
+                "seconds": min(seconds for _, seconds in runs),
+                "questions": found[0].total.answered,
+                "analogies": [result.total.accuracy for result in found],
+                "semantic": [result.semantic.accuracy for result in found],
+                "syntactic": [result.syntactic.accuracy for result in found],
+                "ws353": similar["WS-353-ALL"],
+                "simlex": similar["SIMLEX-999"],
+            }
+        )
+    return rows
+
+
+# ---- what is written ----
+
+
+def speed_table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield "| | words/s | Firth is faster by |"
+    yield "| --- | ---: | ---: |"
+    for row in rows:
+        speed, ratio = row["words_per_second"] / 1e6, row["firth_is_faster_by"]
+        yield f"| {row['group']}: {row['name']} | {speed:.2f}M | {ratio:.1f}× |"
+
+
+def quality_table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield "| | seconds | analogies | semantic | syntactic | WS-353 | SimLex-999 |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for row in rows:
+        shares = " | ".join(f"{statistics.mean(row[name]):.1%}" for name in ("analogies", "semantic", "syntactic"))
+        rhos = " | ".join(f"{statistics.mean(row[name]):.3f}" for name in ("ws353", "simlex"))
+        yield f"| {row['name']} | {row['seconds']:.0f} | {shares} | {rhos} |"
+
+
+def write_results(results: dict[str, Any]) -> None:
+    folder, page = HERE / "results", HERE.parent / "docs" / "results" / "words.md"
+    folder.mkdir(exist_ok=True)
+    page.parent.mkdir(exist_ok=True)
+    (folder / "words.json").write_text(json.dumps(results, indent=1) + "\n")
+    lines = [f"`python benchmarks/words.py DATA` on {results['machine']}, {results['date']}.", ""]
+    if "speed" in results:
+        lines += [f"One epoch over {results['words']:,} words, 2 threads, window 5, 5 noise words:", ""]
+        lines += [*speed_table(results["speed"]), ""]
+    if "quality" in results:
+        asked, seeds = results["quality"][0]["questions"], len(results["quality"][0]["analogies"])
+        lines += [
+            f"The whole text (16.9M words), 5 epochs, 100d; analogies of {asked:,} questions among the 30,000 most "
+            f"frequent words that every model answers; mean of {seeds} seeds:",
+            "",
+            *quality_table(results["quality"]),
+            "",
+        ]
+    page.write_text("\n".join(lines))
+    print("\n".join(lines))
+
+
+def machine() -> str:
+    with Path("/proc/cpuinfo").open() as file:
+        model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
+    return f"{model}, {kernels.chosen_isa()}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--words", type=int, default=4_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--work", type=Path, default=Path("benchmarks/work"))
+    parser.add_argument("--only", choices=("speed", "quality"))
+    arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    text = plain_text(arguments.data, arguments.work)
+    stored = HERE / "results" / "words.json"
+    results = json.loads(stored.read_text()) if stored.exists() else {}
+    results |= {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "words": arguments.words}
+    if arguments.only != "quality":
+        results["speed"] = measure_speed(first_words(text, arguments.words, arguments.work), arguments.rounds)
+    if arguments.only != "speed":
+        results["quality"] = measure_quality(arguments.data, text, arguments.work, arguments.seeds)
+    write_results(results)
+
+
+if __name__ == "__main__":
+    main()
