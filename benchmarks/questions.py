@@ -3,8 +3,8 @@
     python benchmarks/questions.py                                       the invented world: nothing to download
     python benchmarks/questions.py wiki.txt questions-words.txt WS-353-SIM.txt WS-353-REL.txt SIMLEX-999.txt
 
-`--words N` takes the first N words of the text, `--output FILE` writes there instead of printing. Times are of one
-machine on one day: compare them within a table.
+`--words N` takes the first N words of the text, `--output FILE` writes there instead of printing. Times are processor
+seconds of all threads together, so that other work on the machine disturbs them little.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,7 +41,7 @@ class Scores:
     syntactic: float
     total: float
     pairs: tuple[float, ...]  # Spearman, one for each file of pairs
-    seconds: float  # an epoch
+    seconds: float  # of processor time an epoch
 
 
 @dataclass
@@ -61,16 +62,16 @@ class Laboratory:
         if method not in self.done:
             print(f"training model {len(self.done) + 1}", file=sys.stderr)
             runs = [self.one(method, seed) for seed in range(1, self.seeds + 1)]
-            self.done[method] = Scores(*(mean([getattr(run, name) for run in runs]) for name in Scores.__annotations__))
+            self.done[method] = mean(runs)
         return self.done[method]
 
     def one(self, method: firth.Method, seed: int) -> Scores:
-        model: Any = method.fit(self.tokens, firth.Run(seed=seed, report=PlainNotes()))
+        model, seconds = timed_fit(method, self.tokens, seed)
         found = firth.evaluate.analogies(model.vectors, self.questions)
         self.asked = (found.semantic.answered, found.syntactic.answered)
         pairs = tuple(firth.evaluate.word_similarity(model.vectors, each).spearman for each in self.pairs.values())
-        seconds = model.training["seconds"] / model.training["finished_epochs"]
-        return Scores(found.semantic.accuracy, found.syntactic.accuracy, found.accuracy, pairs, seconds)
+        epochs = model.training["finished_epochs"]
+        return Scores(found.semantic.accuracy, found.syntactic.accuracy, found.accuracy, pairs, seconds / epochs)
 
     def skipgram(self, **options: Any) -> Scores:
         return self.scores(firth.SkipGram(**{**self.base, **options}))
@@ -80,7 +81,7 @@ class Laboratory:
 
     @cached_property
     def header(self) -> list[str]:
-        return ["semantic", "syntactic", "total", *self.pairs, "s / epoch"]
+        return ["semantic", "syntactic", "total", *self.pairs, "CPU s / epoch"]
 
     def row(self, scores: Scores) -> list[str]:
         answers = [percent(share) for share in (scores.semantic, scores.syntactic, scores.total)]
@@ -132,12 +133,12 @@ def softmax_time(lab: Laboratory, tree: Scores) -> str:
     """The exact softmax on the beginning of the text: its time for a word does not depend on the number of words."""
     few = Tokens(lab.tokens.ids[:SOFTMAX_TOKENS], np.array([0, SOFTMAX_TOKENS]), lab.tokens.vocabulary, SOFTMAX_TOKENS)
     method = firth.SkipGram(**{**lab.base, "loss": "softmax", "epochs": 1, "max_vocabulary": MOST_SOFTMAX_WORDS})
-    model: Any = method.fit(few, firth.Run(report=PlainNotes()))
-    exact = 1e6 / model.training["words_per_second"]
+    model, seconds = timed_fit(method, few, seed=1)
+    exact = seconds / SOFTMAX_TOKENS * 1e6
     times = exact / (tree.seconds / len(lab.tokens.ids) * 1e6)
     return (
-        f"The exact softmax over {len(model.vectors):,} words takes {exact:,.0f} seconds for a million words, "
-        f"{times:,.0f} times as long as the tree."
+        f"The exact softmax over {len(model.vectors):,} words takes {exact:,.0f} processor seconds for a million "
+        f"words, {times:,.0f} times as long as the tree."
     )
 
 
@@ -197,7 +198,10 @@ def negatives(lab: Laboratory) -> Iterator[str]:
 
 def gradient(lab: Laboratory) -> Iterator[str]:
     """What does the true gradient of CBOW's mean change?"""
-    found = {"true (rate 0.15)": lab.cbow(), "word2vec's (rate 0.05)": lab.cbow(exact_gradient=False, learning_rate=0.05)}
+    found = {
+        "true (rate 0.15)": lab.cbow(),
+        "word2vec's (rate 0.05)": lab.cbow(exact_gradient=False, learning_rate=0.05),
+    }
     yield lab.table("gradient", found)
     true, word2vecs = found.values()
     yield f"With the true gradient {points(true.total, word2vecs.total)} of the questions are answered."
@@ -213,8 +217,18 @@ EXPERIMENTS: tuple[Callable[[Laboratory], Iterator[str]], ...] = (
 )
 
 
-def mean(values: list[Any]) -> Any:
-    return tuple(map(mean, zip(*values, strict=True))) if isinstance(values[0], tuple) else sum(values) / len(values)
+def timed_fit(method: firth.Method, tokens: Tokens, seed: int) -> tuple[Any, float]:
+    began = time.process_time()
+    model = method.fit(tokens, firth.Run(seed=seed, report=PlainNotes()))
+    return model, time.process_time() - began
+
+
+def mean(runs: list[Scores]) -> Scores:
+    semantic, syntactic, total, seconds = (
+        float(np.mean([getattr(run, name) for run in runs])) for name in ("semantic", "syntactic", "total", "seconds")
+    )
+    pairs = tuple(np.mean([run.pairs for run in runs], axis=0).tolist())
+    return Scores(semantic, syntactic, total, pairs, seconds)
 
 
 def points(a: float, b: float) -> str:
@@ -280,7 +294,8 @@ def main() -> None:
         parts = [f"<!-- Written by: {command} -->", "<!-- begin about -->", description, "<!-- end about -->"]
         for experiment in EXPERIMENTS:
             name = experiment.__name__
-            parts += [f"<!-- begin {name} -->", *experiment(lab), f"<!-- end {name} -->"]
+            title = f"**{experiment.__doc__}**"
+            parts += [title, f"<!-- begin {name} -->", *experiment(lab), f"<!-- end {name} -->"]
     result = "\n\n".join(parts) + "\n"
     if settings.output:
         settings.output.write_text(result, encoding="utf-8")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "_ext"))
 
-from firth.version import __version__  # noqa: E402
+from firth.version import __version__
 
 project = "Firth"
 author = "The Firth authors"

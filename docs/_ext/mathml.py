@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -10,13 +11,15 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 logger = logging.getLogger(__name__)
+# MathML sets no space between a function's name and its argument; TeX does, unless a bracket follows.
+FUNCTION = re.compile(r"((?<!<msub>)<mi>(?:log|exp|cos)</mi>|<msub><mi>log</mi><mn>2</mn></msub>)(?!<mo stretchy|</m)")
 
 
 def to_mathml(node: nodes.Element, display: str) -> str:
     """The formula as a <math> element; one that can't be read is a warning, which the build makes an error."""
     latex = " ".join(node.astext().split())
     try:
-        return convert(latex, display=display)
+        return FUNCTION.sub(r'\1<mspace width="0.17em" />', convert(latex, display=display))
     except Exception as error:  # latex2mathml raises a dozen kinds
         logger.warning("cannot turn into MathML (%r): %s", error, latex, location=node)
         return f"<code>{latex}</code>"

@@ -46,8 +46,9 @@ def shown(value: Any) -> str:
         return "none"
     if value == "":
         return "empty"
-    text = str(value).lower() if isinstance(value, bool) else number(value) if isinstance(value, (int, float)) else value
-    return f"`{text}`"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{number(value) if isinstance(value, (int, float)) else value}`"
 
 
 def number(value: float) -> str:
