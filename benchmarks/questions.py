@@ -199,7 +199,7 @@ def negatives(lab: Laboratory) -> Iterator[str]:
 def gradient(lab: Laboratory) -> Iterator[str]:
     """What does the true gradient of CBOW's mean change?"""
     found = {
-        "true (rate 0.15)": lab.cbow(),
+        "true (rate 0.15)": lab.cbow(exact_gradient=True, learning_rate=0.15),
         "word2vec's (rate 0.05)": lab.cbow(exact_gradient=False, learning_rate=0.05),
     }
     yield lab.table("gradient", found)
