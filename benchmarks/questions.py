@@ -200,7 +200,7 @@ def gradient(lab: Laboratory) -> Iterator[str]:
     """What does the true gradient of CBOW's mean change?"""
     found = {
         "true (rate 0.15)": lab.cbow(exact_gradient=True, learning_rate=0.15),
-        "word2vec's (rate 0.05)": lab.cbow(exact_gradient=False, learning_rate=0.05),
+        f"word2vec's (rate {firth.CBOW().learning_rate:g})": lab.cbow(),
     }
     yield lab.table("gradient", found)
     true, word2vecs = found.values()
