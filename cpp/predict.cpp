@@ -26,10 +26,14 @@ static inline bool kept(const Job& job, int64_t position, uint64_t hash) {
     return (uint32_t)(hash >> 32) <= job.keep[job.ids[position]];
 }
 
+static inline int32_t noise_slot(const Job& job, uint64_t bits) {
+    return (int32_t)(((bits >> 32) * (uint64_t)job.words) >> 32);
+}
+
 static inline int32_t noise_word(const Job& job, uint64_t& state) {
     state += GOLDEN;
     const uint64_t bits = mix(state);
-    const auto slot = (int32_t)(((bits >> 32) * (uint64_t)job.words) >> 32);
+    const int32_t slot = noise_slot(job, bits);
     const Alias alias = job.noise[slot];
     return (uint32_t)bits < alias.cut ? slot : alias.other;
 }
@@ -139,6 +143,11 @@ static void prepare(const Job& job, const Walker& walker, int centre, float rate
         window.target[0] = window.centre;
         window.sign[0] = 1;
         draw_noise(job, window, state);
+        if (centre + 1 < walker.last) {  // the table is large and its slots random: ask for the next ones now
+            state = walker.hash[centre + 1];
+            for (int i = 0; i < job.negatives; ++i)
+                __builtin_prefetch(job.noise + noise_slot(job, mix(state += GOLDEN)), 0, 3);
+        }
     } else if (job.loss == HIERARCHICAL) {
         const int64_t begin = job.path_starts[window.centre];
         window.targets = (int)(job.path_starts[window.centre + 1] - begin);
@@ -169,8 +178,9 @@ constexpr int TILE_INPUTS = REGISTERS == 32 ? 4 : 2;
 // scores[i * row + t] = x[i] · y[t], the whole tile in registers.
 template <int INPUTS, int TARGETS>
 static inline void dot_tile(float* const* x, float* const* y, int64_t stride, float* scores, int row) {
-    constexpr int PADDED = (INPUTS * TARGETS + LANES - 1) / LANES * LANES;
-    vec part[PADDED] = {};
+    constexpr int COUNT = INPUTS * TARGETS;
+    vec part[COUNT];
+    for (int i = 0; i < COUNT; ++i) part[i] = vec{};
     for (int64_t d = 0; d < stride; d += LANES) {
         vec xv[INPUTS];
         for (int i = 0; i < INPUTS; ++i) xv[i] = load(x[i] + d);
@@ -179,11 +189,11 @@ static inline void dot_tile(float* const* x, float* const* y, int64_t stride, fl
             for (int i = 0; i < INPUTS; ++i) part[i * TARGETS + t] += xv[i] * yv;
         }
     }
-    if (row == TARGETS) {  // the scores have room for the padding
-        for (int i = 0; i < PADDED; i += LANES) store_loose(scores + i, sums(part + i));
+    if (row == TARGETS) {  // the scores have room for what is written beyond the last
+        store_sums<COUNT>(part, scores);
     } else {
-        float all[PADDED];
-        for (int i = 0; i < PADDED; i += LANES) store_loose(all + i, sums(part + i));
+        float all[COUNT + LANES];
+        store_sums<COUNT>(part, all);
         for (int i = 0; i < INPUTS; ++i)
             for (int t = 0; t < TARGETS; ++t) scores[i * row + t] = all[i * TARGETS + t];
     }
