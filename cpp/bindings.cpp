@@ -25,6 +25,7 @@ namespace {
 
 template <class T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using AliasTable = nb::ndarray<const uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Table = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
@@ -43,19 +44,19 @@ struct Trainer {
     Array<int32_t> ids;
     Array<int64_t> starts;
     Table inputs, outputs;
-    Array<uint32_t> keep, noise_cut;
-    Array<int32_t> noise_other;
+    Array<uint32_t> keep;
+    AliasTable noise;
     Array<int64_t> path_starts;
     Array<int32_t> path_nodes;
     Array<uint8_t> path_turns;
     Job job{};
 
     Trainer(Array<int32_t> ids_, Array<int64_t> starts_, Table inputs_, Table outputs_, Array<uint32_t> keep_,
-            Array<uint32_t> cut_, Array<int32_t> other_, Array<int64_t> path_starts_, Array<int32_t> path_nodes_,
+            AliasTable noise_, Array<int64_t> path_starts_, Array<int32_t> path_nodes_,
             Array<uint8_t> path_turns_, int architecture, int loss, int window, int negatives, bool mean, bool exact, bool shared,
             bool shrink, int64_t last)
-        : ids(ids_), starts(starts_), inputs(inputs_), outputs(outputs_), keep(keep_), noise_cut(cut_),
-          noise_other(other_), path_starts(path_starts_), path_nodes(path_nodes_), path_turns(path_turns_) {
+        : ids(ids_), starts(starts_), inputs(inputs_), outputs(outputs_), keep(keep_), noise(noise_),
+          path_starts(path_starts_), path_nodes(path_nodes_), path_turns(path_turns_) {
         const auto words = inputs.shape(0);
         require(starts.shape(0) >= 2 && starts.data()[0] == 0, "starts must hold 0 and the end of each document.");
         for (size_t d = 1; d < starts.shape(0); ++d)
@@ -70,8 +71,10 @@ struct Trainer {
         for (size_t i = 0; i < ids.shape(0); ++i)
             require(id[i] >= 0 && (size_t)id[i] < words, "ids must be rows of the tables.");
         if (loss == NEGATIVE)
-            require(noise_cut.shape(0) == words && noise_other.shape(0) == words && outputs.shape(0) == words,
-                    "noise tables need one entry a word.");
+            require(noise.shape(0) == words && noise.shape(1) == 2 && outputs.shape(0) == words,
+                    "the noise table needs one entry a word.");
+        for (size_t w = 0; w < noise.shape(0); ++w)
+            require(noise.data()[2 * w + 1] < words, "the noise table must name words.");
         if (loss == HIERARCHICAL) {
             require(path_starts.shape(0) == words + 1 && path_nodes.shape(0) == path_turns.shape(0) &&
                         (size_t)path_starts.data()[words] == path_nodes.shape(0),
@@ -97,8 +100,7 @@ struct Trainer {
         job.window = window;
         job.negatives = negatives;
         job.keep = keep.data();
-        job.noise_cut = noise_cut.data();
-        job.noise_other = noise_other.data();
+        job.noise = reinterpret_cast<const Alias*>(noise.data());
         job.path_starts = path_starts.data();
         job.path_nodes = path_nodes.data();
         job.path_turns = path_turns.data();
@@ -150,8 +152,8 @@ struct Trainer {
 
 void bind_predict(nb::module_& m) {
     nb::class_<Trainer>(m, "Trainer")
-        .def(nb::init<Array<int32_t>, Array<int64_t>, Table, Table, Array<uint32_t>, Array<uint32_t>, Array<int32_t>,
-                      Array<int64_t>, Array<int32_t>, Array<uint8_t>, int, int, int, int, bool, bool, bool, bool, int64_t>())
+        .def(nb::init<Array<int32_t>, Array<int64_t>, Table, Table, Array<uint32_t>, AliasTable, Array<int64_t>,
+                      Array<int32_t>, Array<uint8_t>, int, int, int, int, bool, bool, bool, bool, int64_t>())
         .def("racing", &Trainer::racing)
         .def("ordered", &Trainer::ordered)
         .def("stream_starts", &Trainer::stream_starts);
@@ -159,11 +161,11 @@ void bind_predict(nb::module_& m) {
         Paths paths = huffman_paths(counts.data(), (int32_t)counts.shape(0));
         return nb::make_tuple(owned(std::move(paths.starts)), owned(std::move(paths.nodes)), owned(std::move(paths.turns)));
     });
-    m.def("alias_table", [](Array<double> weights) {
-        std::vector<uint32_t> cut(weights.shape(0));
-        std::vector<int32_t> other(weights.shape(0));
-        alias_table(weights.data(), (int32_t)weights.shape(0), cut.data(), other.data());
-        return nb::make_tuple(owned(std::move(cut)), owned(std::move(other)));
+    m.def("alias_table", [](Array<double> weights) {  // rows of {cut, other}
+        auto* table = new std::vector<Alias>(weights.shape(0));
+        alias_table(weights.data(), (int32_t)weights.shape(0), table->data());
+        nb::capsule owner(table, [](void* p) noexcept { delete static_cast<std::vector<Alias>*>(p); });
+        return nb::ndarray<nb::numpy, uint32_t, nb::ndim<2>>(table->data(), {table->size(), 2}, owner);
     });
     m.def("new_table", [](int64_t rows, int64_t stride) {
         require(rows >= 0 && stride > 0 && stride % 16 == 0, "rows must be padded to 16 floats.");
@@ -219,10 +221,13 @@ void bind_text(nb::module_& m) {
             nb::gil_scoped_release free;
             self.encode(data.data(), data.shape(0), ends.data(), ends.shape(0));
         })
-        .def("ids", [](nb::handle_t<TextEncoder> self, int slot) {  // a view, valid until the next encode
-            size_t size = 0;
-            const int32_t* ids = nb::cast<TextEncoder&>(self).ids(slot, &size);
-            return nb::ndarray<nb::numpy, const int32_t, nb::ndim<1>>(ids, {size}, self);
+        .def("stretches", [](nb::handle_t<TextEncoder> self) {  // (slot, its ids): views, valid as text.h says
+            const auto& encoder = nb::cast<TextEncoder&>(self);
+            nb::list found;
+            for (const auto& part : encoder.stretches())
+                found.append(nb::make_tuple(part.slot, nb::ndarray<nb::numpy, const int32_t, nb::ndim<1>>(
+                                                           encoder.ids(part.slot) + part.begin, {part.size}, self)));
+            return found;
         })
         .def("bytes", &TextEncoder::bytes)
         .def("prune", [](TextEncoder& self, int slot) { return owned(self.prune(slot)); })

@@ -30,11 +30,12 @@ static inline int32_t noise_word(const Job& job, uint64_t& state) {
     state += GOLDEN;
     const uint64_t bits = mix(state);
     const auto slot = (int32_t)(((bits >> 32) * (uint64_t)job.words) >> 32);
-    return (uint32_t)bits < job.noise_cut[slot] ? slot : job.noise_other[slot];
+    const Alias alias = job.noise[slot];
+    return (uint32_t)bits < alias.cut ? slot : alias.other;
 }
 
-static inline void prefetch_row(const float* row, int64_t stride) {
-    for (int64_t i = 0; i < stride; i += 16) __builtin_prefetch(row + i, 1, 3);
+static inline void prefetch(const Scratch& scratch, int64_t d) {
+    for (int i = 0; i < scratch.ahead_count; ++i) __builtin_prefetch(scratch.ahead[i] + d, 1, 3);
 }
 
 // ---- from raw tokens to windows ----
@@ -117,7 +118,7 @@ static void draw_noise(const Job& job, Window& window, uint64_t& state) {
     window.targets = targets;
 }
 
-// The centre's contexts and targets; rows are prefetched so that they are near when `train` wants them.
+// The centre's contexts and targets.
 static void prepare(const Job& job, const Walker& walker, int centre, float rate, Window& window) {
     const uint64_t hash = walker.hash[centre];
     const int reach = job.shrink ? job.window - (int)(((hash & 0xffffffffull) * (uint64_t)job.window) >> 32) : job.window;
@@ -132,25 +133,32 @@ static void prepare(const Job& job, const Walker& walker, int centre, float rate
     window.centre = walker.id[centre];
     window.targets = 0;
     if (!contexts) return;
-    // The nearer contexts were rows of the last window; the furthest to come may be new.
-    prefetch_row(job.inputs + window.context[contexts - 1] * job.stride, job.stride);
+    window.entering = centre + job.window < walker.to[centre] ? walker.id[centre + job.window] : -1;
     if (job.loss == NEGATIVE) {
         uint64_t state = hash;
         window.target[0] = window.centre;
         window.sign[0] = 1;
         draw_noise(job, window, state);
-        for (int i = 0; i < window.targets; ++i) prefetch_row(job.outputs + window.target[i] * job.stride, job.stride);
     } else if (job.loss == HIERARCHICAL) {
         const int64_t begin = job.path_starts[window.centre];
         window.targets = (int)(job.path_starts[window.centre + 1] - begin);
         for (int i = 0; i < window.targets; ++i) {
             window.target[i] = job.path_nodes[begin + i];
             window.sign[i] = job.path_turns[begin + i] ? -1.0f : 1.0f;
-            prefetch_row(job.outputs + window.target[i] * job.stride, job.stride);
         }
     } else {
         window.targets = job.words;  // the driver laid out target = 0, 1, 2, …
     }
+}
+
+// What the next window will want from memory: its targets, and the context that comes within reach.
+static void look_ahead(const Job& job, const Window& next, Scratch& scratch) {
+    int count = 0;
+    if (next.contexts && job.loss != SOFTMAX) {
+        for (int t = 0; t < next.targets; ++t) scratch.ahead[count++] = job.outputs + next.target[t] * job.stride;
+        if (next.entering >= 0) scratch.ahead[count++] = job.inputs + next.entering * job.stride;
+    }
+    scratch.ahead_count = count;
 }
 
 // ---- scores ----
@@ -161,8 +169,7 @@ constexpr int TILE_INPUTS = REGISTERS == 32 ? 4 : 2;
 // scores[i * row + t] = x[i] · y[t], the whole tile in registers.
 template <int INPUTS, int TARGETS>
 static inline void dot_tile(float* const* x, float* const* y, int64_t stride, float* scores, int row) {
-    constexpr int COUNT = INPUTS * TARGETS;
-    constexpr int PADDED = (COUNT + LANES - 1) / LANES * LANES;
+    constexpr int PADDED = (INPUTS * TARGETS + LANES - 1) / LANES * LANES;
     vec part[PADDED] = {};
     for (int64_t d = 0; d < stride; d += LANES) {
         vec xv[INPUTS];
@@ -208,8 +215,20 @@ static void dot_all(float* const* x, int inputs, float* const* y, int targets, i
     }
 }
 
+// The signs of `inputs` rows of targets, one after the other, and scores beyond them that cost nothing.
+static void lay_out_signs(const Job& job, const Window& window, int inputs, Scratch& scratch) {
+    const int targets = window.targets, count = inputs * targets;
+    const int padded = (count + LANES - 1) / LANES * LANES;
+    const bool same = job.loss == NEGATIVE;  // the centre, then noise: the pattern of the window before
+    if (!same || scratch.signs_laid != targets) {
+        const int last = same ? (2 * job.window * targets + LANES) : padded;
+        for (int i = 0, t = 0; i < last; ++i, t = t + 1 < targets ? t + 1 : 0) scratch.signs[i] = window.sign[t];
+        scratch.signs_laid = targets;
+    }
+    for (int i = count; i < padded; ++i) scratch.scores[i] = 87.0f * scratch.signs[i];
+}
+
 // Turns scores into steps: with z = ±score, the loss is -log σ(z) and the step rate · ±(1 - σ(z)).
-// Signs of 0 are padding.
 static float logistic_steps(float* scores, const float* signs, int count, float rate) {
     vec loss = {};
     vec product = splat(1.0f);
@@ -218,7 +237,7 @@ static float logistic_steps(float* scores, const float* signs, int count, float 
         const vec right = 1.0f / (1.0f + exp_vec(-sign * load(scores + i)));
         store(scores + i, sign * (1.0f - right) * rate);
         // A sum of logarithms is the logarithm of a product: four factors of at least 1e-9 don't underflow.
-        product *= choose(sign == 0.0f, splat(1.0f), choose(right < 1e-9f, splat(1e-9f), right));
+        product *= choose(right < 1e-9f, splat(1e-9f), right);
         if (++since == 4) {
             loss -= log_vec(product);
             product = splat(1.0f);
@@ -234,8 +253,10 @@ static float logistic_steps(float* scores, const float* signs, int count, float 
 // x[i] += Σ_t step[i][t] y[t] and y[t] += Σ_i step[i][t] x[i], both from the old rows, in one pass.
 // A word that stands twice among the inputs is updated twice, the second time from its new row.
 template <int TARGETS>
-static void update_tile(float* const* x, int inputs, float* const* y, const float* steps, int64_t stride) {
+static void update_tile(float* const* x, int inputs, float* const* y, const float* steps, int64_t stride,
+                        const Scratch& scratch) {
     for (int64_t d = 0; d < stride; d += LANES) {
+        prefetch(scratch, d);
         vec old[TARGETS], change[TARGETS] = {};
         for (int t = 0; t < TARGETS; ++t) old[t] = load(y[t] + d);
         for (int i = 0; i < inputs; ++i) {
@@ -253,9 +274,11 @@ static void update_tile(float* const* x, int inputs, float* const* y, const floa
 }
 
 // The same for any number of targets: the inputs' old values wait in a buffer until the outputs need them.
-static void update_many(float* const* x, int inputs, float* const* y, int targets, const float* steps, int64_t stride) {
+static void update_many(float* const* x, int inputs, float* const* y, int targets, const float* steps, int64_t stride,
+                        const Scratch& scratch) {
     vec old[MOST_CONTEXTS];
     for (int64_t d = 0; d < stride; d += LANES) {
+        prefetch(scratch, d);
         for (int i = 0; i < inputs; ++i) {
             old[i] = load(x[i] + d);
             vec moved = old[i];
@@ -271,41 +294,37 @@ static void update_many(float* const* x, int inputs, float* const* y, int target
 }
 
 static void update_all(float* const* x, int inputs, float* const* y, int targets, const float* steps,
-                       int64_t stride) {
+                       int64_t stride, const Scratch& scratch) {
     switch (targets) {
-        case 1: update_tile<1>(x, inputs, y, steps, stride); break;
-        case 2: update_tile<2>(x, inputs, y, steps, stride); break;
-        case 3: update_tile<3>(x, inputs, y, steps, stride); break;
-        case 4: update_tile<4>(x, inputs, y, steps, stride); break;
-        case 5: update_tile<5>(x, inputs, y, steps, stride); break;
-        case 6: update_tile<6>(x, inputs, y, steps, stride); break;
+        case 1: update_tile<1>(x, inputs, y, steps, stride, scratch); break;
+        case 2: update_tile<2>(x, inputs, y, steps, stride, scratch); break;
+        case 3: update_tile<3>(x, inputs, y, steps, stride, scratch); break;
+        case 4: update_tile<4>(x, inputs, y, steps, stride, scratch); break;
+        case 5: update_tile<5>(x, inputs, y, steps, stride, scratch); break;
+        case 6: update_tile<6>(x, inputs, y, steps, stride, scratch); break;
 #if defined(ISA_avx512)
-        case 7: update_tile<7>(x, inputs, y, steps, stride); break;
-        case 8: update_tile<8>(x, inputs, y, steps, stride); break;
-        case 9: update_tile<9>(x, inputs, y, steps, stride); break;
-        case 10: update_tile<10>(x, inputs, y, steps, stride); break;
-        case 11: update_tile<11>(x, inputs, y, steps, stride); break;
-        case 12: update_tile<12>(x, inputs, y, steps, stride); break;
+        case 7: update_tile<7>(x, inputs, y, steps, stride, scratch); break;
+        case 8: update_tile<8>(x, inputs, y, steps, stride, scratch); break;
+        case 9: update_tile<9>(x, inputs, y, steps, stride, scratch); break;
+        case 10: update_tile<10>(x, inputs, y, steps, stride, scratch); break;
+        case 11: update_tile<11>(x, inputs, y, steps, stride, scratch); break;
+        case 12: update_tile<12>(x, inputs, y, steps, stride, scratch); break;
 #endif
-        default: update_many(x, inputs, y, targets, steps, stride);
+        default: update_many(x, inputs, y, targets, steps, stride, scratch);
     }
 }
 
 // ---- one window ----
 
 // All inputs against all targets at once.
-static void train_grid(float* const* x, int inputs, float* const* y, const Window& window, int64_t stride,
+static void train_grid(const Job& job, float* const* x, int inputs, float* const* y, const Window& window,
                        Scratch& scratch, Tally& tally) {
-    const int targets = window.targets, count = inputs * targets;
-    const int padded = (count + LANES - 1) / LANES * LANES;
-    for (int i = 0, k = 0; i < inputs; ++i)
-        for (int t = 0; t < targets; ++t) scratch.signs[k++] = window.sign[t];
-    for (int i = count; i < padded; ++i) scratch.signs[i] = 0;
-    dot_all(x, inputs, y, targets, stride, scratch.scores);
-    for (int i = count; i < padded; ++i) scratch.scores[i] = 0;
-    tally.loss += logistic_steps(scratch.scores, scratch.signs, padded, window.rate);
+    const int targets = window.targets;
+    dot_all(x, inputs, y, targets, job.stride, scratch.scores);
+    lay_out_signs(job, window, inputs, scratch);
+    tally.loss += logistic_steps(scratch.scores, scratch.signs, inputs * targets, window.rate);
     tally.pairs += inputs;
-    if (window.rate != 0) update_all(x, inputs, y, targets, scratch.scores, stride);
+    if (window.rate != 0) update_all(x, inputs, y, targets, scratch.scores, job.stride, scratch);
 }
 
 // Scores of one input turned into the steps of an exact softmax over all words; returns -log p(centre).
@@ -342,14 +361,13 @@ static void train_single(const Job& job, const float* hidden, float* const* y, c
     if (job.loss == SOFTMAX) {
         tally.loss += softmax_steps(scratch.scores, targets, window.centre, window.rate);
     } else {
-        const int padded = (targets + LANES - 1) / LANES * LANES;
-        for (int t = 0; t < padded; ++t) scratch.signs[t] = t < targets ? window.sign[t] : 0;
-        for (int t = targets; t < padded; ++t) scratch.scores[t] = 0;
-        tally.loss += logistic_steps(scratch.scores, scratch.signs, padded, window.rate);
+        lay_out_signs(job, window, 1, scratch);
+        tally.loss += logistic_steps(scratch.scores, scratch.signs, targets, window.rate);
     }
     tally.pairs += 1;
     if (window.rate == 0) return;
     for (int64_t d = 0; d < stride; d += LANES) {
+        prefetch(scratch, d);
         const vec h = load(hidden + d);
         vec total = {};
         for (int t = 0; t < targets; ++t) {
@@ -405,7 +423,7 @@ static void train(const Job& job, const Window& window, Scratch& scratch, Tally&
     if (job.architecture == CBOW)
         train_cbow(job, scratch.inputs, window.contexts, scratch.outputs, window, scratch, tally);
     else
-        train_grid(scratch.inputs, window.contexts, scratch.outputs, window, job.stride, scratch, tally);
+        train_grid(job, scratch.inputs, window.contexts, scratch.outputs, window, scratch, tally);
 }
 
 static void train_apart(const Job& job, const Window& window, Scratch& scratch, Tally& tally, float* changes) {
@@ -423,7 +441,7 @@ static void train_apart(const Job& job, const Window& window, Scratch& scratch, 
     if (job.architecture == CBOW)
         train_cbow(job, scratch.inputs, window.contexts, scratch.outputs, window, scratch, tally);
     else
-        train_grid(scratch.inputs, window.contexts, scratch.outputs, window, stride, scratch, tally);
+        train_grid(job, scratch.inputs, window.contexts, scratch.outputs, window, scratch, tally);
     for (int i = 0; i < window.contexts + window.targets; ++i) {
         const float* old = i < window.contexts ? job.inputs + window.context[i] * stride
                                                : job.outputs + window.target[i - window.contexts] * stride;
@@ -437,7 +455,7 @@ static void add_row(float* row, const float* change, int64_t stride) {
 }
 
 extern const Predict predict;
-const Predict predict = {refill, prepare, train, train_apart, add_row};
+const Predict predict = {refill, prepare, look_ahead, train, train_apart, add_row};
 
 }  // namespace ISA
 }  // namespace firth

@@ -12,6 +12,12 @@ namespace firth {
 enum Architecture : int { SKIPGRAM = 0, CBOW = 1 };
 enum Loss : int { NEGATIVE = 0, HIERARCHICAL = 1, SOFTMAX = 2 };
 
+// One slot of an alias table: 32 random bits below `cut` mean the slot itself, else `other`.
+struct Alias {
+    uint32_t cut;
+    int32_t other;
+};
+
 struct Job {
     // The corpus: word ids, and where each document starts (the last entry is the end).
     const int32_t* ids;
@@ -33,8 +39,7 @@ struct Job {
     int negatives;
     // Sampling: a token is kept when 32 random bits are <= keep[word]; noise words by the alias method.
     const uint32_t* keep;
-    const uint32_t* noise_cut;
-    const int32_t* noise_other;
+    const Alias* noise;
     // Hierarchical softmax: inner nodes and turns on the way to each word.
     const int64_t* path_starts;
     const int32_t* path_nodes;
@@ -75,7 +80,8 @@ struct Window {
     int32_t centre;
     int32_t context[MOST_CONTEXTS];
     int32_t* target;
-    float* sign;  // +1: true, -1: noise
+    float* sign;       // +1: true, -1: noise
+    int32_t entering;  // the word that comes within reach next, or -1
 };
 
 struct Scratch {
@@ -85,12 +91,18 @@ struct Scratch {
     float* signs;      // the same
     float* hidden;     // [stride]
     float* change;     // [stride]
+    int signs_laid;    // for how many targets `signs` is laid out, 0: none
+    // Rows of the next window, fetched a line at a time while this one is updated: asking for all of them
+    // at once would stall on the processor's few outstanding misses.
+    const float** ahead;  // [most targets + 1]
+    int ahead_count;
 };
 
 // The kernels of one instruction set.
 struct Predict {
     bool (*refill)(const Job&, Walker&);
     void (*prepare)(const Job&, const Walker&, int centre, float rate, Window&);
+    void (*look_ahead)(const Job&, const Window&, Scratch&);
     void (*train)(const Job&, const Window&, Scratch&, Tally&);
     // Trains on copies of the rows and leaves the changes in `changes` ((contexts + targets) × stride).
     void (*train_apart)(const Job&, const Window&, Scratch&, Tally&, float* changes);

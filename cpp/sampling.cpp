@@ -43,7 +43,7 @@ Paths huffman_paths(const int64_t* counts, int32_t words) {
     return paths;
 }
 
-void alias_table(const double* weights, int32_t words, uint32_t* cut, int32_t* other) {
+void alias_table(const double* weights, int32_t words, Alias* table) {
     double total = 0;
     for (int32_t w = 0; w < words; ++w) total += weights[w];
     std::vector<double> share(words);
@@ -55,8 +55,7 @@ void alias_table(const double* weights, int32_t words, uint32_t* cut, int32_t* o
     while (!poor.empty() && !rich.empty()) {
         const int32_t a = poor.back(), b = rich.back();
         poor.pop_back();
-        cut[a] = (uint32_t)std::min(4294967295.0, share[a] * 4294967296.0);
-        other[a] = b;
+        table[a] = {(uint32_t)std::min(4294967295.0, share[a] * 4294967296.0), b};
         share[b] -= 1 - share[a];
         if (share[b] < 1) {
             rich.pop_back();
@@ -64,10 +63,7 @@ void alias_table(const double* weights, int32_t words, uint32_t* cut, int32_t* o
         }
     }
     for (const auto& rest : {poor, rich})
-        for (const int32_t w : rest) {
-            cut[w] = 4294967295u;
-            other[w] = w;
-        }
+        for (const int32_t w : rest) table[w] = {4294967295u, w};
 }
 
 }  // namespace firth

@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "predict.h"
+
 namespace firth {
 
 // The way from the root to each word in a Huffman tree: `nodes` (inner nodes, the root is words - 2) and
@@ -16,6 +18,6 @@ struct Paths {
 Paths huffman_paths(const int64_t* counts, int32_t words);
 
 // Vose's alias table: draw a slot evenly and 32 bits; below cut[slot] take the slot, else other[slot].
-void alias_table(const double* weights, int32_t words, uint32_t* cut, int32_t* other);
+void alias_table(const double* weights, int32_t words, Alias* table);
 
 }  // namespace firth

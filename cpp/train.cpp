@@ -57,14 +57,16 @@ struct ScratchMemory {
           scores(scores_size(job, targets)),
           signs(scores_size(job, targets)),
           hidden(job.stride),
-          change(job.stride) {
-        scratch = {inputs.data(), outputs.data(), scores.data, signs.data, hidden.data, change.data};
+          change(job.stride),
+          ahead(targets + 1) {
+        scratch = {inputs.data(), outputs.data(), scores.data, signs.data, hidden.data, change.data, 0, ahead.data(), 0};
     }
     static size_t scores_size(const Job& job, int targets) {
         return size_t(job.loss == SOFTMAX ? 1 : 2 * job.window) * targets + 64;
     }
     std::vector<float*> inputs, outputs;
     Floats scores, signs, hidden, change;
+    std::vector<const float*> ahead;
     Scratch scratch;
 };
 
@@ -98,7 +100,11 @@ void train_stretch(const Predict& kernel, const Job& job, Walker& walker, Window
         const float rate = rate_at(job, walker.base, job.first, job.last);
         if (walker.next < walker.last) kernel.prepare(job, walker, walker.next, rate, *now);
         for (int i = walker.next; i < walker.last; ++i) {
-            if (i + 1 < walker.last) kernel.prepare(job, walker, i + 1, rate, *coming);
+            scratch.ahead_count = 0;
+            if (i + 1 < walker.last) {
+                kernel.prepare(job, walker, i + 1, rate, *coming);
+                kernel.look_ahead(job, *coming, scratch);
+            }
             kernel.train(job, *now, scratch, tally);
             std::swap(now, coming);
         }

@@ -49,7 +49,7 @@ class Task:
     inputs: Table  # rows padded to 16 floats, see `new_table`
     outputs: Table
     keep: NDArray[np.uint32]  # a token is kept when 32 random bits are <= keep[word]
-    noise: tuple[NDArray[np.uint32], NDArray[np.int32]]  # alias table of the noise words
+    noise: NDArray[np.uint32]  # alias table of the noise words
     paths: Paths
     architecture: str = "skipgram"
     loss: str = "negative"
@@ -74,7 +74,7 @@ def native_trainer(task: Task) -> _native.Trainer:
         task.inputs,
         task.outputs,
         task.keep,
-        *task.noise,
+        task.noise,
         *task.paths,
         ARCHITECTURES.index(task.architecture),
         LOSSES.index(task.loss),
@@ -93,8 +93,9 @@ def new_table(rows: int, dim: int) -> Table:
     return _native.new_table(rows, -(-dim // 16) * 16)
 
 
-def alias_table(weights: NDArray[np.float64]) -> tuple[NDArray[np.uint32], NDArray[np.int32]]:
-    """Draws word w with probability weights[w] / sum in constant time (Vose 1991)."""
+def alias_table(weights: NDArray[np.float64]) -> NDArray[np.uint32]:
+    """Draws word w with probability weights[w] / sum in constant time (Vose 1991): take a row (cut, other) at random
+    and 32 bits; below cut it is the row's own word, else the other."""
     return _native.alias_table(np.ascontiguousarray(weights, dtype=np.float64))
 
 

@@ -55,7 +55,7 @@ class TwinTrainer:
 
     def noise(self, centre: int, position: int) -> Iterator[list[int]]:
         """Noise words, draw after draw; a word drawn twice counts once and the centre never."""
-        cut, other = self.task.noise
+        cut, other = self.task.noise.T
         state = self.hash(position)
         while True:
             drawn: list[int] = []

@@ -16,13 +16,13 @@ class CBOW(PredictingMethod):
     summary: ClassVar[str] = "word vectors: the neighbours together predict the word; quick, best for frequent words"
     architecture: ClassVar[str] = "cbow"
 
-    learning_rate: float = option(0.15, "at the start; it falls to nothing linearly", low=1e-9, high=100)
+    learning_rate: float = option(0.06, "at the start; it falls to nothing linearly", low=1e-9, high=100)
     combine: str = option("mean", "how the contexts become one vector", choices=("mean", "sum"))
 
     exact_gradient: bool = option(
-        True,
-        "with mean, each context gets its share of the gradient; off: all of it, as in word2vec and gensim "
-        "(learning_rate=0.05 then)",
+        False,
+        "with mean, each context gets its share of the gradient (learning_rate=0.15 then); off: all of it, as in "
+        "word2vec: better analogies, somewhat worse similarities",
     )
 
     def kernel_settings(self) -> dict[str, Any]:
