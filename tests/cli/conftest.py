@@ -48,7 +48,7 @@ def call(place: Path) -> Call:
 def start(place: Path) -> Process:
     """start("train", …): a process of its own, with pipes."""
 
-    def popen(*arguments: Any, environment: Mapping[str, str] = {}, **settings: Any) -> subprocess.Popen[str]:  # noqa: B006
+    def popen(*arguments: Any, environment: Mapping[str, str] = {}, **settings: Any) -> subprocess.Popen[str]:
         paths = [str(Path(firth.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         command = [sys.executable, "-m", "firth", *(str(argument) for argument in arguments)]
         pipes = {name: settings.pop(name, subprocess.PIPE) for name in ("stdin", "stdout", "stderr")}

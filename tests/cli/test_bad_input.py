@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -162,7 +163,7 @@ def test_output_that_is_closed_early_is_no_error(start, model, text):
 
 
 def test_output_that_is_full_is_told(start, model):
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         process = start("neighbors", model, "king", stdout=full)
     assert process.stderr.read() == "firth: No space left on device.\n" and process.wait(timeout=60) == 1
 

@@ -40,6 +40,17 @@ def test_training_needs_no_torch_and_no_plots(tmp_path):
     assert found & {"torch", "matplotlib", "sklearn", "scipy"} == set() and "numpy" in found
 
 
+def test_choices_written_twice_agree():
+    """They stand in the command line too, so that --help loads no numpy."""
+    from firth.cli import common, convert
+    from firth.core.vectors import METRICS
+    from firth.data.corpus import UNITS
+    from firth.formats.quantize import STORAGES
+
+    storage = next(param for param in convert.command.params if param.name == "storage")
+    assert (common.METRICS, common.UNITS, tuple(storage.type.choices)) == (METRICS, UNITS, STORAGES)
+
+
 def test_every_verb_is_listed_and_has_help(call):
     listed = call("--help").output
     for verb, line in VERBS.items():
