@@ -199,8 +199,8 @@ def negatives(lab: Laboratory) -> Iterator[str]:
 def gradient(lab: Laboratory) -> Iterator[str]:
     """What does the true gradient of CBOW's mean change?"""
     found = {
-        "true (rate 0.15)": lab.cbow(),
-        "word2vec's (rate 0.05)": lab.cbow(exact_gradient=False, learning_rate=0.05),
+        "true (rate 0.15)": lab.cbow(exact_gradient=True, learning_rate=0.15),
+        f"word2vec's (rate {firth.CBOW().learning_rate:g})": lab.cbow(),
     }
     yield lab.table("gradient", found)
     true, word2vecs = found.values()
