@@ -127,9 +127,6 @@ def test_deterministic_is_the_same_for_any_number_of_threads(method):
         for threads in (1, 2)
     )
     assert one == two
-    other = outputs(small(method).fit(data_of(method), firth.Run(deterministic=True, seed=4)))
-    seeded = any(part != other[name] for name, part in one.items())
-    assert seeded or getattr(method, "seedless", False)  # what draws no random numbers says so
 
 
 @every_method

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,18 @@ Process = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture(scope="session")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """world.txt, questions.txt and the model trained on it, made once."""
     folder = tmp_path_factory.mktemp("world")
-    os.environ["FIRTH_CACHE"] = str(folder / "cache")
     world = World(seed=5)
     (folder / "world.txt").write_text("\n".join(world.sentences(12_000)) + "\n")
     write_analogies(folder / "questions.txt", world.analogies(most=50))
     command = ["train", "skipgram", str(folder / "world.txt"), "-o", str(folder / "model"), "--dim", "30"]
-    result = CliRunner().invoke(cli, command, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return folder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FIRTH_CACHE", str(folder / "cache"))
+        result = CliRunner().invoke(cli, command, catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        yield folder
 
 
 @pytest.fixture
