@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.core.checkpoint import Checkpoints
+from firth.core.checkpoint import Checkpoints, interrupts_held
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Model
@@ -170,8 +170,9 @@ class Training:
         report.begin(f"training {type(self.method).method_name()}", total, "words")
         try:
             while progress.epoch < self.method.epochs and not self.out_of_time():
-                self.slice()
-                report.step(self.done(), loss=progress.loss / max(1, progress.pairs))
+                with interrupts_held():
+                    self.slice()
+                report.step(self.done(), loss=self.loss())
                 if checkpoints.due():
                     checkpoints.save(*self.state())
         except KeyboardInterrupt:
@@ -268,13 +269,19 @@ class Training:
         share = self.done() / (self.method.epochs * self.trained)
         self.run.report.note(f"Going on from a checkpoint at {share:.0%}.")
 
+    def loss(self) -> float:
+        """The average of this epoch so far, or of the last one at its end."""
+        progress = self.progress
+        if progress.epochs and not progress.pairs:
+            return progress.epochs[-1]["loss"]
+        return progress.loss / max(1, progress.pairs)
+
     def figures(self) -> dict[str, Any]:
         progress = self.progress
-        unfinished = progress.loss / progress.pairs if progress.pairs else None
         raw = self.tokens.raw_tokens / max(1, len(self.tokens.ids))  # speed is told in words of the text
         return {
             "epochs": progress.epochs,
-            "loss": unfinished if unfinished is not None else progress.epochs[-1]["loss"],
+            "loss": self.loss(),
             "seconds": progress.seconds,
             "words_per_second": progress.words * raw / progress.seconds if progress.seconds else 0.0,
             "finished_epochs": progress.epoch,
