@@ -170,6 +170,29 @@ static void look_ahead(const Job& job, const Window& next, Scratch& scratch) {
     scratch.ahead_count = count;
 }
 
+// ---- rows, in place or as copies ----
+
+static float* copy_of(const float* row, int32_t name, int32_t* slot, int64_t stride, Copies& copies) {
+    if (*slot < 0) {
+        *slot = copies.count;
+        copies.row[copies.count] = name;
+        std::memcpy(copies.data + copies.count++ * stride, row, stride * sizeof(float));
+    }
+    return copies.data + *slot * stride;
+}
+
+static inline float* input_row(const Job& job, const Scratch& scratch, int32_t id) {
+    float* row = job.inputs + id * job.stride;
+    if (!scratch.copies) return row;
+    return copy_of(row, id, scratch.copies->input_slot + id, job.stride, *scratch.copies);
+}
+
+static inline float* output_row(const Job& job, const Scratch& scratch, int32_t id) {
+    float* row = job.outputs + id * job.stride;
+    if (!scratch.copies) return row;
+    return copy_of(row, ~id, scratch.copies->output_slot + id, job.stride, *scratch.copies);
+}
+
 // ---- scores ----
 
 constexpr int TILE_TARGETS = 6;
@@ -415,8 +438,8 @@ static void train_pairs(const Job& job, Window& window, Scratch& scratch, Tally&
     uint64_t state = window.hash + (uint64_t)job.negatives * GOLDEN;
     for (int i = 0; i < window.contexts; ++i) {
         if (job.loss == NEGATIVE && i) draw_noise(job, window, state);
-        for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = job.outputs + window.target[t] * job.stride;
-        float* row = job.inputs + window.context[i] * job.stride;
+        for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = output_row(job, scratch, window.target[t]);
+        float* row = input_row(job, scratch, window.context[i]);
         train_single(job, row, scratch.outputs, window, scratch, tally, scratch.change);
         if (window.rate == 0) continue;
         for (int64_t d = 0; d < job.stride; d += LANES) store(row + d, load(row + d) + load(scratch.change + d));
@@ -428,35 +451,20 @@ static void train(const Job& job, const Window& window, Scratch& scratch, Tally&
     if (!window.contexts || !window.targets) return;
     if (job.architecture == SKIPGRAM && (job.loss == SOFTMAX || (job.loss == NEGATIVE && !job.shared)))
         return train_pairs(job, const_cast<Window&>(window), scratch, tally);
-    for (int i = 0; i < window.contexts; ++i) scratch.inputs[i] = job.inputs + window.context[i] * job.stride;
-    for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = job.outputs + window.target[t] * job.stride;
+    for (int i = 0; i < window.contexts; ++i) scratch.inputs[i] = input_row(job, scratch, window.context[i]);
+    for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = output_row(job, scratch, window.target[t]);
     if (job.architecture == CBOW)
         train_cbow(job, scratch.inputs, window.contexts, scratch.outputs, window, scratch, tally);
     else
         train_grid(job, scratch.inputs, window.contexts, scratch.outputs, window, scratch, tally);
 }
 
-static void train_apart(const Job& job, const Window& window, Scratch& scratch, Tally& tally, float* changes) {
-    tally.words += 1;
-    if (!window.contexts || !window.targets) return;
-    const int64_t stride = job.stride, bytes = stride * (int64_t)sizeof(float);
-    for (int i = 0; i < window.contexts; ++i) {
-        scratch.inputs[i] = changes + i * stride;
-        std::memcpy(scratch.inputs[i], job.inputs + window.context[i] * stride, bytes);
-    }
-    for (int t = 0; t < window.targets; ++t) {
-        scratch.outputs[t] = changes + (window.contexts + t) * stride;
-        std::memcpy(scratch.outputs[t], job.outputs + window.target[t] * stride, bytes);
-    }
-    if (job.architecture == CBOW)
-        train_cbow(job, scratch.inputs, window.contexts, scratch.outputs, window, scratch, tally);
-    else
-        train_grid(job, scratch.inputs, window.contexts, scratch.outputs, window, scratch, tally);
-    for (int i = 0; i < window.contexts + window.targets; ++i) {
-        const float* old = i < window.contexts ? job.inputs + window.context[i] * stride
-                                               : job.outputs + window.target[i - window.contexts] * stride;
-        float* row = changes + i * stride;
-        for (int64_t d = 0; d < stride; d += LANES) store(row + d, load(row + d) - load(old + d));
+static void to_changes(const Job& job, Copies& copies) {
+    for (int i = 0; i < copies.count; ++i) {
+        const int32_t row = copies.row[i];
+        const float* old = row >= 0 ? job.inputs + row * job.stride : job.outputs + ~row * job.stride;
+        float* copy = copies.data + i * job.stride;
+        for (int64_t d = 0; d < job.stride; d += LANES) store(copy + d, load(copy + d) - load(old + d));
     }
 }
 
@@ -465,7 +473,7 @@ static void add_row(float* row, const float* change, int64_t stride) {
 }
 
 extern const Predict predict;
-const Predict predict = {refill, prepare, look_ahead, train, train_apart, add_row};
+const Predict predict = {refill, prepare, look_ahead, train, to_changes, add_row};
 
 }  // namespace ISA
 }  // namespace firth

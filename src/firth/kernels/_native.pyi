@@ -15,7 +15,14 @@ class Trainer:
         self, first: int, last: int, seed: int, rate_first: float, rate_last: float, threads: int
     ) -> tuple[float, int, int]: ...
     def ordered(
-        self, cursors: NDArray[np.int64], steps: int, seed: int, rate_first: float, rate_last: float, threads: int
+        self,
+        cursors: NDArray[np.int64],
+        windows: int,
+        rounds: int,
+        seed: int,
+        rate_first: float,
+        rate_last: float,
+        threads: int,
     ) -> tuple[float, int, int]: ...
     def stream_starts(self, streams: int) -> list[int]: ...
 
