@@ -468,8 +468,8 @@ static void to_changes(const Job& job, Copies& copies) {
     }
 }
 
-static void add_row(float* row, const float* change, int64_t stride) {
-    for (int64_t d = 0; d < stride; d += LANES) store(row + d, load(row + d) + load(change + d));
+static void add_row(float* row, const float* change, float share, int64_t stride) {
+    for (int64_t d = 0; d < stride; d += LANES) store(row + d, load(row + d) + load(change + d) * share);
 }
 
 extern const Predict predict;

@@ -115,7 +115,7 @@ struct Predict {
     void (*look_ahead)(const Job&, const Window&, Scratch&);
     void (*train)(const Job&, const Window&, Scratch&, Tally&);
     void (*to_changes)(const Job&, Copies&);  // each copy less the row it was made from
-    void (*add_row)(float* row, const float* change, int64_t stride);
+    void (*add_row)(float* row, const float* change, float share, int64_t stride);
 };
 
 namespace baseline { extern const Predict predict; }

@@ -248,6 +248,7 @@ Tally train_ordered(const Job& job, int64_t* cursors, int streams, int windows, 
     for (int s = 0; s < streams; ++s) all.emplace_back(new Stream(job, targets, windows, s, streams, cursors[s]));
     threads = std::min(threads, streams);
     Barrier barrier(threads);
+    std::vector<int32_t> changed_by(size_t(job.words) + job.output_rows, 0);  // how many streams changed a row
     on_threads(threads, [&](int me) {
         WindowMemory pair[2] = {{job, targets}, {job, targets}};
         ScratchMemory memory(job, targets);
@@ -261,16 +262,24 @@ Tally train_ordered(const Job& job, int64_t* cursors, int streams, int windows, 
                 kernel.to_changes(job, stream.copies);
             }
             barrier.wait();
-            // Each row has one owner, who adds its changes in the order of the streams.
-            for (const auto& stream : all) {
-                const Copies& copies = stream->copies;
-                for (int i = 0; i < copies.count; ++i) {
-                    const int32_t id = copies.row[i] >= 0 ? copies.row[i] : ~copies.row[i];
-                    if (id % threads != me) continue;
-                    float* table = copies.row[i] >= 0 ? job.inputs : job.outputs;
-                    kernel.add_row(table + id * job.stride, copies.data + i * job.stride, job.stride);
+            // Each row has one owner, who counts and adds its changes in the order of the streams.
+            auto own_rows = [&](auto visit) {
+                for (const auto& stream : all) {
+                    const Copies& copies = stream->copies;
+                    for (int i = 0; i < copies.count; ++i) {
+                        const bool input = copies.row[i] >= 0;
+                        const int32_t id = input ? copies.row[i] : ~copies.row[i];
+                        if (id % threads == me) visit(input, id, copies.data + i * job.stride);
+                    }
                 }
-            }
+            };
+            auto sharing = [&](bool input, int32_t id) -> int32_t& { return changed_by[input ? id : job.words + id]; };
+            own_rows([&](bool input, int32_t id, const float*) { ++sharing(input, id); });
+            own_rows([&](bool input, int32_t id, const float* change) {
+                float* row = (input ? job.inputs : job.outputs) + id * job.stride;
+                kernel.add_row(row, change, 1.0f / (float)sharing(input, id), job.stride);
+            });
+            own_rows([&](bool input, int32_t id, const float*) { sharing(input, id) = 0; });
             barrier.wait();
         }
     });

@@ -12,8 +12,9 @@ namespace firth {
 Tally train_racing(const Job& job, int64_t from, int64_t to, int threads);
 
 // Trains `rounds` rounds. The corpus is cut into `streams` equal stretches; in each round every stream trains
-// its next `windows` windows on copies of the rows they touch, then the changes are added to the tables in the
-// order of the streams. `cursors` (one a stream) holds the next raw token of each and is moved on; all at their
+// its next `windows` windows on copies of the rows they touch, then each row moves by the mean of the changes that
+// streams made to it, added in the order of the streams. (Their sum would throw frequent words about, which every
+// stream changes; rare words are changed by one stream alone, and mean and sum are the same.) `cursors` (one a stream) holds the next raw token of each and is moved on; all at their
 // ends = epoch over.
 Tally train_ordered(const Job& job, int64_t* cursors, int streams, int windows, int64_t rounds, int threads);
 

@@ -165,7 +165,7 @@ static inline vec log_vec(vec x) {
     p = p * r - 2.4999993993e-1f;
     p = p * r + 3.3333331174e-1f;
     vec square = r * r;
-    return r + r * square * p - 0.5f * square + e * 0.693147181f;
+    return r + r * square * p - 0.5f * square + e * 0.693147181f + (x - x);  // NaN stays NaN
 }
 
 }  // namespace ISA

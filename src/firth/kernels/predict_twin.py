@@ -32,6 +32,7 @@ class TwinTrainer:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.seed = 0
+        self.touched: tuple[set[int], set[int]] = set(), set()  # input and output rows changed in this round
 
     # ---- from raw tokens to windows ----
 
@@ -101,6 +102,8 @@ class TwinTrainer:
             rows, labels = self.targets(centre, next(noise) if task.loss == "negative" else [])
         if not rows:
             return Tally(0.0, 0, 1)
+        self.touched[0].update(contexts)
+        self.touched[1].update(rows)
         if task.architecture == "cbow":
             return self.train_cbow(centre, contexts, rows, labels, rate)
         if task.loss == "hierarchical" or (task.loss == "negative" and task.shared):
@@ -109,6 +112,7 @@ class TwinTrainer:
         for turn, context in enumerate(contexts):
             if turn and task.loss == "negative":
                 rows, labels = self.targets(centre, next(noise))
+                self.touched[1].update(rows)
             tally += self.train_grid(centre, [context], rows, labels, rate)
         return tally._replace(words=1)
 
@@ -158,20 +162,25 @@ class TwinTrainer:
         rate_last: float,
         threads: int,
     ) -> Tally:
-        """Rounds: each stream's next windows from the same tables, then all changes added."""
+        """Rounds: each stream's next windows from the same tables, then each row moves by the mean of its changes."""
         self.seed = seed
         task, tally = self.task, Tally(0.0, 0, 0)
         for _ in range(rounds):
             inputs, outputs = task.inputs.copy(), task.outputs.copy()
             input_changes, output_changes = np.zeros_like(inputs), np.zeros_like(outputs)
+            changed_by = np.zeros(len(inputs)), np.zeros(len(outputs))  # how many streams changed a row
             for s in range(len(cursors)):
                 task.inputs[:], task.outputs[:] = inputs, outputs
+                self.touched = set(), set()
                 for position, share in self.next_windows(cursors, s, windows):
                     rate = rate_first + (rate_last - rate_first) * share
                     tally += self.train_window(position, rate, 0, task.trained_tokens)
                 input_changes += task.inputs - inputs
                 output_changes += task.outputs - outputs
-            task.inputs[:], task.outputs[:] = inputs + input_changes, outputs + output_changes
+                for counts, rows in zip(changed_by, self.touched, strict=True):
+                    counts[list(rows)] += 1
+            task.inputs[:] = inputs + input_changes / np.maximum(changed_by[0], 1)[:, None]
+            task.outputs[:] = outputs + output_changes / np.maximum(changed_by[1], 1)[:, None]
         return tally
 
     def next_windows(self, cursors: NDArray[np.int64], s: int, windows: int) -> Iterator[tuple[int, float]]:
