@@ -3,7 +3,7 @@
     python benchmarks/counting_methods.py DATA [--rounds 3] [--dim 300] [--asked 1000]
 
 DATA holds documents/20news-train.jsonl.xz and 20news-test.jsonl.xz. Both sides get the texts in memory and all cores;
-the best of the rounds counts. Also: how often the nearest training document is of the same newsgroup, for each weighting.
+the best of the rounds counts. Also: how often the nearest training document is of the same newsgroup, by weighting.
 Results: docs/results/counting.md.
 """
 
@@ -98,8 +98,9 @@ def lsa(texts: list[str], dim: int, rounds: int) -> Iterator[str]:
         components = result.right.T if name == "Firth" else result.components_
         yield f"| {name} | {best[name]:.2f} | {best[name] / best['Firth']:.1f}× | {error(components):.4f} |"
     yield ""
-    yield f"The error that Firth reports itself: {found['Firth'].error:.4f}, its bound on the operator norm of the rest "
-    yield f"{found['Firth'].bound:.3f} (the last singular value kept is {found['Firth'].values[-1]:.3f})."
+    mine = found["Firth"]
+    yield f"The error that Firth reports itself is {mine.error:.4f}, its bound on the operator norm of what is left out"
+    yield f"{mine.bound:.3f} (the last singular value kept is {mine.values[-1]:.3f})."
 
 
 def nearest(data: Path, asked: int, dim: int) -> Iterator[str]:

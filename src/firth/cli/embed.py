@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -43,12 +45,20 @@ Write = Callable[[Rows], None]
     help=".npy, .parquet, .jsonl, or .npz (sparse rows, of counts and tf-idf); JSON lines on standard output if left "
     "out.",
 )
+@click.option(
+    "--smoothing",
+    type=float,
+    default=0.0,
+    metavar="A",
+    help="Rare words weigh more: A/(A+share), such as 0.001; 0 = off.",
+)
 @data_options
 @json_flag
 def command(
     model: str,
     data: tuple[str, ...],
     output: str | None,
+    smoothing: float,
     unit: str,
     column: str | None,
     key: str | None,
@@ -65,13 +75,16 @@ def command(
     texts = Corpus(*data, unit=unit, column=column, key=key)
     rows = known = unknown = empty = 0
     with writer(output) as write:
-        find = sparse_batches if output and output.endswith(".npz") else batches
-        for batch, counts in find(embedder, texts, model):
+        sparse = bool(output) and str(output).endswith(".npz")
+        found = sparse_batches(embedder, texts, model) if sparse else batches(embedder, texts, model, smoothing)
+        for batch, counts in found:
             write(batch)
             rows += len(batch.keys)
             known += sum(counts)
             unknown += sum(batch.unknown)
             empty += sum(count == 0 for count in counts)
+        if not rows:
+            raise FirthError("There is nothing to embed: the input has no documents.")
     if unknown or empty:
         click.echo(f"note: {unknown:,} of {known + unknown:,} words have no vector; {empty:,} rows are zero.", err=True)
     if as_json:
@@ -80,14 +93,18 @@ def command(
         click.echo(f"{rows:,} rows in {output}")
 
 
-def batches(model: Model, texts: Any, path: str) -> Iterator[tuple[Rows, list[int]]]:
+def batches(model: Model, texts: Any, path: str, smoothing: float) -> Iterator[tuple[Rows, list[int]]]:
     """Batches, each with the number of known words of its texts."""
     pool = getattr(model, "pool", None)
     if pool is None:
         raise FirthError(f"{path} does not embed texts ({type(model.method).method_name()}).")
+    if smoothing and "smoothing" not in inspect.signature(pool).parameters:
+        method = type(model.method).method_name()
+        raise FirthError(f"--smoothing weighs words whose vectors are averaged; {method} has weights of its own.")
+    settings = {"smoothing": smoothing} if smoothing else {}
     documents = iter(texts)
     while batch := list(islice(documents, BATCH)):
-        pooled = pool([text for _, text in batch])
+        pooled = pool([text for _, text in batch], **settings)
         yield Rows([key for key, _ in batch], pooled.matrix, pooled.unknown.tolist()), pooled.known.tolist()
 
 
@@ -108,9 +125,9 @@ def writer(output: str | None) -> Iterator[Write]:
     from firth.core.storage import new_file
 
     if output is None:
-        stream = click.get_text_stream("stdout", encoding="utf-8")
-        yield lambda rows: write_jsonl(stream, rows)
+        yield lambda rows: write_jsonl(sys.stdout, rows)
         return
+    kinds: dict[str, Callable[[Path], contextlib.AbstractContextManager[Write]]]
     kinds = {".npy": npy_writer, ".parquet": parquet_writer, ".jsonl": jsonl_writer, ".npz": npz_writer}
     with new_file(Path(output)) as work, kinds[Path(output).suffix](work) as write:
         yield write
@@ -124,7 +141,7 @@ def jsonl_writer(path: Path) -> Iterator[Write]:
 
 def write_jsonl(file: IO[str], rows: Rows) -> None:
     for key, row, unknown in zip(rows.keys, rows.matrix.tolist(), rows.unknown, strict=True):
-        numbers = ", ".join(["%.9g" % number for number in row])  # 9 digits give each float32 back
+        numbers = ", ".join([f"{number:.9g}" for number in row])  # 9 digits give each float32 back
         file.write(f'{{"key": {json.dumps(key, ensure_ascii=False)}, "unknown": {unknown}, "vector": [{numbers}]}}\n')
 
 
@@ -158,8 +175,6 @@ def npz_writer(path: Path) -> Iterator[Write]:
 
     found: list[Any] = []
     yield lambda rows: found.append(rows.matrix)
-    if not found:
-        raise FirthError("There is no text to embed: the input is empty.")
     with path.open("wb") as file:
         sparse.save_npz(file, sparse.vstack(found, format="csr"))
 
@@ -182,5 +197,3 @@ def parquet_writer(path: Path) -> Iterator[Write]:
             opened[0].write_table(table)
 
         yield write
-        if not opened:
-            raise FirthError("There is no text to embed: the input is empty.")

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.core.checkpoint import Checkpoints
+from firth.core.checkpoint import Checkpoints, interrupts_held
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Model
@@ -26,7 +26,7 @@ from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.learners.words import WordModel, WordOptions
 
 LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in word2vec
-MOST_STREAMS = 64  # windows computed from the same tables in deterministic runs
+MOST_STREAMS, MOST_WINDOWS = 16, 256  # of deterministic runs: streams, and windows of each between two merges
 SLICE_SECONDS = 0.3  # between progress, checkpoints and a chance for Ctrl-C
 MOST_SOFTMAX_WORDS = 50_000
 
@@ -124,11 +124,13 @@ class Training:
         self.inputs, self.outputs = first_tables(method, len(tokens.vocabulary), run.seed, start)
         self.trained = int(len(tokens.ids) * (1 - method.held_out))
         self.trainer = kernel.native_trainer(self.task())
-        # Pairs trained one after the other can't be computed apart and merged: there deterministic means one thread.
-        alone = method.loss == "softmax" or not self.task().shared
+        # Each window of a softmax touches every row, too many to copy and merge: there deterministic means one thread.
+        alone = run.deterministic and method.loss == "softmax"
         self.ordered = run.deterministic and not alone
-        self.threads = 1 if run.deterministic and alone else run.cores
-        self.streams = max(1, min(MOST_STREAMS, self.trained // 1000))
+        self.threads = 1 if alone else run.cores
+        # The fewer words, the sooner two streams change the same rows: small texts merge more often.
+        self.streams = max(1, min(MOST_STREAMS, self.trained // 5000))
+        self.windows = max(8, min(MOST_WINDOWS, self.trained // (1000 * self.streams)))
         self.progress = Progress()
         if run.budget and run.deterministic:
             run.report.note("A budget of seconds ends a run at another word each time: it can't be deterministic.")
@@ -170,8 +172,9 @@ class Training:
         report.begin(f"training {type(self.method).method_name()}", total, "words")
         try:
             while progress.epoch < self.method.epochs and not self.out_of_time():
-                self.slice()
-                report.step(self.done(), loss=progress.loss / max(1, progress.pairs))
+                with interrupts_held():
+                    self.slice()
+                report.step(self.done(), loss=self.loss())
                 if checkpoints.due():
                     checkpoints.save(*self.state())
         except KeyboardInterrupt:
@@ -202,8 +205,8 @@ class Training:
         if self.ordered:
             starts = self.trainer.stream_starts(self.streams)
             cursors = np.array(progress.cursors or starts[:-1], dtype=np.int64)
-            steps = max(16, int(speed * SLICE_SECONDS / self.streams))
-            tally = self.trainer.ordered(cursors, steps, seed, first, last, self.threads)
+            rounds = max(1, int(speed * SLICE_SECONDS / self.streams / self.windows))
+            tally = self.trainer.ordered(cursors, self.windows, rounds, seed, first, last, self.threads)
             progress.cursors = cursors.tolist()
             over = progress.cursors == starts[1:]
         else:
@@ -268,13 +271,19 @@ class Training:
         share = self.done() / (self.method.epochs * self.trained)
         self.run.report.note(f"Going on from a checkpoint at {share:.0%}.")
 
+    def loss(self) -> float:
+        """The average of this epoch so far, or of the last one at its end."""
+        progress = self.progress
+        if progress.epochs and not progress.pairs:
+            return progress.epochs[-1]["loss"]
+        return progress.loss / max(1, progress.pairs)
+
     def figures(self) -> dict[str, Any]:
         progress = self.progress
-        unfinished = progress.loss / progress.pairs if progress.pairs else None
         raw = self.tokens.raw_tokens / max(1, len(self.tokens.ids))  # speed is told in words of the text
         return {
             "epochs": progress.epochs,
-            "loss": unfinished if unfinished is not None else progress.epochs[-1]["loss"],
+            "loss": self.loss(),
             "seconds": progress.seconds,
             "words_per_second": progress.words * raw / progress.seconds if progress.seconds else 0.0,
             "finished_epochs": progress.epoch,
