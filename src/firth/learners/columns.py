@@ -72,9 +72,9 @@ class CategoryColumn:
             return [f"{name}={level}" for level in self.levels]
         return [name] if self.code == "label" else [f"{name}_{bit}" for bit in range(self.width)]
 
-    def read(self, table: Table, name: str) -> Ids:
+    def read(self, table: Table) -> Ids:
         """The id of each row's category, MISSING or UNSEEN."""
-        ids, levels = table.codes(name)
+        ids, levels = table.codes(self.name)
         known = [self.index.get(level, UNSEEN) for level in levels]
         return np.array([*known, MISSING])[ids]  # −1 is the last one
 
@@ -142,7 +142,7 @@ class NumberColumn:
 
     @classmethod
     def fitted(cls, table: Table, name: str, code: str, low: float, high: float) -> NumberColumn:
-        numbers = finite_numbers(table, name, name)
+        numbers = finite_numbers(table, name)
         numbers = numbers[~np.isnan(numbers)]
         if not len(numbers):
             return cls(name, code, np.nan)
@@ -161,8 +161,8 @@ class NumberColumn:
     def features(self, name: str) -> list[str]:
         return [name]
 
-    def read(self, table: Table, name: str) -> Array:
-        return finite_numbers(table, name, self.name)
+    def read(self, table: Table) -> Array:
+        return finite_numbers(table, self.name)
 
     def write(self, numbers: Array, out: NDArray[Any]) -> None:
         shares = (numbers - self.shift) / self.scale
@@ -180,12 +180,12 @@ class NumberColumn:
 Column = CategoryColumn | NumberColumn | DroppedColumn
 
 
-def finite_numbers(table: Table, name: str, shown: str) -> Array:
+def finite_numbers(table: Table, name: str) -> Array:
     numbers = table.numbers(name)
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
         raise FirthError(
-            f"Column {shown!r}, row {infinite[0] + 1:,} is infinite; replace such numbers or make them missing."
+            f"Column {name!r}, row {infinite[0] + 1:,} is infinite; replace such numbers or make them missing."
         )
     return numbers
 

@@ -17,10 +17,11 @@ from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
-from firth.core.vectors import Matrix, Vectors
+from firth.core.vectors import Vectors
 from firth.data.table import Table
 from firth.data.vocabulary import Vocabulary
 from firth.learners.columns import MISSING, UNSEEN, CategoryColumn, Column, DroppedColumn, NumberColumn
+from firth.learners.tables import Coded, TableModel, matched
 
 TABLE_BYTES = 1 << 30  # the codes of a column's categories are listed as vectors up to this size
 
@@ -35,14 +36,7 @@ class Plan(NamedTuple):
     high: float = 1.0
 
 
-class Coded(NamedTuple):
-    """A table as numbers, with how many of each row's categories `fit` had not met."""
-
-    matrix: Any  # an array, or a scipy.sparse.csr_matrix
-    unseen: NDArray[np.int64]
-
-
-class EncoderModel(Model):
+class EncoderModel(TableModel):
     """The columns of a table with their codes: `transform`, `inverse`, `feature_names`.
 
     `tables` lists the categories of each coded column with their codes; `vectors` is the first of these.
@@ -52,35 +46,17 @@ class EncoderModel(Model):
 
     def __init__(self, method: EncodingMethod, columns: Sequence[Column], training: Mapping[str, Any]) -> None:
         self.method, self.columns, self.training = method, list(columns), training
-
-    @property
-    def names(self) -> list[str]:
-        """The table's columns."""
-        return [column.name for column in self.columns]
-
-    @property
-    def feature_names(self) -> list[str]:
-        """The columns of what `transform` gives: color=red, color_0 (a bit), age."""
-        return self.features(self.names)
+        self.names = [column.name for column in columns]
 
     def features(self, names: Sequence[str]) -> list[str]:
-        """`feature_names`, if the table's columns were called so."""
+        """color=red, color_0 (a bit), age."""
         return [f for column, name in zip(self.columns, names, strict=True) for f in column.features(name)]
 
     @property
     def width(self) -> int:
         return sum(column.width for column in self.columns)
 
-    def transform(self, data: Any) -> Any:
-        """One row of float64 a row of `data`: an array, or a `scipy.sparse.csr_matrix` where the method says sparse."""
-        return self.coded(data, sparse=getattr(self.method, "sparse", False)).matrix
-
-    def embed(self, inputs: Any) -> Matrix:
-        """`transform` as float32, never sparse."""
-        return single_precision(self.coded(inputs).matrix)
-
     def coded(self, data: Any, *, sparse: bool = False) -> Coded:
-        """`data` (a `Table`, or what one can be made of) as numbers."""
         table = self.open(data)
         unseen = np.zeros(len(table), np.int64)
         if sparse:
@@ -116,13 +92,12 @@ class EncoderModel(Model):
     ) -> Iterator[tuple[CategoryColumn | NumberColumn, NDArray[Any], int]]:
         """Each coded column with its cells and the place of its first feature; adds to `unseen`."""
         place = 0
-        for number, column in enumerate(self.columns):
+        for column in self.columns:
             if isinstance(column, DroppedColumn):
                 continue
-            name = column.name if table.named else table.names[number]
-            cells: NDArray[Any] = column.read(table, name)
+            cells: NDArray[Any] = column.read(table)
             if isinstance(column, CategoryColumn):
-                self._check_unseen(column, table, name, cells)
+                self._check_unseen(column, table, cells)
                 unseen += cells == UNSEEN
                 gaps = cells == MISSING
             else:
@@ -133,10 +108,10 @@ class EncoderModel(Model):
             yield column, cells, place
             place += column.width
 
-    def _check_unseen(self, column: CategoryColumn, table: Table, name: str, ids: NDArray[np.int64]) -> None:
+    def _check_unseen(self, column: CategoryColumn, table: Table, ids: NDArray[np.int64]) -> None:
         rows = np.flatnonzero(ids == UNSEEN)
         if len(rows) and self.method.unseen == "error":
-            value = table.slice(int(rows[0]), int(rows[0]) + 1).categories(name)[0]
+            value = table.slice(int(rows[0]), int(rows[0]) + 1).categories(column.name)[0]
             some = ", ".join(map(repr, column.levels[:3])) or "none"
             raise FirthError(
                 f"Column {column.name!r}, row {rows[0] + 1:,} has {value!r}, which fit did not meet (it met "
@@ -144,21 +119,10 @@ class EncoderModel(Model):
             )
 
     def open(self, data: Any) -> Table:
-        """`data` as a table, checked for this model's columns."""
-        if isinstance(data, Table):
-            table = data
-        elif isinstance(data, (str, os.PathLike)):  # as it is written: 007 is no number where fit saw text
-            texts = [c.name for c in self.columns if isinstance(c, CategoryColumn) and c.type == "text"]
-            table = Table(data, categories=texts)
-        else:
-            table = Table(data)
-        if not table.named and table.names and len(table.names) != len(self.columns):
-            raise FirthError(f"The model has {len(self.columns)} columns; got {len(table.names)}, which have no names.")
-        needed = [column.name for column in self.columns if column.width]
-        lacking = [name for name in needed if name not in table.names] if table.named else []
-        if lacking:
-            raise FirthError(f"The table has no column {lacking[0]!r}; it has {', '.join(table.names) or 'none'}.")
-        return table if table.names else Table(dict.fromkeys(self.names, ()))
+        texts = [c.name for c in self.columns if isinstance(c, CategoryColumn) and c.type == "text"]
+        is_file = isinstance(data, (str, os.PathLike))  # read as it is written: 007 is no number where fit saw text
+        table = Table(data, categories=texts if is_file else ())
+        return matched(table, self.names, [c.name for c in self.columns if not isinstance(c, DroppedColumn)])
 
     def inverse(self, matrix: Any) -> Table:
         """The table that `transform` gives this matrix for; columns that were dropped are not in it.
@@ -258,20 +222,6 @@ def refuse_missing(missing: str, gaps: NDArray[np.bool_], name: str) -> None:
         raise FirthError(f"Column {name!r}, row {row:,} is missing; fill it, or choose missing='keep' or 'mean'.")
 
 
-def single_precision(matrix: NDArray[np.float64]) -> Matrix:
-    """float32; refuses numbers that are too large for it."""
-    with np.errstate(over="ignore"):
-        single = matrix.astype(np.float32)
-    lost = np.isinf(single)
-    if lost.any():
-        row, column = (int(place[0]) for place in np.nonzero(lost))
-        raise FirthError(
-            f"Row {row + 1:,} has {matrix[row, column]:g}, too large for single precision; use transform, or scale the "
-            "numbers (numeric='standardize')."
-        )
-    return single
-
-
 @dataclass(frozen=True, kw_only=True)
 class EncodingMethod(Method):
     """A code for each column of a table, by the column's kind.
@@ -309,7 +259,7 @@ class EncodingMethod(Method):
         words = data if isinstance(data, Vocabulary) else getattr(data, "vocabulary", None)
         if isinstance(words, Vocabulary):
             return self._model([CategoryColumn("word", self.plan().category, "text", words.tokens)], len(words))
-        table = data if isinstance(data, Table) else Table(data)
+        table = Table(data)
         if not len(table):
             raise FirthError(f"{type(self).__name__} needs at least one row and one column; got {table}.")
         return self._model([self._column(table, name) for name in table.names], len(table))

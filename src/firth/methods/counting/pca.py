@@ -15,13 +15,14 @@ from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
-from firth.core.vectors import Matrix, Vectors
+from firth.core.vectors import Vectors
 from firth.data.table import Table
+from firth.learners.tables import Coded, TableModel, matched
 
 Array = NDArray[np.float64]
 
 
-class PCAModel(Model):
+class PCAModel(TableModel):
     """`transform` sees rows along the components, `inverse` puts them back.
 
     `mean` is a row of means, `components` the directions (dim × columns), `variances` what varies along each (divided
@@ -44,24 +45,17 @@ class PCAModel(Model):
             arrays[name] for name in ("mean", "components", "variances", "explained")
         )
 
-    @property
-    def feature_names(self) -> list[str]:
-        """pca0, pca1, …"""
-        return self.features(self.names)
-
     def features(self, names: Sequence[str]) -> list[str]:
-        """The same, whatever the table's columns are called."""
+        """pca0, pca1, …, whatever the table's columns are called."""
         return [f"pca{place}" for place in range(len(self.components))]
 
-    def transform(self, data: Any) -> Array:
-        """One row of `dim` numbers a row of `data`: a table, an array, or vectors."""
-        rows, _ = numeric_rows(data, self.names)
-        points: Array = (rows - self.mean) @ self.components.T
-        return points
+    def open(self, data: Any) -> Table:
+        return matched(Table(data.matrix if isinstance(data, Vectors) else data), self.names, self.names)
 
-    def embed(self, inputs: Any) -> Matrix:
-        """`transform` as float32."""
-        return self.transform(inputs).astype(np.float32)
+    def coded(self, data: Any, *, sparse: bool = False) -> Coded:
+        """(x − mean) · componentsᵀ for each row x of a table, an array, or vectors."""
+        rows = numeric_rows(self.open(data), self.names)
+        return Coded((rows - self.mean) @ self.components.T, np.zeros(len(rows), np.int64))
 
     def inverse(self, matrix: Any) -> Table:
         """The rows that lie there: those `transform` was given, less what the left-out components held."""
@@ -74,7 +68,7 @@ class PCAModel(Model):
     @property
     def tables(self) -> Mapping[str, Vectors]:
         columns = Vectors(self.names, self.components.T, missing="no column of the table")
-        return {"points": self.points, "columns": columns} if self.points else {"columns": columns}
+        return {"columns": columns} if self.points is None else {"points": self.points, "columns": columns}
 
     @property
     def vectors(self) -> Vectors:
@@ -88,7 +82,7 @@ class PCAModel(Model):
             "explained": self.explained,
         }
         documents: dict[str, Any] = {"columns": self.names}
-        if self.points:
+        if self.points is not None:
             arrays["points"] = self.points.matrix
             documents["keys"] = list(self.points.keys)
         return Parts(arrays, documents)
@@ -132,7 +126,8 @@ class PCA(Method):
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> PCAModel:
         if start is not None:
             raise FirthError("PCA can't go on from a model; fit all data at once.")
-        rows, names = numeric_rows(data)
+        table = Table(data.matrix if isinstance(data, Vectors) else data)
+        rows, names = numeric_rows(table, table.names), table.names
         most = min(rows.shape)
         if self.dim is not None and self.dim > most and len(rows) > 1:
             raise FirthError(
@@ -152,27 +147,17 @@ class PCA(Method):
         return PCAModel(self, names, arrays, training, points)
 
 
-def numeric_rows(data: Any, wanted: Sequence[str] | None = None) -> tuple[Array, list[str]]:
-    """Rows of numbers, none missing, and the names of their columns; `wanted` are the columns of an earlier table."""
-    if isinstance(data, Vectors):
-        table = Table(data.matrix)
-    else:
-        table = data if isinstance(data, Table) else Table(data)
-    if not table.named and wanted is not None and table.names:
-        table = table.renamed(wanted)
-    names = list(table.names if wanted is None else wanted)
-    columns = []
-    for name in names:
-        if table.names and table.kind(name) == "category":
-            raise FirthError(
-                f"PCA needs numbers; column {name!r} holds categories: encode them (OneHot) or leave it out."
-            )
-        numbers = table.numbers(name) if table.names else np.zeros(0)
-        odd = np.flatnonzero(~np.isfinite(numbers))
+def numeric_rows(table: Table, names: Sequence[str]) -> Array:
+    """Columns of numbers, none missing, beside each other."""
+    rows = np.empty((len(table), len(names)))
+    for place, name in enumerate(names):
+        if table.kind(name) == "category":
+            raise FirthError(f"PCA needs numbers; column {name!r} holds categories: encode them first (OneHot).")
+        rows[:, place] = table.numbers(name)
+        odd = np.flatnonzero(~np.isfinite(rows[:, place]))
         if len(odd):
             raise FirthError(
-                f"PCA needs finite numbers; column {name!r}, row {odd[0] + 1:,} has {numbers[odd[0]]}: fill it "
+                f"PCA needs finite numbers; column {name!r}, row {odd[0] + 1:,} has {rows[odd[0], place]}: fill it "
                 "(Standardize(missing='mean')) or leave it out."
             )
-        columns.append(numbers)
-    return np.column_stack(columns) if columns else np.zeros((len(table), 0)), names
+    return rows
