@@ -221,10 +221,13 @@ void bind_text(nb::module_& m) {
             nb::gil_scoped_release free;
             self.encode(data.data(), data.shape(0), ends.data(), ends.shape(0));
         })
-        .def("ids", [](nb::handle_t<TextEncoder> self, int slot) {  // a view, valid until the next encode
-            size_t size = 0;
-            const int32_t* ids = nb::cast<TextEncoder&>(self).ids(slot, &size);
-            return nb::ndarray<nb::numpy, const int32_t, nb::ndim<1>>(ids, {size}, self);
+        .def("stretches", [](nb::handle_t<TextEncoder> self) {  // (slot, its ids): views, valid as text.h says
+            const auto& encoder = nb::cast<TextEncoder&>(self);
+            nb::list found;
+            for (const auto& part : encoder.stretches())
+                found.append(nb::make_tuple(part.slot, nb::ndarray<nb::numpy, const int32_t, nb::ndim<1>>(
+                                                           encoder.ids(part.slot) + part.begin, {part.size}, self)));
+            return found;
         })
         .def("bytes", &TextEncoder::bytes)
         .def("prune", [](TextEncoder& self, int slot) { return owned(self.prune(slot)); })

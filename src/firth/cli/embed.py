@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -39,12 +40,20 @@ Write = Callable[[Rows], None]
 @click.option(
     "-o", "--output", metavar="OUT", help=".npy, .parquet or .jsonl; JSON lines on standard output if left out."
 )
+@click.option(
+    "--smoothing",
+    type=float,
+    default=0.0,
+    metavar="A",
+    help="Rare words weigh more: A/(A+share), such as 0.001; 0 = off.",
+)
 @data_options
 @json_flag
 def command(
     model: str,
     data: tuple[str, ...],
     output: str | None,
+    smoothing: float,
     unit: str,
     column: str | None,
     key: str | None,
@@ -61,12 +70,14 @@ def command(
     texts = Corpus(*data, unit=unit, column=column, key=key)
     rows = known = unknown = empty = 0
     with writer(output) as write:
-        for batch, counts in batches(embedder, texts, model):
+        for batch, counts in batches(embedder, texts, model, smoothing):
             write(batch)
             rows += len(batch.keys)
             known += sum(counts)
             unknown += sum(batch.unknown)
             empty += sum(count == 0 for count in counts)
+        if not rows:
+            raise FirthError("There is nothing to embed: the input has no documents.")
     if unknown or empty:
         click.echo(f"note: {unknown:,} of {known + unknown:,} words have no vector; {empty:,} rows are zero.", err=True)
     if as_json:
@@ -75,14 +86,14 @@ def command(
         click.echo(f"{rows:,} rows in {output}")
 
 
-def batches(model: Model, texts: Any, path: str) -> Iterator[tuple[Rows, list[int]]]:
+def batches(model: Model, texts: Any, path: str, smoothing: float) -> Iterator[tuple[Rows, list[int]]]:
     """Batches, each with the number of known words of its texts."""
     pool = getattr(model, "pool", None)
     if pool is None:
         raise FirthError(f"{path} does not embed texts ({type(model.method).method_name()}).")
     documents = iter(texts)
     while batch := list(islice(documents, BATCH)):
-        pooled = pool([text for _, text in batch])
+        pooled = pool([text for _, text in batch], smoothing)
         yield Rows([key for key, _ in batch], pooled.matrix, pooled.unknown.tolist()), pooled.known.tolist()
 
 
@@ -92,9 +103,9 @@ def writer(output: str | None) -> Iterator[Write]:
     from firth.core.storage import new_file
 
     if output is None:
-        stream = click.get_text_stream("stdout", encoding="utf-8")
-        yield lambda rows: write_jsonl(stream, rows)
+        yield lambda rows: write_jsonl(sys.stdout, rows)
         return
+    kinds: dict[str, Callable[[Path], contextlib.AbstractContextManager[Write]]]
     kinds = {".npy": npy_writer, ".parquet": parquet_writer, ".jsonl": jsonl_writer}
     with new_file(Path(output)) as work, kinds[Path(output).suffix](work) as write:
         yield write
@@ -108,7 +119,7 @@ def jsonl_writer(path: Path) -> Iterator[Write]:
 
 def write_jsonl(file: IO[str], rows: Rows) -> None:
     for key, row, unknown in zip(rows.keys, rows.matrix.tolist(), rows.unknown, strict=True):
-        numbers = ", ".join(["%.9g" % number for number in row])  # 9 digits give each float32 back
+        numbers = ", ".join([f"{number:.9g}" for number in row])  # 9 digits give each float32 back
         file.write(f'{{"key": {json.dumps(key, ensure_ascii=False)}, "unknown": {unknown}, "vector": [{numbers}]}}\n')
 
 
@@ -153,5 +164,3 @@ def parquet_writer(path: Path) -> Iterator[Write]:
             opened[0].write_table(table)
 
         yield write
-        if not opened:
-            raise FirthError("There is no text to embed: the input is empty.")
