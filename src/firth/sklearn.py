@@ -29,7 +29,8 @@ except ImportError as error:
 
 
 class TableTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What the classes share. A data frame's columns keep their kinds; those of an array of objects go by their values."""
+    """What the classes share. Columns of a data frame keep their kinds; those of an array of objects go by what they
+    hold."""
 
     method: ClassVar[type[Method]]
 

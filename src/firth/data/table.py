@@ -62,6 +62,8 @@ class Table:
         found = columns_of(source, frozenset(categories))
         #: False where the columns have no names of their own and are told by their place.
         self.named = found.named
+        #: The row of a larger table that this one begins with, so that messages name the right one.
+        self.first = found.first
         for name in [*(columns or ()), *categories]:
             if name not in found.columns:
                 raise FirthError(f"The table has no column {name!r}; it has {', '.join(found.columns) or 'none'}.")
@@ -112,7 +114,10 @@ class Table:
             column = column.cast(pa.int8()) if self.type(name) == "boolean" else column
             values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
         except pa.ArrowInvalid:  # Python reads a little more than Arrow, such as blanks around a number
-            values = np.array([read_number(value, row, name) for row, value in enumerate(column.to_pylist())])
+            cells = enumerate(column.to_pylist())
+            values = np.array(
+                [read_number(value, f"Column {name!r}, row {self.row_number(row)}") for row, value in cells]
+            )
         return values
 
     def categories(self, name: str) -> list[str | None]:
@@ -140,7 +145,13 @@ class Table:
 
     def slice(self, start: int, stop: int) -> Table:
         """The rows from `start` to before `stop`."""
-        return self._with({name: column.slice(start, stop - start) for name, column in self._columns.items()})
+        rows = self._with({name: column.slice(start, stop - start) for name, column in self._columns.items()})
+        rows.first = self.first + start
+        return rows
+
+    def row_number(self, row: int) -> str:
+        """How a message calls a row: from 1 on."""
+        return f"{self.first + int(row) + 1:,}"
 
     def renamed(self, names: Sequence[str]) -> Table:
         """The same columns under other names, which are told by their place from now on."""
@@ -150,7 +161,7 @@ class Table:
 
     def _with(self, columns: dict[str, Any]) -> Table:
         table = Table(columns)
-        table.named = self.named
+        table.named, table.first = self.named, self.first
         return table
 
     def fingerprint(self) -> str:
@@ -171,12 +182,13 @@ class Table:
 class Found(NamedTuple):
     columns: Mapping[str, Any]
     named: bool = True
+    first: int = 0
 
 
 def columns_of(source: Any, as_text: frozenset[str]) -> Found:
     """The columns of anything a table can be made of, not yet of one kind each."""
     if isinstance(source, Table):
-        return Found(source._columns, source.named)
+        return Found(source._columns, source.named, source.first)
     if isinstance(source, (str, os.PathLike)):
         return Found(file_columns(source, as_text))
     if hasattr(source, "tocsr"):
@@ -395,8 +407,8 @@ def is_nan(value: Any) -> bool:
     return isinstance(value, (float, np.floating)) and math.isnan(value)
 
 
-def read_number(value: str | None, row: int, name: str) -> float:
+def read_number(value: str | None, where: str) -> float:
     try:
         return math.nan if value is None else float(value)
     except ValueError:
-        raise FirthError(f"Column {name!r} must hold numbers; row {row + 1:,} has {value!r}.") from None
+        raise FirthError(f"{where} must be a number; got {value!r}.") from None

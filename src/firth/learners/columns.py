@@ -185,7 +185,7 @@ def finite_numbers(table: Table, name: str) -> Array:
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
         raise FirthError(
-            f"Column {name!r}, row {infinite[0] + 1:,} is infinite; replace such numbers or make them missing."
+            f"Column {name!r}, row {table.row_number(infinite[0])} is infinite; replace such numbers or make them missing."
         )
     return numbers
 

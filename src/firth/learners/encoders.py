@@ -102,7 +102,7 @@ class EncoderModel(TableModel):
                 gaps = cells == MISSING
             else:
                 gaps = np.isnan(cells)
-            refuse_missing(self.method.missing, gaps, column.name)
+            refuse_missing(self.method.missing, gaps, table, column.name)
             if isinstance(column, NumberColumn) and self.method.missing == "mean":
                 cells = np.where(gaps, column.mean, cells)
             yield column, cells, place
@@ -114,7 +114,7 @@ class EncoderModel(TableModel):
             value = table.slice(int(rows[0]), int(rows[0]) + 1).categories(column.name)[0]
             some = ", ".join(map(repr, column.levels[:3])) or "none"
             raise FirthError(
-                f"Column {column.name!r}, row {rows[0] + 1:,} has {value!r}, which fit did not meet (it met "
+                f"Column {column.name!r}, row {table.row_number(rows[0])} has {value!r}, which fit did not meet (it met "
                 f"{len(column.levels):,}, such as {some}); fit with it, or unseen='missing' codes it as missing."
             )
 
@@ -216,10 +216,10 @@ def are_levels(levels: Any, type: str) -> bool:
         return False
 
 
-def refuse_missing(missing: str, gaps: NDArray[np.bool_], name: str) -> None:
+def refuse_missing(missing: str, gaps: NDArray[np.bool_], table: Table, name: str) -> None:
     if missing == "error" and gaps.any():
-        row = int(gaps.argmax()) + 1
-        raise FirthError(f"Column {name!r}, row {row:,} is missing; fill it, or choose missing='keep' or 'mean'.")
+        row = table.row_number(int(gaps.argmax()))
+        raise FirthError(f"Column {name!r}, row {row} is missing; fill it, or choose missing='keep' or 'mean'.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,10 +270,10 @@ class EncodingMethod(Method):
         if code in DroppedColumn.CODES:
             return DroppedColumn(name)
         if code in CategoryColumn.CODES:
-            refuse_missing(self.missing, table.codes(name).ids < 0, name)
+            refuse_missing(self.missing, table.codes(name).ids < 0, table, name)
             return CategoryColumn.fitted(table, name, code, plan.order)
         column = NumberColumn.fitted(table, name, code, plan.low, plan.high)
-        refuse_missing(self.missing, np.isnan(table.numbers(name)), name)
+        refuse_missing(self.missing, np.isnan(table.numbers(name)), table, name)
         if self.missing == "mean" and np.isnan(column.mean):
             raise FirthError(f"Column {name!r} has no value to take the mean of; leave the column out.")
         return column

@@ -157,7 +157,7 @@ def numeric_rows(table: Table, names: Sequence[str]) -> Array:
         odd = np.flatnonzero(~np.isfinite(rows[:, place]))
         if len(odd):
             raise FirthError(
-                f"PCA needs finite numbers; column {name!r}, row {odd[0] + 1:,} has {rows[odd[0], place]}: fill it "
+                f"PCA needs finite numbers; column {name!r}, row {table.row_number(odd[0])} has {rows[odd[0], place]}: fill it "
                 "(Standardize(missing='mean')) or leave it out."
             )
     return rows
