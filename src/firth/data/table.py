@@ -8,14 +8,13 @@ import math
 import numbers
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.data.readers import HEAD, check_head, find_files, kind_of, opened, text_lines
+from firth.data.table_files import read_table
 
 SOURCES = (
     "a csv, tsv, jsonl or Parquet file, a data frame, an Arrow table, a dictionary of columns, a list of dictionaries, "
@@ -190,7 +189,7 @@ def columns_of(source: Any, as_text: frozenset[str]) -> Found:
     if isinstance(source, Table):
         return Found(source._columns, source.named, source.first)
     if isinstance(source, (str, os.PathLike)):
-        return Found(file_columns(source, as_text))
+        return columns_of(read_table(source, as_text), as_text)
     if hasattr(source, "tocsr"):
         raise FirthError("A Table is dense; got a sparse matrix. Make it dense first: matrix.toarray().")
     if hasattr(source, "iloc") and hasattr(source, "columns"):  # pandas: a column at a time, for it may be mixed
@@ -213,7 +212,7 @@ def columns_of(source: Any, as_text: frozenset[str]) -> Found:
 
 def list_columns(rows: Sequence[Any]) -> Found:
     """Columns of a list of dictionaries, of a list of rows, or of a list of values."""
-    if not rows:
+    if len(rows) == 0:
         return Found({}, named=False)
     if all(isinstance(row, Mapping) for row in rows):
         names = list(dict.fromkeys(name for row in rows for name in row))
@@ -233,76 +232,6 @@ def distinct_names(columns: Iterable[tuple[str, Any]]) -> dict[str, Any]:
             raise FirthError(f"Two columns are called {name!r}; rename one of them.")
         found[name] = values
     return found
-
-
-def file_columns(source: str | os.PathLike[str], as_text: frozenset[str]) -> dict[str, Any]:
-    paths = find_files(source)
-    if len(paths) > 1:
-        raise FirthError(f"A Table is one file; {source} matches {len(paths)}.")
-    path = paths[0]
-    form, _ = kind_of(path)
-    with opened(path) as (_, stream):
-        if form in (".csv", ".tsv"):
-            return separated_columns(path, stream.read(), "," if form == ".csv" else "\t", as_text)
-        if form == ".parquet":
-            return parquet_columns(path, stream.read())
-        if form in (".jsonl", ".ndjson"):
-            return dict(list_columns(json_rows(path, stream)).columns)
-    raise FirthError(f"A Table is read from csv, tsv, jsonl or Parquet; got {path}.")
-
-
-def separated_columns(path: Path, data: bytes, delimiter: str, as_text: frozenset[str]) -> dict[str, Any]:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    check_head(data[:HEAD], str(path))
-    # One block, for what a column holds is guessed from the first block alone.
-    reading = csv.ReadOptions(block_size=min(max(len(data), 1), 2**31 - 1))
-    parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    converting = csv.ConvertOptions(column_types=dict.fromkeys(as_text, pa.string()))
-    try:
-        table = csv.read_csv(
-            pa.BufferReader(data), read_options=reading, parse_options=parsing, convert_options=converting
-        )
-    except pa.ArrowInvalid as error:
-        raise FirthError(f"{path} is not a table: {error}.") from None
-    columns = [empty_is_missing(column) for column in table.columns]
-    return distinct_names(zip(table.column_names, columns, strict=True))
-
-
-def empty_is_missing(column: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not pa.types.is_string(column.type):
-        return column
-    return pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
-
-
-def parquet_columns(path: Path, data: bytes) -> dict[str, Any]:
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    try:
-        table = pyarrow.parquet.read_table(pa.BufferReader(data))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise FirthError(f"{path} is not Parquet, or damaged: {error}.") from None
-    return distinct_names(zip(table.column_names, table.columns, strict=True))
-
-
-def json_rows(path: Path, stream: Any) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for number, line in enumerate(text_lines(stream, path), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise FirthError(f"{path}, line {number}: not valid JSON ({error}).") from None
-        if not isinstance(row, dict):
-            raise FirthError(f"{path}, line {number}: a row must be an object; got {line.strip()[:40]}.")
-        rows.append(row)
-    return rows
 
 
 def plain_column(values: Any, name: str) -> Any:

@@ -99,17 +99,20 @@ class CategoryColumn:
             return np.where(np.ravel(largest) > 0, np.ravel(block.argmax(axis=1)), MISSING)
         dense = block.toarray() if hasattr(block, "toarray") else block
         if self.code == "label":
-            numbers = np.where(np.isnan(dense[:, 0]), MISSING, dense[:, 0])
+            numbers, none = dense[:, 0], np.isnan(dense[:, 0])
         else:
-            numbers = (np.where(dense == 1, 1, 0) @ (1 << np.arange(self.width)[::-1])) - 1
+            numbers = np.where(dense == 1, 1.0, 0.0) @ (1 << np.arange(self.width)[::-1]) - 1
             numbers = np.where(np.isin(dense, (0, 1)).all(axis=1), numbers, np.nan)
-        wrong = np.flatnonzero(~((numbers >= MISSING) & (numbers < len(self.levels)) & (numbers % 1 == 0)))
+            none = numbers == MISSING
+        wrong = np.flatnonzero(
+            ~none & ~((numbers >= 0) & (numbers < len(self.levels)) & (np.floor(numbers) == numbers))
+        )
         if len(wrong):
             raise FirthError(
                 f"Row {wrong[0] + 1:,} is no code of column {self.name!r}: {dense[wrong[0]].tolist()}; it has "
                 f"{len(self.levels):,} categories."
             )
-        return numbers.astype(np.int64)
+        return np.where(none, MISSING, numbers).astype(np.int64)
 
     def values(self, ids: Ids) -> Any:
         """Categories as an Arrow array."""
@@ -184,9 +187,8 @@ def finite_numbers(table: Table, name: str) -> Array:
     numbers = table.numbers(name)
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
-        raise FirthError(
-            f"Column {name!r}, row {table.row_number(infinite[0])} is infinite; replace such numbers or make them missing."
-        )
+        where = f"Column {name!r}, row {table.row_number(infinite[0])}"
+        raise FirthError(f"{where} is infinite; replace such numbers or make them missing.")
     return numbers
 
 

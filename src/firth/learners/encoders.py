@@ -114,8 +114,8 @@ class EncoderModel(TableModel):
             value = table.slice(int(rows[0]), int(rows[0]) + 1).categories(column.name)[0]
             some = ", ".join(map(repr, column.levels[:3])) or "none"
             raise FirthError(
-                f"Column {column.name!r}, row {table.row_number(rows[0])} has {value!r}, which fit did not meet (it met "
-                f"{len(column.levels):,}, such as {some}); fit with it, or unseen='missing' codes it as missing."
+                f"Column {column.name!r}, row {table.row_number(rows[0])} has {value!r}, which fit did not meet "
+                f"(it met {len(column.levels):,}: {some}, …); fit with it, or unseen='missing' codes it as missing."
             )
 
     def open(self, data: Any) -> Table:

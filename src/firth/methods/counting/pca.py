@@ -156,8 +156,8 @@ def numeric_rows(table: Table, names: Sequence[str]) -> Array:
         rows[:, place] = table.numbers(name)
         odd = np.flatnonzero(~np.isfinite(rows[:, place]))
         if len(odd):
+            where = f"column {name!r}, row {table.row_number(odd[0])} has {rows[odd[0], place]}"
             raise FirthError(
-                f"PCA needs finite numbers; column {name!r}, row {table.row_number(odd[0])} has {rows[odd[0], place]}: fill it "
-                "(Standardize(missing='mean')) or leave it out."
+                f"PCA needs finite numbers; {where}: fill it (Standardize(missing='mean')) or leave it out."
             )
     return rows
