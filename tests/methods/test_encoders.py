@@ -114,6 +114,14 @@ def test_numbers_equal_scikit_learn(rows, low, extent):
     np.testing.assert_allclose(codes(Normalize(low=low, high=low + extent), array), theirs, atol=1e-9)
 
 
+@settings(max_examples=40)
+@given(st.lists(st.one_of(st.none(), words), min_size=1, max_size=20))
+def test_missing_labels_equal_scikit_learn(values):
+    array = np.array([[np.nan if value is None else value] for value in values], dtype=object)  # None is no gap there
+    table = Table({"c": values}, categories=["c"])
+    np.testing.assert_array_equal(codes(Label(order="sorted"), table), OrdinalEncoder().fit_transform(array))
+
+
 def test_missing_numbers_equal_scikit_learn():
     array = np.random.default_rng(1).normal(5, 3, (50, 4))
     array[np.random.default_rng(2).random(array.shape) < 0.2] = np.nan

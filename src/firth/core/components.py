@@ -18,7 +18,10 @@ class Components(NamedTuple):
     mean: Array  # columns
     directions: Array  # components × columns, orthonormal
     variances: Array  # components: of the rows along each direction, divided by rows − 1
-    points: Array  # rows × components
+
+    def points(self, rows: Array, dims: int) -> Array:
+        """Rows seen along the first directions: rows × dims."""
+        return np.asarray((rows - self.mean) @ self.directions[:dims].T)
 
 
 def principal_components(matrix: ArrayLike) -> Components:
@@ -29,9 +32,9 @@ def principal_components(matrix: ArrayLike) -> Components:
     if not np.isfinite(rows).all():
         raise FirthError(f"PCA needs finite numbers; row {int(np.argmin(np.isfinite(rows).all(axis=1)))} has others.")
     mean = rows.mean(axis=0)
-    left, lengths, directions = np.linalg.svd(rows - mean, full_matrices=False)
+    # Rows = QR, and R has the singular values and directions of the rows (Chan 1982): the long Q is not needed.
+    _, lengths, directions = np.linalg.svd(np.linalg.qr(rows - mean, mode="r"), full_matrices=False)
     if directions.size:
         largest = np.abs(directions).argmax(axis=1)
-        signs = np.where(directions[np.arange(len(directions)), largest] < 0, -1.0, 1.0)
-        left, directions = left * signs, directions * signs[:, None]
-    return Components(mean, directions, lengths**2 / (len(rows) - 1), left * lengths)
+        directions *= np.where(directions[np.arange(len(directions)), largest] < 0, -1.0, 1.0)[:, None]
+    return Components(mean, directions, lengths**2 / (len(rows) - 1))

@@ -146,14 +146,16 @@ class NumberColumn:
     @classmethod
     def fitted(cls, table: Table, name: str, code: str, low: float, high: float) -> NumberColumn:
         numbers = finite_numbers(table, name)
-        numbers = numbers[~np.isnan(numbers)]
+        gaps = np.isnan(numbers)
+        numbers = numbers[~gaps] if gaps.any() else numbers
         if not len(numbers):
             return cls(name, code, np.nan)
         smallest, largest = float(numbers.min()), float(numbers.max())
         if not np.isfinite(largest - smallest):
             raise FirthError(f"Column {name!r} reaches from {smallest:g} to {largest:g}, too far; scale it down first.")
         extent = (largest - smallest) or 1.0  # of a constant, z-scores are 0 and min–max gives `low`
-        shares = (numbers - smallest) / extent  # in [0, 1]: no square can be too large or too small
+        shares = numbers - smallest
+        shares /= extent  # in [0, 1]: no square can be too large or too small
         mean = smallest + extent * float(shares.mean())
         if code == "standardize":
             return cls(name, code, mean, mean, extent * float(shares.std()) or 1.0)
@@ -168,8 +170,12 @@ class NumberColumn:
         return finite_numbers(table, self.name)
 
     def write(self, numbers: Array, out: NDArray[Any]) -> None:
-        shares = (numbers - self.shift) / self.scale
-        out[:, 0] = self.low * (1 - shares) + self.high * shares if self.code == "normalize" else shares
+        codes = numbers - self.shift
+        codes /= self.scale
+        if self.code == "normalize":
+            codes *= self.high - self.low
+            codes += self.low
+        out[:, 0] = codes
 
     def values(self, block: Any) -> Any:
         """The inverse of `write`, as an Arrow array."""

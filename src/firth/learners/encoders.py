@@ -62,7 +62,7 @@ class EncoderModel(TableModel):
         if sparse:
             return Coded(self._sparse(table, unseen), unseen)
         try:
-            matrix = np.zeros((len(table), self.width))
+            matrix = np.zeros((len(table), self.width), order="F")  # filled column by column
         except MemoryError:
             raise FirthError(
                 f"{len(table):,} × {self.width:,} numbers don't fit into memory; use OneHot(sparse=True) or Binary."

@@ -75,7 +75,7 @@ def matched(table: Table, names: Sequence[str], needed: Sequence[str]) -> Table:
 def single_precision(matrix: NDArray[np.float64]) -> Matrix:
     """float32; refuses numbers that are too large for it."""
     with np.errstate(over="ignore"):
-        single = matrix.astype(np.float32)
+        single = matrix.astype(np.float32, order="C")
     lost = np.isinf(single)
     if lost.any():
         row, column = (int(place[0]) for place in np.nonzero(lost))

@@ -22,7 +22,9 @@ def pca(matrix: ArrayLike, dims: int = 2) -> Projection:
     """The first `dims` principal components; in each direction the largest loading is positive, so signs are fixed."""
     if dims < 1:
         raise FirthError(f"dims must be at least 1; got {dims}.")
-    found = principal_components(matrix)
+    rows = np.asarray(matrix, dtype=np.float64)
+    found = principal_components(rows)
     explained = found.variances / (found.variances.sum() or 1.0)
     missing = max(0, dims - len(explained))  # fewer rows or columns than dims: nothing varies there
-    return Projection(np.pad(found.points, ((0, 0), (0, missing)))[:, :dims], np.pad(explained, (0, missing))[:dims])
+    points = np.pad(found.points(rows, dims), ((0, 0), (0, missing)))
+    return Projection(points, np.pad(explained, (0, missing))[:dims])

@@ -142,14 +142,14 @@ class PCA(Method):
             "variances": found.variances[:dim],
             "explained": found.variances[:dim] / (found.variances.sum() or 1.0),
         }
-        points = Vectors(data.keys, found.points[:, :dim]) if isinstance(data, Vectors) else None
+        points = Vectors(data.keys, found.points(rows, dim)) if isinstance(data, Vectors) else None
         training = {"rows": len(rows), "columns": len(names), "features": dim, "explained": arrays["explained"].sum()}
         return PCAModel(self, names, arrays, training, points)
 
 
 def numeric_rows(table: Table, names: Sequence[str]) -> Array:
     """Columns of numbers, none missing, beside each other."""
-    rows = np.empty((len(table), len(names)))
+    rows = np.empty((len(table), len(names)), order="F")
     for place, name in enumerate(names):
         if table.kind(name) == "category":
             raise FirthError(f"PCA needs numbers; column {name!r} holds categories: encode them first (OneHot).")
