@@ -50,7 +50,7 @@ class TableTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         columns = self.model_.inverse(X).to_dict()
         kinds = {type(value) for values in columns.values() for value in values}
-        numeric = kinds <= {float, type(None)}
+        numeric = kinds <= {int, float, type(None)}
         found = np.empty((len(next(iter(columns.values()), [])), len(columns)), np.float64 if numeric else object)
         for place, values in enumerate(columns.values()):
             found[:, place] = values

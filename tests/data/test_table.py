@@ -47,7 +47,9 @@ def test_columns_without_names_are_numbered():
     assert Table(np.arange(6).reshape(3, 2)).to_dict() == {"x0": [0, 2, 4], "x1": [1, 3, 5]}
     assert Table([[1, "a"], (2, "b")]).to_dict() == {"x0": [1, 2], "x1": ["a", "b"]}
     assert Table(["b", None]).to_dict() == Table(np.array(["b", None], object)).to_dict() == {"x0": ["b", None]}
-    assert not Table([1, 2]).named
+    assert Table(polars.Series([1, 2])).to_dict() == Table(pyarrow.array([1, 2])).to_dict() == {"x0": [1, 2]}
+    assert not Table([1, 2]).named and not Table(pyarrow.chunked_array([[1]])).named
+    assert Table(pandas.Series(["a", 1], name="s")).to_dict() == {"s": ["a", "1"]}
 
 
 def test_kinds_of_columns():

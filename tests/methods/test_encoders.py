@@ -106,6 +106,17 @@ def test_numbers_as_categories_equal_scikit_learn(rows):
     np.testing.assert_array_equal(OneHot(order="sorted", numeric="encode").fit(array).transform(array), theirs)
 
 
+def test_ids_beyond_the_reach_of_floats_stay_apart(tmp_path):
+    ids = {"id": [2**53, 2**53 + 1, -(2**62)]}
+    model = Label(numeric="encode").fit(ids)
+    model.save(tmp_path / "model")
+    loaded = firth.load(tmp_path / "model")
+    assert (
+        loaded.transform(ids).tolist() == [[0], [1], [2]]
+        and loaded.inverse([[1], [2]]).to_dict()["id"] == ids["id"][1:]
+    )
+
+
 @given(number_rows, st.floats(-10, 9), st.floats(0.5, 10))
 def test_numbers_equal_scikit_learn(rows, low, extent):
     array = np.array(rows)

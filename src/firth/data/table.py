@@ -18,7 +18,7 @@ from firth.data.table_files import read_table
 
 SOURCES = (
     "a csv, tsv, jsonl or Parquet file, a data frame, an Arrow table, a dictionary of columns, a list of dictionaries, "
-    "a list of rows, a list of values, or an array"
+    "a list of rows, a list or series of values, or an array"
 )
 TAKEN = "a table takes numbers, text, booleans, dates and times"
 
@@ -199,6 +199,9 @@ def columns_of(source: Any, as_text: frozenset[str]) -> Found:
 
         table = pa.table(source)
         return Found(distinct_names(zip(table.column_names, table.columns, strict=True)))
+    if hasattr(source, "to_numpy"):  # one column: a series of pandas or polars, an Arrow array
+        name = getattr(source, "name", None)
+        return Found({str(name) if name else "x0": source}, named=bool(name))
     if isinstance(source, Mapping):
         return Found(distinct_names((str(name), values) for name, values in source.items()))
     if isinstance(source, np.ndarray) and source.ndim == 2:

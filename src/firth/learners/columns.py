@@ -123,7 +123,11 @@ class CategoryColumn:
         elif self.type == "boolean":
             values = pa.array([*(level == "true" for level in self.levels), None], pa.bool_())
         else:
-            values = pa.array([*map(float, self.levels), None], pa.float64())
+            numbers = [number_of(level) for level in self.levels]
+            whole = all(isinstance(number, int) and abs(number) < 2**63 for number in numbers)
+            values = pa.array(
+                [*(numbers if whole else map(float, numbers)), None], pa.int64() if whole else pa.float64()
+            )
         return values.take(pa.array(np.where(ids < 0, len(self.levels), ids)))
 
 
@@ -198,6 +202,6 @@ def finite_numbers(table: Table, name: str) -> Array:
     return numbers
 
 
-def number_of(text: str) -> float:
-    """For sorting numbers that are written as text; whole ones exactly."""
+def number_of(text: str) -> int | float:
+    """A number that is written as text; whole ones exactly."""
     return int(text) if is_whole_text(text) else float(text)

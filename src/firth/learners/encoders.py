@@ -20,7 +20,7 @@ from firth.core.run import Run
 from firth.core.vectors import Vectors
 from firth.data.table import Table
 from firth.data.vocabulary import Vocabulary
-from firth.learners.columns import MISSING, UNSEEN, CategoryColumn, Column, DroppedColumn, NumberColumn
+from firth.learners.columns import MISSING, UNSEEN, CategoryColumn, Column, DroppedColumn, NumberColumn, number_of
 from firth.learners.tables import Coded, TableModel, matched
 
 TABLE_BYTES = 1 << 30  # the codes of a column's categories are listed as vectors up to this size
@@ -128,7 +128,7 @@ class EncoderModel(TableModel):
         """The table that `transform` gives this matrix for; columns that were dropped are not in it.
 
         Of a one-hot code the largest number counts, and none above 0 is missing. A label or binary code that is
-        nobody's is refused. Unseen categories come back as missing; whole numbers as floats.
+        nobody's is refused. Unseen categories come back as missing; numbers that were scaled or kept as floats.
         """
         codes = matrix.tocsc() if hasattr(matrix, "tocsc") else np.asarray(matrix)
         if codes.ndim != 2 or codes.shape[1] != self.width:
@@ -211,7 +211,7 @@ def are_levels(levels: Any, type: str) -> bool:
     if not isinstance(levels, list) or not all(isinstance(level, str) for level in levels):
         return False
     try:
-        return len(set(map(float, levels) if type == "number" else levels)) == len(levels)
+        return len(set(map(number_of, levels) if type == "number" else levels)) == len(levels)
     except ValueError:
         return False
 
