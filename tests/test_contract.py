@@ -24,8 +24,15 @@ OPTIONS = [
     for name, method in METHODS.items()
     for option in options_of(method)
 ]
-#: Small data for each kind of input; a method says its kind by the class attribute `input`, text where it has none.
-DATA: dict[str, Callable[[], Any]] = {"text": lambda: firth.Corpus(list(World(seed=21).sentences(1500)))}
+#: Small data for each kind of method, and inputs to embed.
+DATA: dict[str, Callable[[], Any]] = {
+    "text": lambda: firth.Corpus(list(World(seed=21).sentences(1500))),
+    "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
+}
+INPUTS: dict[str, Callable[[], Any]] = {
+    "text": lambda: ["the king sleeps", "", "zzyzx"],
+    "table": lambda: DATA["table"]().slice(0, 3),
+}
 #: Small values of options that methods share, to be quick.
 SMALL = {"dim": 12, "epochs": 2, "min_count": 2}
 
@@ -38,7 +45,7 @@ def small(method: type[firth.Method]) -> firth.Method:
 
 
 def data_of(method: type[firth.Method]) -> Any:
-    return DATA[getattr(method, "input", "text")]()
+    return DATA[method.kind]()
 
 
 def outputs(model: firth.Model) -> dict[str, Any]:
@@ -48,7 +55,7 @@ def outputs(model: firth.Model) -> dict[str, Any]:
         found |= {f"{name} keys": list(table.keys) for name, table in model.tables.items()}
         found |= {name: table.matrix.tobytes() for name, table in model.tables.items()}
     if isinstance(model, Embeds):
-        found["embed"] = model.embed(["the king sleeps", "", "zzyzx"]).tobytes()
+        found["embed"] = model.embed(INPUTS[type(model.method).kind]()).tobytes()
     return found
 
 
@@ -129,7 +136,7 @@ def test_deterministic_is_the_same_for_any_number_of_threads(method):
     assert one == two
 
 
-@every_method
+@pytest.mark.parametrize("method", [method for method in METHODS.values() if method.kind == "text"])
 def test_texts_without_known_words_have_a_vector(method):
     model = small(method).fit(data_of(method))
     if not isinstance(model, Embeds):
@@ -143,6 +150,6 @@ def test_texts_without_known_words_have_a_vector(method):
 
 @every_method
 def test_nothing_to_learn_from_is_an_error(method):
-    if getattr(method, "input", "text") == "text":
-        with pytest.raises(firth.FirthError):
-            small(method).fit(firth.Corpus([""]))
+    nothing = {"text": lambda: firth.Corpus([""]), "table": lambda: firth.Table({})}
+    with pytest.raises(firth.FirthError):
+        small(method).fit(nothing[method.kind]())

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from firth.cli.common import data_options, json_flag, open_model, print_json
+from firth.cli.common import data_options, json_flag, one_file, open_model, print_json
 from firth.core.errors import FirthError
 
 if TYPE_CHECKING:
@@ -64,7 +64,10 @@ def command(
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Turn texts into vectors, one row a line (or record) of DATA; - reads standard input."""
+    """Turn texts into vectors, one row a line (or record) of DATA; - reads standard input.
+
+    A model of tables takes a table (csv, tsv, jsonl, Parquet), one row a row.
+    """
     from firth.data.corpus import Corpus
 
     if output and Path(output).suffix not in SUFFIXES:
@@ -72,6 +75,9 @@ def command(
     if as_json and not output:
         raise click.UsageError("--json needs -o OUT: without it the rows themselves are JSON.")
     embedder = open_model(model)
+    if embedder.method.kind == "table":
+        embed_table(embedder, one_file(data), key, output, as_json)
+        return
     texts = Corpus(*data, unit=unit, column=column, key=key)
     rows = known = unknown = empty = 0
     with writer(output) as write:
@@ -91,6 +97,30 @@ def command(
         print_json({"rows": rows, "words": known + unknown, "unknown": unknown, "zero_rows": empty, "output": output})
     elif output:
         click.echo(f"{rows:,} rows in {output}")
+
+
+def embed_table(model: Any, path: str, key: str | None, output: str | None, as_json: bool) -> None:
+    """`model` is a TableModel. What is unknown are categories that it did not meet when it was fitted."""
+    from firth.learners.tables import single_precision
+
+    table = model.open(path)
+    keys = table.categories(key) if key else list(map(str, range(1, len(table) + 1)))
+    if None in keys:
+        raise FirthError(f"The key column {key!r} is empty in row {keys.index(None) + 1:,}.")
+    unseen = 0
+    with writer(output) as write:
+        if not len(table):
+            raise FirthError("There is nothing to embed: the table has no rows.")
+        for start in range(0, len(table), BATCH):
+            coded = model.coded(table.slice(start, start + BATCH))
+            write(Rows(keys[start : start + BATCH], single_precision(coded.matrix), coded.unseen.tolist()))
+            unseen += int(coded.unseen.sum())
+    if unseen:
+        click.echo(f"note: {unseen:,} categories are new to the model and coded as missing.", err=True)
+    if as_json:
+        print_json({"rows": len(table), "features": model.feature_names, "unknown": unseen, "output": output})
+    elif output:
+        click.echo(f"{len(table):,} rows in {output}")
 
 
 def batches(model: Model, texts: Any, path: str, smoothing: float) -> Iterator[tuple[Rows, list[int]]]:
@@ -142,6 +172,7 @@ def jsonl_writer(path: Path) -> Iterator[Write]:
 def write_jsonl(file: IO[str], rows: Rows) -> None:
     for key, row, unknown in zip(rows.keys, rows.matrix.tolist(), rows.unknown, strict=True):
         numbers = ", ".join([f"{number:.9g}" for number in row])  # 9 digits give each float32 back
+        numbers = numbers.replace("nan", "null")  # a missing number of a table
         file.write(f'{{"key": {json.dumps(key, ensure_ascii=False)}, "unknown": {unknown}, "vector": [{numbers}]}}\n')
 
 

@@ -26,7 +26,7 @@ from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.learners.words import WordModel, WordOptions
 
 LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in word2vec
-MOST_STREAMS, MOST_WINDOWS = 16, 256  # of deterministic runs: streams, and windows of each between two merges
+MOST_STREAMS, MOST_WINDOWS = 8, 32  # of deterministic runs: streams, and windows of each between two merges
 SLICE_SECONDS = 0.3  # between progress, checkpoints and a chance for Ctrl-C
 MOST_SOFTMAX_WORDS = 50_000
 
