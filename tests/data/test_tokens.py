@@ -19,8 +19,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from firth import FirthError, FirthWarning, Run, Tokens, Vocabulary
+from firth import Corpus, FirthError, FirthWarning, Run, Tokens, Vocabulary
 from firth.data import encode, streams
+from firth.data.corpus import Document
 from firth.data.tokens import read_tokens
 from firth.kernels.text import tokenize_twin
 
@@ -383,3 +384,12 @@ def test_jieba_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(sys.modules, "jieba", Jieba)
     assert list(read_tokens(["我们，Go"], tokenizer="jieba", min_count=1).vocabulary.tokens) == ["go", "我们"]
+
+
+@pytest.mark.parametrize("tokenizer", ["words", str.split])
+def test_keys_are_kept_where_asked_for(tokenizer: Any) -> None:
+    documents = [Document("x", "a b"), Document("y", ""), Document("z", "b")]
+    assert read_tokens(Corpus(documents), tokenizer=tokenizer, min_count=1, keys=True).keys == ["x", "y", "z"]
+    assert read_tokens(Corpus(documents), tokenizer=tokenizer, min_count=1).keys == ["1", "2", "3"]
+    fewer = read_tokens(read_tokens(Corpus(documents), min_count=1, keys=True), min_count=2)
+    assert fewer.keys == ["x", "y", "z"] and len(fewer.vocabulary) == 1

@@ -78,10 +78,13 @@ def command(
     if embedder.method.kind == "table":
         embed_table(embedder, one_file(data), key, output, as_json)
         return
+    if smoothing and "smoothing" not in inspect.signature(getattr(embedder, "pool", bool)).parameters:
+        method = type(embedder.method).method_name()
+        raise FirthError(f"--smoothing weighs words whose vectors are averaged; {method} does not average any.")
     texts = Corpus(*data, unit=unit, column=column, key=key)
     rows = known = unknown = empty = 0
     with writer(output) as write:
-        sparse = bool(output) and str(output).endswith(".npz")
+        sparse = output is not None and Path(output).suffix == ".npz"
         found = sparse_batches(embedder, texts, model) if sparse else batches(embedder, texts, model, smoothing)
         for batch, counts in found:
             write(batch)
@@ -128,9 +131,6 @@ def batches(model: Model, texts: Any, path: str, smoothing: float) -> Iterator[t
     pool = getattr(model, "pool", None)
     if pool is None:
         raise FirthError(f"{path} does not embed texts ({type(model.method).method_name()}).")
-    if smoothing and "smoothing" not in inspect.signature(pool).parameters:
-        method = type(model.method).method_name()
-        raise FirthError(f"--smoothing weighs words whose vectors are averaged; {method} has weights of its own.")
     settings = {"smoothing": smoothing} if smoothing else {}
     documents = iter(texts)
     while batch := list(islice(documents, BATCH)):
@@ -205,7 +205,7 @@ def npz_writer(path: Path) -> Iterator[Write]:
     from scipy import sparse
 
     found: list[Any] = []
-    yield lambda rows: found.append(rows.matrix)
+    yield lambda rows: found.append(sparse.csr_matrix(rows.matrix))
     with path.open("wb") as file:
         sparse.save_npz(file, sparse.vstack(found, format="csr"))
 
