@@ -99,11 +99,18 @@ def test_small_values_are_not_blurred_by_large_ones(always_random):
     np.testing.assert_allclose(found.right.T @ found.right, np.eye(40), atol=5e-3)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("solver", ["exact", "random"])
-def test_more_dimensions_than_the_rank(solver, monkeypatch):
+def test_more_dimensions_than_the_rank(solver, turned, holes, monkeypatch):
     monkeypatch.setattr(module, "SMALL", 0 if solver == "random" else 1 << 22)
     rng = np.random.default_rng(1)
-    matrix = sparse.csr_matrix(rng.normal(size=(80, 7)) @ rng.normal(size=(7, 120)))
+    left, right = rng.normal(size=(80, 7)), rng.normal(size=(7, 120))
+    if holes:  # rows and columns of zeros: singular values that are zero exactly
+        left[::2], right[:, ::3] = 0, 0
+    matrix = sparse.csr_matrix(left @ right)
+    matrix = matrix.T.tocsr() if turned else matrix
     with pytest.warns(firth.FirthWarning, match="rank 7: it gives 7 dimensions, not the 50"):
         found = truncated_svd(matrix, 50)
     check_decomposition(found, matrix, 7)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,8 +52,9 @@ class DocumentOptions(WordOptions):
 
     min_count: int = option(1, "words that occur less often are left out", low=1)
 
+    @abstractmethod
     def weights(self) -> Weights:
-        raise NotImplementedError
+        """How counts are weighed."""
 
     def count(self, data: Any, run: Run, start: Model | None) -> Counted:
         """The documents of `data`, counted and weighed."""
@@ -104,6 +106,8 @@ class Scale(NamedTuple):
 
 
 class Counted(NamedTuple):
+    """A corpus as weighed rows, with what the model needs besides."""
+
     tokens: Tokens
     rows: Rows
     scale: Scale
@@ -230,6 +234,8 @@ class DocumentModel(TextModel):
 
 
 class Weighed(NamedTuple):
+    """New texts as rows, with how many words of each were known."""
+
     matrix: Any  # scipy.sparse, texts × words
     known: NDArray[np.int64]
     unknown: NDArray[np.int64]

@@ -66,10 +66,8 @@ def truncated_svd(matrix: Any, k: int, run: Run = Run(), oversample: int | None 
         raise FirthError("The matrix holds NaN or infinity; a decomposition needs finite numbers.")
     norm = math.sqrt(float(np.square(matrix.data, dtype=np.float64).sum()))
     if norm == 0:
-        raise FirthError(
-            f"All {matrix.shape[0]:,} × {matrix.shape[1]:,} numbers of the matrix are zero: there is nothing to "
-            "decompose. (A word of every document has the plain idf 0; idf=smooth keeps it.)"
-        )
+        shape = " × ".join(f"{size:,}" for size in matrix.shape)
+        raise FirthError(f"All {shape} numbers of the matrix are zero: there is nothing to decompose.")
     width = k + (min(k, 500) + 128 if oversample is None else oversample)
     found = exact(matrix, k, norm) if math.prod(matrix.shape) <= SMALL else randomized(matrix, k, width, norm, run)
     if len(found.values) < k:
@@ -139,7 +137,7 @@ def short_left(left: Matrix, tall: Rows, run: Run) -> tuple[Matrix, Numbers, Mat
     if (np.diff(values) > 0).any():  # equal ones may have changed places; else a copy is saved
         order = np.argsort(-values, kind="stable")
         left, values, right = left[:, order], values[order], right[:, order]
-    right /= values.astype(np.float32)
+    right /= np.where(values > 0, values, 1).astype(np.float32)
     return left, values, right
 
 
@@ -151,7 +149,8 @@ def tall_left(
     With the columns of `short` P and their images' lengths s, W = AP/s is orthonormal and AᵀW = AᵀAP/s; its singular
     value decomposition VΣE gives U = WEᵀ."""
     product = square(short)
-    lengths = np.sqrt(np.einsum("ij,ij->j", short, product, dtype=np.float64))
+    squares = np.einsum("ij,ij->j", short, product, dtype=np.float64)
+    lengths = np.sqrt(np.maximum(squares, LEAST**2 * squares.max()))  # rounding can make those of no length negative
     product /= lengths.astype(np.float32)
     squares, turn = top((product.T @ product).astype(np.float64), len(lengths))
     values = np.sqrt(np.maximum(squares, 0))

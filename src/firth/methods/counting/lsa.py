@@ -93,6 +93,11 @@ class LSA(WeightOptions):
         """Counts, weighs and decomposes a corpus (or Tokens, paths, texts)."""
         counted = self.count(data, run, start)
         tokens, began = counted.tokens, time.monotonic()
+        if not counted.rows.values.any():
+            raise FirthError(
+                f"All weights of the {len(tokens):,} documents are zero: there is nothing to decompose. With "
+                f"idf={self.idf} a word that every document holds weighs nothing; idf=smooth keeps it."
+            )
         matrix = as_csr(counted.rows, len(tokens.vocabulary))
         found = truncated_svd(matrix.T, self.dim, run, self.oversample)  # words × documents: U are the words
         weights = (found.values**self.power).astype(np.float32)
