@@ -48,3 +48,31 @@ class PairCounter:
 class PairJoiner:
     def __init__(self, first: NDArray[np.int32], second: NDArray[np.int32], joined: NDArray[np.int32]) -> None: ...
     def join(self, ids: NDArray[np.int32], map: NDArray[np.int32], out: NDArray[np.int32]) -> int: ...
+
+class PairSums:
+    def __init__(
+        self,
+        ids: NDArray[np.int32],
+        starts: NDArray[np.int64],
+        words: int,
+        keep: NDArray[np.uint32],
+        seed: int,
+        weight: NDArray[np.int64],
+        scale: float,
+        left: bool,
+        right: bool,
+        bounds: NDArray[np.int32],
+        most_pairs: int,
+        threads: int,
+    ) -> None: ...
+    def rows(self, first: int, last: int, contexts: int, weights: int, lengths: NDArray[np.int64]) -> int: ...
+    def run(self, first: int, last: int, file: int, begin: int, offsets: NDArray[np.int64]) -> int: ...
+    def merge(
+        self,
+        file: int,
+        offsets: NDArray[np.int64],
+        buffer: int,
+        contexts: int,
+        weights: int,
+        lengths: NDArray[np.int64],
+    ) -> int: ...

@@ -140,7 +140,7 @@ class Training:
             starts=np.ascontiguousarray(self.tokens.starts),
             inputs=self.inputs,
             outputs=self.outputs,
-            keep=keep_thresholds(counts, method.subsample),
+            keep=kernel.keep_thresholds(counts, method.subsample),
             noise=kernel.alias_table(noise_weights(counts, method.noise_exponent)),
             paths=kernel.huffman_paths(counts) if method.loss == "hierarchical" else kernel.no_paths(),
             architecture=method.architecture,
@@ -294,15 +294,6 @@ def first_tables(
         if len(start.outputs) == len(start.vectors) and method.loss != "hierarchical":
             outputs[: len(start.outputs), :dim] = start.outputs  # a tree's nodes mean something else in a new tree
     return inputs, outputs
-
-
-def keep_thresholds(counts: NDArray[np.int64], subsample: float) -> NDArray[np.uint32]:
-    """P(keep w) = √(t/f) + t/f for a word's share f of the text: word2vec's formula (the paper has 1 − √(t/f))."""
-    if subsample == 0:
-        return np.full(len(counts), 2**32 - 1, dtype=np.uint32)
-    share = np.maximum(counts, 1) / max(1, counts.sum())
-    keep = np.minimum(1.0, np.sqrt(subsample / share) + subsample / share)
-    return np.asarray(keep * (2**32 - 1), dtype=np.uint32)
 
 
 def noise_weights(counts: NDArray[np.int64], exponent: float) -> NDArray[np.float64]:
