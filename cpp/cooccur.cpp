@@ -1,39 +1,16 @@
 #include "cooccur.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <system_error>
 
+#include "files.h"
 #include "threads.h"
 
 namespace firth {
 namespace {
-
-void write_all(int file, const void* data, int64_t bytes, int64_t at) {
-    const char* from = static_cast<const char*>(data);
-    while (bytes > 0) {
-        const ssize_t done = pwrite(file, from, static_cast<size_t>(bytes), at);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) throw std::system_error(errno, std::generic_category());
-        from += done, at += done, bytes -= done;
-    }
-}
-
-void read_all(int file, void* data, int64_t bytes, int64_t at) {
-    char* to = static_cast<char*>(data);
-    while (bytes > 0) {
-        const ssize_t done = pread(file, to, static_cast<size_t>(bytes), at);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) throw std::system_error(done ? errno : EIO, std::generic_category());
-        to += done, at += done, bytes -= done;
-    }
-}
 
 uint64_t token_hash(uint64_t seed, int64_t position) {  // as in predict.cpp
     uint64_t x = seed + static_cast<uint64_t>(position) * 0x9e3779b97f4a7c15ull;

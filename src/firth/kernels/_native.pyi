@@ -76,3 +76,29 @@ class PairSums:
         weights: int,
         lengths: NDArray[np.int64],
     ) -> int: ...
+
+def write_strata(
+    starts: NDArray[np.int64],
+    contexts: NDArray[np.int32],
+    counts: NDArray[np.float64],
+    x_max: float,
+    exponent: float,
+    parts: int,
+    seed: int,
+    threads: int,
+    file: int,
+    blocks: NDArray[np.int64],
+) -> None: ...
+
+class GloveTrainer:
+    def __init__(
+        self,
+        records: NDArray[np.uint32],
+        starts: NDArray[np.int64],
+        parts: int,
+        words: NDArray[np.float32],
+        contexts: NDArray[np.float32],
+        word_biases: NDArray[np.float32],
+        context_biases: NDArray[np.float32],
+    ) -> None: ...
+    def diagonal(self, which: int, piece: int, pieces: int, rate: float, threads: int) -> float: ...
