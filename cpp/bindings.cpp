@@ -16,6 +16,7 @@
 #include "cpu.h"
 #include "pairs.h"
 #include "sampling.h"
+#include "sparse.h"
 #include "strata.h"
 #include "table.h"
 #include "text.h"
@@ -30,6 +31,7 @@ namespace {
 template <class T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using AliasTable = nb::ndarray<const uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Dense = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Table = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
@@ -447,12 +449,60 @@ void bind_glove(nb::module_& m) {
         .def("diagonal", &GloveTrainer::diagonal);
 }
 
+void check_starts(const Array<int64_t>& starts, size_t entries) {
+    require(starts.shape(0) >= 1 && starts.data()[0] == 0, "starts must begin with 0.");
+    for (size_t r = 1; r < starts.shape(0); ++r)
+        require(starts.data()[r - 1] <= starts.data()[r], "starts must not decrease.");
+    require((size_t)starts.data()[starts.shape(0) - 1] == entries, "the last start must be the number of entries.");
+}
+
+void check_columns(const Array<int32_t>& columns, int64_t most) {
+    int32_t high = -1, low = 0;
+    for (size_t i = 0; i < columns.shape(0); ++i)
+        high = std::max(high, columns.data()[i]), low = std::min(low, columns.data()[i]);
+    require(low >= 0 && high < most, "columns must lie inside the matrix.");
+}
+
+void bind_sparse(nb::module_& m) {
+    m.def("count_different", [](Array<int32_t> ids, Array<int64_t> starts, int32_t words, Room<int64_t> different,
+                                int threads) {
+        check_starts(starts, ids.shape(0));
+        check_columns(ids, words);
+        require(different.shape(0) == starts.shape(0) - 1 && threads >= 1, "different needs one place a document.");
+        nb::gil_scoped_release free;
+        count_different(ids.data(), starts.data(), (int64_t)different.shape(0), words, different.data(), threads);
+    });
+    m.def("count_words", [](Array<int32_t> ids, Array<int64_t> starts, int32_t words, Array<int64_t> rows,
+                            Room<int32_t> columns, Room<float> counts, int threads) {
+        check_starts(starts, ids.shape(0));
+        check_columns(ids, words);
+        check_starts(rows, columns.shape(0));
+        require(rows.shape(0) == starts.shape(0) && counts.shape(0) == columns.shape(0) && threads >= 1,
+                "rows need one start a document, and columns and counts the same room.");
+        nb::gil_scoped_release free;
+        count_words(ids.data(), starts.data(), (int64_t)starts.shape(0) - 1, words, rows.data(), columns.data(),
+                    counts.data(), threads);
+    });
+    m.def("multiply", [](Array<int64_t> starts, Array<int32_t> columns, Array<float> values, Dense dense, Table out,
+                         int threads) {
+        check_starts(starts, columns.shape(0));
+        check_columns(columns, (int64_t)dense.shape(0));
+        require(values.shape(0) == columns.shape(0) && threads >= 1, "columns and values must have one length.");
+        require(out.shape(0) + 1 == starts.shape(0) && out.shape(1) == dense.shape(1),
+                "out must have a row for each sparse row and a column for each dense column.");
+        const SparseRows sparse{starts.data(), columns.data(), values.data(), (int64_t)out.shape(0)};
+        nb::gil_scoped_release free;
+        multiply(sparse, dense.data(), (int64_t)dense.shape(1), out.data(), threads);
+    });
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
     m.def("instruction_sets", &instruction_sets);
     m.def("chosen_isa", [] { return chosen_isa(); });
     bind_predict(m);
+    bind_sparse(m);
     bind_text(m);
     bind_cooccur(m);
     bind_glove(m);

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from firth.core.vectors import Matrix
 
 BATCH = 4096  # texts at a time
-SUFFIXES = (".npy", ".parquet", ".jsonl")
+SUFFIXES = (".npy", ".parquet", ".jsonl", ".npz")
 
 
 class Rows(NamedTuple):
     """A batch of embedded texts."""
 
     keys: list[str]
-    matrix: Matrix
+    matrix: Matrix  # for .npz a scipy.sparse one
     unknown: Sequence[int]  # words without a vector, a text
 
 
@@ -37,7 +37,11 @@ Write = Callable[[Rows], None]
 @click.argument("model")
 @click.argument("data", nargs=-1, required=True, metavar="DATA…")
 @click.option(
-    "-o", "--output", metavar="OUT", help=".npy, .parquet or .jsonl; JSON lines on standard output if left out."
+    "-o",
+    "--output",
+    metavar="OUT",
+    help=".npy, .parquet, .jsonl, or .npz (sparse rows, of counts and tf-idf); JSON lines on standard output if left "
+    "out.",
 )
 @data_options
 @json_flag
@@ -61,7 +65,8 @@ def command(
     texts = Corpus(*data, unit=unit, column=column, key=key)
     rows = known = unknown = empty = 0
     with writer(output) as write:
-        for batch, counts in batches(embedder, texts, model):
+        find = sparse_batches if output and output.endswith(".npz") else batches
+        for batch, counts in find(embedder, texts, model):
             write(batch)
             rows += len(batch.keys)
             known += sum(counts)
@@ -86,6 +91,17 @@ def batches(model: Model, texts: Any, path: str) -> Iterator[tuple[Rows, list[in
         yield Rows([key for key, _ in batch], pooled.matrix, pooled.unknown.tolist()), pooled.known.tolist()
 
 
+def sparse_batches(model: Model, texts: Any, path: str) -> Iterator[tuple[Rows, list[int]]]:
+    """`batches` for models that give sparse rows."""
+    if not hasattr(model, "transform") or not hasattr(model, "weighed"):
+        method = type(model.method).method_name()
+        raise FirthError(f"{path} gives no sparse rows ({method}); choose .npy, .parquet or .jsonl.")
+    documents = iter(texts)
+    while batch := list(islice(documents, BATCH)):
+        found = model.weighed([text for _, text in batch])
+        yield Rows([key for key, _ in batch], found.matrix, found.unknown.tolist()), found.known.tolist()
+
+
 @contextlib.contextmanager
 def writer(output: str | None) -> Iterator[Write]:
     """A function that writes batches; the file is there when the block ends well, or not at all."""
@@ -95,7 +111,7 @@ def writer(output: str | None) -> Iterator[Write]:
         stream = click.get_text_stream("stdout", encoding="utf-8")
         yield lambda rows: write_jsonl(stream, rows)
         return
-    kinds = {".npy": npy_writer, ".parquet": parquet_writer, ".jsonl": jsonl_writer}
+    kinds = {".npy": npy_writer, ".parquet": parquet_writer, ".jsonl": jsonl_writer, ".npz": npz_writer}
     with new_file(Path(output)) as work, kinds[Path(output).suffix](work) as write:
         yield write
 
@@ -133,6 +149,19 @@ def npy_header(rows: int, columns: int) -> bytes:
     """128 bytes of the format NPY 1.0."""
     text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}".encode()
     return b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + text.ljust(117) + b"\n"
+
+
+@contextlib.contextmanager
+def npz_writer(path: Path) -> Iterator[Write]:
+    """What `scipy.sparse.load_npz` reads; all sparse rows are held until the end."""
+    from scipy import sparse
+
+    found: list[Any] = []
+    yield lambda rows: found.append(rows.matrix)
+    if not found:
+        raise FirthError("There is no text to embed: the input is empty.")
+    with path.open("wb") as file:
+        sparse.save_npz(file, sparse.vstack(found, format="csr"))
 
 
 @contextlib.contextmanager

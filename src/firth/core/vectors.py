@@ -97,6 +97,11 @@ class Vectors:
             self._unit.flags.writeable = False
         return self._unit
 
+    def unit_of(self, keys: Sequence[str]) -> Matrix:
+        """The rows of these keys, of length 1."""
+        rows: Matrix = self.unit[[self.row(key) for key in keys]]
+        return rows
+
     def _refuse_odd(self, figures: NDArray[Any]) -> None:
         """One figure a row: a mapped file is not read when it is opened, so NaN shows at the first question."""
         odd = np.flatnonzero(~np.isfinite(figures))
@@ -196,14 +201,19 @@ class Vectors:
             raise FirthError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
         return np.asarray(scores, dtype=np.float32)
 
+    def _cosines(self, row: int, last: int) -> Matrix:
+        cosines: Matrix = self.unit[:last] @ self.unit[row]
+        return cosines
+
     def analogy(self, a: str, b: str, c: str, k: int = 1, *, method: str = "add", restrict: int | None = None) -> Hits:
         """`a` is to `b` as `c` is to …? b − a + c ("add", Mikolov et al. 2013) or the product form
         ("mul", Levy & Goldberg 2014, eq. 4); the three given words are left out."""
         asked = [self.row(a), self.row(b), self.row(c)]
         last = self._last(restrict)
-        cos_a, cos_b, cos_c = (self.unit[:last] @ self.unit[row] for row in asked)
+        cos_a, cos_b, cos_c = (self._cosines(row, last) for row in asked)
         if method == "add":
-            length = float(np.linalg.norm(self.unit[asked[1]] - self.unit[asked[0]] + self.unit[asked[2]]))
+            x, y, z = self.unit_of([a, b, c])
+            length = float(np.linalg.norm(y - x + z))
             scores = (cos_b - cos_a + cos_c) / (length or 1.0)  # the cosine to b − a + c
         elif method == "mul":
             near = [(cosine + 1) / 2 for cosine in (cos_a, cos_b, cos_c)]
@@ -247,7 +257,7 @@ def odd_one_out(vectors: Vectors, keys: Sequence[str]) -> str:
     """The key whose vector is furthest in angle from the mean of all of them."""
     if len(keys) < 3:
         raise FirthError(f"odd_one_out needs at least 3 keys; got {len(keys)}.")
-    rows = vectors.unit[[vectors.row(key) for key in keys]]
+    rows = vectors.unit_of(keys)
     return keys[int(np.argmin(rows @ rows.mean(axis=0)))]
 
 

@@ -34,6 +34,7 @@ class Encoded:
         self.segments: list[tuple[int, int, int]] = []  # generation, slot, number of ids, in the order of the text
         self.generation = 0  # how often rare words were dropped to save memory; each renumbers the ids
         self.final_maps: list[Ids] = []
+        self.keys: list[str] = []  # of the documents, where the blocks bring them
 
     def read(self, blocks: Iterable[Block], total: int) -> None:
         """The first pass."""
@@ -43,6 +44,7 @@ class Encoded:
             with self.path.open("wb", buffering=0) as file:
                 for block in blocks:  # errors of the source pass as they are, those of writing say where
                     self.encoder.encode(kernel.as_bytes(block.data), block.ends)
+                    self.keys += block.keys
                     with saying_where(self.folder):
                         self.write(file)
                         self.keep_to_memory()
@@ -111,31 +113,35 @@ class Encoded:
         return notes
 
 
-def blocks_of(corpus: Corpus, split: str, tokenizer: Split | None, run: Run) -> Iterator[Block]:
+def blocks_of(corpus: Corpus, split: str, tokenizer: Split | None, run: Run, keys: bool) -> Iterator[Block]:
     """Blocks for the native code; a tokenizer in Python is run here and its tokens are handed on with NULs between."""
     size = min(BLOCK, max(1 << 12, run.memory_bytes // 64)) if run.memory_bytes else BLOCK
     if tokenizer is None:
-        yield from corpus.blocks(size, split)
+        yield from corpus.blocks(size, split, keys)
         return
-    yield from token_blocks(((tokenizer(document.text), done) for document, done in corpus.walk()), size)
+    documents = ((tokenizer(text), done, [key] if keys else []) for (key, text), done in corpus.walk())
+    yield from token_blocks(documents, size)
 
 
-def token_blocks(documents: Iterable[tuple[Sequence[str], int]], size: int) -> Iterator[Block]:
-    """Documents that are lists of tokens (each with the bytes read so far), as text for the split "separated"."""
+def token_blocks(documents: Iterable[tuple[Sequence[str], int, list[str]]], size: int) -> Iterator[Block]:
+    """Documents that are lists of tokens (each with the bytes read so far, and its key where that is wanted), as text
+    for the split "separated"."""
     parts: list[bytes] = []
+    keys: list[str] = []
     ends: list[int] = []
     filled = done = 0
-    for tokens, done in documents:
+    for tokens, done, key in documents:
         text = "\0".join([*tokens, ""])
         if text.count("\0") != len(tokens):
             raise FirthError("A token must not contain the character NUL; this tokenizer or list gives one that does.")
         parts.append(text.encode("utf-8", "surrogatepass"))
         filled += len(parts[-1])
         ends.append(filled)
+        keys += key
         if filled >= size:
-            yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), [], done)
-            parts, ends, filled = [], [], 0
-    yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), [], done)
+            yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), keys, done)
+            parts, ends, keys, filled = [], [], [], 0
+    yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), keys, done)
 
 
 def nothing_left(merged: kernel.Merged, min_count: int) -> FirthError:

@@ -24,7 +24,7 @@ from firth.data.tokenizer import tokenizer as tokenizer_named
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel
 
-FORMAT = 1  # of cache entries
+FORMAT = 2  # of cache entries
 WORDS, COUNTS = "words.utf8", "counts.i64"
 
 
@@ -32,7 +32,8 @@ class Tokens:
     """`ids[starts[d]:starts[d + 1]]` is document d; words that the vocabulary lacks are left out.
 
     `raw_tokens` is how many tokens were met, those left out among them. `phrases` are those that were joined, a list
-    for each pass. `fingerprint` tells whether two are the same.
+    for each pass. `keys` names the documents: as the corpus does where `read_tokens` was asked for keys, else
+    from 1 on. `fingerprint` tells whether two are the same, apart from the keys.
     """
 
     def __init__(
@@ -42,14 +43,20 @@ class Tokens:
         vocabulary: Vocabulary,
         raw_tokens: int,
         phrases: Sequence[Sequence[Phrase]] = (),
+        keys: Sequence[str] = (),
     ) -> None:
         self.ids, self.starts, self.vocabulary, self.raw_tokens = ids, starts, vocabulary, raw_tokens
         self.phrases = phrases
+        self._keys = keys
         self.fingerprint = content_hash(ids, starts, vocabulary)
 
     def __len__(self) -> int:
         """How many documents."""
         return len(self.starts) - 1
+
+    @property
+    def keys(self) -> Sequence[str]:
+        return self._keys or [str(number + 1) for number in range(len(self))]
 
     def __repr__(self) -> str:
         return f"Tokens({len(self.ids):,} ids in {len(self):,} documents, {len(self.vocabulary):,} words)"
@@ -63,7 +70,7 @@ class Tokens:
         run: Run = Run(),
     ) -> Tokens:
         """From documents that are lists of tokens already."""
-        blocks = encode.token_blocks(((tokens, 0) for tokens in documents), encode.BLOCK)
+        blocks = encode.token_blocks(((tokens, 0, []) for tokens in documents), encode.BLOCK)
         text = Text(blocks, "separated", lowercase=False)
         return encode_text(text, Wanted(min_count, max_size), run, name=None)
 
@@ -95,13 +102,15 @@ def read_tokens(
     max_size: int | None = None,
     phrases: int = 0,
     known: Vocabulary | None = None,
+    keys: bool = False,
     run: Run = Run(),
 ) -> Tokens:
     """Counts and encodes `data` on all cores, or opens what an earlier call left in the cache.
 
     Words below `min_count` vanish from the ids, as in word2vec; empty documents stay, as empty ranges. `phrases` is
     how often neighbours are joined: 1 for phrases of two words, 2 for up to four. The words of `known` keep their
-    ids however rare they are now (their counts are those of this text) and new words follow them.
+    ids however rare they are now (their counts are those of this text) and new words follow them. `keys` keeps the
+    documents' keys, which take memory.
     """
     wanted = Wanted(min_count, max_size, phrases, known)
     if isinstance(data, Tokens):
@@ -116,11 +125,13 @@ def read_tokens(
         version = getattr(custom, "version", kernel.unicode_version())
         bound = (run.memory, run.cores) if run.memory else None
         known_words = vocabulary_hash(known) if known else None
-        name = cache.entry_name(FORMAT, fingerprint, tokenizer, version, lowercase, wanted[:3], known_words, bound)
+        name = cache.entry_name(
+            FORMAT, fingerprint, tokenizer, version, lowercase, wanted[:3], known_words, bound, keys
+        )
         found = open_entry(name, run)
         if found:
             return found
-    text = Text(encode.blocks_of(corpus, split, custom, run), split, lowercase and native, corpus.size)
+    text = Text(encode.blocks_of(corpus, split, custom, run, keys), split, lowercase and native, corpus.size)
     return encode_text(text, wanted, run, name)
 
 
@@ -147,7 +158,7 @@ def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Token
         notes = encoded.notes(met, text.split)
         for note in notes:
             run.report.note(note)
-        tokens = Tokens(*map_arrays(folder), vocabulary_of(merged, wanted.min_count), met.tokens, found)
+        tokens = Tokens(*map_arrays(folder), vocabulary_of(merged, wanted.min_count), met.tokens, found, encoded.keys)
         if name and cached:
             keep_entry(name, folder, tokens, notes)
         return tokens  # its maps stay valid when the files are removed
@@ -174,7 +185,7 @@ def fit_to(tokens: Tokens, wanted: Wanted, run: Run) -> Tokens:
         vocabulary = vocabulary_of(merged, max(wanted.min_count, old.min_count))
         vocabulary.dropped_types += old.dropped_types
         vocabulary.dropped_tokens += old.dropped_tokens
-        return Tokens(*map_arrays(folder), vocabulary, tokens.raw_tokens, [*tokens.phrases, *found])
+        return Tokens(*map_arrays(folder), vocabulary, tokens.raw_tokens, [*tokens.phrases, *found], tokens._keys)
 
 
 def choose_words(
@@ -219,6 +230,7 @@ def keep_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> Non
         "raw_tokens": tokens.raw_tokens,
         "fingerprint": tokens.fingerprint,
         "phrases": tokens.phrases,
+        "keys": tokens._keys,
         "notes": notes,
     }
     with saying_where(cache.cache_folder()):
@@ -237,7 +249,7 @@ def open_entry(name: str, run: Run) -> Tokens | None:
         counts = np.fromfile(folder / COUNTS, dtype=np.int64)
         vocabulary = Vocabulary(words, counts, **{fact: facts[fact] for fact in names})
         phrases = [[Phrase(*phrase) for phrase in found] for found in facts["phrases"]]
-        tokens = Tokens(*map_arrays(folder), vocabulary, facts["raw_tokens"], phrases)
+        tokens = Tokens(*map_arrays(folder), vocabulary, facts["raw_tokens"], phrases, facts["keys"])
         whole = tokens.fingerprint == facts["fingerprint"]
     except (OSError, ValueError, KeyError, TypeError):
         whole = False

@@ -102,3 +102,24 @@ class GloveTrainer:
         context_biases: NDArray[np.float32],
     ) -> None: ...
     def diagonal(self, which: int, piece: int, pieces: int, rate: float, threads: int) -> float: ...
+
+def count_different(
+    ids: NDArray[np.int32], starts: NDArray[np.int64], words: int, different: NDArray[np.int64], threads: int
+) -> None: ...
+def count_words(
+    ids: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    words: int,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    counts: NDArray[np.float32],
+    threads: int,
+) -> None: ...
+def multiply(
+    starts: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+    dense: NDArray[np.float32],
+    out: NDArray[np.float32],
+    threads: int,
+) -> None: ...

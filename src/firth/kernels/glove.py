@@ -34,7 +34,7 @@ class Tables:
 
     @property
     def stride(self) -> int:
-        return self.words.shape[1] // 2
+        return int(self.words.shape[1]) // 2
 
     def arrays(self) -> dict[str, Table]:
         names = ("words", "contexts", "word_biases", "context_biases")

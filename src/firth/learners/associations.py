@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from firth.core.run import Run
 from firth.core.vectors import Matrix
+from firth.learners.svd import truncated_svd
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -119,17 +120,12 @@ def at_least(counts: csr_matrix, least: float) -> csr_matrix:
     return csr_matrix((counts.data[enough], counts.indices[enough], before[counts.indptr]), shape=counts.shape)
 
 
-def factors(matrix: csr_matrix, dim: int, weight: float, run: Run) -> tuple[Matrix, Matrix, Matrix]:
-    """U Σ^p, V Σ^p and Σ of the best approximation U Σ Vᵀ of rank `dim`; columns beyond the matrix's rank are zero."""
-    from scipy.sparse.linalg import svds
-
-    words = matrix.shape[0]
-    tables = np.zeros((words, dim), np.float32), np.zeros((words, dim), np.float32), np.zeros(dim, np.float32)
-    k = min(dim, words - 1)
-    if matrix.nnz and k:
-        u, s, vt = svds(matrix, k=k, random_state=run.seed)
-        u, s, v = u[:, ::-1], s[::-1], vt[::-1].T
-        rank = int((s > s[0] * 1e-6).sum())
-        scale = s[:rank] ** weight
-        tables[0][:, :rank], tables[1][:, :rank], tables[2][:rank] = u[:, :rank] * scale, v[:, :rank] * scale, s[:rank]
-    return tables
+def factors(matrix: csr_matrix, dim: int, weight: float, run: Run) -> tuple[Matrix, Matrix, Numbers]:
+    """U Σ^p, V Σ^p and Σ of the best approximation U Σ Vᵀ of rank `dim`, or of the matrix's rank where that is less."""
+    if not matrix.nnz:
+        run.report.note("No pair of words goes together more than by chance: all vectors are zero.")
+        words, contexts = (np.zeros((size, 1), dtype=np.float32) for size in matrix.shape)
+        return words, contexts, np.zeros(1)
+    found = truncated_svd(matrix, dim, run)
+    scale = (found.values**weight).astype(np.float32)
+    return found.left * scale, found.right * scale, found.values

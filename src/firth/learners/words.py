@@ -33,7 +33,7 @@ class WordOptions(Method):
     lowercase: bool = option(True, "fold case")
     phrases: int = option(0, "passes that join words often met together (new_york)", low=0, high=5)
 
-    def read(self, data: Any, run: Run, known: Vocabulary | None = None) -> Tokens:
+    def read(self, data: Any, run: Run, known: Vocabulary | None = None, keys: bool = False) -> Tokens:
         """`data` (a corpus, or anything one can be made of) as word ids."""
         return read_tokens(
             data,
@@ -43,38 +43,30 @@ class WordOptions(Method):
             max_size=self.max_vocabulary,
             phrases=self.phrases,
             known=known,
+            keys=keys,
             run=run,
         )
 
 
 class Pooled(NamedTuple):
-    """Texts as means of their words' vectors, with how many words of each text had one."""
+    """Texts as vectors, with how many words of each text were known to the model."""
 
     matrix: Matrix
     known: NDArray[np.int64]
     unknown: NDArray[np.int64]
 
 
-class WordModel(Model):
-    """Words with their vectors. `vectors` are the input vectors; `tables["contexts"]` the output vectors, where
-    the loss gives one to each word."""
+class TextModel(Model):
+    """A model that reads text as words of its vocabulary."""
 
     method: WordOptions
 
     def __init__(
-        self,
-        method: WordOptions,
-        vocabulary: Vocabulary | Parts,
-        words: Matrix,
-        outputs: Matrix,
-        training: Mapping[str, Any],
-        phrases: Phrases = (),
+        self, method: WordOptions, vocabulary: Vocabulary | Parts, training: Mapping[str, Any], phrases: Phrases = ()
     ) -> None:
         self.method, self.training = method, training
         self._vocabulary = vocabulary  # stored parts are read at the first use
         self._phrases = phrases
-        self.outputs = outputs
-        self.vectors = Vectors(self._tokens, words, missing=self._why_missing)
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -97,21 +89,58 @@ class WordModel(Model):
         dropped = self.vocabulary.dropped_types
         return f"min_count={self.method.min_count} dropped {dropped:,} words" if dropped else ""
 
-    @property
-    def tables(self) -> Mapping[str, Vectors]:
-        if len(self.outputs) != len(self.vectors):  # inner nodes of a tree are nobody's vectors
-            return {"words": self.vectors}
-        return {"words": self.vectors, "contexts": Vectors(self._tokens, self.outputs, missing=self._why_missing)}
-
     def tokenize(self, text: str) -> list[str]:
         """`text` as this model's words, known or not."""
         tokens = tokenizer(self.method.tokenizer, self.method.lowercase)(text)
         return PhraseJoiner(self.phrases)(tokens) if self.phrases else tokens
 
     def pool(self, texts: Sequence[str]) -> Pooled:
+        """Texts as vectors, with how many words of each were known."""
+        raise NotImplementedError
+
+    def embed(self, inputs: Sequence[str]) -> Matrix:
+        """One row a text: `pool`, without the counts."""
+        return self.pool(inputs).matrix
+
+    def vocabulary_json(self) -> dict[str, Any]:
+        """The vocabulary and phrases, for storage."""
+        vocabulary = self.vocabulary.to_json()
+        if self.phrases:
+            vocabulary["phrases"] = [[pair[:2] for pair in found] for found in self.phrases]
+        return vocabulary
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    if isinstance(texts, str):
+        raise FirthError("embed takes a list of texts; got one text. Put it in a list.")
+
+
+class WordModel(TextModel):
+    """Words with their vectors. `vectors` are the input vectors; `tables["contexts"]` the output vectors, where
+    the loss gives one to each word."""
+
+    def __init__(
+        self,
+        method: WordOptions,
+        vocabulary: Vocabulary | Parts,
+        words: Matrix,
+        outputs: Matrix,
+        training: Mapping[str, Any],
+        phrases: Phrases = (),
+    ) -> None:
+        super().__init__(method, vocabulary, training, phrases)
+        self.outputs = outputs
+        self.vectors = Vectors(self._tokens, words, missing=self._why_missing)
+
+    @property
+    def tables(self) -> Mapping[str, Vectors]:
+        if len(self.outputs) != len(self.vectors):  # inner nodes of a tree are nobody's vectors
+            return {"words": self.vectors}
+        return {"words": self.vectors, "contexts": Vectors(self._tokens, self.outputs, missing=self._why_missing)}
+
+    def pool(self, texts: Sequence[str]) -> Pooled:
         """The mean of the vectors of each text's known words; zeros for a text that has none."""
-        if isinstance(texts, str):
-            raise FirthError("embed takes a list of texts; got one text. Put it in a list.")
+        check_texts(texts)
         matrix = np.zeros((len(texts), self.vectors.dim), dtype=np.float32)
         known, unknown = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64)
         for place, text in enumerate(texts):
@@ -122,15 +151,8 @@ class WordModel(Model):
                 matrix[place] = self.vectors.matrix[rows].mean(axis=0)
         return Pooled(matrix, known, unknown)
 
-    def embed(self, inputs: Sequence[str]) -> Matrix:
-        """One row a text: `pool`, without the counts."""
-        return self.pool(inputs).matrix
-
     def parts(self) -> Parts:
-        vocabulary = self.vocabulary.to_json()
-        if self.phrases:
-            vocabulary["phrases"] = [[pair[:2] for pair in found] for found in self.phrases]
-        return Parts({"words": self.vectors.matrix, "outputs": self.outputs}, {"vocabulary": vocabulary})
+        return Parts({"words": self.vectors.matrix, "outputs": self.outputs}, {"vocabulary": self.vocabulary_json()})
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> WordModel:

@@ -20,7 +20,16 @@ from firth.core.options import option
 from firth.core.run import Run
 from firth.core.vectors import Matrix
 from firth.data.vocabulary import Vocabulary
-from firth.learners.associations import VARIANTS, Sums, association_matrix, at_least, factors, strength, sums_of
+from firth.learners.associations import (
+    VARIANTS,
+    Numbers,
+    Sums,
+    association_matrix,
+    at_least,
+    factors,
+    strength,
+    sums_of,
+)
 from firth.learners.pairs import PairOptions
 from firth.learners.words import Phrases, WordModel
 
@@ -60,7 +69,7 @@ class PMIModel(WordModel):
         self,
         method: PMI,
         vocabulary: Vocabulary | Parts,
-        tables: tuple[Matrix, Matrix, Matrix],
+        tables: tuple[Matrix, Matrix, Numbers],
         counts: csr_matrix,
         sums: Sums,
         training: Mapping[str, Any],
@@ -162,8 +171,6 @@ class PMI(PairOptions):
             raise FirthError(f"No pair was counted min_pair={self.min_pair:g} times; a smaller one keeps more.")
         counting = time.monotonic() - began
         matrix = association_matrix(counts, sums, self.variant, self.smoothing, self.shift)
-        if not matrix.nnz:
-            run.report.note("No pair of words goes together more than by chance: all vectors are zero.")
         words, contexts, values = factors(matrix, self.dim, self.eigenvalue_weight, run)
         tables = words + contexts if self.add_contexts else words, contexts, values
         figures |= {

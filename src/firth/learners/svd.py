@@ -1,0 +1,244 @@
+"""The truncated singular value decomposition of a sparse matrix: A ≈ U_k Σ_k V_kᵀ, best of all rank-k matrices
+(Eckart & Young 1936).
+
+Large matrices: a random block and its products with powers of AAᵀ span a small space that holds the first singular
+vectors (Halko, Martinsson & Tropp 2011). All powers are kept, not the last alone (block Krylov: Musco & Musco 2015,
+algorithm 2), which needs far fewer products for the same error. Small ones: LAPACK, exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.run import Run
+from firth.core.vectors import Matrix
+from firth.kernels.sparse import Rows, multiply
+
+SMALL = 1 << 22  # a matrix of at most so many places is decomposed exactly
+BLOCK = 32  # columns multiplied at a time: few give more powers in the same space, more keep the product busy
+LEAST_BLOCK, STEPS = 8, 16  # a small space is still filled in so many steps
+CHUNK = 512  # columns of wide products at a time, to bound memory
+PROBES = 10  # random vectors for the bound on the error, which fails with probability 10^−PROBES
+POWERS = 8  # of the residual, for the same bound: each brings it nearer to the true norm
+LEAST = 2e-6  # singular values below this share of the first are rounding errors of single precision
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SVD:
+    """`left` (rows × k) and `right` (columns × k) have orthonormal columns; `values` fall; Aᵀ left = right · values.
+    In each column of `left` the entry largest in size is positive, so that runs compare."""
+
+    left: Matrix
+    values: Numbers
+    right: Matrix
+    norm: float  # ‖A‖, the square root of the sum of all squares
+    bound: float  # ‖A − A_k‖ as an operator is at most this: exactly, or but for one case in 10^PROBES
+
+    @property
+    def explained(self) -> Numbers:
+        """The share of ‖A‖² that each singular value accounts for."""
+        return self.values**2 / self.norm**2
+
+    @property
+    def error(self) -> float:
+        """‖A − A_k‖, the square root of the sum of squares (Frobenius): exact, as A_k is a projection of A."""
+        return math.sqrt(max(0.0, self.norm**2 - float((self.values**2).sum())))
+
+
+def truncated_svd(matrix: Any, k: int, run: Run = Run(), oversample: int | None = None) -> SVD:
+    """The first `k` singular values and vectors of a scipy.sparse matrix; fewer, with a note, if its rank is less.
+
+    The random solver works in a space of k + `oversample` dimensions; if not said, min(k, 500) + 128.
+    """
+    matrix = as_rows(matrix)
+    if k < 1:
+        raise FirthError(f"A decomposition needs at least one dimension; got {k}.")
+    if not np.isfinite(matrix.data).all():
+        raise FirthError("The matrix holds NaN or infinity; a decomposition needs finite numbers.")
+    norm = math.sqrt(float(np.square(matrix.data, dtype=np.float64).sum()))
+    if norm == 0:
+        raise FirthError(
+            f"All {matrix.shape[0]:,} × {matrix.shape[1]:,} numbers of the matrix are zero: there is nothing to "
+            "decompose. (A word of every document has the plain idf 0; idf=smooth keeps it.)"
+        )
+    width = k + (min(k, 500) + 128 if oversample is None else oversample)
+    found = exact(matrix, k, norm) if math.prod(matrix.shape) <= SMALL else randomized(matrix, k, width, norm, run)
+    if len(found.values) < k:
+        run.report.note(
+            f"The matrix has rank {len(found.values)}: it gives {len(found.values)} dimensions, not the {k} asked for."
+        )
+    return found
+
+
+def as_rows(matrix: Any) -> Any:
+    """The matrix in compressed rows of single precision."""
+    from scipy import sparse
+
+    return sparse.csr_matrix(matrix, dtype=np.float32)
+
+
+def exact(matrix: Any, k: int, norm: float) -> SVD:
+    left, values, right = np.linalg.svd(matrix.toarray().astype(np.float64), full_matrices=False)
+    kept = min(k, int((values > LEAST * values[0]).sum()))
+    bound = float(values[kept]) if kept < len(values) else 0.0
+    return signed(left[:, :kept], values[:kept], right[:kept].T, norm, bound)
+
+
+def signed(left: NDArray[Any], values: Numbers, right: NDArray[Any], norm: float, bound: float) -> SVD:
+    """Signs set, in place where the tables are single precision already."""
+    left, right = (np.ascontiguousarray(table, dtype=np.float32) for table in (left, right))
+    signs = np.where(left.max(axis=0) < -left.min(axis=0), np.float32(-1), np.float32(1))
+    left *= signs
+    right *= signs
+    return SVD(left, values, right, norm, bound)
+
+
+def randomized(matrix: Any, k: int, width: int, norm: float, run: Run) -> SVD:
+    """By block Krylov on the shorter side of the matrix."""
+    rows, columns = rows_of(matrix), rows_of(matrix.T.tocsr())
+    turned = matrix.shape[0] > matrix.shape[1]
+    wide, tall = (columns, rows) if turned else (rows, columns)  # the shorter side's rows; and its columns
+
+    def square(block: Matrix) -> Matrix:  # AAᵀ × block, or AᵀA × block if A is turned
+        out = np.empty_like(block)
+        for first in range(0, block.shape[1], CHUNK):
+            part = np.ascontiguousarray(block[:, first : first + CHUNK])
+            out[:, first : first + CHUNK] = multiply(wide, multiply(tall, part, run.cores), run.cores)
+        return out
+
+    size, rng = min(matrix.shape), np.random.default_rng(run.seed)
+    basis, inside = krylov(square, size, min(width, size), rng, run)
+    short = basis @ top(inside, k)[1].astype(np.float32)
+    del basis
+    # Once more inside the space that was found: its columns are now sorted by size, so that the small ones are no
+    # longer blurred by the rounding errors of the large ones. Of each pair the entry from the smaller column counts.
+    inner = np.triu(short.T @ square(short)).astype(np.float64)
+    squares, turn = top(inner + np.triu(inner, 1).T, k)
+    short = short @ turn[:, squares > LEAST**2 * squares[0]].astype(np.float32)
+    left, values, right = tall_left(short, square, tall, run) if turned else short_left(short, tall, run)
+    kept = int((values > LEAST * values[0]).sum())
+    left, values, right = left[:, :kept], values[:kept], right[:, :kept]
+    probes = rng.standard_normal((matrix.shape[1], PROBES), dtype=np.float32)
+    missed = math.sqrt(max(0.0, norm**2 - float((values**2).sum())))
+    return signed(left, values, right, norm, min(missed, residual_bound(rows, columns, left, probes, run)))
+
+
+def short_left(left: Matrix, tall: Rows, run: Run) -> tuple[Matrix, Numbers, Matrix]:
+    """U on the shorter side: then AᵀU = VΣ is all that is missing."""
+    right = multiply(tall, left, run.cores)
+    values = np.sqrt(np.einsum("ij,ij->j", right, right, dtype=np.float64))
+    if (np.diff(values) > 0).any():  # equal ones may have changed places; else a copy is saved
+        order = np.argsort(-values, kind="stable")
+        left, values, right = left[:, order], values[order], right[:, order]
+    right /= values.astype(np.float32)
+    return left, values, right
+
+
+def tall_left(
+    short: Matrix, square: Callable[[Matrix], Matrix], tall: Rows, run: Run
+) -> tuple[Matrix, Numbers, Matrix]:
+    """U on the longer side: half a power further, so that here too AᵀU = VΣ, the rows of V being Aᵀ folded in by U.
+
+    With the columns of `short` P and their images' lengths s, W = AP/s is orthonormal and AᵀW = AᵀAP/s; its singular
+    value decomposition VΣE gives U = WEᵀ."""
+    product = square(short)
+    lengths = np.sqrt(np.einsum("ij,ij->j", short, product, dtype=np.float64))
+    product /= lengths.astype(np.float32)
+    squares, turn = top((product.T @ product).astype(np.float64), len(lengths))
+    values = np.sqrt(np.maximum(squares, 0))
+    right = product @ (turn / np.where(values > 0, values, 1)).astype(np.float32)
+    return multiply(tall, short @ (turn / lengths[:, None]).astype(np.float32), run.cores), values, right
+
+
+def residual_bound(rows: Rows, columns: Rows, left: Matrix, probes: Matrix, run: Run) -> float:
+    """A bound on the operator norm of E = A − UUᵀA from random vectors ω.
+
+    ‖B‖ <= 10 √(2/π) max ‖Bω‖ but for one case in 10^PROBES (Halko et al. 2011, eq. 4.3); with B = (EEᵀ)^q E, whose
+    norm is ‖E‖^(2q + 1), the factor shrinks to its root."""
+    logarithm = math.log(10 * math.sqrt(2 / math.pi))
+    for power in range(POWERS + 1):
+        images = multiply(rows, probes, run.cores)
+        images -= left @ (left.T @ images)
+        largest = float(np.linalg.norm(images, axis=0).max())
+        if largest == 0:
+            return 0.0
+        logarithm += math.log(largest)
+        if power < POWERS:
+            probes = multiply(columns, images / largest, run.cores)
+    return math.exp(logarithm / (2 * POWERS + 1))
+
+
+def rows_of(matrix: Any) -> Rows:
+    return Rows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), matrix.data)
+
+
+def krylov(
+    square: Callable[[Matrix], Matrix], size: int, width: int, rng: np.random.Generator, run: Run
+) -> tuple[Matrix, Numbers]:
+    """An orthonormal basis Q (size × width) of a random block and its products with powers of M = AAᵀ; and QᵀMQ."""
+    basis = np.empty((size, width), dtype=np.float32, order="F")  # columns filled one block after the other
+    inside = np.zeros((width, width))
+    block, filled = np.empty((size, 0), dtype=np.float32), 0
+    step = max(LEAST_BLOCK, min(BLOCK, width // STEPS))
+    run.report.begin("decomposing", width, "vectors")
+    try:
+        while filled < width:
+            block = completed(block, basis[:, :filled], min(step, width - filled), rng)
+            end = filled + block.shape[1]
+            basis[:, filled:end] = block
+            product = square(block)
+            done = basis[:, :end]
+            scale = float(np.linalg.norm(product, axis=0).max())
+            parts = done.T @ product
+            inside[:end, filled:end] = parts
+            block, filled = orthonormal(product - done @ parts, done, scale), end
+            run.report.step(filled)
+    finally:
+        run.report.end()
+    inside = np.triu(inside)
+    return basis, inside + np.triu(inside, 1).T
+
+
+def completed(block: Matrix, done: Matrix, columns: int, rng: np.random.Generator) -> Matrix:
+    """The block cut or filled up to so many columns with random ones: products with M give no new direction where
+    it has a singular value more often than the block has columns, or once its rank is spent."""
+    if block.shape[1] >= columns:
+        return np.ascontiguousarray(block[:, :columns])
+    drawn = rng.standard_normal((len(block), columns - block.shape[1]), dtype=np.float32)
+    others = np.hstack([done, block])
+    drawn -= others @ (others.T @ drawn)
+    fresh = orthonormal(drawn, others, 1.0)
+    return np.ascontiguousarray(np.hstack([block, fresh]))
+
+
+def orthonormal(block: Matrix, done: Matrix, scale: float) -> Matrix:
+    """Orthonormal columns that span what of `block` is orthogonal to `done`, largest first; what is small beside
+    `scale` is rounding error and left out. By the eigenvectors of the block's Gram matrix, twice: the first time
+    leaves an error of single precision times the block's condition (Stathopoulos & Wu 2002)."""
+    least = 1e-5 * scale
+    for _ in range(2):
+        block = block - done @ (done.T @ block)
+        gram = (block.T @ block).astype(np.float64)
+        values, vectors = np.linalg.eigh(gram)
+        kept = np.flatnonzero(values > least**2)[::-1]
+        block = block @ (vectors[:, kept] / np.sqrt(values[kept])).astype(np.float32)
+        least = 0.0
+    return block
+
+
+def top(symmetric: Numbers, k: int) -> tuple[Numbers, Numbers]:
+    """The `k` largest eigenvalues, largest first, and their eigenvectors."""
+    from scipy.linalg import eigh
+
+    size = len(symmetric)
+    values, vectors = eigh(symmetric, subset_by_index=(max(0, size - k), size - 1))
+    return values[::-1], vectors[:, ::-1]
