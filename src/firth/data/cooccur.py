@@ -293,7 +293,7 @@ def opened(path: Path) -> Iterator[int]:
         os.close(handle)
 
 
-def mapped(path: Path, kind: type[np.generic]) -> NDArray[Any]:
+def mapped(path: Path, kind: Any) -> NDArray[Any]:
     return np.memmap(path, dtype=kind, mode="r") if path.stat().st_size else np.zeros(0, dtype=kind)
 
 
