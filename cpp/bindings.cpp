@@ -97,6 +97,7 @@ struct Trainer {
         job.outputs = outputs.data();
         job.stride = (int64_t)inputs.shape(1);
         job.words = (int32_t)words;
+        job.output_rows = (int32_t)outputs.shape(0);
         job.architecture = architecture;
         job.loss = loss;
         job.mean = mean;
@@ -135,17 +136,19 @@ struct Trainer {
         return {tally.loss, tally.pairs, tally.words};
     }
 
-    std::tuple<double, int64_t, int64_t> ordered(nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig> cursors, int64_t steps,
-                                                 uint64_t seed, double rate_first, double rate_last, int threads) const {
+    std::tuple<double, int64_t, int64_t> ordered(nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig> cursors, int windows,
+                                                 int64_t rounds, uint64_t seed, double rate_first, double rate_last,
+                                                 int threads) const {
         const int streams = (int)cursors.shape(0);
-        require(streams >= 1 && threads >= 1, "at least one stream and one thread.");
+        require(streams >= 1 && windows >= 1 && threads >= 1, "at least one stream, window and thread.");
+        require(job.loss != SOFTMAX, "every window of a softmax touches every row: no copies of them are kept.");
         for (int s = 0; s < streams; ++s)
             require(stream_start(job, s, streams) <= cursors.data()[s] &&
                         cursors.data()[s] <= stream_start(job, s + 1, streams),
                     "cursors must lie in their streams.");
         const Job now = epoch(seed, rate_first, rate_last);
         nb::gil_scoped_release unlocked;
-        const Tally tally = train_ordered(now, cursors.data(), streams, steps, threads);
+        const Tally tally = train_ordered(now, cursors.data(), streams, windows, rounds, threads);
         return {tally.loss, tally.pairs, tally.words};
     }
 
@@ -227,10 +230,13 @@ void bind_text(nb::module_& m) {
             nb::gil_scoped_release free;
             self.encode(data.data(), data.shape(0), ends.data(), ends.shape(0));
         })
-        .def("ids", [](nb::handle_t<TextEncoder> self, int slot) {  // a view, valid until the next encode
-            size_t size = 0;
-            const int32_t* ids = nb::cast<TextEncoder&>(self).ids(slot, &size);
-            return nb::ndarray<nb::numpy, const int32_t, nb::ndim<1>>(ids, {size}, self);
+        .def("stretches", [](nb::handle_t<TextEncoder> self) {  // (slot, its ids): views, valid as text.h says
+            const auto& encoder = nb::cast<TextEncoder&>(self);
+            nb::list found;
+            for (const auto& part : encoder.stretches())
+                found.append(nb::make_tuple(part.slot, nb::ndarray<nb::numpy, const int32_t, nb::ndim<1>>(
+                                                           encoder.ids(part.slot) + part.begin, {part.size}, self)));
+            return found;
         })
         .def("bytes", &TextEncoder::bytes)
         .def("prune", [](TextEncoder& self, int slot) { return owned(self.prune(slot)); })

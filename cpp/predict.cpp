@@ -26,10 +26,14 @@ static inline bool kept(const Job& job, int64_t position, uint64_t hash) {
     return (uint32_t)(hash >> 32) <= job.keep[job.ids[position]];
 }
 
+static inline int32_t noise_slot(const Job& job, uint64_t bits) {
+    return (int32_t)(((bits >> 32) * (uint64_t)job.words) >> 32);
+}
+
 static inline int32_t noise_word(const Job& job, uint64_t& state) {
     state += GOLDEN;
     const uint64_t bits = mix(state);
-    const auto slot = (int32_t)(((bits >> 32) * (uint64_t)job.words) >> 32);
+    const int32_t slot = noise_slot(job, bits);
     const Alias alias = job.noise[slot];
     return (uint32_t)bits < alias.cut ? slot : alias.other;
 }
@@ -139,6 +143,11 @@ static void prepare(const Job& job, const Walker& walker, int centre, float rate
         window.target[0] = window.centre;
         window.sign[0] = 1;
         draw_noise(job, window, state);
+        if (centre + 1 < walker.last) {  // the table is large and its slots random: ask for the next ones now
+            state = walker.hash[centre + 1];
+            for (int i = 0; i < job.negatives; ++i)
+                __builtin_prefetch(job.noise + noise_slot(job, mix(state += GOLDEN)), 0, 3);
+        }
     } else if (job.loss == HIERARCHICAL) {
         const int64_t begin = job.path_starts[window.centre];
         window.targets = (int)(job.path_starts[window.centre + 1] - begin);
@@ -161,6 +170,29 @@ static void look_ahead(const Job& job, const Window& next, Scratch& scratch) {
     scratch.ahead_count = count;
 }
 
+// ---- rows, in place or as copies ----
+
+static float* copy_of(const float* row, int32_t name, int32_t* slot, int64_t stride, Copies& copies) {
+    if (*slot < 0) {
+        *slot = copies.count;
+        copies.row[copies.count] = name;
+        std::memcpy(copies.data + copies.count++ * stride, row, stride * sizeof(float));
+    }
+    return copies.data + *slot * stride;
+}
+
+static inline float* input_row(const Job& job, const Scratch& scratch, int32_t id) {
+    float* row = job.inputs + id * job.stride;
+    if (!scratch.copies) return row;
+    return copy_of(row, id, scratch.copies->input_slot + id, job.stride, *scratch.copies);
+}
+
+static inline float* output_row(const Job& job, const Scratch& scratch, int32_t id) {
+    float* row = job.outputs + id * job.stride;
+    if (!scratch.copies) return row;
+    return copy_of(row, ~id, scratch.copies->output_slot + id, job.stride, *scratch.copies);
+}
+
 // ---- scores ----
 
 constexpr int TILE_TARGETS = 6;
@@ -169,8 +201,9 @@ constexpr int TILE_INPUTS = REGISTERS == 32 ? 4 : 2;
 // scores[i * row + t] = x[i] · y[t], the whole tile in registers.
 template <int INPUTS, int TARGETS>
 static inline void dot_tile(float* const* x, float* const* y, int64_t stride, float* scores, int row) {
-    constexpr int PADDED = (INPUTS * TARGETS + LANES - 1) / LANES * LANES;
-    vec part[PADDED] = {};
+    constexpr int COUNT = INPUTS * TARGETS;
+    vec part[COUNT];
+    for (int i = 0; i < COUNT; ++i) part[i] = vec{};
     for (int64_t d = 0; d < stride; d += LANES) {
         vec xv[INPUTS];
         for (int i = 0; i < INPUTS; ++i) xv[i] = load(x[i] + d);
@@ -179,11 +212,11 @@ static inline void dot_tile(float* const* x, float* const* y, int64_t stride, fl
             for (int i = 0; i < INPUTS; ++i) part[i * TARGETS + t] += xv[i] * yv;
         }
     }
-    if (row == TARGETS) {  // the scores have room for the padding
-        for (int i = 0; i < PADDED; i += LANES) store_loose(scores + i, sums(part + i));
+    if (row == TARGETS) {  // the scores have room for what is written beyond the last
+        store_sums<COUNT>(part, scores);
     } else {
-        float all[PADDED];
-        for (int i = 0; i < PADDED; i += LANES) store_loose(all + i, sums(part + i));
+        float all[COUNT + LANES];
+        store_sums<COUNT>(part, all);
         for (int i = 0; i < INPUTS; ++i)
             for (int t = 0; t < TARGETS; ++t) scores[i * row + t] = all[i * TARGETS + t];
     }
@@ -405,8 +438,8 @@ static void train_pairs(const Job& job, Window& window, Scratch& scratch, Tally&
     uint64_t state = window.hash + (uint64_t)job.negatives * GOLDEN;
     for (int i = 0; i < window.contexts; ++i) {
         if (job.loss == NEGATIVE && i) draw_noise(job, window, state);
-        for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = job.outputs + window.target[t] * job.stride;
-        float* row = job.inputs + window.context[i] * job.stride;
+        for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = output_row(job, scratch, window.target[t]);
+        float* row = input_row(job, scratch, window.context[i]);
         train_single(job, row, scratch.outputs, window, scratch, tally, scratch.change);
         if (window.rate == 0) continue;
         for (int64_t d = 0; d < job.stride; d += LANES) store(row + d, load(row + d) + load(scratch.change + d));
@@ -418,44 +451,29 @@ static void train(const Job& job, const Window& window, Scratch& scratch, Tally&
     if (!window.contexts || !window.targets) return;
     if (job.architecture == SKIPGRAM && (job.loss == SOFTMAX || (job.loss == NEGATIVE && !job.shared)))
         return train_pairs(job, const_cast<Window&>(window), scratch, tally);
-    for (int i = 0; i < window.contexts; ++i) scratch.inputs[i] = job.inputs + window.context[i] * job.stride;
-    for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = job.outputs + window.target[t] * job.stride;
+    for (int i = 0; i < window.contexts; ++i) scratch.inputs[i] = input_row(job, scratch, window.context[i]);
+    for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = output_row(job, scratch, window.target[t]);
     if (job.architecture == CBOW)
         train_cbow(job, scratch.inputs, window.contexts, scratch.outputs, window, scratch, tally);
     else
         train_grid(job, scratch.inputs, window.contexts, scratch.outputs, window, scratch, tally);
 }
 
-static void train_apart(const Job& job, const Window& window, Scratch& scratch, Tally& tally, float* changes) {
-    tally.words += 1;
-    if (!window.contexts || !window.targets) return;
-    const int64_t stride = job.stride, bytes = stride * (int64_t)sizeof(float);
-    for (int i = 0; i < window.contexts; ++i) {
-        scratch.inputs[i] = changes + i * stride;
-        std::memcpy(scratch.inputs[i], job.inputs + window.context[i] * stride, bytes);
-    }
-    for (int t = 0; t < window.targets; ++t) {
-        scratch.outputs[t] = changes + (window.contexts + t) * stride;
-        std::memcpy(scratch.outputs[t], job.outputs + window.target[t] * stride, bytes);
-    }
-    if (job.architecture == CBOW)
-        train_cbow(job, scratch.inputs, window.contexts, scratch.outputs, window, scratch, tally);
-    else
-        train_grid(job, scratch.inputs, window.contexts, scratch.outputs, window, scratch, tally);
-    for (int i = 0; i < window.contexts + window.targets; ++i) {
-        const float* old = i < window.contexts ? job.inputs + window.context[i] * stride
-                                               : job.outputs + window.target[i - window.contexts] * stride;
-        float* row = changes + i * stride;
-        for (int64_t d = 0; d < stride; d += LANES) store(row + d, load(row + d) - load(old + d));
+static void to_changes(const Job& job, Copies& copies) {
+    for (int i = 0; i < copies.count; ++i) {
+        const int32_t row = copies.row[i];
+        const float* old = row >= 0 ? job.inputs + row * job.stride : job.outputs + ~row * job.stride;
+        float* copy = copies.data + i * job.stride;
+        for (int64_t d = 0; d < job.stride; d += LANES) store(copy + d, load(copy + d) - load(old + d));
     }
 }
 
-static void add_row(float* row, const float* change, int64_t stride) {
-    for (int64_t d = 0; d < stride; d += LANES) store(row + d, load(row + d) + load(change + d));
+static void add_row(float* row, const float* change, float share, int64_t stride) {
+    for (int64_t d = 0; d < stride; d += LANES) store(row + d, load(row + d) + load(change + d) * share);
 }
 
 extern const Predict predict;
-const Predict predict = {refill, prepare, look_ahead, train, train_apart, add_row};
+const Predict predict = {refill, prepare, look_ahead, train, to_changes, add_row};
 
 }  // namespace ISA
 }  // namespace firth

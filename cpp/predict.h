@@ -27,7 +27,7 @@ struct Job {
     float* inputs;
     float* outputs;
     int64_t stride;
-    int32_t words;
+    int32_t words, output_rows;
     // What to learn.
     int architecture;
     int loss;
@@ -84,6 +84,15 @@ struct Window {
     int32_t entering;  // the word that comes within reach next, or -1
 };
 
+// Copies of the rows that a stream changes between two merges of the ordered mode.
+struct Copies {
+    int32_t* input_slot;   // [words]: the slot of an input row's copy, -1 = none yet
+    int32_t* output_slot;  // [output rows]
+    int32_t* row;          // [most slots]: whose copy a slot holds, id for inputs and ~id for outputs
+    float* data;           // [most slots × stride]
+    int count;
+};
+
 struct Scratch {
     float** inputs;    // [MOST_CONTEXTS]
     float** outputs;   // [most targets]
@@ -96,6 +105,7 @@ struct Scratch {
     // at once would stall on the processor's few outstanding misses.
     const float** ahead;  // [most targets + 1]
     int ahead_count;
+    Copies* copies;       // null: rows are changed in place
 };
 
 // The kernels of one instruction set.
@@ -104,9 +114,8 @@ struct Predict {
     void (*prepare)(const Job&, const Walker&, int centre, float rate, Window&);
     void (*look_ahead)(const Job&, const Window&, Scratch&);
     void (*train)(const Job&, const Window&, Scratch&, Tally&);
-    // Trains on copies of the rows and leaves the changes in `changes` ((contexts + targets) × stride).
-    void (*train_apart)(const Job&, const Window&, Scratch&, Tally&, float* changes);
-    void (*add_row)(float* row, const float* change, int64_t stride);
+    void (*to_changes)(const Job&, Copies&);  // each copy less the row it was made from
+    void (*add_row)(float* row, const float* change, float share, int64_t stride);
 };
 
 namespace baseline { extern const Predict predict; }

@@ -108,11 +108,8 @@ class Scanner {
 
     void push_edges(const uint8_t* p, uint64_t edges) {
         const uint8_t** out = edges_.data() + filled_;
-        filled_ += static_cast<size_t>(__builtin_popcountll(edges));
-        while (edges) {
-            *out++ = p + __builtin_ctzll(edges);
-            edges &= edges - 1;
-        }
+        for (; edges; edges &= edges - 1) *out++ = p + __builtin_ctzll(edges);
+        filled_ = static_cast<size_t>(out - edges_.data());
         if (filled_ >= kBatch) flush();
     }
 

@@ -12,7 +12,6 @@ namespace firth {
 namespace {
 
 constexpr int64_t ENOUGH = 1 << 15;  // entries a thread takes at a time
-constexpr const char* WRONG_ROOM = "rows must have the room that count_different found.";
 
 // Cuts rows into stretches of about ENOUGH entries and deals them to threads: work(first, last, thread).
 template <class Work>
@@ -37,22 +36,53 @@ MultiplyRows chosen_multiply() {
     return baseline::multiply_rows;
 }
 
-// A count for each word, all zero between documents; filled by one thread.
-std::vector<std::vector<int32_t>> tallies(int threads, int32_t words) {
-    return std::vector<std::vector<int32_t>>(static_cast<size_t>(threads), std::vector<int32_t>(words, 0));
-}
+// How often each word occurred in one document, all zero between documents. Bits say which did, and bits over those
+// which 64 bits are not all zero, so that words come out in ascending order without sorting.
+class Tally {
+  public:
+    explicit Tally(int32_t words) : counts_(words, 0), low_((words >> 6) + 1, 0), high_((words >> 12) + 1, 0) {}
+
+    // True if it is the word's first time. The bits are set each time: guessing whether they are costs more.
+    bool add(int32_t word) {
+        low_[word >> 6] |= uint64_t{1} << (word & 63);
+        high_[word >> 12] |= uint64_t{1} << (word >> 6 & 63);
+        return counts_[word]++ == 0;
+    }
+
+    // take(word, count) for each word in ascending order; all are forgotten.
+    template <class Take>
+    void empty(Take take) {
+        for (size_t h = 0; h < high_.size(); ++h) {
+            for (; high_[h]; high_[h] &= high_[h] - 1) {
+                const size_t l = h << 6 | __builtin_ctzll(high_[h]);
+                for (; low_[l]; low_[l] &= low_[l] - 1) {
+                    const auto word = static_cast<int32_t>(l << 6 | __builtin_ctzll(low_[l]));
+                    take(word, counts_[word]);
+                    counts_[word] = 0;
+                }
+            }
+        }
+    }
+
+  private:
+    std::vector<int32_t> counts_;
+    std::vector<uint64_t> low_, high_;
+};
 
 }  // namespace
 
 void count_different(const int32_t* ids, const int64_t* starts, int64_t documents, int32_t words, int64_t* different,
                      int threads) {
-    auto seen = tallies(threads, words);
+    // The document that held each word last.
+    std::vector<std::vector<int64_t>> last_seen(static_cast<size_t>(threads), std::vector<int64_t>(words, -1));
     in_stretches(starts, documents, threads, [&](int64_t first, int64_t last, int thread) {
-        auto& here = seen[static_cast<size_t>(thread)];
+        auto& seen = last_seen[static_cast<size_t>(thread)];
         for (int64_t d = first; d < last; ++d) {
             int64_t found = 0;
-            for (int64_t i = starts[d]; i < starts[d + 1]; ++i) found += here[ids[i]]++ == 0;
-            for (int64_t i = starts[d]; i < starts[d + 1]; ++i) here[ids[i]] = 0;
+            for (int64_t i = starts[d]; i < starts[d + 1]; ++i) {
+                found += seen[ids[i]] != d;
+                seen[ids[i]] = d;
+            }
             different[d] = found;
         }
     });
@@ -60,24 +90,18 @@ void count_different(const int32_t* ids, const int64_t* starts, int64_t document
 
 void count_words(const int32_t* ids, const int64_t* starts, int64_t documents, int32_t words, const int64_t* rows,
                  int32_t* columns, float* counts, int threads) {
-    auto tally = tallies(threads, words);
+    std::vector<Tally> tallies(static_cast<size_t>(threads), Tally(words));
     in_stretches(starts, documents, threads, [&](int64_t first, int64_t last, int thread) {
-        auto& here = tally[static_cast<size_t>(thread)];
+        auto& here = tallies[static_cast<size_t>(thread)];
         for (int64_t d = first; d < last; ++d) {
-            int32_t* const begin = columns + rows[d];
-            int32_t* end = begin;
-            int32_t* const room = columns + rows[d + 1];
-            for (int64_t i = starts[d]; i < starts[d + 1]; ++i)
-                if (here[ids[i]]++ == 0) {
-                    if (end == room) throw std::invalid_argument(WRONG_ROOM);
-                    *end++ = ids[i];
-                }
-            if (end != room) throw std::invalid_argument(WRONG_ROOM);
-            std::sort(begin, end);
-            for (int32_t* word = begin; word < end; ++word) {
-                counts[word - columns] = static_cast<float>(here[*word]);
-                here[*word] = 0;
-            }
+            int64_t room = rows[d + 1] - rows[d];
+            for (int64_t i = starts[d]; i < starts[d + 1]; ++i) room -= here.add(ids[i]);
+            if (room != 0) throw std::invalid_argument("rows must have the room that count_different found.");
+            int64_t place = rows[d];
+            here.empty([&](int32_t word, int32_t count) {
+                columns[place] = word;
+                counts[place++] = static_cast<float>(count);
+            });
         }
     });
 }

@@ -3,6 +3,7 @@
 #include "threads.h"
 
 #include <algorithm>
+#include <atomic>
 #include <stdexcept>
 
 namespace firth {
@@ -53,6 +54,7 @@ void normalise(const uint8_t* p, const uint8_t* end, bool lowercase, std::string
 // Looks tokens up in batches: first all keys and hashes, with the table's lines on their way, then the table.
 struct TextEncoder::Sink {
     Slot& slot;
+    Buffer& buffer;
     bool lowercase;
     const uint8_t* base;  // the byte at `place` of the block
     int64_t place;
@@ -70,14 +72,14 @@ struct TextEncoder::Sink {
             prepare(words[i], edges[2 * i], edges[2 * i + 1]);
             slot.table.prefetch(words[i].hash);
         }
-        int32_t* out = slot.ids.get() + slot.filled;
+        int32_t* out = buffer.ids.get() + buffer.filled;
         for (size_t i = 0; i < count; ++i) {
             while (ends != last && edges[2 * i] - base + place >= *ends) *out++ = kDocumentEnd, ++ends;
             WordTable::Entry& entry = slot.table.find(words[i]);
             ++entry.count;
             *out++ = entry.id;
         }
-        slot.filled = static_cast<size_t>(out - slot.ids.get());
+        buffer.filled = static_cast<size_t>(out - buffer.ids.get());
     }
 
     void prepare(Word& word, const uint8_t* begin, const uint8_t* end) {
@@ -96,7 +98,7 @@ struct TextEncoder::Sink {
     }
 
     void finish() {
-        for (; ends != last; ++ends) slot.ids[slot.filled++] = kDocumentEnd;
+        for (; ends != last; ++ends) buffer.ids.get()[buffer.filled++] = kDocumentEnd;
     }
 };
 
@@ -107,30 +109,43 @@ TextEncoder::TextEncoder(Split split, bool lowercase, int slots) : split_(split)
 void TextEncoder::seed(const std::string& words) {
     for (size_t at = 0; at < words.size(); ++seeds_) {
         const size_t end = std::min(words.find('\0', at), words.size());
-        for (auto& slot : slots_) slot->table.find(Word::of(words.data() + at, end - at));
+        for (auto& slot : slots_) {
+            if (end > at) slot->table.find(Word::of(words.data() + at, end - at));
+            if (slot->table.size() != seeds_ + 1) throw std::invalid_argument("known words must differ and not be empty.");
+        }
         at = end + 1;
     }
 }
 
 void TextEncoder::encode(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends) {
-    constexpr size_t smallest_part = 1 << 15;  // below it starting a thread costs more than it saves
-    const size_t parts = std::min(slots_.size(), size / smallest_part + 1);
-    std::vector<size_t> cuts(slots_.size() + 1, size);
-    cuts[0] = 0;
-    for (size_t i = 1; i < parts; ++i)
-        cuts[i] = cuts[i - 1] + safe_cut(data + cuts[i - 1], size / parts * i - cuts[i - 1], split_);
+    // Small enough for a late thread not to hold up the others, large enough to be worth starting one.
+    const size_t part = std::clamp<size_t>(size / (8 * slots_.size()), 1 << 15, 1 << 20);
+    std::vector<size_t> cuts{0};
+    for (size_t target = part; target < size; target += part) {
+        const size_t cut = safe_cut(data + cuts.back(), target - cuts.back(), split_);
+        if (cut) cuts.push_back(cuts.back() + cut);
+    }
+    cuts.push_back(size);
     const auto upto = [&](size_t place) { return std::upper_bound(ends, ends + n_ends, static_cast<int64_t>(place)); };
-    for (auto& slot : slots_) slot->filled = 0;
-    on_threads(static_cast<int>(parts), [&](int i) {
-        const auto at = static_cast<size_t>(i);
-        encode_part(*slots_[at], data, cuts[at], cuts[at + 1], i ? upto(cuts[at]) : ends, upto(cuts[at + 1]));
+    turn_ = 1 - turn_;
+    for (auto& slot : slots_) slot->buffers[turn_].filled = 0;
+    stretches_.assign(cuts.size() - 1, {0, 0, 0});
+    std::atomic<size_t> next{0};
+    on_threads(static_cast<int>(std::min(slots_.size(), stretches_.size())), [&](int number) {
+        Slot& slot = *slots_[static_cast<size_t>(number)];
+        Buffer& buffer = slot.buffers[turn_];
+        for (size_t i; (i = next++) < stretches_.size();) {
+            const size_t filled = buffer.filled;
+            encode_part(slot, buffer, data, cuts[i], cuts[i + 1], i ? upto(cuts[i]) : ends, upto(cuts[i + 1]));
+            stretches_[i] = {number, filled, buffer.filled - filled};
+        }
     });
 }
 
-void TextEncoder::encode_part(Slot& slot, const uint8_t* data, size_t begin, size_t end, const int64_t* ends,
-                              const int64_t* last) {
-    slot.make_room(end - begin + static_cast<size_t>(last - ends));
-    Sink sink{slot, lowercase_, data, 0, ends, last};
+void TextEncoder::encode_part(Slot& slot, Buffer& buffer, const uint8_t* data, size_t begin, size_t end,
+                              const int64_t* ends, const int64_t* last) {
+    buffer.make_room(end - begin + static_cast<size_t>(last - ends));
+    Sink sink{slot, buffer, lowercase_, data, 0, ends, last};
     Scanner<Sink> scanner(split_, sink);
     // The scanner reads up to kStep bytes too far, so the last words are scanned in a copy with room behind it.
     const size_t near_end = end - begin > kStep ? end - kStep - begin : 0;
@@ -141,12 +156,6 @@ void TextEncoder::encode_part(Slot& slot, const uint8_t* data, size_t begin, siz
     sink.base = tail.data(), sink.place = static_cast<int64_t>(cut);
     scanner.scan(tail.data(), tail.data() + (end - cut));
     sink.finish();
-}
-
-const int32_t* TextEncoder::ids(int slot, size_t* size) const {
-    const Slot& found = *slots_.at(static_cast<size_t>(slot));
-    *size = found.filled;
-    return found.ids.get();
 }
 
 size_t TextEncoder::bytes(int slot) const { return slots_.at(static_cast<size_t>(slot))->table.bytes(); }

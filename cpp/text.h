@@ -8,8 +8,11 @@
 #include "scan.h"
 #include "words.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -39,9 +42,16 @@ class TextEncoder {
     void seed(const std::string& words);
 
     // Tokenises `size` bytes over the slots. `ends` (rising) are document ends; a separator stands before each, and
-    // the block ends after a separator or at the end of all text. Then `ids(slot)` for each slot, in order.
+    // the block ends after a separator or at the end of all text. The ids are in `stretches()`, valid until the next
+    // but one call: they can be written to disk while the next block is encoded.
     void encode(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends);
-    const int32_t* ids(int slot, size_t* size) const;
+
+    struct Stretch {
+        int slot;
+        size_t begin, size;  // in ids(slot)
+    };
+    const std::vector<Stretch>& stretches() const { return stretches_; }  // in the order of the text
+    const int32_t* ids(int slot) const { return slots_[static_cast<size_t>(slot)]->buffers[turn_].ids.get(); }
 
     size_t bytes(int slot) const;  // memory of the slot's table
     // Drops the rarer half of the slot's words; old id → new id, -1 where dropped.
@@ -54,27 +64,38 @@ class TextEncoder {
     int slots() const { return static_cast<int>(slots_.size()); }
 
   private:
+    struct Buffer {
+        struct Free {
+            void operator()(int32_t* p) const { std::free(p); }
+        };
+        std::unique_ptr<int32_t, Free> ids;
+        size_t room = 0, filled = 0;
+
+        void make_room(size_t more) {  // pages of it are touched only as they are used
+            if (filled + more <= room) return;
+            room = std::max(filled + more, room * 2);
+            void* larger = std::realloc(ids.get(), room * sizeof(int32_t));
+            if (!larger) throw std::bad_alloc();
+            static_cast<void>(ids.release());
+            ids.reset(static_cast<int32_t*>(larger));
+        }
+    };
     struct Slot {  // what one thread keeps from block to block
         WordTable table;
-        std::unique_ptr<int32_t[]> ids;
-        size_t room = 0, filled = 0;
+        Buffer buffers[2];  // used in turn
         int64_t pruned_types = 0, pruned_tokens = 0;
         TextFacts facts;
         std::string scratch;
-
-        void make_room(size_t size) {
-            if (size > room) {
-                ids.reset(new int32_t[size]);  // not initialised: pages are touched as they are used
-                room = size;
-            }
-        }
     };
     struct Sink;
-    void encode_part(Slot& slot, const uint8_t* data, size_t begin, size_t end, const int64_t* ends, const int64_t* last);
+    void encode_part(Slot& slot, Buffer& buffer, const uint8_t* data, size_t begin, size_t end, const int64_t* ends,
+                     const int64_t* last);
 
     Split split_;
     bool lowercase_;
     int32_t seeds_ = 0;
+    int turn_ = 0;
+    std::vector<Stretch> stretches_;
     std::vector<std::unique_ptr<Slot>> slots_;
 };
 

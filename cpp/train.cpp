@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -59,7 +61,7 @@ struct ScratchMemory {
           hidden(job.stride),
           change(job.stride),
           ahead(targets + 1) {
-        scratch = {inputs.data(), outputs.data(), scores.data, signs.data, hidden.data, change.data, 0, ahead.data(), 0};
+        scratch = {inputs.data(), outputs.data(), scores.data, signs.data, hidden.data, change.data, 0, ahead.data(), 0, nullptr};
     }
     static size_t scores_size(const Job& job, int targets) {
         return size_t(job.loss == SOFTMAX ? 1 : 2 * job.window) * targets + 64;
@@ -91,24 +93,33 @@ float rate_at(const Job& job, int64_t position, int64_t first, int64_t last) {
     return (float)(job.rate_first + (job.rate_last - job.rate_first) * share);
 }
 
-// Walks one stretch, preparing (and prefetching) each window while the one before is trained.
-void train_stretch(const Predict& kernel, const Job& job, Walker& walker, WindowMemory* pair, Scratch& scratch,
-                   Tally& tally) {
+// Trains the next `most` windows of a walker's stretch, preparing each while the one before is trained; how many
+// there were.
+int train_windows(const Predict& kernel, const Job& job, Walker& walker, int64_t first, int64_t last,
+                  WindowMemory* pair, Scratch& scratch, Tally& tally, int most) {
     Window* now = &pair[0].window;
     Window* coming = &pair[1].window;
-    while (kernel.refill(job, walker)) {
-        const float rate = rate_at(job, walker.base, job.first, job.last);
-        if (walker.next < walker.last) kernel.prepare(job, walker, walker.next, rate, *now);
-        for (int i = walker.next; i < walker.last; ++i) {
+    auto prepare = [&](Window& window) {
+        const float rate = rate_at(job, walker.base + walker.offset[walker.next], first, last);
+        kernel.prepare(job, walker, walker.next++, rate, window);
+    };
+    int done = 0;
+    while (done < most) {
+        while (walker.next >= walker.last)
+            if (!kernel.refill(job, walker)) return done;
+        prepare(*now);
+        for (bool more = true; more; ++done) {
+            more = walker.next < walker.last && done + 1 < most;
             scratch.ahead_count = 0;
-            if (i + 1 < walker.last) {
-                kernel.prepare(job, walker, i + 1, rate, *coming);
+            if (more) {
+                prepare(*coming);
                 kernel.look_ahead(job, *coming, scratch);
             }
             kernel.train(job, *now, scratch, tally);
             std::swap(now, coming);
         }
     }
+    return done;
 }
 
 template <class Work>
@@ -129,24 +140,28 @@ Tally total(const std::vector<Tally>& tallies) {
     return sum;
 }
 
-// All threads wait until the last has come. Spins, then lets others run: rounds are microseconds long.
+// All threads wait until the last has come.
 class Barrier {
 public:
     explicit Barrier(int threads) : threads_(threads) {}
     void wait() {
-        const int turn = turn_.load(std::memory_order_acquire);
-        if (waiting_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
-            waiting_.store(0, std::memory_order_relaxed);
-            turn_.store(turn + 1, std::memory_order_release);
-            return;
+        std::unique_lock<std::mutex> lock(mutex_);
+        const int64_t turn = turn_;
+        if (++waiting_ == threads_) {
+            waiting_ = 0;
+            ++turn_;
+            all_here_.notify_all();
+        } else {
+            all_here_.wait(lock, [&] { return turn_ != turn; });
         }
-        for (int spins = 0; turn_.load(std::memory_order_acquire) == turn; ++spins)
-            if (spins > 2000) std::this_thread::yield();
     }
 
 private:
     const int threads_;
-    std::atomic<int> waiting_{0}, turn_{0};
+    int waiting_ = 0;
+    int64_t turn_ = 0;
+    std::mutex mutex_;
+    std::condition_variable all_here_;
 };
 
 }  // namespace
@@ -166,7 +181,8 @@ Tally train_racing(const Job& job, int64_t from, int64_t to, int threads) {
             if (begin >= to) break;
             memory.walker.position = begin;
             memory.walker.end = std::min<int64_t>(begin + BLOCK, to);
-            train_stretch(kernel, job, memory.walker, pair, scratch.scratch, tally);
+            memory.walker.next = memory.walker.last = 0;
+            train_windows(kernel, job, memory.walker, job.first, job.last, pair, scratch.scratch, tally, BLOCK);
         }
         tallies[me] = tally;
     });
@@ -180,25 +196,33 @@ int64_t stream_start(const Job& job, int s, int streams) {
 
 namespace {
 
-// One stream of the ordered mode, with the window it computed and the changes that window asks for.
+// The most rows that `windows` windows after each other can touch.
+size_t most_copies(const Job& job, int targets, int windows) {
+    const bool fresh = job.architecture == SKIPGRAM && job.loss == NEGATIVE && !job.shared;
+    const size_t outputs = size_t(windows) * targets * (fresh ? 2 * job.window : 1);
+    return std::min<size_t>(windows + 2 * job.window, job.words) + std::min<size_t>(outputs, job.output_rows);
+}
+
+// One stream of the ordered mode: its place in the corpus and the rows it changed since the last merge.
 struct Stream {
-    Stream(const Job& job, int targets, int s, int streams, int64_t cursor)
-        : walker(job, 512), window(job, targets), changes(size_t(2 * job.window + targets) * job.stride) {
+    Stream(const Job& job, int targets, int windows, int s, int streams, int64_t cursor)
+        : walker(job, 1024),
+          slots(size_t(job.words) + job.output_rows, -1),
+          row(most_copies(job, targets, windows)),
+          data(row.size() * job.stride) {
         first = stream_start(job, s, streams);
         last = stream_start(job, s + 1, streams);
         walker.walker.position = cursor;
         walker.walker.end = last;
+        copies = {slots.data(), slots.data() + job.words, row.data(), data.data, 0};
     }
 
-    // Computes the next window; an empty one when the stretch is over.
-    void compute(const Predict& kernel, const Job& job, Scratch& scratch, Tally& tally) {
-        Walker& w = walker.walker;
-        window.window.contexts = window.window.targets = 0;
-        while (w.next >= w.last)
-            if (!kernel.refill(job, w)) return;
-        const float rate = rate_at(job, w.base + w.offset[w.next], first, last);
-        kernel.prepare(job, w, w.next++, rate, window.window);
-        kernel.train_apart(job, window.window, scratch, tally, changes.data);
+    void forget_copies() {
+        for (int i = 0; i < copies.count; ++i) {
+            const int32_t id = row[i];
+            (id >= 0 ? copies.input_slot[id] : copies.output_slot[~id]) = -1;
+        }
+        copies.count = 0;
     }
 
     // The next raw token, from which a later call goes on.
@@ -208,43 +232,62 @@ struct Stream {
     }
 
     WalkerMemory walker;
-    WindowMemory window;
-    Floats changes;
+    std::vector<int32_t> slots, row;
+    Floats data;
+    Copies copies;
     int64_t first, last;
+    Tally tally;
 };
 
 }  // namespace
 
-Tally train_ordered(const Job& job, int64_t* cursors, int streams, int64_t steps, int threads) {
+Tally train_ordered(const Job& job, int64_t* cursors, int streams, int windows, int64_t rounds, int threads) {
     const Predict& kernel = kernels();
     const int targets = most_targets(job);
     std::vector<std::unique_ptr<Stream>> all;
-    for (int s = 0; s < streams; ++s) all.emplace_back(new Stream(job, targets, s, streams, cursors[s]));
+    for (int s = 0; s < streams; ++s) all.emplace_back(new Stream(job, targets, windows, s, streams, cursors[s]));
     threads = std::min(threads, streams);
-    std::vector<Tally> tallies(streams);  // one a stream: their sum doesn't depend on the threads
     Barrier barrier(threads);
+    std::vector<int32_t> changed_by(size_t(job.words) + job.output_rows, 0);  // how many streams changed a row
     on_threads(threads, [&](int me) {
-        ScratchMemory scratch(job, targets);
-        for (int64_t step = 0; step < steps; ++step) {
-            for (int s = me; s < streams; s += threads)
-                all[s]->compute(kernel, job, scratch.scratch, tallies[s]);
-            barrier.wait();
-            // Each row has one owner, who adds its changes in the order of the streams.
-            for (const auto& stream : all) {
-                const Window& window = stream->window.window;
-                if (!window.targets) continue;
-                const float* change = stream->changes.data;
-                for (int i = 0; i < window.contexts; ++i, change += job.stride)
-                    if (window.context[i] % threads == me)
-                        kernel.add_row(job.inputs + window.context[i] * job.stride, change, job.stride);
-                for (int t = 0; t < window.targets; ++t, change += job.stride)
-                    if (window.target[t] % threads == me)
-                        kernel.add_row(job.outputs + window.target[t] * job.stride, change, job.stride);
+        WindowMemory pair[2] = {{job, targets}, {job, targets}};
+        ScratchMemory memory(job, targets);
+        for (int64_t round = 0; round < rounds; ++round) {
+            for (int s = me; s < streams; s += threads) {
+                Stream& stream = *all[s];
+                stream.forget_copies();
+                memory.scratch.copies = &stream.copies;
+                train_windows(kernel, job, stream.walker.walker, stream.first, stream.last, pair, memory.scratch,
+                              stream.tally, windows);
+                kernel.to_changes(job, stream.copies);
             }
+            barrier.wait();
+            // Each row has one owner, who counts and adds its changes in the order of the streams.
+            auto own_rows = [&](auto visit) {
+                for (const auto& stream : all) {
+                    const Copies& copies = stream->copies;
+                    for (int i = 0; i < copies.count; ++i) {
+                        const bool input = copies.row[i] >= 0;
+                        const int32_t id = input ? copies.row[i] : ~copies.row[i];
+                        if (id % threads == me) visit(input, id, copies.data + i * job.stride);
+                    }
+                }
+            };
+            auto sharing = [&](bool input, int32_t id) -> int32_t& { return changed_by[input ? id : job.words + id]; };
+            own_rows([&](bool input, int32_t id, const float*) { ++sharing(input, id); });
+            own_rows([&](bool input, int32_t id, const float* change) {
+                float* row = (input ? job.inputs : job.outputs) + id * job.stride;
+                kernel.add_row(row, change, 1.0f / (float)sharing(input, id), job.stride);
+            });
+            own_rows([&](bool input, int32_t id, const float*) { sharing(input, id) = 0; });
             barrier.wait();
         }
     });
-    for (int s = 0; s < streams; ++s) cursors[s] = all[s]->cursor();
+    std::vector<Tally> tallies;  // one a stream: their sum doesn't depend on the threads
+    for (int s = 0; s < streams; ++s) {
+        cursors[s] = all[s]->cursor();
+        tallies.push_back(all[s]->tally);
+    }
     return total(tallies);
 }
 

@@ -11,10 +11,12 @@ namespace firth {
 // (Recht et al. 2011, Hogwild).
 Tally train_racing(const Job& job, int64_t from, int64_t to, int threads);
 
-// Trains up to `steps` rounds. The corpus is cut into `streams` equal stretches; in each round every stream
-// computes its next window from the same tables, then the changes are added in the order of the streams.
-// `cursors` (one a stream) holds the next raw token of each and is moved on; all at their ends = epoch over.
-Tally train_ordered(const Job& job, int64_t* cursors, int streams, int64_t steps, int threads);
+// Trains `rounds` rounds. The corpus is cut into `streams` equal stretches; in each round every stream trains
+// its next `windows` windows on copies of the rows they touch, then each row moves by the mean of the changes that
+// streams made to it, added in the order of the streams. (Their sum would throw frequent words about, which every
+// stream changes; rare words are changed by one stream alone, and mean and sum are the same.) `cursors` (one a stream) holds the next raw token of each and is moved on; all at their
+// ends = epoch over.
+Tally train_ordered(const Job& job, int64_t* cursors, int streams, int windows, int64_t rounds, int threads);
 
 // The stretch of stream `s` of `streams`.
 int64_t stream_start(const Job& job, int s, int streams);

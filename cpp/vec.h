@@ -32,11 +32,12 @@ typedef float loose_vec __attribute__((vector_size(LANES * 4), aligned(4)));
 static inline vec load(const float* p) { return *reinterpret_cast<const vec*>(p); }
 static inline void store(float* p, vec v) { *reinterpret_cast<vec*>(p) = v; }
 static inline void store_loose(float* p, vec v) { *reinterpret_cast<loose_vec*>(p) = v; }
-static inline vec splat(float value) { return vec{} + value; }
+static inline vec splat(float value) { return value - vec{}; }  // x - 0 is x, also for -0: no addition is left
 static inline vec choose(ivec mask, vec yes, vec no) { return mask ? yes : no; }
 
 // Sums of LANES vectors at once: lane i of the result is the sum of the lanes of a[i].
 // Each level halves the number of vectors, so that a sum costs about three operations, not log(LANES) each.
+// `half_sums` does the same for LANES / 2 vectors; the upper lanes of its result repeat the lower ones.
 #if defined(ISA_avx512)
 static inline vec sums(const vec* a) {
     vec b[8], c[4], d[2];
@@ -55,6 +56,21 @@ static inline vec sums(const vec* a) {
     return __builtin_shufflevector(d[0], d[1], 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30) +
            __builtin_shufflevector(d[0], d[1], 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
 }
+static inline vec half_sums(const vec* a) {
+    vec b[4], c[2];
+    for (int i = 0; i < 4; ++i) {
+        b[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+               __builtin_shufflevector(a[i], a[i + 4], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    }
+    for (int i = 0; i < 2; ++i) {
+        c[i] = __builtin_shufflevector(b[i], b[i + 2], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27) +
+               __builtin_shufflevector(b[i], b[i + 2], 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
+    }
+    const vec d = __builtin_shufflevector(c[0], c[1], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
+                  __builtin_shufflevector(c[0], c[1], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
+    return __builtin_shufflevector(d, d, 0, 2, 4, 6, 8, 10, 12, 14, 0, 2, 4, 6, 8, 10, 12, 14) +
+           __builtin_shufflevector(d, d, 1, 3, 5, 7, 9, 11, 13, 15, 1, 3, 5, 7, 9, 11, 13, 15);
+}
 #elif defined(ISA_avx2)
 static inline vec sums(const vec* a) {
     vec c[4], d[2];
@@ -69,7 +85,21 @@ static inline vec sums(const vec* a) {
     return __builtin_shufflevector(d[0], d[1], 0, 8, 2, 10, 4, 12, 6, 14) +
            __builtin_shufflevector(d[0], d[1], 1, 9, 3, 11, 5, 13, 7, 15);
 }
+static inline vec half_sums(const vec* a) {
+    vec c[2];
+    for (int i = 0; i < 2; ++i) {
+        c[i] = __builtin_shufflevector(a[i], a[i + 2], 0, 1, 2, 3, 8, 9, 10, 11) +
+               __builtin_shufflevector(a[i], a[i + 2], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+    const vec d = __builtin_shufflevector(c[0], c[1], 0, 1, 8, 9, 4, 5, 12, 13) +
+                  __builtin_shufflevector(c[0], c[1], 2, 3, 10, 11, 6, 7, 14, 15);
+    return __builtin_shufflevector(d, d, 0, 2, 4, 6, 0, 2, 4, 6) + __builtin_shufflevector(d, d, 1, 3, 5, 7, 1, 3, 5, 7);
+}
 #else
+static inline vec half_sums(const vec* a) {
+    const vec d = __builtin_shufflevector(a[0], a[1], 0, 1, 4, 5) + __builtin_shufflevector(a[0], a[1], 2, 3, 6, 7);
+    return __builtin_shufflevector(d, d, 0, 2, 0, 2) + __builtin_shufflevector(d, d, 1, 3, 1, 3);
+}
 static inline vec sums(const vec* a) {
     vec d[2];
     for (int i = 0; i < 2; ++i)
@@ -77,6 +107,21 @@ static inline vec sums(const vec* a) {
     return __builtin_shufflevector(d[0], d[1], 0, 4, 2, 6) + __builtin_shufflevector(d[0], d[1], 1, 5, 3, 7);
 }
 #endif
+
+// out[i] = the sum of the lanes of a[i]; out needs room for COUNT rounded up to LANES.
+template <int COUNT>
+static inline void store_sums(const vec* a, float* out) {
+    if constexpr (COUNT >= LANES) {
+        store_loose(out, sums(a));
+        store_sums<COUNT - LANES>(a + LANES, out + LANES);
+    } else if constexpr (COUNT > 0) {
+        constexpr int ROOM = COUNT <= LANES / 2 ? LANES / 2 : LANES;
+        vec rest[ROOM];
+        for (int i = 0; i < ROOM; ++i) rest[i] = i < COUNT ? a[i] : vec{};
+        if constexpr (ROOM == LANES) store_loose(out, sums(rest));
+        else store_loose(out, half_sums(rest));
+    }
+}
 
 static inline float sum(vec v) {
     float total = 0;
@@ -120,7 +165,7 @@ static inline vec log_vec(vec x) {
     p = p * r - 2.4999993993e-1f;
     p = p * r + 3.3333331174e-1f;
     vec square = r * r;
-    return r + r * square * p - 0.5f * square + e * 0.693147181f;
+    return r + r * square * p - 0.5f * square + e * 0.693147181f + (x - x);  // NaN stays NaN
 }
 
 }  // namespace ISA

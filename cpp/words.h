@@ -2,15 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string_view>
 #include <utility>
 #include <vector>
-#if defined(__linux__)
 #include <sys/mman.h>
-#endif
 
 namespace firth {
 
@@ -70,7 +67,7 @@ class WordTable {
         swap(other);
         return *this;
     }
-    ~WordTable() { std::free(entries_); }
+    ~WordTable() { release(entries_, mask_ + 1); }
 
     // Room for so many words without growing on the way.
     void reserve(size_t words) {
@@ -146,19 +143,23 @@ class WordTable {
         allocate(new_places);
         for (size_t i = 0; i < places; ++i)
             if (old[i].size) entries_[free_place(word(old[i]).hash)] = old[i];
-        std::free(old);
+        release(old, places);
     }
 
     void allocate(size_t places) {
-        const size_t size = places * sizeof(Entry), huge_page = 1 << 21;
-        const size_t align = size >= huge_page ? huge_page : 64;
-        entries_ = static_cast<Entry*>(std::aligned_alloc(align, size));
-        if (!entries_) throw std::bad_alloc();
+        // Pages of the system come zeroed, which is what free places are.
+        const size_t size = places * sizeof(Entry);
+        void* pages = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pages == MAP_FAILED) throw std::bad_alloc();
 #if defined(__linux__)
-        if (align == huge_page) madvise(entries_, size, MADV_HUGEPAGE);  // fewer TLB misses; only a wish
+        if (size >= 1 << 21) madvise(pages, size, MADV_HUGEPAGE);  // fewer TLB misses; only a wish
 #endif
-        std::memset(static_cast<void*>(entries_), 0, size);
+        entries_ = static_cast<Entry*>(pages);
         mask_ = places - 1;
+    }
+
+    static void release(Entry* entries, size_t places) {
+        if (entries) munmap(entries, places * sizeof(Entry));
     }
 
     void swap(WordTable& other) noexcept {

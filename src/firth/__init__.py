@@ -16,6 +16,7 @@ from firth.version import __version__
 
 _PLACES = {
     "Corpus": "firth.data.corpus",
+    "Table": "firth.data.table",
     "Tokens": "firth.data.tokens",
     "Vocabulary": "firth.data.vocabulary",
     "Method": "firth.core.method",
@@ -32,7 +33,7 @@ _PLACES = {
     "write_vectors": "firth.formats",
 }
 _RENAMED = {"load": ("firth.core.storage", "load_model"), "verify": ("firth.core.storage", "verify_model")}
-_PACKAGES = ("core", "data", "evaluate", "formats", "kernels", "learners", "maps", "methods")
+_PACKAGES = ("core", "data", "evaluate", "formats", "kernels", "learners", "maps", "methods", "sklearn")
 
 __all__ = ["__version__", "load", "verify", *_PLACES]
 

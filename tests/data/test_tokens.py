@@ -136,6 +136,12 @@ def test_known_words_keep_their_ids() -> None:
         assert tokens.vocabulary.dropped_types == 1
 
 
+def test_known_words_must_differ() -> None:
+    for words in (["a", "a"], [""]):
+        with pytest.raises(ValueError, match="must differ and not be empty"):
+            read_tokens(["a"], known=Vocabulary(words, [1] * len(words)))
+
+
 def test_custom_tokenizer_and_lists() -> None:
     tokens = Tokens.from_lists([["New York", "a\nb", ""], [], ("New York", "é" * 40)])
     assert list(tokens.vocabulary.tokens) == ["New York", "a\nb", "é" * 40]
@@ -236,6 +242,22 @@ def test_oldest_entries_go_first(tmp_path: Path, cache: Path, monkeypatch: pytes
     assert sorted((entry / "words.utf8").read_bytes() for entry in entries(cache)) == [b"w0\0", b"w2\0"]
 
 
+def test_two_processes_at_once(tmp_path: Path, cache: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("some words again " * 200_000)
+    program = (
+        "import sys; from firth.data.tokens import read_tokens\n"
+        "for n in range(1, 6): t = read_tokens(sys.argv[1], min_count=n)\n"
+        "print(t.fingerprint)"
+    )
+    command = [sys.executable, "-c", program, str(path)]
+    children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = {child.communicate(timeout=60)[0] for child in children}
+    assert [child.returncode for child in children] == [0, 0]
+    assert said == {read_tokens(path, min_count=5).fingerprint + "\n"}
+    assert len(entries(cache)) == len(list(cache.iterdir())) == 5
+
+
 def test_unwritable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "file" / "cache"))
@@ -305,20 +327,20 @@ def test_interrupt_leaves_nothing_behind(tmp_path: Path, cache: Path) -> None:
 # ---- limits and refusals ----
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_memory_bound_drops_the_rarest(tmp_path: Path, threads: int) -> None:
+@pytest.mark.parametrize(("threads", "memory"), [(1, "2MB"), (2, "8MB"), (4, "1KB")])
+def test_memory_bound_drops_the_rarest(tmp_path: Path, threads: int, memory: str) -> None:
     frequent = [f"common{n}" for n in range(200)]
     lines = [" ".join([*frequent, *(f"rare{number}x{n}" for n in range(200))]) for number in range(200)]
     (tmp_path / "a.txt").write_text("\n".join(lines))
     report = Notes()
-    run = Run(threads=threads, memory="2MB", report=report)
+    run = Run(threads=threads, memory=memory, report=report)
     tokens = read_tokens(tmp_path / "a.txt", min_count=50, run=run)
     assert set(tokens.vocabulary.tokens) == set(frequent)
     assert tokens.vocabulary.counts.tolist() == [200] * 200
     assert tokens.raw_tokens == 80_000
     assert same(tokens, plain([line.split() for line in lines], 50))
     (note,) = report.notes
-    assert "memory=2MB" in note and "40,000 of 80,000" in note
+    assert f"memory={memory}" in note and "40,000 of 80,000" in note
 
 
 def test_nothing_to_learn_from(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def encode(data: bytes, ends: list[int], split: str, threads: int, block: int) -
             continue
         inside = [end - start for end in ends if start < end <= start + cut]
         encoder.encode(kernel.as_bytes(data[start : start + cut]), np.array(inside, dtype=np.int64))
-        pieces += [(slot, encoder.ids(slot).copy()) for slot in range(threads)]
+        pieces += [(slot, ids.copy()) for slot, ids in encoder.stretches()]
         start += cut
     merged = kernel.merge(encoder, 1, None)
     parts = [np.append(merged.maps[slot], np.int32(-1))[ids] for slot, ids in pieces]

@@ -10,6 +10,7 @@ import pytest
 
 import firth
 from firth.core.checkpoint import Checkpoints
+from firth.data.tokens import read_tokens
 from firth.data.world import World
 from firth.learners import loop
 
@@ -28,7 +29,7 @@ def corpus(world: World) -> firth.Corpus:
 
 @pytest.fixture(scope="module")
 def small(world: World) -> firth.Tokens:
-    return firth.data.tokens.read_tokens(firth.Corpus(list(world.sentences(3000))), min_count=2, run=firth.Run())
+    return read_tokens(firth.Corpus(list(world.sentences(3000))), min_count=2, run=firth.Run())
 
 
 def accuracy(vectors: firth.Vectors, world: World) -> float:

@@ -47,6 +47,11 @@ DATA_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--key", {"metavar": "NAME", "help": "The key's column."}),
 )
 
+TABLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("--columns", {"metavar": "NAMES", "help": "Only these columns of the table, as in age,zip."}),
+    ("--categories", {"metavar": "NAMES", "help": "Columns that look like numbers and are categories, as in zip."}),
+)
+
 
 def open_model(path: str) -> Model:
     """The model in a folder."""
@@ -59,6 +64,13 @@ def open_model(path: str) -> Model:
     if folder.is_file():
         raise FirthError(f"{path} is a file; this needs the folder of a trained model.")
     return load_model(folder)
+
+
+def one_file(data: Sequence[str]) -> str:
+    """The file that holds a table."""
+    if len(data) > 1:
+        raise FirthError(f"A table is one file; got {len(data)}.")
+    return data[0]
 
 
 def open_vectors(path: str) -> Vectors:

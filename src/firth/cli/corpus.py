@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -28,7 +29,9 @@ def python(output: str | None, packages: tuple[str, ...]) -> None:
     """Docstrings of the installed Python packages: rows of {"key": qualified name, "text": docstring}."""
     from firth.data.docstrings import python_docstrings
 
-    write_documents(output, python_docstrings(packages or None, report=choose_report()))
+    count = write_documents(output, python_docstrings(packages or None, report=choose_report()))
+    if output:
+        click.echo(f"{count:,} documents in {output}")
 
 
 @command.command()
@@ -43,28 +46,28 @@ def world(output: str | None, seed: int, size: int, sentences: int, analogies: s
     from firth.data.world import World, write_analogies
 
     made = World(seed, size)
-    write_documents(output, ((str(number), text) for number, text in enumerate(made.sentences(sentences), 1)))
+    documents = ((str(number), text) for number, text in enumerate(made.sentences(sentences), 1))
+    count = write_documents(output, documents)
+    if output:
+        click.echo(f"{count:,} sentences in {output}")
     if analogies:
         with new_file(Path(analogies)) as work:
             write_analogies(work, made.analogies())
 
 
-def write_documents(output: str | None, documents: Iterable[tuple[str, str]]) -> None:
-    """A .txt file has one text a line; anything else has JSON lines."""
+def write_documents(output: str | None, documents: Iterable[tuple[str, str]]) -> int:
+    """A .txt file has one text a line, anything else JSON lines; how many were written."""
     suffix = Path(output).suffix if output else ".jsonl"
     if suffix not in (".jsonl", ".txt"):
         raise FirthError(f"The output must end with .jsonl or .txt; got {output}.")
     count = 0
     with opened(output) as file:
-        for count, (key, text) in enumerate(documents, 1):  # noqa: B007
-            row = (
-                " ".join(text.split())
-                if suffix == ".txt"
-                else json.dumps({"key": key, "text": text}, ensure_ascii=False)
-            )
+        for key, text in documents:
+            as_json = suffix == ".jsonl"
+            row = json.dumps({"key": key, "text": text}, ensure_ascii=False) if as_json else " ".join(text.split())
             file.write(row + "\n")
-    if output:
-        click.echo(f"{count:,} documents in {output}")
+            count += 1
+    return count
 
 
 @contextlib.contextmanager
@@ -72,7 +75,7 @@ def opened(output: str | None) -> Iterator[IO[str]]:
     from firth.core.storage import new_file
 
     if output is None:
-        yield click.get_text_stream("stdout", encoding="utf-8")
+        yield sys.stdout
         return
     with new_file(Path(output)) as work, work.open("w", encoding="utf-8") as file:
         yield file

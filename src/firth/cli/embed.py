@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from firth.cli.common import data_options, json_flag, open_model, print_json
+from firth.cli.common import data_options, json_flag, one_file, open_model, print_json
 from firth.core.errors import FirthError
 
 if TYPE_CHECKING:
@@ -43,18 +45,29 @@ Write = Callable[[Rows], None]
     help=".npy, .parquet, .jsonl, or .npz (sparse rows, of counts and tf-idf); JSON lines on standard output if left "
     "out.",
 )
+@click.option(
+    "--smoothing",
+    type=float,
+    default=0.0,
+    metavar="A",
+    help="Rare words weigh more: A/(A+share), such as 0.001; 0 = off.",
+)
 @data_options
 @json_flag
 def command(
     model: str,
     data: tuple[str, ...],
     output: str | None,
+    smoothing: float,
     unit: str,
     column: str | None,
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Turn texts into vectors, one row a line (or record) of DATA; - reads standard input."""
+    """Turn texts into vectors, one row a line (or record) of DATA; - reads standard input.
+
+    A model of tables takes a table (csv, tsv, jsonl, Parquet), one row a row.
+    """
     from firth.data.corpus import Corpus
 
     if output and Path(output).suffix not in SUFFIXES:
@@ -62,16 +75,22 @@ def command(
     if as_json and not output:
         raise click.UsageError("--json needs -o OUT: without it the rows themselves are JSON.")
     embedder = open_model(model)
+    if embedder.method.kind == "table":
+        embed_table(embedder, one_file(data), key, output, as_json)
+        return
     texts = Corpus(*data, unit=unit, column=column, key=key)
     rows = known = unknown = empty = 0
     with writer(output) as write:
-        find = sparse_batches if output and output.endswith(".npz") else batches
-        for batch, counts in find(embedder, texts, model):
+        sparse = bool(output) and str(output).endswith(".npz")
+        found = sparse_batches(embedder, texts, model) if sparse else batches(embedder, texts, model, smoothing)
+        for batch, counts in found:
             write(batch)
             rows += len(batch.keys)
             known += sum(counts)
             unknown += sum(batch.unknown)
             empty += sum(count == 0 for count in counts)
+        if not rows:
+            raise FirthError("There is nothing to embed: the input has no documents.")
     if unknown or empty:
         click.echo(f"note: {unknown:,} of {known + unknown:,} words have no vector; {empty:,} rows are zero.", err=True)
     if as_json:
@@ -80,14 +99,42 @@ def command(
         click.echo(f"{rows:,} rows in {output}")
 
 
-def batches(model: Model, texts: Any, path: str) -> Iterator[tuple[Rows, list[int]]]:
+def embed_table(model: Any, path: str, key: str | None, output: str | None, as_json: bool) -> None:
+    """`model` is a TableModel. What is unknown are categories that it did not meet when it was fitted."""
+    from firth.learners.tables import single_precision
+
+    table = model.open(path)
+    keys = table.categories(key) if key else list(map(str, range(1, len(table) + 1)))
+    if None in keys:
+        raise FirthError(f"The key column {key!r} is empty in row {keys.index(None) + 1:,}.")
+    unseen = 0
+    with writer(output) as write:
+        if not len(table):
+            raise FirthError("There is nothing to embed: the table has no rows.")
+        for start in range(0, len(table), BATCH):
+            coded = model.coded(table.slice(start, start + BATCH))
+            write(Rows(keys[start : start + BATCH], single_precision(coded.matrix), coded.unseen.tolist()))
+            unseen += int(coded.unseen.sum())
+    if unseen:
+        click.echo(f"note: {unseen:,} categories are new to the model and coded as missing.", err=True)
+    if as_json:
+        print_json({"rows": len(table), "features": model.feature_names, "unknown": unseen, "output": output})
+    elif output:
+        click.echo(f"{len(table):,} rows in {output}")
+
+
+def batches(model: Model, texts: Any, path: str, smoothing: float) -> Iterator[tuple[Rows, list[int]]]:
     """Batches, each with the number of known words of its texts."""
     pool = getattr(model, "pool", None)
     if pool is None:
         raise FirthError(f"{path} does not embed texts ({type(model.method).method_name()}).")
+    if smoothing and "smoothing" not in inspect.signature(pool).parameters:
+        method = type(model.method).method_name()
+        raise FirthError(f"--smoothing weighs words whose vectors are averaged; {method} has weights of its own.")
+    settings = {"smoothing": smoothing} if smoothing else {}
     documents = iter(texts)
     while batch := list(islice(documents, BATCH)):
-        pooled = pool([text for _, text in batch])
+        pooled = pool([text for _, text in batch], **settings)
         yield Rows([key for key, _ in batch], pooled.matrix, pooled.unknown.tolist()), pooled.known.tolist()
 
 
@@ -108,9 +155,9 @@ def writer(output: str | None) -> Iterator[Write]:
     from firth.core.storage import new_file
 
     if output is None:
-        stream = click.get_text_stream("stdout", encoding="utf-8")
-        yield lambda rows: write_jsonl(stream, rows)
+        yield lambda rows: write_jsonl(sys.stdout, rows)
         return
+    kinds: dict[str, Callable[[Path], contextlib.AbstractContextManager[Write]]]
     kinds = {".npy": npy_writer, ".parquet": parquet_writer, ".jsonl": jsonl_writer, ".npz": npz_writer}
     with new_file(Path(output)) as work, kinds[Path(output).suffix](work) as write:
         yield write
@@ -124,7 +171,8 @@ def jsonl_writer(path: Path) -> Iterator[Write]:
 
 def write_jsonl(file: IO[str], rows: Rows) -> None:
     for key, row, unknown in zip(rows.keys, rows.matrix.tolist(), rows.unknown, strict=True):
-        numbers = ", ".join(["%.9g" % number for number in row])  # 9 digits give each float32 back
+        numbers = ", ".join([f"{number:.9g}" for number in row])  # 9 digits give each float32 back
+        numbers = numbers.replace("nan", "null")  # a missing number of a table
         file.write(f'{{"key": {json.dumps(key, ensure_ascii=False)}, "unknown": {unknown}, "vector": [{numbers}]}}\n')
 
 
@@ -158,8 +206,6 @@ def npz_writer(path: Path) -> Iterator[Write]:
 
     found: list[Any] = []
     yield lambda rows: found.append(rows.matrix)
-    if not found:
-        raise FirthError("There is no text to embed: the input is empty.")
     with path.open("wb") as file:
         sparse.save_npz(file, sparse.vstack(found, format="csr"))
 
@@ -182,5 +228,3 @@ def parquet_writer(path: Path) -> Iterator[Write]:
             opened[0].write_table(table)
 
         yield write
-        if not opened:
-            raise FirthError("There is no text to embed: the input is empty.")

@@ -20,11 +20,11 @@ def command(path: str, as_json: bool) -> None:
 
     facts: dict[str, Any] = {"path": path}
     if Path(path).is_dir():
-        unfinished = (Path(path) / UNFINISHED).is_dir()
-        if (Path(path) / CONFIG).exists() or not unfinished:
-            facts |= model_facts(path)
-        if unfinished:
-            facts["unfinished"] = unfinished_facts(Path(path))
+        unfinished = unfinished_facts(Path(path)) if (Path(path) / UNFINISHED).is_dir() else {}
+        if unfinished and not (Path(path) / CONFIG).exists():
+            facts |= unfinished
+        else:  # an old model stays until its successor is finished
+            facts |= {**model_facts(path), **({"unfinished": unfinished} if unfinished else {})}
     else:
         facts |= file_facts(Path(path))
     if as_json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
+import io
 import os
 import signal
 import sys
@@ -135,6 +136,9 @@ def cli(debug: bool) -> None:
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # whatever the locale
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's "time is up" leaves a checkpoint too
     try:
         cli(prog_name="firth")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import DATA_OPTIONS, choose_report, open_model, print_facts, print_json
+from firth.cli.common import DATA_OPTIONS, TABLE_OPTIONS, choose_report, one_file, open_model, print_facts, print_json
 from firth.cli.main import Interrupted
 from firth.core import registry
 from firth.core.options import Option, build_settings, options_of
@@ -53,9 +53,10 @@ class Methods(click.Group):
 
 @click.command(cls=Methods, subcommand_metavar="METHOD DATA… -o FOLDER [OPTIONS]")
 def command() -> None:
-    """Learn vectors from text into a folder.
+    """Learn vectors from text or a table into a folder.
 
-    DATA are files (txt, jsonl, csv, tsv, Parquet, also .gz .xz .bz2 .zst), globs in quotes, or - for standard input.
+    DATA are files (txt, jsonl, csv, tsv, Parquet, also .gz .xz .bz2 .zst), globs in quotes, or - for standard input;
+    for methods of tables, one file (csv, tsv, jsonl, Parquet).
     The same command again goes on with what was broken off. Each METHOD has options of its own:
     firth train METHOD --help.
     """
@@ -64,7 +65,8 @@ def command() -> None:
 def train_command(name: str, method: type[Method]) -> click.Command:
     flags = [flag_of(option, "Method options") for option in options_of(method)]
     flags += [flag_of(option, "Run settings") for option in options_of(Run)]
-    flags += [Flag([name], section="Data", **settings) for name, settings in DATA_OPTIONS]
+    data_options = TABLE_OPTIONS if method.kind == "table" else DATA_OPTIONS
+    flags += [Flag([name], section="Data", **settings) for name, settings in data_options]
     choices = click.Choice(("auto", "json", "none"))
     return TrainCommand(
         name,
@@ -115,14 +117,13 @@ def shown(value: Any) -> str:
 
 def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     from firth.core.train import train
-    from firth.data.corpus import Corpus
 
     def given(kind: type) -> dict[str, Any]:
         return {option.name: value for option in options_of(kind) if (value := values[option.name]) is not None}
 
     method = build_settings(method_class, given(method_class))
     run = Run(**given(Run), report=choose_report(values["progress"]))
-    data = Corpus(*values["data"], unit=values["unit"], column=values["column"], key=values["key"])
+    data = open_data(method_class.kind, values)
     start = open_model(values["start"]) if values["start"] else None
     typed = shlex.join(["firth", *sys.argv[1:]])
     try:
@@ -130,6 +131,18 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     except KeyboardInterrupt:
         raise Interrupted(how_to_go_on(values["folder"])) from None
     tell(done, values["as_json"])
+
+
+def open_data(kind: str, values: dict[str, Any]) -> Any:
+    """DATA as what methods of this kind learn from."""
+    if kind == "table":
+        from firth.data.table import Table
+
+        columns, categories = (values[name].split(",") if values[name] else None for name in ("columns", "categories"))
+        return Table(one_file(values["data"]), columns=columns, categories=categories or ())
+    from firth.data.corpus import Corpus
+
+    return Corpus(*values["data"], unit=values["unit"], column=values["column"], key=values["key"])
 
 
 def how_to_go_on(folder: str) -> str:
@@ -153,10 +166,13 @@ def tell(done: Trained, as_json: bool) -> None:
         {
             "words": figures.get("tokens"),
             "vocabulary": figures.get("vocabulary"),
+            **{name: figures.get(name) for name in ("rows", "columns", "features")},
             "time": clock(figures["seconds"]) if "seconds" in figures else None,
             "words/s": human(figures["words_per_second"]) if "words_per_second" in figures else None,
             "loss": f"{figures['loss']:.4f}" if figures.get("loss") is not None else None,
             "model": done.folder,
         }
     )
-    click.echo(f"\nNext: firth neighbors {shlex.quote(str(done.folder))} WORD")
+    folder = shlex.quote(str(done.folder))
+    table = done.model.method.kind == "table"
+    click.echo(f"\nNext: firth {f'embed {folder} TABLE -o codes.npy' if table else f'neighbors {folder} WORD'}")

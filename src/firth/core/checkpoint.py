@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +62,27 @@ class Checkpoints:
             for path in old:
                 path.unlink()
         self.last = time.monotonic()
+
+
+@contextlib.contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Ctrl-C within the block is answered at its end: a step that changes tables and then says how far it came must
+    not be cut in between, or a checkpoint would hold tables that are ahead of their state."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are answered by the main thread alone
+        return
+    caught: list[tuple[int, Any]] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    held = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in held:
+        signal.signal(number, lambda *call: caught.append(call))
+    try:
+        yield
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)
+    for first, frame in caught[:1]:
+        held[signal.Signals(first)](first, frame)
 
 
 def difference(record: Mapping[str, Any], identity: Mapping[str, Any]) -> str:

@@ -92,7 +92,8 @@ class SparseVectors(Vectors):
         if metric not in ("cosine", "dot", "euclidean"):
             return super()._scores(query, metric, last)  # which names the metrics there are
         length = float(np.linalg.norm(query.astype(np.float64)))
-        scores = (self.sparse @ query)[:last].astype(np.float64)
+        exact = metric == "euclidean"  # differences of squares need more digits
+        scores = (self.sparse @ (query.astype(np.float64) if exact else query))[:last].astype(np.float64)
         if metric == "cosine":
             lengths = self.lengths[:last] * length
             scores = np.divide(scores, lengths, out=np.zeros_like(scores), where=lengths > 0)

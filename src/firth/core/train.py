@@ -97,21 +97,20 @@ def model_hash(model: Model) -> str:
     return digest.hexdigest()
 
 
-def finished_identity(folder: Path) -> Any:
+def finished_identity(folder: Path) -> dict[str, Any] | None:
     """The identity of the run that made the model in `folder`; None where there is no such model."""
-    if not (folder / CONFIG).is_file() or not (folder / TRAINING).is_file():
-        return None
-    training = read_json(folder / TRAINING)
-    return training.get("command") if isinstance(training, dict) else None
+    return read_identity(folder / TRAINING, "command") if (folder / CONFIG).is_file() else None
 
 
-def unfinished_identity(folder: Path) -> Any:
+def unfinished_identity(folder: Path) -> dict[str, Any] | None:
     """The identity of the run under way in `folder`; None where there is none."""
-    path = folder / UNFINISHED / COMMAND
-    if not path.is_file():
-        return None
-    record = read_json(path)
-    return record.get("identity") if isinstance(record, dict) else None
+    return read_identity(folder / UNFINISHED / COMMAND, "identity")
+
+
+def read_identity(path: Path, name: str) -> dict[str, Any] | None:
+    record = read_json(path) if path.is_file() else None
+    found = record.get(name) if isinstance(record, dict) else None
+    return found if isinstance(found, dict) else None
 
 
 def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> None:
@@ -135,7 +134,7 @@ def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> Non
         )
     if CONFIG in names:
         finished = finished_identity(folder)
-        why = difference({"identity": finished}, identity) if isinstance(finished, dict) else "saved by hand"
+        why = difference({"identity": finished}, identity) if finished else "saved by hand"
         if finished == identity:
             why = "whether from the same data can't be told"
         raise FirthError(f"{folder} holds another model ({why}); choose another folder, or overwrite it (--overwrite).")

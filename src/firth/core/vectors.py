@@ -62,8 +62,8 @@ class Vectors:
             self._check_keys(keys)
 
     def _check_keys(self, keys: Sequence[str]) -> None:
-        if len(keys) != len(self.matrix):
-            raise FirthError(f"Vectors need one key a row; got {len(keys):,} keys for {len(self.matrix):,} rows.")
+        if len(keys) != len(self):
+            raise FirthError(f"Vectors need one key a row; got {len(keys):,} keys for {len(self):,} rows.")
 
     @property
     def keys(self) -> Sequence[str]:

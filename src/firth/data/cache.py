@@ -74,7 +74,7 @@ def working_folder() -> Iterator[tuple[Path, bool]]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def write_entry(name: str, folder: Path, facts: dict[str, Any]) -> Path:
+def write_entry(name: str, folder: Path, facts: dict[str, Any]) -> None:
     """Makes a working folder the entry `name` (or leaves the one that another process put there meanwhile)."""
     entry = {"sizes": {path.name: path.stat().st_size for path in folder.iterdir()}, "facts": facts}
     (folder / ENTRY).write_text(json.dumps(entry), encoding="utf-8")
@@ -84,7 +84,6 @@ def write_entry(name: str, folder: Path, facts: dict[str, Any]) -> Path:
         with contextlib.suppress(OSError):  # another process was first
             folder.rename(target)
     tidy(keep=target)
-    return target if find_entry(name) else folder
 
 
 def tidy(keep: Path) -> None:

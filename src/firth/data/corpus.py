@@ -33,7 +33,7 @@ class Document(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A stretch of the corpus for native code: valid until the next block is asked for."""
+    """A stretch of the corpus for native code: valid until the next but one is asked for."""
 
     data: memoryview  # UTF-8 as it was read, cut behind a separator
     ends: NDArray[np.int64]  # where documents end in it; text behind the last end goes on in the next block
@@ -125,7 +125,7 @@ class Filler:
     """Gathers bytes and document ends from sources into blocks."""
 
     def __init__(self, size: int, split: str, unit: str, with_keys: bool) -> None:
-        self.buffer = bytearray(max(size, 16))
+        self.buffer, self.spare = new_buffer(max(size, 16)), new_buffer(max(size, 16))  # used in turn
         self.filled = 0
         self.ends = array("q")
         self.split, self.unit, self.with_keys = split, unit, with_keys
@@ -142,7 +142,7 @@ class Filler:
             if self.filled == len(self.buffer):
                 yield from self.cut()
                 continue
-            room = memoryview(self.buffer)[self.filled :]
+            room = self.buffer[self.filled :]
             if head:
                 count = min(len(head), len(room))
                 room[:count], head = head[:count], head[count:]
@@ -193,25 +193,33 @@ class Filler:
 
     def cut(self) -> Iterator[Block]:
         """A block up to the last place where no token is cut; a longer buffer when there is none."""
-        place = safe_cut(as_bytes(memoryview(self.buffer)[: self.filled]), self.split)
+        place = safe_cut(as_bytes(self.buffer[: self.filled]), self.split)
         if place == 0:
-            self.buffer = self.buffer + bytearray(len(self.buffer))
+            self.spare = new_buffer(2 * len(self.buffer))
+            self.spare[: self.filled] = self.buffer[: self.filled]
+            self.buffer, self.spare = self.spare, new_buffer(len(self.spare))
             return
         yield self.block(place)
         rest = self.buffer[place : self.filled]
-        self.buffer[: len(rest)] = rest
+        self.spare[: len(rest)] = rest
         self.filled = len(rest)
+        self.buffer, self.spare = self.spare, self.buffer
 
     def block(self, place: int) -> Block:
         ends = np.array(self.ends, dtype=np.int64)
         count = int(np.searchsorted(ends, place, side="right"))
         self.ends = array("q", (ends[count:] - place).tolist())
         keys, self.keys = self.keys[:count], self.keys[count:]
-        return Block(memoryview(self.buffer)[:place].toreadonly(), ends[:count], keys, self.done)
+        return Block(self.buffer[:place].toreadonly(), ends[:count], keys, self.done)
 
     def rest(self) -> Iterator[Block]:
         if self.filled:
             yield self.block(self.filled)
+
+
+def new_buffer(size: int) -> memoryview:
+    """Bytes whose pages are touched only as they are used."""
+    return memoryview(np.empty(size, dtype=np.uint8))  # type: ignore[arg-type]
 
 
 class Source:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from firth.data.streams import Ids, Piece, write_all
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel
 
-BLOCK = 1 << 23  # bytes of text at a time: large enough to split, small enough for its ids to stay in the cache
+BLOCK = 1 << 24  # bytes of text at a time: large enough to split, small enough for its buffers to be reused soon
 
 Split = Callable[[str], list[str]]
 
@@ -24,13 +25,16 @@ Split = Callable[[str], list[str]]
 class Encoded:
     """What the first pass left: provisional ids on disk, and the word tables."""
 
-    def __init__(self, folder: Path, split: str, lowercase: bool, known: Vocabulary | None, run: Run) -> None:
-        self.folder, self.run = folder, run
-        self.slots = run.cores
+    def __init__(
+        self, path: Path, folder: Path, split: str, lowercase: bool, known: Vocabulary | None, run: Run
+    ) -> None:
+        self.path, self.folder, self.run = path, folder, run
+        # A slot's table starts at 128 KB; less than a few of them is no bound to keep to.
+        self.slots = min(run.cores, max(1, run.memory_bytes >> 21)) if run.memory_bytes else run.cores
+        self.most_bytes = max(run.memory_bytes // 4, 1 << 19)  # merging and growing need as much again, and more
         self.encoder = kernel.TextEncoder(split, lowercase, self.slots)
         if known:
             self.encoder.seed("".join(token + "\0" for token in known.tokens).encode("utf-8", "surrogatepass"))
-        self.path = folder / "provisional.i32"
         self.segments: list[tuple[int, int, int]] = []  # generation, slot, number of ids, in the order of the text
         self.generation = 0  # how often rare words were dropped to save memory; each renumbers the ids
         self.final_maps: list[Ids] = []
@@ -41,31 +45,42 @@ class Encoded:
         report = self.run.report
         report.begin("reading", total, "B")
         try:
-            with self.path.open("wb", buffering=0) as file:
-                for block in blocks:  # errors of the source pass as they are, those of writing say where
-                    self.encoder.encode(kernel.as_bytes(block.data), block.ends)
+            # This thread reads and writes while another one encodes (on all cores): block n + 1 is read and the ids
+            # of block n - 1 are written while block n is encoded.
+            with ThreadPoolExecutor(1) as worker, self.path.open("wb", buffering=0) as file:
+                under_way: Future[None] | None = None
+                for block in blocks:
+                    ids = self.finished(under_way)
+                    under_way = worker.submit(self.encoder.encode, kernel.as_bytes(block.data), block.ends)
                     self.keys += block.keys
-                    with saying_where(self.folder):
-                        self.write(file)
-                        self.keep_to_memory()
+                    self.write(file, ids)
                     report.step(block.done)
+                self.write(file, self.finished(under_way))
         finally:
             report.end()
 
-    def write(self, file: Any) -> None:
-        for slot in range(self.slots):
-            ids = self.encoder.ids(slot)
-            if len(ids):
+    def finished(self, under_way: Future[None] | None) -> list[Ids]:
+        """Waits for a block; its ids, in the order of the text."""
+        if under_way is None:
+            return []
+        under_way.result()
+        stretches = self.encoder.stretches()
+        self.segments += [(self.generation, slot, len(ids)) for slot, ids in stretches if len(ids)]
+        self.keep_to_memory()
+        return [ids for _, ids in stretches]
+
+    def write(self, file: Any, stretches: list[Ids]) -> None:
+        with saying_where(self.folder):  # only here: errors of the source pass as they are
+            for ids in stretches:
                 write_all(file, ids)
-                self.segments.append((self.generation, slot, len(ids)))
 
     def keep_to_memory(self) -> None:
         """Drops the rarer half of each table when together they outgrow Run.memory."""
         used = sum(self.encoder.bytes(slot) for slot in range(self.slots))
-        # Merging needs the tables a second time, and growing one needs it one and a half times.
-        if self.run.memory_bytes and used > self.run.memory_bytes // 4:
+        if self.run.memory_bytes and used > self.most_bytes:
             for slot in range(self.slots):
-                np.save(self.map_path(self.generation, slot), self.encoder.prune(slot))
+                with saying_where(self.folder):
+                    np.save(self.map_path(self.generation, slot), self.encoder.prune(slot))
             self.generation += 1
 
     def map_path(self, generation: int, slot: int) -> Path:
@@ -100,7 +115,7 @@ class Encoded:
         invalid, unsegmented = self.encoder.facts()
         if invalid:
             notes.append(f"{invalid:,} byte sequences were not valid UTF-8 and were replaced by �.")
-        if unsegmented and split != "separated":
+        if split != "separated" and unsegmented * 1000 >= merged.tokens > 0:  # not for a foreign name here and there
             notes.append(
                 f"{unsegmented:,} of {merged.tokens:,} words are long runs of a script that writes no spaces between "
                 'words; tokenizer="characters" or a segmenter (tokenizer="jieba") splits them.'

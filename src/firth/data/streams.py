@@ -99,15 +99,19 @@ def renamed(stream: Stream, map: Ids) -> Iterator[Piece]:
 
 
 def write_final(pieces: Iterable[Piece], folder: Path, threads: int) -> None:
-    """The second pass: provisional ids become final ones, dropped words vanish, document starts are set."""
+    """The second pass: provisional ids become final ones, dropped words vanish, document starts are set.
+
+    Where the pieces come from the very file that the ids go to, they are written over it: never ahead of what was
+    read, since there are no more of them, and the disk is spared a second copy.
+    """
 
     def translated(piece: Piece) -> tuple[Ids, NDArray[np.int64]]:
         ids, ends = np.empty(len(piece.ids), dtype=np.int32), np.empty(len(piece.ids), dtype=np.int64)
         count, documents = kernel.translate(piece.ids, piece.map, ids, ends)
         return ids[:count], ends[:documents]
 
-    ids_path, starts_path = folder / IDS, folder / STARTS
-    with saying_where(folder), ids_path.open("wb", buffering=0) as ids, starts_path.open("wb") as starts:
+    mode = "r+b" if (folder / IDS).exists() else "wb"
+    with saying_where(folder), (folder / IDS).open(mode, buffering=0) as ids, (folder / STARTS).open("wb") as starts:
         starts.write(np.zeros(1, dtype=np.int64).tobytes())
         written = 0
         with ThreadPoolExecutor(threads) as pool:
@@ -115,6 +119,7 @@ def write_final(pieces: Iterable[Piece], folder: Path, threads: int) -> None:
                 write_all(ids, part)
                 starts.write((ends + written).tobytes())
                 written += len(part)
+        ids.truncate()
 
 
 def ahead(

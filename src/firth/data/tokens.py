@@ -129,7 +129,7 @@ def read_tokens(
             FORMAT, fingerprint, tokenizer, version, lowercase, wanted[:3], known_words, bound, keys
         )
         found = open_entry(name, run)
-        if found:
+        if found is not None:
             return found
     text = Text(encode.blocks_of(corpus, split, custom, run, keys), split, lowercase and native, corpus.size)
     return encode_text(text, wanted, run, name)
@@ -142,7 +142,8 @@ def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Token
             run.report.note(f"The cache folder {cache.cache_folder()} can't be written; encoded text is not kept.")
         scratch = folder / "scratch"
         scratch.mkdir()
-        encoded = encode.Encoded(scratch, text.split, text.lowercase, wanted.known, run)
+        provisional = (scratch if wanted.phrases else folder) / IDS
+        encoded = encode.Encoded(provisional, scratch, text.split, text.lowercase, wanted.known, run)
         encoded.read(text.blocks, text.total)
         if wanted.phrases:  # over every word: dropping some first would make strangers neighbours
             met = encoded.merge(1, None)
@@ -193,6 +194,7 @@ def choose_words(
 ) -> tuple[kernel.Merged, Iterator[Piece], list[list[Phrase]]]:
     """Joins phrases where asked, then keeps the words that are wanted."""
     found: list[list[Phrase]] = []
+    run.report.begin("joining phrases", wanted.phrases, "passes")
     for number in range(wanted.phrases):
         memory = run.memory_bytes or phrases_of.MEMORY
         least = max(wanted.min_count, phrases_of.MIN_COUNT)
@@ -203,6 +205,8 @@ def choose_words(
             break
         found.append(phrases)
         stream = phrases_of.join_stream(stream, phrases, scratch / f"phrases-{number}.i32")
+        run.report.step(number + 1)
+    run.report.end()
     merged = choose(stream, wanted.min_count, wanted.max_size)
     return merged, renamed(stream, merged.maps[0]), found
 
@@ -284,6 +288,7 @@ def content_hash(ids: NDArray[np.int32], starts: NDArray[np.int64], vocabulary: 
     digest = hashlib.sha256(vocabulary_hash(vocabulary).encode())
     for values in (ids, starts):
         digest.update(str(len(values)).encode())
-        for place in np.linspace(0, max(len(values) - 1024, 0), 64).astype(np.int64) if len(values) > 65536 else [0]:
-            digest.update(values[place : place + (1024 if len(values) > 65536 else 65536)].tobytes())
+        size = min(len(values), 1024)
+        for place in np.linspace(0, len(values) - size, 64).astype(np.int64):  # all of it, up to 64 × 1024
+            digest.update(values[place : place + size].tobytes())
     return digest.hexdigest()

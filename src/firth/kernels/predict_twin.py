@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.kernels.predict import BLOCK, Table, Tally, Task
+from firth.kernels.predict import Table, Tally, Task
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -32,7 +32,7 @@ class TwinTrainer:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.seed = 0
-        self.apart = False  # the ordered mode: a word that stands twice in a window is moved from its old row twice
+        self.touched: tuple[set[int], set[int]] = set(), set()  # input and output rows changed in this round
 
     # ---- from raw tokens to windows ----
 
@@ -102,6 +102,8 @@ class TwinTrainer:
             rows, labels = self.targets(centre, next(noise) if task.loss == "negative" else [])
         if not rows:
             return Tally(0.0, 0, 1)
+        self.touched[0].update(contexts)
+        self.touched[1].update(rows)
         if task.architecture == "cbow":
             return self.train_cbow(centre, contexts, rows, labels, rate)
         if task.loss == "hierarchical" or (task.loss == "negative" and task.shared):
@@ -110,6 +112,7 @@ class TwinTrainer:
         for turn, context in enumerate(contexts):
             if turn and task.loss == "negative":
                 rows, labels = self.targets(centre, next(noise))
+                self.touched[1].update(rows)
             tally += self.train_grid(centre, [context], rows, labels, rate)
         return tally._replace(words=1)
 
@@ -119,8 +122,8 @@ class TwinTrainer:
         steps, loss = self.steps(before, centre, rows, labels, rate)
         old = task.outputs[rows]
         change = np.zeros_like(old)
-        for step, context, row in zip(steps, contexts, before, strict=True):
-            change += np.outer(step, row if self.apart else task.inputs[context])
+        for step, context in zip(steps, contexts, strict=True):  # a word that stands twice moves twice
+            change += np.outer(step, task.inputs[context])
             task.inputs[context] += step @ old
         task.outputs[rows] = old + change
         return Tally(loss, len(contexts), 1)
@@ -138,42 +141,57 @@ class TwinTrainer:
     # ---- whole stretches ----
 
     def racing(self, first: int, last: int, seed: int, rate_first: float, rate_last: float, threads: int) -> Tally:
-        """One thread, so nothing races: blocks in order, the rate fixed within a block."""
+        """One thread, so nothing races."""
         self.seed = seed
         end = self.task.trained_tokens
         low, high = (0, end) if first < end else (end, len(self.task.ids))
         tally = Tally(0.0, 0, 0)
-        for block in range(first, last, BLOCK):
-            rate = rate_first + (rate_last - rate_first) * (block - low) / (high - low)
-            for position in range(block, min(block + BLOCK, last)):
-                if self.kept(position):
-                    tally += self.train_window(position, rate, low, high)
+        for position in range(first, last):
+            if self.kept(position):
+                rate = rate_first + (rate_last - rate_first) * (position - low) / (high - low)
+                tally += self.train_window(position, rate, low, high)
         return tally
 
     def ordered(
-        self, cursors: NDArray[np.int64], steps: int, seed: int, rate_first: float, rate_last: float, threads: int
+        self,
+        cursors: NDArray[np.int64],
+        windows: int,
+        rounds: int,
+        seed: int,
+        rate_first: float,
+        rate_last: float,
+        threads: int,
     ) -> Tally:
-        """Rounds: each stream's next window from the same tables, then all changes added."""
-        self.seed, self.apart = seed, True
+        """Rounds: each stream's next windows from the same tables, then each row moves by the mean of its changes."""
+        self.seed = seed
         task, tally = self.task, Tally(0.0, 0, 0)
-        starts = self.stream_starts(len(cursors))
-        for _ in range(steps):
+        for _ in range(rounds):
             inputs, outputs = task.inputs.copy(), task.outputs.copy()
-            all_inputs, all_outputs = np.zeros_like(inputs), np.zeros_like(outputs)
+            input_changes, output_changes = np.zeros_like(inputs), np.zeros_like(outputs)
+            changed_by = np.zeros(len(inputs)), np.zeros(len(outputs))  # how many streams changed a row
             for s in range(len(cursors)):
-                while cursors[s] < starts[s + 1] and not self.kept(int(cursors[s])):
-                    cursors[s] += 1
-                if cursors[s] == starts[s + 1]:
-                    continue
-                share = (int(cursors[s]) - starts[s]) / (starts[s + 1] - starts[s])
-                rate = rate_first + (rate_last - rate_first) * share
-                tally += self.train_window(int(cursors[s]), rate, 0, task.trained_tokens)
-                all_inputs += task.inputs - inputs
-                all_outputs += task.outputs - outputs
                 task.inputs[:], task.outputs[:] = inputs, outputs
-                cursors[s] += 1
-            task.inputs[:], task.outputs[:] = inputs + all_inputs, outputs + all_outputs
+                self.touched = set(), set()
+                for position, share in self.next_windows(cursors, s, windows):
+                    rate = rate_first + (rate_last - rate_first) * share
+                    tally += self.train_window(position, rate, 0, task.trained_tokens)
+                input_changes += task.inputs - inputs
+                output_changes += task.outputs - outputs
+                for counts, rows in zip(changed_by, self.touched, strict=True):
+                    counts[list(rows)] += 1
+            task.inputs[:] = inputs + input_changes / np.maximum(changed_by[0], 1)[:, None]
+            task.outputs[:] = outputs + output_changes / np.maximum(changed_by[1], 1)[:, None]
         return tally
+
+    def next_windows(self, cursors: NDArray[np.int64], s: int, windows: int) -> Iterator[tuple[int, float]]:
+        """The next kept positions of a stream, each with the share of the stream before it; moves its cursor."""
+        first, last = self.stream_starts(len(cursors))[s : s + 2]
+        found = 0
+        while cursors[s] < last and (found < windows or not self.kept(int(cursors[s]))):
+            if self.kept(int(cursors[s])):
+                found += 1
+                yield int(cursors[s]), (int(cursors[s]) - first) / (last - first)
+            cursors[s] += 1
 
     def stream_starts(self, streams: int) -> list[int]:
         whole, rest = divmod(self.task.trained_tokens, streams)

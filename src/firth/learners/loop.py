@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.core.checkpoint import Checkpoints
+from firth.core.checkpoint import Checkpoints, interrupts_held
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
@@ -78,8 +78,9 @@ class Loop(ABC):
         report.begin(f"training {self.method.method_name()}", epochs * self.size, self.unit)
         try:
             while progress.epoch < epochs and not self.out_of_time():
-                self.slice()
-                report.step(self.done(), loss=progress.loss / max(1, progress.pairs))
+                with interrupts_held():
+                    self.slice()
+                report.step(self.done(), loss=self.loss())
                 if checkpoints.due():
                     checkpoints.save(*self.state())
         except KeyboardInterrupt:
@@ -140,12 +141,18 @@ class Loop(ABC):
         share = self.done() / (self.method.epochs * self.size)
         self.run.report.note(f"Going on from a checkpoint at {share:.0%}.")
 
+    def loss(self) -> float:
+        """The average of this epoch so far, or of the last one at its end."""
+        progress = self.progress
+        if progress.epochs and not progress.pairs:
+            return progress.epochs[-1]["loss"]
+        return progress.loss / max(1, progress.pairs)
+
     def figures(self) -> dict[str, Any]:
         progress = self.progress
-        unfinished = progress.loss / progress.pairs if progress.pairs else None
         return {
             "epochs": progress.epochs,
-            "loss": unfinished if unfinished is not None else progress.epochs[-1]["loss"],
+            "loss": self.loss(),
             "seconds": progress.seconds,
             "finished_epochs": progress.epoch,
         }

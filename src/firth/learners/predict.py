@@ -24,7 +24,7 @@ from firth.learners.loop import Loop, Progress, Slice
 from firth.learners.words import WordModel, WordOptions
 
 LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in word2vec
-MOST_STREAMS = 64  # windows computed from the same tables in deterministic runs
+MOST_STREAMS, MOST_WINDOWS = 8, 32  # of deterministic runs: streams, and windows of each between two merges
 MOST_SOFTMAX_WORDS = 50_000
 
 
@@ -118,11 +118,13 @@ class Training(Loop):
         self.tokens = tokens
         self.inputs, self.outputs = first_tables(method, len(tokens.vocabulary), run.seed, start)
         self.trainer = kernel.native_trainer(self.task())
-        # Pairs trained one after the other can't be computed apart and merged: there deterministic means one thread.
-        alone = method.loss == "softmax" or not self.task().shared
+        # Each window of a softmax touches every row, too many to copy and merge: there deterministic means one thread.
+        alone = run.deterministic and method.loss == "softmax"
         self.ordered = run.deterministic and not alone
-        self.threads = 1 if run.deterministic and alone else run.cores
-        self.streams = max(1, min(MOST_STREAMS, self.size // 1000))
+        self.threads = 1 if alone else run.cores
+        # The fewer words, the sooner two streams change the same rows: small texts merge more often.
+        self.streams = max(1, min(MOST_STREAMS, self.size // 5000))
+        self.windows = max(8, min(MOST_WINDOWS, self.size // (1000 * self.streams)))
         self.progress = Reading()
         if run.budget and run.deterministic:
             run.report.note("A budget of seconds ends a run at another word each time: it can't be deterministic.")
@@ -162,8 +164,8 @@ class Training(Loop):
         if self.ordered:
             starts = self.trainer.stream_starts(self.streams)
             cursors = np.array(progress.cursors or starts[:-1], dtype=np.int64)
-            steps = max(16, int(units / self.streams))
-            tally = self.trainer.ordered(cursors, steps, seed, first, last, self.threads)
+            rounds = max(1, int(units / self.streams / self.windows))
+            tally = self.trainer.ordered(cursors, self.windows, rounds, seed, first, last, self.threads)
             progress.cursors = cursors.tolist()
             return Slice(tally[0], tally[1], progress.cursors == starts[1:])
         blocks = max(self.threads, int(units / kernel.BLOCK))

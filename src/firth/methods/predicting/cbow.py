@@ -16,7 +16,7 @@ class CBOW(PredictingMethod):
     summary: ClassVar[str] = "word vectors: the neighbours together predict the word; quick, best for frequent words"
     architecture: ClassVar[str] = "cbow"
 
-    learning_rate: float = option(0.05, "at the start; it falls to nothing linearly", low=1e-9, high=100)
+    learning_rate: float = option(0.06, "at the start; it falls to nothing linearly", low=1e-9, high=100)
     combine: str = option("mean", "how the contexts become one vector", choices=("mean", "sum"))
 
     exact_gradient: bool = option(

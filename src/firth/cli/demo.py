@@ -1,0 +1,152 @@
+"""`firth demo`: the whole road on text that every machine has, the documentation inside its Python packages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from firth.cli.common import choose_report
+from firth.cli.corpus import write_documents
+from firth.core.report import Report
+
+if TYPE_CHECKING:
+    from firth.core.vectors import Vectors
+    from firth.data.corpus import Document
+    from firth.learners.words import WordModel
+
+FREQUENT = 5000  # neighbours are taken from so many words: rare names of variables would crowd the tables
+WORDS = ("array", "median", "file", "random", "raises", "matrix")
+QUERIES = (
+    "median of an array",
+    "inverse of a matrix",
+    "shuffle a list",
+    "delete a directory tree",
+    "compress bytes",
+    "eigenvalues of a symmetric matrix",
+)
+# Docstrings are a small text: more passes than on a large one, and words met three times count. A dozen settings gave
+# searches of the same quality; these are among the quickest.
+SETTINGS = {"dim": 100, "min_count": 3, "epochs": 10, "subsample": 1e-4}
+# Rare words say what a text is about: with them weighing more, more of two dozen queries found what they were after.
+SMOOTHING = 1e-3
+
+
+@click.command()
+@click.argument("queries", nargs=-1, metavar="[QUERY]…")
+@click.option("--folder", default="firth-demo", show_default=True, help="Where corpus and models go.")
+def command(queries: tuple[str, ...], folder: str) -> None:
+    """Learn from the documentation of the installed Python packages, show neighbours, and search it for QUERIES.
+
+    Run it again with other QUERIES, in quotes: the models are kept.
+    """
+    place, report = Path(folder), choose_report()
+    corpus = place / "python.jsonl"
+    heading("1. A corpus: the docstrings of the installed Python packages")
+    documents = read_corpus(corpus, report)
+    heading("2. Skip-gram and CBOW learn from it")
+    models = {name: learn(name, corpus, place / name, report) for name in ("skipgram", "cbow")}
+    heading(f"3. Words that keep the same company (of the {FREQUENT:,} most frequent)")
+    tables = {name: model.vectors for name, model in models.items()}
+    show_neighbors(tables)
+    heading("4. Search by meaning: a query and a docstring are means of their words' vectors")
+    search(models["skipgram"], documents, queries or QUERIES)
+    heading("Next")
+    show_next(place)
+
+
+def heading(text: str) -> None:
+    click.echo(f"\n{click.style(text, bold=True)}\n")
+
+
+def read_corpus(path: Path, report: Report) -> list[Document]:
+    """The corpus file's documents; the file is made at the first use."""
+    from firth.data.corpus import Corpus
+    from firth.data.docstrings import python_docstrings
+
+    if not path.exists():
+        write_documents(str(path), python_docstrings(report=report))
+    documents = list(Corpus(path, column="text", key="key"))
+    packages = {document.key.partition(".")[0] for document in documents}
+    click.echo(f"  {len(documents):,} docstrings of {len(packages):,} packages and modules, in {path}")
+    return documents
+
+
+def learn(name: str, corpus: Path, folder: Path, report: Report) -> WordModel:
+    from firth.core import registry
+    from firth.core.options import build_settings
+    from firth.core.report import human
+    from firth.core.run import Run
+    from firth.core.train import train
+    from firth.data.corpus import Corpus
+
+    method = build_settings(registry.method(name), SETTINGS)
+    model: Any = train(method, Corpus(corpus, column="text"), folder, run=Run(report=report)).model
+    figures = model.training
+    speed, loss = human(figures["words_per_second"]), figures["loss"]
+    click.echo(
+        f"  {name:<8}  {figures['tokens']:,} words × {SETTINGS['epochs']} in {figures['seconds']:.1f} s "
+        f"({speed} words/s), vocabulary {figures['vocabulary']:,}, loss {loss:.3f}"
+    )
+    found: WordModel = model
+    return found
+
+
+def show_neighbors(tables: dict[str, Vectors]) -> None:
+    from firth.evaluate.tables import neighbor_table
+
+    words = [word for word in WORDS if all(word in table for table in tables.values())]
+    click.echo(neighbor_table(tables, words, k=5, restrict=FREQUENT))
+
+
+def search(model: WordModel, documents: Sequence[Document], queries: Sequence[str]) -> None:
+    from firth.core.vectors import Vectors
+
+    public = [(key, text) for key, text in documents if not re.search(r"(^|\.)_", key)]
+    summaries = [first_paragraph(text) for _, text in public]
+    texts = [f"{spoken(key)} {summary}" for (key, _), summary in zip(public, summaries, strict=True)]
+    found = Vectors([key for key, _ in public], model.pool(texts, SMOOTHING).matrix)
+    for query, vector in zip(queries, model.pool(queries, SMOOTHING).matrix, strict=True):
+        click.echo(f"  “{query}”")
+        if not vector.any():
+            click.echo("    no word of it is known")
+        for hit in found.neighbors(vector, k=5) if vector.any() else ():
+            summary = summaries[found.row(hit.key)]
+            click.echo(f"    {hit.score:.2f}  {hit.key:<34}  {shortened(summary, 70)}")
+        click.echo()
+
+
+def spoken(key: str) -> str:
+    """numpy.linalg.eigh -> linalg eigh: the words of a name without its package."""
+    inside = key.partition(".")[2] or key
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|[._]", " ", inside)
+
+
+def first_paragraph(text: str) -> str:
+    """What an object is, in a sentence or two; a signature that C functions put before it is left out."""
+    paragraphs = [" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", text.strip(), maxsplit=2)]
+    says = [paragraph for paragraph in paragraphs[:2] if not re.fullmatch(r"[\w.]+\(.*\)( ?->.*)?", paragraph)]
+    return (says or paragraphs)[0]
+
+
+def shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def show_next(place: Path) -> None:
+    model = place / "skipgram"
+    asked = {
+        f"firth neighbors {model} matrix python": "ask other words",
+        f'firth demo --folder {place} "read a text file"': "search for something else",
+        f"firth plot map {model} -o map.png": "draw the words",
+    }
+    width = max(map(len, asked))
+    for line, meaning in asked.items():
+        click.echo(f"  {line:<{width}}   {meaning}")
+    click.echo("\nWith a text of your own (one document a line; also jsonl, csv, Parquet, and .gz of these):\n")
+    click.echo("  firth train skipgram TEXT -o MODEL")
+    click.echo("  firth neighbors MODEL WORD")
+    click.echo(f"  firth embed MODEL TEXT --smoothing {SMOOTHING:g} -o vectors.npy")

@@ -1,0 +1,81 @@
+"""Files of tables: csv, tsv, JSON lines and Parquet, each also compressed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from firth.core.errors import FirthError
+from firth.data.readers import HEAD, check_head, find_files, kind_of, opened, text_lines
+
+
+def read_table(source: str | os.PathLike[str], as_text: Collection[str]) -> Any:
+    """What a file holds: an Arrow table, or of JSON lines a list of dictionaries. The columns `as_text` of csv and tsv
+    are read as they are written."""
+    paths = find_files(source)
+    if len(paths) > 1:
+        raise FirthError(f"A Table is one file; {source} matches {len(paths)}.")
+    path = paths[0]
+    form, _ = kind_of(path)
+    with opened(path) as (_, stream):
+        if form in (".csv", ".tsv"):
+            return read_separated(path, stream.read(), "," if form == ".csv" else "\t", as_text)
+        if form == ".parquet":
+            return read_parquet(path, stream.read())
+        if form in (".jsonl", ".ndjson"):
+            return read_json_lines(path, stream)
+    raise FirthError(f"A Table is read from csv, tsv, jsonl or Parquet; got {path}.")
+
+
+def read_separated(path: Path, data: bytes, delimiter: str, as_text: Collection[str]) -> Any:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    check_head(data[:HEAD], str(path))
+    # One block, for what a column holds is guessed from the first block alone.
+    reading = csv.ReadOptions(block_size=min(max(len(data), 1), 2**31 - 1))
+    parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    converting = csv.ConvertOptions(column_types=dict.fromkeys(as_text, pa.string()))
+    try:
+        source = pa.BufferReader(data)
+        table = csv.read_csv(source, read_options=reading, parse_options=parsing, convert_options=converting)
+    except pa.ArrowInvalid as error:
+        raise FirthError(f"{path} is not a table: {error}.") from None
+    return pa.table([empty_is_missing(column) for column in table.columns], names=table.column_names)
+
+
+def empty_is_missing(column: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_string(column.type):
+        return column
+    return pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
+
+
+def read_parquet(path: Path, data: bytes) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    try:
+        return pyarrow.parquet.read_table(pa.BufferReader(data))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise FirthError(f"{path} is not Parquet, or damaged: {error}.") from None
+
+
+def read_json_lines(path: Path, stream: Any) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(text_lines(stream, path), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise FirthError(f"{path}, line {number}: not valid JSON ({error}).") from None
+        if not isinstance(row, dict):
+            raise FirthError(f"{path}, line {number}: a row must be an object; got {line.strip()[:40]}.")
+        rows.append(row)
+    return rows

@@ -1,0 +1,207 @@
+"""One column of an encoded table: how its values become numbers and numbers become its values again.
+
+`onehot`: category i of n is the i-th of n numbers, 1 among zeros. `label`: it is the number i, from 0 on. `binary`: it
+is i + 1 in base 2, the highest bit first; 0 is nobody's id and stands for missing. Numbers go through a straight line,
+low + (high − low) · (x − shift) / scale: for `standardize` shift and scale are the mean and the standard deviation, for
+`normalize` the smallest number and the range, for `keep` 0 and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.data.table import Table, is_whole_text
+
+Array = NDArray[np.float64]
+Ids = NDArray[np.int64]
+MISSING, UNSEEN = -1, -2  # ids of cells that are no known category
+
+
+@dataclass(frozen=True)
+class DroppedColumn:
+    """Gives no features and can't be given back."""
+
+    CODES: ClassVar[tuple[str, ...]] = ("drop",)
+
+    name: str
+    code: str = "drop"
+    width: ClassVar[int] = 0
+
+    def features(self, name: str) -> list[str]:
+        return []
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """Categories and their code; `type` is what they are given back as: text, boolean or number."""
+
+    CODES: ClassVar[tuple[str, ...]] = ("onehot", "label", "binary")
+    TYPES: ClassVar[tuple[str, ...]] = ("text", "boolean", "number")
+
+    name: str
+    code: str
+    type: str
+    levels: Sequence[str]
+
+    @classmethod
+    def fitted(cls, table: Table, name: str, code: str, order: str) -> CategoryColumn:
+        levels, type = table.codes(name).levels, table.type(name)
+        if order == "sorted":
+            levels = sorted(levels, key=number_of if type == "number" else None)
+        return cls(name, code, type, levels)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        return {level: id for id, level in enumerate(self.levels)}
+
+    @property
+    def width(self) -> int:
+        """How many features."""
+        return {"onehot": len(self.levels), "label": 1, "binary": len(self.levels).bit_length()}[self.code]
+
+    def features(self, name: str) -> list[str]:
+        """Names of the features; `name` is what the column is called."""
+        if self.code == "onehot":
+            return [f"{name}={level}" for level in self.levels]
+        return [name] if self.code == "label" else [f"{name}_{bit}" for bit in range(self.width)]
+
+    def read(self, table: Table) -> Ids:
+        """The id of each row's category, MISSING or UNSEEN."""
+        ids, levels = table.codes(self.name)
+        known = [self.index.get(level, UNSEEN) for level in levels]
+        return np.array([*known, MISSING])[ids]  # −1 is the last one
+
+    def write(self, ids: Ids, out: NDArray[Any]) -> None:
+        """Fills the column's features, which are zeros; ids below 0 are missing."""
+        if self.code == "onehot":
+            rows = np.flatnonzero(ids >= 0)
+            out[rows, ids[rows]] = 1
+        elif self.code == "label":
+            out[:, 0] = np.where(ids < 0, np.nan, ids)
+        else:
+            places = np.arange(self.width)[::-1]
+            out[:] = (np.maximum(ids + 1, 0)[:, None] >> places) & 1
+
+    def ids_of(self, block: Any) -> Ids:
+        """The inverse of `write`. Of a one-hot code the largest number counts, where it is above 0."""
+        if self.code == "onehot":
+            if not self.levels:
+                return np.full(block.shape[0], MISSING)
+            largest = block.max(axis=1)
+            largest = largest.toarray() if hasattr(largest, "toarray") else largest
+            return np.where(np.ravel(largest) > 0, np.ravel(block.argmax(axis=1)), MISSING)
+        dense = block.toarray() if hasattr(block, "toarray") else block
+        if self.code == "label":
+            numbers, none = dense[:, 0], np.isnan(dense[:, 0])
+        else:
+            numbers = np.where(dense == 1, 1.0, 0.0) @ (1 << np.arange(self.width)[::-1]) - 1
+            numbers = np.where(np.isin(dense, (0, 1)).all(axis=1), numbers, np.nan)
+            none = numbers == MISSING
+        wrong = np.flatnonzero(
+            ~none & ~((numbers >= 0) & (numbers < len(self.levels)) & (np.floor(numbers) == numbers))
+        )
+        if len(wrong):
+            raise FirthError(
+                f"Row {wrong[0] + 1:,} is no code of column {self.name!r}: {dense[wrong[0]].tolist()}; it has "
+                f"{len(self.levels):,} categories."
+            )
+        return np.where(none, MISSING, numbers).astype(np.int64)
+
+    def values(self, ids: Ids) -> Any:
+        """Categories as an Arrow array."""
+        import pyarrow as pa
+
+        if self.type == "text":
+            values = pa.array([*self.levels, None], pa.string())
+        elif self.type == "boolean":
+            values = pa.array([*(level == "true" for level in self.levels), None], pa.bool_())
+        else:
+            numbers = [number_of(level) for level in self.levels]
+            whole = all(isinstance(number, int) and abs(number) < 2**63 for number in numbers)
+            values = pa.array(
+                [*(numbers if whole else map(float, numbers)), None], pa.int64() if whole else pa.float64()
+            )
+        return values.take(pa.array(np.where(ids < 0, len(self.levels), ids)))
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """Numbers and the line they go through; `mean` may stand for missing ones."""
+
+    CODES: ClassVar[tuple[str, ...]] = ("keep", "standardize", "normalize")
+    FIGURES: ClassVar[tuple[str, ...]] = ("mean", "shift", "scale", "low", "high")
+
+    name: str
+    code: str
+    mean: float
+    shift: float = 0.0
+    scale: float = 1.0
+    low: float = 0.0
+    high: float = 1.0
+    width: ClassVar[int] = 1
+
+    @classmethod
+    def fitted(cls, table: Table, name: str, code: str, low: float, high: float) -> NumberColumn:
+        numbers = finite_numbers(table, name)
+        gaps = np.isnan(numbers)
+        numbers = numbers[~gaps] if gaps.any() else numbers
+        if not len(numbers):
+            return cls(name, code, np.nan)
+        smallest, largest = float(numbers.min()), float(numbers.max())
+        if not np.isfinite(largest - smallest):
+            raise FirthError(f"Column {name!r} reaches from {smallest:g} to {largest:g}, too far; scale it down first.")
+        extent = (largest - smallest) or 1.0  # of a constant, z-scores are 0 and min–max gives `low`
+        shares = numbers - smallest
+        shares /= extent  # in [0, 1]: no square can be too large or too small
+        mean = smallest + extent * float(shares.mean())
+        if code == "standardize":
+            return cls(name, code, mean, mean, extent * float(shares.std()) or 1.0)
+        if code == "normalize":
+            return cls(name, code, mean, smallest, extent, low, high)
+        return cls(name, code, mean)
+
+    def features(self, name: str) -> list[str]:
+        return [name]
+
+    def read(self, table: Table) -> Array:
+        return finite_numbers(table, self.name)
+
+    def write(self, numbers: Array, out: NDArray[Any]) -> None:
+        codes = numbers - self.shift
+        codes /= self.scale
+        if self.code == "normalize":
+            codes *= self.high - self.low
+            codes += self.low
+        out[:, 0] = codes
+
+    def values(self, block: Any) -> Any:
+        """The inverse of `write`, as an Arrow array."""
+        import pyarrow as pa
+
+        codes = np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64)[:, 0]
+        shares = (codes - self.low) / (self.high - self.low)
+        return pa.array(shares * self.scale + self.shift, from_pandas=True)
+
+
+Column = CategoryColumn | NumberColumn | DroppedColumn
+
+
+def finite_numbers(table: Table, name: str) -> Array:
+    numbers = table.numbers(name)
+    infinite = np.flatnonzero(np.isinf(numbers))
+    if len(infinite):
+        where = f"Column {name!r}, row {table.row_number(infinite[0])}"
+        raise FirthError(f"{where} is infinite; replace such numbers or make them missing.")
+    return numbers
+
+
+def number_of(text: str) -> int | float:
+    """A number that is written as text; whole ones exactly."""
+    return int(text) if is_whole_text(text) else float(text)

@@ -1,0 +1,86 @@
+"""`TableModel`: what all models of tables can do."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.model import Model
+from firth.core.vectors import Matrix
+from firth.data.table import Table
+
+
+class Coded(NamedTuple):
+    """A table as numbers, with how many of each row's categories `fit` had not met."""
+
+    matrix: Any  # an array of float64, or a scipy.sparse.csr_matrix
+    unseen: NDArray[np.int64]
+
+
+class TableModel(Model):
+    """Turns the rows of a table into rows of numbers: `transform`, `inverse`, `feature_names`."""
+
+    names: Sequence[str]  # the table's columns
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns that `transform` gives."""
+        return self.features(self.names)
+
+    @abstractmethod
+    def features(self, names: Sequence[str]) -> list[str]:
+        """`feature_names`, if the table's columns were called so."""
+
+    @abstractmethod
+    def open(self, data: Any) -> Table:
+        """`data` (a `Table`, or what one can be made of) as a table, checked for this model's columns."""
+
+    @abstractmethod
+    def coded(self, data: Any, *, sparse: bool = False) -> Coded:
+        """`data` as numbers, one row a row."""
+
+    @abstractmethod
+    def inverse(self, matrix: Any) -> Table:
+        """The table that has these numbers."""
+
+    def transform(self, data: Any) -> Any:
+        """One row of float64 a row of `data`: an array, or a `scipy.sparse.csr_matrix` where the method says sparse."""
+        return self.coded(data, sparse=getattr(self.method, "sparse", False)).matrix
+
+    def embed(self, inputs: Any) -> Matrix:
+        """`transform` as float32, never sparse."""
+        return single_precision(self.coded(inputs).matrix)
+
+
+def matched(table: Table, names: Sequence[str], needed: Sequence[str]) -> Table:
+    """The table, which must have the columns `needed` out of `names`. Columns without names of their own are told by
+    their place: there must be as many, and they get these names."""
+    if not table.named and not table.names:  # an empty list
+        return Table(dict.fromkeys(names, ()))
+    if not table.named:
+        if len(table.names) != len(names):
+            raise FirthError(f"The model has {len(names)} columns; got {len(table.names)}, which have no names.")
+        return table.renamed(names)
+    lacking = [name for name in needed if name not in table.names]
+    if lacking:
+        raise FirthError(f"The table has no column {lacking[0]!r}; it has {', '.join(table.names) or 'none'}.")
+    return table
+
+
+def single_precision(matrix: NDArray[np.float64]) -> Matrix:
+    """float32; refuses numbers that are too large for it."""
+    with np.errstate(over="ignore"):
+        single = matrix.astype(np.float32, order="C")
+    lost = np.isinf(single)
+    if lost.any():
+        row, column = (int(place[0]) for place in np.nonzero(lost))
+        raise FirthError(
+            f"Row {row + 1:,} has {matrix[row, column]:g}, too large for single precision; use transform, or scale the "
+            "numbers (numeric='standardize')."
+        )
+    return single

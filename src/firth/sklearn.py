@@ -1,0 +1,110 @@
+"""Firth's table methods as scikit-learn transformers: for Pipeline, ColumnTransformer, GridSearchCV and the rest.
+
+    from firth.sklearn import OneHot
+    make_pipeline(OneHot(unseen="missing"), LogisticRegression())
+
+Each class has the options of its method as parameters, made from the method's fields; the fitted model of Firth is
+`model_`. Needs scikit-learn: `pip install "firth[sklearn]"`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core import registry
+from firth.core.method import Method
+from firth.core.options import build_settings, options_of
+from firth.data.table import CellError, Table
+from firth.methods.counting import pca
+
+try:
+    from sklearn.base import BaseEstimator, TransformerMixin
+    from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+except ImportError as error:
+    raise ImportError('firth.sklearn needs scikit-learn 1.6 or newer: pip install "firth[sklearn]"') from error
+
+
+class TableTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What the classes share. Columns of a data frame keep their kinds; those of an array of objects go by what they
+    hold."""
+
+    method: ClassVar[type[Method]]
+
+    def fit(self, X: Any, y: Any = None) -> TableTransformer:  # noqa: N803
+        """Learns the codes of a table's columns; `y` is not looked at."""
+        table = self._table(X, reset=True)
+        self.model_ = build_settings(self.method, self._options()).fit(table)
+        return self
+
+    def transform(self, X: Any) -> Any:  # noqa: N803
+        """The table as numbers."""
+        check_is_fitted(self)
+        return self.model_.transform(self._table(X, reset=False))
+
+    def inverse_transform(self, X: Any) -> NDArray[Any]:  # noqa: N803
+        """The table that has these numbers, as an array: of floats, or of objects where there are categories."""
+        check_is_fitted(self)
+        columns = self.model_.inverse(X).to_dict()
+        kinds = {type(value) for values in columns.values() for value in values}
+        numeric = kinds <= {int, float, type(None)}
+        found = np.empty((len(next(iter(columns.values()), [])), len(columns)), np.float64 if numeric else object)
+        for place, values in enumerate(columns.values()):
+            found[:, place] = values
+        return found
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns that `transform` gives."""
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        return np.array(self.model_.features([str(name) for name in names]), dtype=object)
+
+    def _options(self) -> dict[str, Any]:
+        """The parameters as plain values: a search over np.arange gives NumPy's numbers."""
+        given = self.get_params(deep=False)
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+
+    def _table(self, X: Any, *, reset: bool) -> Table:  # noqa: N803
+        gaps = bool(self.__sklearn_tags__().input_tags.allow_nan)
+        finite = "allow-nan" if gaps else True
+        if hasattr(X, "columns") and hasattr(X, "shape"):  # a data frame: an array of it would lose the kinds
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        else:
+            least = 2 if reset and self.method is pca.PCA else 1
+            X = validate_data(  # noqa: N806
+                self, X, reset=reset, dtype=None, ensure_all_finite=finite, ensure_min_samples=least
+            )
+        names = getattr(self, "feature_names_in_", None)
+        try:
+            return Table(X).renamed([f"x{place}" for place in range(X.shape[1])] if names is None else list(names))
+        except CellError as error:  # what scikit-learn's estimators say
+            raise TypeError(f"{error} A cell of the argument must be a string or a number.") from None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        options = {item.name for item in options_of(self.method)}
+        tags.input_tags.allow_nan = "missing" in options and self.missing != "error"
+        tags.input_tags.categorical = "unseen" in options
+        return tags
+
+
+def transformer(name: str) -> Any:
+    """The class of the method in the file `name`."""
+    method = registry.method(name)
+    fields = [(item.name, item.kind, dataclasses.field(default=item.default)) for item in options_of(method)]
+    about = "\n".join(f"{item.name}: {item.help} (default {item.default!r})" for item in options_of(method))
+    space = {"__module__": __name__, "__doc__": f"{method.__doc__}\n\nParameters:\n\n{about}\n", "method": method}
+    return dataclasses.make_dataclass(
+        method.__name__, fields, bases=(TableTransformer,), namespace=space, eq=False, repr=False, kw_only=True
+    )
+
+
+OneHot = transformer("onehot")
+Label = transformer("label")
+Binary = transformer("binary")
+Standardize = transformer("standardize")
+Normalize = transformer("normalize")
+PCA = transformer("pca")

@@ -1,0 +1,21 @@
+"""The demo, on the docstrings of one package."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+from firth.data import docstrings
+
+
+def test_the_demo_finds_the_right_functions_and_goes_on(call, tmp_path, monkeypatch):
+    monkeypatch.setattr(docstrings, "python_docstrings", partial(docstrings.python_docstrings, ["numpy", "shutil"]))
+    first = call("demo", "--folder", tmp_path / "demo")
+    assert first.exit_code == 0, first.output
+    hits = re.search(r"“median of an array”\n((?: +\d\.\d+ .*\n){5})", first.stdout)
+    assert hits and {"numpy.median", "numpy.nanmedian"} & set(hits.group(1).split())
+    assert "shutil.rmtree" in first.stdout and "firth train skipgram TEXT -o MODEL" in first.stdout
+    monkeypatch.setattr(docstrings, "python_docstrings", None)  # the second time nothing is made again
+    again = call("demo", "--folder", tmp_path / "demo", "inverse of a matrix", "qwertyuiop")
+    assert again.exit_code == 0, again.output
+    assert "numpy.linalg.inv" in again.stdout and "no word of it is known" in again.stdout

@@ -1,0 +1,85 @@
+"""The command line with tables: train, embed, info, neighbors."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner
+
+import firth
+from firth.cli.main import cli
+
+ROWS = "zip,age,color\n007,3,red\n012,NA,\n019,5,blue\n"
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text(ROWS)
+
+    def invoke(*arguments, code=0):
+        result = CliRunner().invoke(cli, arguments)
+        assert result.exit_code == code, result.output
+        return result
+
+    return invoke
+
+
+def test_a_table_becomes_codes(call, tmp_path):
+    trained = call("train", "onehot", "t.csv", "-o", "enc", "--categories", "zip", "--columns", "zip,age", "--json")
+    told = json.loads(trained.stdout)
+    assert (told["rows"], told["columns"], told["features"]) == (3, 2, 4)
+    call("embed", "enc", "t.csv", "-o", "codes.npy")
+    expected = [[1, 0, 0, 3], [0, 1, 0, np.nan], [0, 0, 1, 5]]
+    np.testing.assert_array_equal(np.load("codes.npy"), np.array(expected, np.float32))
+    call("embed", "enc", "t.csv", "-o", "codes.parquet", "--key", "zip")
+    table = pyarrow.parquet.read_table("codes.parquet").to_pydict()
+    assert table["key"] == ["007", "012", "019"] and table["vector"][2] == [0, 0, 1, 5]
+    lines = [json.loads(line) for line in call("embed", "enc", "t.csv").stdout.splitlines()]
+    assert lines[1] == {"key": "2", "unknown": 0, "vector": [0, 1, 0, None]}
+    assert "012" in call("neighbors", "enc", "007").stdout
+    assert "tables.zip.rows" in call("info", "enc").stdout
+    call("verify", "enc")
+    assert (
+        "finished already"
+        in call("train", "onehot", "t.csv", "-o", "enc", "--categories", "zip", "--columns", "zip,age").stdout
+    )
+
+
+def test_new_categories_are_counted(call, tmp_path):
+    call("train", "binary", "t.csv", "-o", "enc", "--columns", "color", "--unseen", "missing")
+    (tmp_path / "u.csv").write_text("color\nred\ngreen\n")
+    result = call("embed", "enc", "u.csv", "-o", "u.npy", "--json")
+    assert "1 categories are new" in result.stderr
+    assert json.loads(result.stdout) == {"rows": 2, "features": ["color_0", "color_1"], "unknown": 1, "output": "u.npy"}
+
+
+def test_rows_are_numbered_over_the_whole_table(call, tmp_path):
+    call("train", "onehot", "t.csv", "-o", "enc", "--columns", "color")
+    (tmp_path / "long.csv").write_text("color\n" + "red\n" * 5000 + "green\n")
+    assert "Column 'color', row 5,001 has 'green'" in call("embed", "enc", "long.csv", code=1).stderr
+
+
+@pytest.mark.parametrize("name", ["label", "standardize", "normalize", "pca"])
+def test_every_table_method_trains(call, name):
+    call("train", name, "t.csv", "-o", "m", "--columns", "zip")
+    call("embed", "m", "t.csv", "-o", "m.npy")
+    np.testing.assert_allclose(np.load("m.npy"), firth.load("m").transform({"zip": [7, 12, 19]}), rtol=1e-6)
+
+
+def test_what_is_wrong_is_said(call, tmp_path):
+    (tmp_path / "empty.csv").write_text("zip\n")
+    call("train", "label", "t.csv", "-o", "m", "--columns", "zip")
+    for message, arguments in (
+        ("A table is one file; got 2", ("train", "onehot", "t.csv", "t.csv", "-o", "x")),
+        ("no column 'b'", ("train", "onehot", "t.csv", "-o", "x", "--columns", "b")),
+        ("needs at least one row", ("train", "onehot", "empty.csv", "-o", "x")),
+        ("column 'age', row 2 has nan", ("train", "pca", "t.csv", "-o", "x")),
+        ("has no rows", ("embed", "m", "empty.csv", "-o", "x.npy")),
+        ("key column 'color' is empty in row 2", ("embed", "m", "t.csv", "--key", "color")),
+    ):
+        assert message in call(*arguments, code=1).stderr
+    assert not (tmp_path / "x").exists() and not (tmp_path / "x.npy").exists()

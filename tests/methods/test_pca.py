@@ -1,0 +1,102 @@
+"""PCA of tables and vectors, held against scikit-learn, and worked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.decomposition import PCA as Theirs  # noqa: N811
+
+import firth
+from firth import PCA, FirthError, Run, Table, Vectors
+
+
+def test_by_hand():
+    """(0, 0), (2, 2), (4, 4): all variance lies along (1, 1)/√2; squared lengths 8 + 0 + 8, divided by 3 − 1."""
+    model = PCA(dim=1).fit({"a": [0, 2, 4], "b": [0, 2, 4]})
+    np.testing.assert_allclose(model.components, [[0.5**0.5, 0.5**0.5]])
+    np.testing.assert_allclose(model.transform([[0, 0], [4, 4]]), [[-(8**0.5)], [8**0.5]])
+    np.testing.assert_allclose(model.variances, [8])
+    np.testing.assert_allclose(model.explained, [1])
+    np.testing.assert_allclose(model.inverse([[8**0.5]]).numbers("b"), [4])
+    assert model.feature_names == ["pca0"] and list(model.tables) == ["columns"]
+
+
+@given(st.integers(0, 10**6), st.integers(2, 30), st.integers(1, 12))
+def test_equals_scikit_learn_signs_and_all(seed, rows, columns):
+    matrix = np.random.default_rng(seed).normal(3, 2, (rows, columns)) * np.geomspace(1, 0.05, columns)
+    dim = min(max(1, min(rows, columns) - 1), columns)  # the last of few rows has variance 0 and any direction
+    ours, theirs = PCA(dim=dim).fit(matrix), Theirs(dim, svd_solver="full").fit(matrix)
+    np.testing.assert_allclose(ours.components, theirs.components_, atol=1e-8)
+    np.testing.assert_allclose(ours.variances, theirs.explained_variance_, atol=1e-8)
+    np.testing.assert_allclose(ours.explained, theirs.explained_variance_ratio_, atol=1e-8)
+    np.testing.assert_allclose(ours.mean, theirs.mean_, atol=1e-12)
+    fresh = np.random.default_rng(seed + 1).normal(size=(4, columns))
+    np.testing.assert_allclose(ours.transform(fresh), theirs.transform(fresh), atol=1e-8)
+    back = ours.inverse(ours.transform(fresh))
+    np.testing.assert_allclose(
+        np.column_stack([back.numbers(name) for name in back.names]),
+        theirs.inverse_transform(theirs.transform(fresh)),
+        atol=1e-8,
+    )
+
+
+def test_all_components_lose_nothing():
+    matrix = np.random.default_rng(3).normal(size=(9, 4))
+    model = PCA().fit(matrix)
+    assert model.explained.sum() == pytest.approx(1) and model.components.shape == (4, 4)
+    back = model.inverse(model.transform(matrix)).to_dict()
+    np.testing.assert_allclose(np.array(list(back.values())).T, matrix, atol=1e-12)
+
+
+def test_vectors_keep_their_keys(tmp_path):
+    vectors = Vectors(["a", "b", "c"], np.random.default_rng(4).normal(size=(3, 5)))
+    model = PCA(dim=2).fit(vectors)
+    np.testing.assert_allclose(model.vectors.matrix, model.transform(vectors), atol=1e-6)
+    assert list(model.tables) == ["points", "columns"] and model.vectors.keys == ["a", "b", "c"]
+    model.save(tmp_path / "m")
+    loaded = firth.load(tmp_path / "m")
+    np.testing.assert_array_equal(loaded.embed(vectors), model.embed(vectors))
+    np.testing.assert_array_equal(loaded.vectors["b"], model.vectors["b"])
+    assert loaded.vectors.keys == ["a", "b", "c"] and loaded.training == model.training
+
+
+def test_nothing_varies():
+    model = PCA().fit(np.ones((3, 2)))
+    assert not model.variances.any() and not model.explained.any() and not model.transform(np.ones((3, 2))).any()
+    assert PCA().fit([[1.0, 5.0], [2.0, 5.0]]).components[0].tolist() == [1, 0]
+
+
+def test_rows_without_end_and_without_any():
+    model = PCA(dim=1).fit({"a": [1, 2, 4], "b": [1, 0, 4]})
+    assert model.transform([]).shape == (0, 1)
+    assert model.transform({"b": [0], "a": [2], "c": ["?"]}).shape == (1, 1)
+
+
+def test_bad_input():
+    table = {"a": [1, 2, 4], "b": [1, 0, 4]}
+    with pytest.raises(FirthError, match="at most 2, the smaller of 3 rows and 2 columns; got 3"):
+        PCA(dim=3).fit(table)
+    with pytest.raises(FirthError, match=r"at least 2 rows; got shape \(1, 2\)"):
+        PCA(dim=1).fit([[1, 2]])
+    for empty in ([], {"a": []}, np.zeros((3, 0))):
+        with pytest.raises(FirthError, match="at least 2 rows"):
+            PCA().fit(empty)
+    for bad in (None, np.inf, np.nan):
+        with pytest.raises(FirthError, match=r"column 'b', row 2 has (nan|inf): fill it"):
+            PCA().fit({**table, "b": [1, bad, 2]})
+    with pytest.raises(FirthError, match="column 'c' holds categories: encode them first"):
+        PCA().fit({**table, "c": ["x", "y", "z"]})
+    model = PCA().fit(table)
+    with pytest.raises(FirthError, match="no column 'b'"):
+        model.transform({"a": [1]})
+    with pytest.raises(FirthError, match="The model has 2 columns; got 3"):
+        model.transform(np.zeros((1, 3)))
+    with pytest.raises(FirthError, match="inverse needs 2 columns"):
+        model.inverse([[1]])
+    with pytest.raises(FirthError, match="PCA can't go on from a model"):
+        PCA().fit(table, Run(), model)
+    with pytest.raises(FirthError, match="needs a name for each column"):
+        type(model).from_parts(model.method, firth.core.model.Parts(model.parts().arrays, {"columns": ["a"]}), {})
+    assert Table(table).names == model.names

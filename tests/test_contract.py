@@ -1,0 +1,155 @@
+"""What holds for every method, whoever adds it: a new file under `methods` is tested here without a change."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firth
+from firth.cli.train import train_command
+from firth.core import registry
+from firth.core.model import Embeds, HasVectors
+from firth.core.options import Option, options_of
+from firth.data.world import World
+
+METHODS = {name: registry.method(name) for name in sorted(registry.method_modules())}
+OPTIONS = [
+    pytest.param(method, option, id=f"{name}.{option.name}")
+    for name, method in METHODS.items()
+    for option in options_of(method)
+]
+#: Small data for each kind of method, and inputs to embed.
+DATA: dict[str, Callable[[], Any]] = {
+    "text": lambda: firth.Corpus(list(World(seed=21).sentences(1500))),
+    "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
+}
+INPUTS: dict[str, Callable[[], Any]] = {
+    "text": lambda: ["the king sleeps", "", "zzyzx"],
+    "table": lambda: DATA["table"]().slice(0, 3),
+}
+#: Small values of options that methods share, to be quick.
+SMALL = {"dim": 12, "epochs": 2, "min_count": 2}
+
+every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+
+
+def small(method: type[firth.Method]) -> firth.Method:
+    names = {option.name for option in options_of(method)}
+    return method(**{name: value for name, value in SMALL.items() if name in names})
+
+
+def data_of(method: type[firth.Method]) -> Any:
+    return DATA[method.kind]()
+
+
+def outputs(model: firth.Model) -> dict[str, Any]:
+    """Everything a model can be asked for."""
+    found: dict[str, Any] = {}
+    if isinstance(model, HasVectors):
+        found |= {f"{name} keys": list(table.keys) for name, table in model.tables.items()}
+        found |= {name: table.matrix.tobytes() for name, table in model.tables.items()}
+    if isinstance(model, Embeds):
+        found["embed"] = model.embed(INPUTS[type(model.method).kind]()).tobytes()
+    return found
+
+
+@every_method
+def test_it_is_found_by_name_and_described_in_a_line(method):
+    name = method.method_name()
+    assert registry.method(name) is method and getattr(firth, method.__name__) is method
+    assert method.summary and "\n" not in method.summary and len(method.summary) <= 110
+    assert not method.summary.endswith(".") and method.__doc__
+
+
+@every_method
+def test_settings_hold_nothing_learned(method):
+    settings = method()
+    assert settings == method() and settings.options() == {item.name: item.default for item in options_of(method)}
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        settings.dim = 3
+    with pytest.raises(TypeError):
+        method(no_such_option=1)
+
+
+@pytest.mark.parametrize(("method", "option"), OPTIONS)
+def test_an_option_has_meaning_default_and_range(method, option):
+    assert option.help and option.help[0] == option.help[0].lower() and not option.help.endswith(".")
+    assert option.kind in (int, float, bool, str)
+    assert option.default is None or option.problem(option.default) is None
+
+
+def outside(option: Option) -> list[Any]:
+    """Values that the option must refuse."""
+    if option.choices:
+        return ["nonsense", 3]
+    if option.kind is bool:
+        return ["yes", 2]
+    if option.kind is str:
+        return [3]
+    values: list[Any] = ["many", True]
+    values += [math.nan, math.inf] if option.kind is float else [1.5]
+    values += [option.low - 1] if option.low is not None else []
+    values += [option.high + 1] if option.high is not None else []
+    return values
+
+
+@pytest.mark.parametrize(("method", "option"), OPTIONS)
+def test_a_value_outside_is_refused_by_name(method, option):
+    for value in outside(option):
+        with pytest.raises(firth.FirthError) as refused:
+            method(**{option.name: value})
+        text = str(refused.value)
+        assert text.startswith(f"{method.__name__}.{option.name} must be ") and text.endswith(f"; got {value!r}.")
+
+
+@every_method
+def test_its_options_are_flags_of_their_own(method):
+    """Two options of one name (a method's and a run's, or one of `train` itself) would shadow each other."""
+    flags = [flag for param in train_command("method", method).params for flag in (*param.opts, *param.secondary_opts)]
+    assert len(flags) == len(set(flags))
+    assert {"--" + option.name.replace("_", "-") for option in options_of(method)} < set(flags)
+
+
+@every_method
+def test_saved_and_loaded_it_is_the_same(method, tmp_path: Path):
+    settings = small(method)
+    model = settings.fit(data_of(method))
+    model.save(tmp_path / "model")
+    loaded = firth.load(tmp_path / "model")
+    assert type(loaded) is type(model) and loaded.method == settings
+    assert outputs(model) and outputs(loaded) == outputs(model)
+    assert loaded.training == model.training
+
+
+@every_method
+def test_deterministic_is_the_same_for_any_number_of_threads(method):
+    one, two = (
+        outputs(small(method).fit(data_of(method), firth.Run(deterministic=True, threads=threads, seed=3)))
+        for threads in (1, 2)
+    )
+    assert one == two
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS.values() if method.kind == "text"])
+def test_texts_without_known_words_have_a_vector(method):
+    model = small(method).fit(data_of(method))
+    if not isinstance(model, Embeds):
+        return
+    rows = model.embed(["", "zzyzx qwfpgj", "the king"])
+    assert rows.shape[0] == 3 and rows.dtype == np.float32 and np.isfinite(rows).all()
+    assert model.embed([]).shape == (0, rows.shape[1])
+    with pytest.raises(firth.FirthError):
+        model.embed("one text, not a list")
+
+
+@every_method
+def test_nothing_to_learn_from_is_an_error(method):
+    nothing = {"text": lambda: firth.Corpus([""]), "table": lambda: firth.Table({})}
+    with pytest.raises(firth.FirthError):
+        small(method).fit(nothing[method.kind]())

@@ -1,0 +1,124 @@
+"""The scikit-learn adapter: its own checks, all of them, and the ways people use transformers."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas
+import polars
+import pytest
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import firth
+from firth.core.options import options_of
+from firth.sklearn import PCA, Binary, Label, Normalize, OneHot, Standardize
+
+CLASSES = (OneHot, Label, Binary, Standardize, Normalize, PCA)
+# scikit-learn's checks come with numbers only: as categories they exercise the codes too.
+CHECKED = [kind() for kind in CLASSES]
+CHECKED += [kind(numeric="encode", unseen="missing") for kind in (OneHot, Label, Binary)]
+CHECKED += [Standardize(missing="error"), PCA(dim=1)]
+FRAME = pandas.DataFrame({"color": ["red", "blue", "red", "green"], "age": [1.0, 2.0, 3.0, 6.0]})
+
+
+def checks():
+    """All of scikit-learn's checks but one, which it skips itself where array API dispatch is off."""
+    for estimator in CHECKED:
+        for _, check in estimator_checks_generator(estimator):
+            name = getattr(check, "func", check).__name__
+            if name != "check_array_api_input":
+                yield pytest.param(estimator, check, id=f"{estimator}-{name}")
+
+
+@pytest.mark.parametrize(("estimator", "check"), list(checks()))
+def test_scikit_learn_checks(estimator, check):
+    check(clone(estimator))
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_parameters_are_the_options(kind):
+    options = options_of(getattr(firth, kind.__name__))
+    assert kind().get_params() == {option.name: option.default for option in options}
+    assert all(option.help in kind.__doc__ for option in options)
+    changed = options[0].choices[-1] if options[0].choices else 1
+    assert clone(kind().set_params(**{options[0].name: changed})).get_params()[options[0].name] == changed
+
+
+def test_wrong_parameters_are_refused_by_fit():
+    with pytest.raises(firth.FirthError, match=r"OneHot\.unseen must be one of error, missing; got 'ignore'"):
+        OneHot(unseen="ignore").fit(FRAME)
+    with pytest.raises(TypeError, match="no_such"):
+        OneHot(no_such=1)
+
+
+def test_frames_keep_names_and_kinds():
+    encoder = OneHot(numeric="standardize").set_output(transform="pandas").fit(FRAME)
+    found = encoder.transform(FRAME)
+    assert list(found.columns) == ["color=red", "color=blue", "color=green", "age"] and found.index.equals(FRAME.index)
+    np.testing.assert_allclose(found["age"], (FRAME["age"] - 3) / FRAME["age"].std(ddof=0))
+    assert encoder.get_feature_names_out().tolist() == list(found.columns)
+    back = encoder.inverse_transform(found)
+    assert back[:, 0].tolist() == FRAME["color"].tolist()
+    np.testing.assert_allclose(back[:, 1].astype(float), FRAME["age"])
+    theirs = OneHot().set_output(transform="polars").fit_transform(polars.from_pandas(FRAME))
+    assert theirs.columns == list(found.columns)
+    with pytest.raises(ValueError, match="feature names should match"):
+        encoder.transform(FRAME.rename(columns={"age": "years"}))
+    with pytest.raises(ValueError, match="input_features"):
+        encoder.get_feature_names_out(["a"])
+
+
+def test_arrays_are_told_by_their_place():
+    encoder = OneHot().fit(FRAME.to_numpy(object))
+    assert encoder.get_feature_names_out().tolist() == ["x0=red", "x0=blue", "x0=green", "x1"]
+    assert encoder.get_feature_names_out(["color", "age"])[0] == "color=red"
+    with pytest.warns(UserWarning, match="feature names"):
+        assert encoder.transform(FRAME).tolist() == encoder.transform(FRAME.to_numpy(object)).tolist()
+
+
+def test_inverse():
+    values = np.array([[1.0, np.nan], [3.0, 4.0]])
+    for kind in (Standardize, Normalize, PCA):
+        given = values[:, :1] if kind is PCA else values
+        found = kind().fit(given)
+        back = found.inverse_transform(found.transform(given))
+        assert back.dtype == np.float64
+        np.testing.assert_allclose(back, given)
+    sparse = OneHot(sparse=True).fit(FRAME)
+    np.testing.assert_array_equal(sparse.inverse_transform(sparse.transform(FRAME)), FRAME.to_numpy(object))
+
+
+def test_column_transformer_pipeline_and_search():
+    """A colour or a large number decides: one component can't tell."""
+    rng = np.random.default_rng(5)
+    frame = pandas.DataFrame({"color": rng.choice(["red", "blue"], 400), "x": rng.normal(50, 20, 400)})
+    target = (frame["color"] == "red") | (frame["x"] > 80)
+    encode = make_column_transformer((OneHot(unseen="missing"), ["color"]), (Standardize(), ["x"]))
+    pipeline = make_pipeline(encode, PCA(), LogisticRegression())
+    search = GridSearchCV(pipeline, {"pca__dim": np.arange(1, 4), "columntransformer__standardize__missing": ["mean"]})
+    search.fit(frame, target)
+    assert search.best_params_["pca__dim"] >= 2 and search.best_score_ > 0.9
+    assert encode.fit(frame).get_feature_names_out()[-1] == "standardize__x"
+    fresh = pandas.DataFrame({"color": ["green"], "x": [np.nan]})
+    assert search.predict(fresh).shape == (1,)
+
+
+def test_fitted_transformers_can_be_pickled():
+    fitted = OneHot().fit(FRAME)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.transform(FRAME), fitted.transform(FRAME))
+    assert repr(again) == "OneHot()" and again.model_.feature_names == fitted.model_.feature_names
+
+
+def test_import_firth_does_not_import_scikit_learn():
+    program = "import sys, firth; firth.OneHot; firth.PCA; firth.Table; sys.exit('sklearn' in sys.modules)"
+    path = str(firth.__path__[0]).rpartition("/")[0]
+    assert subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": path}).returncode == 0
