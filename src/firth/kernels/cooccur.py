@@ -32,8 +32,8 @@ class Weights(NamedTuple):
 def weights(weighting: str, window: int, tokens: int) -> Weights:
     """flat: 1. harmonic: 1/d (GloVe). dynamic: (window − d + 1)/window, what word2vec's drawn windows are on average.
 
-    1/d is exact up to windows of 22 (of 16.7M tokens up to 30); beyond, it is rounded to a multiple of 2⁻³² (or of the
-    finest power whose sums can't overflow for that many tokens).
+    1/d is exact where the sums of all tokens fit 63 bits: windows of up to 22 for five billion tokens, of 26 for ten
+    million. Beyond, it is rounded to a multiple of 2⁻³², or of the finest power of two whose sums do fit.
     """
     distances = range(1, window + 1)
     if weighting == "flat":

@@ -154,13 +154,13 @@ def result_tables(parameters: kernel.Tables, dim: int, add_contexts: bool) -> tu
     return words + contexts if add_contexts else words, contexts, biases
 
 
-def start_tables(model: GloVeModel, add_contexts: bool, rows: int) -> kernel.Tables:
+def start_tables(model: GloVeModel, rows: int) -> kernel.Tables:
     """The parameters that a model came from, its first `rows` words; AdaGrad's sums begin anew."""
     dim = model.vectors.dim
     tables = kernel.new_tables(rows, dim, 0)
-    contexts = model.outputs[:rows]
-    tables.contexts[:, :dim] = contexts
-    tables.words[:, :dim] = model.vectors.matrix[:rows] - contexts if add_contexts else model.vectors.matrix[:rows]
+    tables.words[:, :dim], tables.contexts[:, :dim] = model.vectors.matrix[:rows], model.outputs[:rows]
+    if model.method.options()["add_contexts"]:
+        tables.words[:, :dim] -= model.outputs[:rows]
     tables.word_biases[:, 0], tables.context_biases[:, 0] = model.biases[:rows].T
     return tables
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import firth
+from firth.core.model import Parts
 from firth.data.cooccur import Cooccurrence
 from firth.data.world import World
 from firth.methods.counting.pmi import Association
@@ -62,7 +63,7 @@ def accuracy(vectors: firth.Vectors, world: World) -> float:
     [
         {},
         {"variant": "npmi"},
-        {"variant": "shifted", "shift": 2.0, "eigenvalue_weight": 0.0},
+        {"variant": "shifted", "shift": 2.0, "power": 0.0},
         {"weighting": "dynamic", "add_contexts": True},
         {"subsample": 1e-3},
     ],
@@ -82,7 +83,7 @@ def test_vectors_multiply_to_the_best_approximation(corpus):
     exact = np.linalg.svd(matrix, compute_uv=False)
     np.testing.assert_allclose(model.singular_values, exact[:10], rtol=1e-3)
     assert np.linalg.norm(matrix - product) == pytest.approx(np.sqrt((exact[10:] ** 2).sum()), rel=1e-3)
-    flat = firth.PMI(dim=10, eigenvalue_weight=0.0).fit(tokens)
+    flat = firth.PMI(dim=10, power=0.0).fit(tokens)
     np.testing.assert_allclose(flat.vectors.matrix.T @ flat.vectors.matrix, np.eye(10), atol=1e-4)
     both = firth.PMI(dim=10, add_contexts=True).fit(tokens)
     np.testing.assert_allclose(both.vectors.matrix, model.vectors.matrix + model.outputs, atol=1e-5)
@@ -97,6 +98,20 @@ def test_saved_and_loaded(corpus, tmp_path: Path):
     assert np.array_equal(loaded.embed([f"{word} qqqq"]), model.embed([word]))
     assert np.array_equal(loaded.singular_values, model.singular_values)
     assert list(loaded.tables) == ["words", "contexts"]
+
+
+def test_counts_that_do_not_fit_are_refused(tmp_path: Path):
+    model = firth.PMI(dim=2, window=1, min_count=1).fit(TEXTS)
+    parts = model.parts()
+    for name, wrong in {
+        "indices": np.full_like(parts.arrays["indices"], 99),
+        "indptr": parts.arrays["indptr"][:-1],
+        "word_sums": np.ones(3),
+        "outputs": np.ones((5, 7), np.float32),
+    }.items():
+        broken = Parts({**parts.arrays, name: wrong}, parts.documents)
+        with pytest.raises(firth.FirthError, match=r"don't fit together|of one length"):
+            type(model).from_parts(model.method, broken, {}).associations("the")
 
 
 def test_same_seed_same_bytes_for_any_threads(corpus):

@@ -77,7 +77,18 @@ class PMIModel(WordModel):
     ) -> None:
         words, contexts, self.singular_values = tables
         super().__init__(method, vocabulary, words, contexts, training, phrases)
-        self.counts, self.sums = counts, sums
+        self._counts, self._checked, self.sums = counts, False, sums
+
+    @property
+    def counts(self) -> csr_matrix:
+        """Words × contexts: how often each pair was met. Checked at the first use, so that a model opens at once."""
+        if not self._checked:
+            try:
+                self._counts.check_format(full_check=True)
+            except (ValueError, IndexError) as error:
+                raise FirthError(f"The counts of this PMI model don't fit together ({error}).") from None
+            self._checked = True
+        return self._counts
 
     @property
     def matrix(self) -> csr_matrix:
@@ -132,7 +143,6 @@ class PMIModel(WordModel):
         parts_of_counts = arrays["counts"], arrays["indices"], arrays["indptr"]
         try:
             counts = csr_matrix(parts_of_counts, shape=(len(words), len(words)))
-            counts.check_format(full_check=True)
         except (ValueError, TypeError, IndexError) as error:
             raise FirthError(f"The counts of this PMI model don't fit together ({error}).") from None
         assert isinstance(method, PMI)
@@ -153,7 +163,7 @@ class PMI(PairOptions):
     shift: float = option(5.0, "log2 of this is taken off (variant=shifted)", low=1)
     min_pair: float = option(1.0, "pairs counted less are left out of the matrix", low=0)
     dim: int = option(100, "length of the dense vectors", low=1, high=5000)
-    eigenvalue_weight: float = option(0.5, "vectors are U * S^p; 0 weighs all dimensions alike", low=0, high=1)
+    power: float = option(0.5, "singular values to this power scale the dimensions; 0 = all alike", low=0, high=1)
     add_contexts: bool = option(False, "each word's vector is word + context")
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> PMIModel:
@@ -171,7 +181,7 @@ class PMI(PairOptions):
             raise FirthError(f"No pair was counted min_pair={self.min_pair:g} times; a smaller one keeps more.")
         counting = time.monotonic() - began
         matrix = association_matrix(counts, sums, self.variant, self.smoothing, self.shift)
-        words, contexts, values = factors(matrix, self.dim, self.eigenvalue_weight, run)
+        words, contexts, values = factors(matrix, self.dim, self.power, run)
         tables = words + contexts if self.add_contexts else words, contexts, values
         figures |= {
             "kept_pairs": matrix.nnz,

@@ -52,7 +52,7 @@ class GloVe(PairOptions):
         if self.unknown and UNKNOWN in vocabulary:
             raise FirthError(f"The text has the word {UNKNOWN}, so no row can be added for it; leave unknown out.")
         figures["counting_seconds"] = time.monotonic() - began
-        first = glove.start_tables(start, start.method.options()["add_contexts"], len(known or ())) if start else None
+        first = glove.start_tables(start, len(known or ())) if start else None
         training = glove.Training(self, pairs, run, first)
         figures |= training.go()
         figures |= {"deterministic": True, "threads": run.cores}
