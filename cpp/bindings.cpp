@@ -7,13 +7,17 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <stdexcept>
+#include <system_error>
 #include <tuple>
 
+#include "cooccur.h"
 #include "cpu.h"
 #include "pairs.h"
 #include "sampling.h"
 #include "sparse.h"
+#include "strata.h"
 #include "table.h"
 #include "text.h"
 #include "train.h"
@@ -299,6 +303,158 @@ void bind_text(nb::module_& m) {
     });
 }
 
+// Work without the GIL; what the system refuses (a full disk) becomes OSError.
+template <class Work>
+auto unlocked_on_disk(Work work) {
+    try {
+        nb::gil_scoped_release unlocked;
+        return work();
+    } catch (const std::system_error& error) {
+        errno = error.code().value();
+        PyErr_SetFromErrno(PyExc_OSError);
+        throw nb::python_error();
+    }
+}
+
+Plan plan_of(const Array<int32_t>& bounds, int64_t most_pairs, int threads, int64_t words) {
+    const size_t size = bounds.shape(0);
+    require(size >= 2 && bounds.data()[0] == 0 && bounds.data()[size - 1] == words && threads >= 1 && most_pairs >= 1,
+            "blocks must cover all words.");
+    for (size_t b = 1; b < size; ++b) require(bounds.data()[b - 1] < bounds.data()[b], "blocks must not be empty.");
+    return {bounds.data(), static_cast<int64_t>(size) - 1, most_pairs, threads};
+}
+
+// Arrays of a corpus to be counted, kept alive with it.
+struct PairSums {
+    Array<int32_t> ids;
+    Array<int64_t> starts, weight;
+    Array<uint32_t> keep;
+    Array<int32_t> bounds;
+    Text text;
+    Windows windows;
+    Plan plan;
+
+    PairSums(Array<int32_t> ids_, Array<int64_t> starts_, int32_t words, Array<uint32_t> keep_, uint64_t seed,
+             Array<int64_t> weight_, double scale, bool left, bool right, Array<int32_t> bounds_, int64_t most_pairs,
+             int threads)
+        : ids(ids_), starts(starts_), weight(weight_), keep(keep_), bounds(bounds_) {
+        const size_t documents = starts.shape(0);
+        require(documents >= 2 && starts.data()[0] == 0, "starts must hold 0 and the end of each document.");
+        for (size_t d = 1; d < documents; ++d)
+            require(starts.data()[d - 1] <= starts.data()[d], "starts must not decrease.");
+        require((size_t)starts.data()[documents - 1] == ids.shape(0), "the last start must be the number of ids.");
+        for (size_t i = 0; i < ids.shape(0); ++i)
+            require(ids.data()[i] >= 0 && ids.data()[i] < words, "ids must be words.");
+        require(keep.shape(0) == 0 || keep.shape(0) == (size_t)words, "keep needs one entry a word, or none.");
+        require(weight.shape(0) >= 2 && scale > 0, "weights need one entry for each distance.");
+        for (size_t d = 1; d < weight.shape(0); ++d) require(weight.data()[d] > 0, "weights must be positive.");
+        text = {ids.data(), starts.data(), static_cast<int64_t>(documents) - 1, words,
+                keep.shape(0) ? keep.data() : nullptr, seed};
+        windows = {static_cast<int>(weight.shape(0)) - 1, left, right, weight.data(), scale};
+        plan = plan_of(bounds, most_pairs, threads, words);
+    }
+
+    void check(int64_t from, int64_t to) const {
+        require(0 <= from && from < to && (size_t)to <= ids.shape(0) && to - from <= int64_t(1) << 30,
+                "a shard must lie inside the ids and hold at most 2^30 of them.");
+    }
+};
+
+void bind_cooccur(nb::module_& m) {
+    nb::class_<PairSums>(m, "PairSums")
+        .def(nb::init<Array<int32_t>, Array<int64_t>, int32_t, Array<uint32_t>, uint64_t, Array<int64_t>, double, bool,
+                      bool, Array<int32_t>, int64_t, int>())
+        .def("rows", [](const PairSums& self, int64_t from, int64_t to, int contexts, int weights, Room<int64_t> lengths) {
+            self.check(from, to);
+            require(lengths.shape(0) == (size_t)self.text.words, "lengths need one entry a word.");
+            const Result result{contexts, weights, lengths.data()};
+            return unlocked_on_disk([&] { return count_rows(self.text, self.windows, self.plan, from, to, result); });
+        })
+        .def("run", [](const PairSums& self, int64_t from, int64_t to, int file, int64_t begin, Room<int64_t> offsets) {
+            self.check(from, to);
+            require(offsets.shape(0) == self.bounds.shape(0), "offsets need one entry a block and one more.");
+            const RunFile run{file, begin, offsets.data()};
+            return unlocked_on_disk([&] { return count_run(self.text, self.windows, self.plan, from, to, run); });
+        })
+        .def("merge", [](const PairSums& self, int file, nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig> offsets,
+                         int64_t buffer, int contexts, int weights, Room<int64_t> lengths) {
+            require(offsets.shape(1) == self.bounds.shape(0) && buffer >= 1, "offsets need one row a run.");
+            require(lengths.shape(0) == (size_t)self.text.words, "lengths need one entry a word.");
+            const Result result{contexts, weights, lengths.data()};
+            return unlocked_on_disk([&] {
+                return merge_runs(file, offsets.data(), (int64_t)offsets.shape(0), buffer, self.text.words,
+                                  self.windows.scale, self.plan, result);
+            });
+        });
+}
+
+// Records, tables and biases of a GloVe model, kept alive together.
+struct GloveTrainer {
+    Array<uint32_t> records;  // four numbers each
+    Array<int64_t> starts;
+    Table words, contexts, word_biases, context_biases;
+    int parts;
+    GloveJob job{};
+
+    GloveTrainer(Array<uint32_t> records_, Array<int64_t> starts_, int parts_, Table words_, Table contexts_,
+                 Table word_biases_, Table context_biases_)
+        : records(records_), starts(starts_), words(words_), contexts(contexts_), word_biases(word_biases_),
+          context_biases(context_biases_), parts(parts_) {
+        const size_t rows = words.shape(0), blocks = (size_t)parts * (size_t)parts;
+        require(parts >= 1 && starts.shape(0) == blocks + 1 && records.shape(0) % 4 == 0, "one start a block.");
+        require(words.shape(1) % 32 == 0 && contexts.shape(0) == rows && contexts.shape(1) == words.shape(1),
+                "both tables need rows of two vectors padded to 16 floats.");
+        require((uintptr_t)words.data() % 64 == 0 && (uintptr_t)contexts.data() % 64 == 0, "tables must be aligned.");
+        for (const Table& biases : {word_biases, context_biases})
+            require(biases.shape(0) == rows && biases.shape(1) == 2, "biases need a row of two for each word.");
+        const int64_t count = (int64_t)records.shape(0) / 4;
+        require(starts.data()[0] == 0 && starts.data()[blocks] == count, "starts must lead to the end of the records.");
+        const auto* record = data();
+        for (size_t block = 0; block < blocks; ++block) {
+            const int64_t first = starts.data()[block], last = starts.data()[block + 1];
+            require(first <= last && last <= count, "starts must not decrease.");
+            const auto row = (int32_t)(block / (size_t)parts), column = (int32_t)(block % (size_t)parts);
+            for (int64_t i = first; i < last; ++i)
+                require(record[i].word >= 0 && (size_t)record[i].word < rows && record[i].context >= 0 &&
+                            (size_t)record[i].context < rows && record[i].word % parts == row &&
+                            record[i].context % parts == column,
+                        "records must be rows of the tables, each in its block.");
+        }
+        job = {words.data(), contexts.data(), word_biases.data(), context_biases.data(), (int64_t)words.shape(1) / 2, 0};
+    }
+
+    const GloveRecord* data() const { return reinterpret_cast<const GloveRecord*>(records.data()); }
+
+    double diagonal(int which, int64_t piece, int64_t pieces, float rate, int threads) const {
+        require(0 <= which && which < parts && 0 <= piece && piece < pieces && threads >= 1, "no such diagonal.");
+        GloveJob now = job;
+        now.rate = rate;
+        nb::gil_scoped_release unlocked;
+        return train_diagonal(now, data(), starts.data(), parts, which, piece, pieces, threads);
+    }
+};
+
+void bind_glove(nb::module_& m) {
+    m.def("write_strata", [](Array<int64_t> starts, Array<int32_t> contexts, Array<double> counts, double x_max,
+                             double exponent, int parts, uint64_t seed, int threads, int file, Room<int64_t> blocks) {
+        const size_t words = starts.shape(0) - 1;
+        require(starts.shape(0) >= 2 && starts.data()[0] == 0 && contexts.shape(0) == counts.shape(0) &&
+                    (size_t)starts.data()[words] == contexts.shape(0),
+                "starts must lead to the end of the pairs.");
+        for (size_t w = 0; w < words; ++w) require(starts.data()[w] <= starts.data()[w + 1], "starts must not decrease.");
+        for (size_t i = 0; i < contexts.shape(0); ++i) require(contexts.data()[i] >= 0, "contexts must be ids.");
+        require(parts >= 1 && threads >= 1 && blocks.shape(0) == (size_t)parts * (size_t)parts + 1, "one start a block.");
+        const Counts given{starts.data(), contexts.data(), counts.data(), (int32_t)words};
+        unlocked_on_disk([&] {
+            write_strata(given, x_max, exponent, parts, seed, threads, file, blocks.data());
+            return 0;
+        });
+    });
+    nb::class_<GloveTrainer>(m, "GloveTrainer")
+        .def(nb::init<Array<uint32_t>, Array<int64_t>, int, Table, Table, Table, Table>())
+        .def("diagonal", &GloveTrainer::diagonal);
+}
+
 void check_starts(const Array<int64_t>& starts, size_t entries) {
     require(starts.shape(0) >= 1 && starts.data()[0] == 0, "starts must begin with 0.");
     for (size_t r = 1; r < starts.shape(0); ++r)
@@ -354,4 +510,6 @@ NB_MODULE(_native, m) {
     bind_predict(m);
     bind_sparse(m);
     bind_text(m);
+    bind_cooccur(m);
+    bind_glove(m);
 }

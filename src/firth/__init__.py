@@ -15,6 +15,7 @@ from typing import Any
 from firth.version import __version__
 
 _PLACES = {
+    "Cooccurrence": "firth.data.cooccur",
     "Corpus": "firth.data.corpus",
     "Table": "firth.data.table",
     "Tokens": "firth.data.tokens",

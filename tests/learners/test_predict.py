@@ -12,7 +12,7 @@ import firth
 from firth.core.checkpoint import Checkpoints
 from firth.data.tokens import read_tokens
 from firth.data.world import World
-from firth.learners import predict
+from firth.learners import loop
 
 SEED = 77  # a world nothing was tuned on
 
@@ -103,7 +103,7 @@ class StopHereError(Exception):
 
 @pytest.mark.parametrize("method", [firth.SkipGram(dim=24, held_out=0.1), firth.SkipGram(dim=8, share_negatives=False)])
 def test_a_resumed_run_equals_an_unbroken_one(method, small, tmp_path, monkeypatch):
-    monkeypatch.setattr(predict, "SLICE_SECONDS", 0.001)
+    monkeypatch.setattr(loop, "SLICE_SECONDS", 0.001)
     run = firth.Run(threads=2, deterministic=True, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=Notes())
     whole = method.fit(small, firth.Run(threads=1, deterministic=True))
     save, saved = Checkpoints.save, []

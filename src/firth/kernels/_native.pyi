@@ -56,6 +56,60 @@ class PairJoiner:
     def __init__(self, first: NDArray[np.int32], second: NDArray[np.int32], joined: NDArray[np.int32]) -> None: ...
     def join(self, ids: NDArray[np.int32], map: NDArray[np.int32], out: NDArray[np.int32]) -> int: ...
 
+class PairSums:
+    def __init__(
+        self,
+        ids: NDArray[np.int32],
+        starts: NDArray[np.int64],
+        words: int,
+        keep: NDArray[np.uint32],
+        seed: int,
+        weight: NDArray[np.int64],
+        scale: float,
+        left: bool,
+        right: bool,
+        bounds: NDArray[np.int32],
+        most_pairs: int,
+        threads: int,
+    ) -> None: ...
+    def rows(self, first: int, last: int, contexts: int, weights: int, lengths: NDArray[np.int64]) -> int: ...
+    def run(self, first: int, last: int, file: int, begin: int, offsets: NDArray[np.int64]) -> int: ...
+    def merge(
+        self,
+        file: int,
+        offsets: NDArray[np.int64],
+        buffer: int,
+        contexts: int,
+        weights: int,
+        lengths: NDArray[np.int64],
+    ) -> int: ...
+
+def write_strata(
+    starts: NDArray[np.int64],
+    contexts: NDArray[np.int32],
+    counts: NDArray[np.float64],
+    x_max: float,
+    exponent: float,
+    parts: int,
+    seed: int,
+    threads: int,
+    file: int,
+    blocks: NDArray[np.int64],
+) -> None: ...
+
+class GloveTrainer:
+    def __init__(
+        self,
+        records: NDArray[np.uint32],
+        starts: NDArray[np.int64],
+        parts: int,
+        words: NDArray[np.float32],
+        contexts: NDArray[np.float32],
+        word_biases: NDArray[np.float32],
+        context_biases: NDArray[np.float32],
+    ) -> None: ...
+    def diagonal(self, which: int, piece: int, pieces: int, rate: float, threads: int) -> float: ...
+
 def count_different(
     ids: NDArray[np.int32], starts: NDArray[np.int64], words: int, different: NDArray[np.int64], threads: int
 ) -> None: ...

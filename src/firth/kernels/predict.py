@@ -93,6 +93,15 @@ def new_table(rows: int, dim: int) -> Table:
     return _native.new_table(rows, -(-dim // 16) * 16)
 
 
+def keep_thresholds(counts: NDArray[np.int64], subsample: float) -> NDArray[np.uint32]:
+    """P(keep w) = √(t/f) + t/f for a word's share f of the text: word2vec's formula (the paper has 1 − √(t/f))."""
+    if subsample == 0:
+        return np.full(len(counts), 2**32 - 1, dtype=np.uint32)
+    share = np.maximum(counts, 1) / max(1, counts.sum())
+    keep = np.minimum(1.0, np.sqrt(subsample / share) + subsample / share)
+    return np.asarray(keep * (2**32 - 1), dtype=np.uint32)
+
+
 def alias_table(weights: NDArray[np.float64]) -> NDArray[np.uint32]:
     """Draws word w with probability weights[w] / sum in constant time (Vose 1991): take a row (cut, other) at random
     and 32 bits; below cut it is the row's own word, else the other."""

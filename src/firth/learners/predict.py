@@ -5,15 +5,13 @@ The arithmetic stands in `kernels/predict.py`; Mikolov et al. 2013a and 2013b de
 
 from __future__ import annotations
 
-import math
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.core.checkpoint import Checkpoints, interrupts_held
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Model
@@ -22,12 +20,11 @@ from firth.core.run import Run
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import predict as kernel
-from firth.kernels.predict_twin import GOLDEN, MASK, mix
+from firth.learners.loop import Loop, Progress, Slice
 from firth.learners.words import WordModel, WordOptions
 
 LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in word2vec
 MOST_STREAMS, MOST_WINDOWS = 8, 32  # of deterministic runs: streams, and windows of each between two merges
-SLICE_SECONDS = 0.3  # between progress, checkpoints and a chance for Ctrl-C
 MOST_SOFTMAX_WORDS = 50_000
 
 
@@ -103,37 +100,38 @@ class PredictingMethod(WordOptions, PredictOptions):
 
 
 @dataclass
-class Progress:
-    """Where a run stands: everything besides the tables that a resumed run needs."""
+class Reading(Progress):
+    """Where in the text a run stands."""
 
-    epoch: int = 0
     position: int = 0  # the next token, for racing threads
     cursors: list[int] = field(default_factory=list)  # the next token of each stream, for deterministic runs
-    seconds: float = 0.0  # spent training, over all sittings
-    words: int = 0  # raw words trained on
-    loss: float = 0.0  # of this epoch so far
-    pairs: int = 0
-    epochs: list[dict[str, float]] = field(default_factory=list)
 
 
-class Training:
+class Training(Loop):
     """The tables and the loop over them."""
 
+    unit: ClassVar[str] = "words"
+    progress: Reading
+
     def __init__(self, method: PredictingMethod, tokens: Tokens, run: Run, start: WordModel | None) -> None:
-        self.method, self.tokens, self.run = method, tokens, run
+        super().__init__(method, tokens.fingerprint, run, int(len(tokens.ids) * (1 - method.held_out)))
+        self.tokens = tokens
         self.inputs, self.outputs = first_tables(method, len(tokens.vocabulary), run.seed, start)
-        self.trained = int(len(tokens.ids) * (1 - method.held_out))
         self.trainer = kernel.native_trainer(self.task())
         # Each window of a softmax touches every row, too many to copy and merge: there deterministic means one thread.
         alone = run.deterministic and method.loss == "softmax"
         self.ordered = run.deterministic and not alone
         self.threads = 1 if alone else run.cores
         # The fewer words, the sooner two streams change the same rows: small texts merge more often.
-        self.streams = max(1, min(MOST_STREAMS, self.trained // 5000))
-        self.windows = max(8, min(MOST_WINDOWS, self.trained // (1000 * self.streams)))
-        self.progress = Progress()
+        self.streams = max(1, min(MOST_STREAMS, self.size // 5000))
+        self.windows = max(8, min(MOST_WINDOWS, self.size // (1000 * self.streams)))
+        self.progress = Reading()
         if run.budget and run.deterministic:
             run.report.note("A budget of seconds ends a run at another word each time: it can't be deterministic.")
+
+    @property
+    def tables(self) -> dict[str, kernel.Table]:
+        return {"inputs": self.inputs, "outputs": self.outputs}
 
     def task(self) -> kernel.Task:
         method, counts = self.method, self.tokens.vocabulary.counts
@@ -142,7 +140,7 @@ class Training:
             starts=np.ascontiguousarray(self.tokens.starts),
             inputs=self.inputs,
             outputs=self.outputs,
-            keep=keep_thresholds(counts, method.subsample),
+            keep=kernel.keep_thresholds(counts, method.subsample),
             noise=kernel.alias_table(noise_weights(counts, method.noise_exponent)),
             paths=kernel.huffman_paths(counts) if method.loss == "hierarchical" else kernel.no_paths(),
             architecture=method.architecture,
@@ -150,82 +148,31 @@ class Training:
             window=method.window,
             negatives=method.negatives,
             shrink=method.shrink_window,
-            last=self.trained,
+            last=self.size,
             **method.kernel_settings(),
         )
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "method": type(self.method).method_name(),
-            "options": self.method.options(),
-            "data": self.tokens.fingerprint,
-            "seed": self.run.seed,
-            "deterministic": self.run.deterministic,
-        }
-
-    def go(self) -> dict[str, Any]:
-        """Trains to the end (or the budget's), going on from a checkpoint if there is one; the figures."""
-        checkpoints = Checkpoints(self.run.checkpoint_folder, self.run.checkpoint_every, self.identity())
-        self.resume(checkpoints)
-        report, progress = self.run.report, self.progress
-        total = self.method.epochs * self.trained
-        report.begin(f"training {type(self.method).method_name()}", total, "words")
-        try:
-            while progress.epoch < self.method.epochs and not self.out_of_time():
-                with interrupts_held():
-                    self.slice()
-                report.step(self.done(), loss=self.loss())
-                if checkpoints.due():
-                    checkpoints.save(*self.state())
-        except KeyboardInterrupt:
-            checkpoints.save(*self.state())
-            raise
-        finally:
-            report.end()
-        return self.figures()
-
-    def out_of_time(self) -> bool:
-        return 0 < self.run.budget <= self.progress.seconds
-
-    def done(self) -> int:
+    def position(self) -> int:
         progress = self.progress
-        return progress.epoch * self.trained + (
-            sum(progress.cursors) - sum(self.trainer.stream_starts(self.streams)[:-1])
-            if self.ordered and progress.cursors
-            else progress.position
-        )
+        if self.ordered and progress.cursors:
+            return sum(progress.cursors) - sum(self.trainer.stream_starts(self.streams)[:-1])
+        return progress.position
 
-    def slice(self) -> None:
-        """A fraction of a second of training."""
+    def train(self, units: float, seed: int) -> Slice:
         progress = self.progress
-        speed = progress.words / progress.seconds if progress.seconds else 100_000
-        seed = mix((self.run.seed * GOLDEN + progress.epoch + 1) & MASK)
         first, last = self.rates()
-        before, began = self.done(), time.perf_counter()
         if self.ordered:
             starts = self.trainer.stream_starts(self.streams)
             cursors = np.array(progress.cursors or starts[:-1], dtype=np.int64)
-            rounds = max(1, int(speed * SLICE_SECONDS / self.streams / self.windows))
+            rounds = max(1, int(units / self.streams / self.windows))
             tally = self.trainer.ordered(cursors, self.windows, rounds, seed, first, last, self.threads)
             progress.cursors = cursors.tolist()
-            over = progress.cursors == starts[1:]
-        else:
-            blocks = max(self.threads, int(speed * SLICE_SECONDS / kernel.BLOCK))
-            to = min(self.trained, progress.position + blocks * kernel.BLOCK)
-            tally = self.trainer.racing(progress.position, to, seed, first, last, self.threads)
-            progress.position = to
-            over = to == self.trained
-        progress.seconds += time.perf_counter() - began
-        progress.words += self.done() - before
-        progress.loss += tally[0]
-        progress.pairs += tally[1]
-        if not math.isfinite(progress.loss):
-            raise FirthError(
-                f"The loss is no longer a number in epoch {progress.epoch + 1}: learning_rate="
-                f"{self.method.learning_rate:g} is too high for this text."
-            )
-        if over:
-            self.end_epoch()
+            return Slice(tally[0], tally[1], progress.cursors == starts[1:])
+        blocks = max(self.threads, int(units / kernel.BLOCK))
+        to = min(self.size, progress.position + blocks * kernel.BLOCK)
+        tally = self.trainer.racing(progress.position, to, seed, first, last, self.threads)
+        progress.position = to
+        return Slice(tally[0], tally[1], to == self.size)
 
     def rates(self) -> tuple[float, float]:
         """The learning rate at the first and the last word of this epoch. Under a budget that binds, the share of time
@@ -234,60 +181,25 @@ class Training:
         at = [1 - (1 - LEAST_RATE) * (self.progress.epoch + share) / epochs for share in (0, 1)]
         if self.run.budget:
             spent = min(1.0, self.progress.seconds / self.run.budget)
-            if spent > self.done() / (epochs * self.trained):
+            if spent > self.done() / (epochs * self.size):
                 at = [1 - (1 - LEAST_RATE) * spent] * 2
         return rate * at[0], rate * at[1]
 
-    def end_epoch(self) -> None:
-        progress = self.progress
-        figures = {"loss": progress.loss / max(1, progress.pairs), "pairs": progress.pairs}
-        if self.trained < len(self.tokens.ids):
-            figures["held_out_loss"] = self.held_out_loss()
-        progress.epochs.append(figures)
-        progress.epoch += 1
-        progress.position, progress.cursors, progress.loss, progress.pairs = 0, [], 0.0, 0
+    def end_epoch(self) -> dict[str, float]:
+        self.progress.position, self.progress.cursors = 0, []
+        return {"held_out_loss": self.held_out_loss()} if self.size < len(self.tokens.ids) else {}
 
     def held_out_loss(self) -> float:
         """The loss on the text kept apart: the same noise words each time, and no step taken."""
         threads = 1 if self.run.deterministic else self.threads
-        loss, pairs, _ = self.trainer.racing(self.trained, len(self.tokens.ids), self.run.seed, 0.0, 0.0, threads)
+        loss, pairs, _ = self.trainer.racing(self.size, len(self.tokens.ids), self.run.seed, 0.0, 0.0, threads)
         return loss / max(1, pairs)
-
-    def state(self) -> tuple[dict[str, NDArray[np.float32]], dict[str, Any]]:
-        return {"inputs": self.inputs, "outputs": self.outputs}, asdict(self.progress)
-
-    def resume(self, checkpoints: Checkpoints) -> None:
-        found = checkpoints.load()
-        if not found:
-            return
-        arrays, state = found
-        for table, name in ((self.inputs, "inputs"), (self.outputs, "outputs")):
-            if arrays[name].shape != table.shape:
-                raise FirthError(
-                    f"The checkpoint in {checkpoints.folder} does not fit: {name} has {arrays[name].shape}."
-                )
-            table[:] = arrays[name]
-        self.progress = Progress(**state)
-        share = self.done() / (self.method.epochs * self.trained)
-        self.run.report.note(f"Going on from a checkpoint at {share:.0%}.")
-
-    def loss(self) -> float:
-        """The average of this epoch so far, or of the last one at its end."""
-        progress = self.progress
-        if progress.epochs and not progress.pairs:
-            return progress.epochs[-1]["loss"]
-        return progress.loss / max(1, progress.pairs)
 
     def figures(self) -> dict[str, Any]:
         progress = self.progress
         raw = self.tokens.raw_tokens / max(1, len(self.tokens.ids))  # speed is told in words of the text
-        return {
-            "epochs": progress.epochs,
-            "loss": self.loss(),
-            "seconds": progress.seconds,
-            "words_per_second": progress.words * raw / progress.seconds if progress.seconds else 0.0,
-            "finished_epochs": progress.epoch,
-        }
+        speed = progress.words * raw / progress.seconds if progress.seconds else 0.0
+        return super().figures() | {"words_per_second": speed}
 
 
 def first_tables(
@@ -303,15 +215,6 @@ def first_tables(
         if len(start.outputs) == len(start.vectors) and method.loss != "hierarchical":
             outputs[: len(start.outputs), :dim] = start.outputs  # a tree's nodes mean something else in a new tree
     return inputs, outputs
-
-
-def keep_thresholds(counts: NDArray[np.int64], subsample: float) -> NDArray[np.uint32]:
-    """P(keep w) = √(t/f) + t/f for a word's share f of the text: word2vec's formula (the paper has 1 − √(t/f))."""
-    if subsample == 0:
-        return np.full(len(counts), 2**32 - 1, dtype=np.uint32)
-    share = np.maximum(counts, 1) / max(1, counts.sum())
-    keep = np.minimum(1.0, np.sqrt(subsample / share) + subsample / share)
-    return np.asarray(keep * (2**32 - 1), dtype=np.uint32)
 
 
 def noise_weights(counts: NDArray[np.int64], exponent: float) -> NDArray[np.float64]:

@@ -1,0 +1,158 @@
+"""Epochs in slices of a fraction of a second: progress, checkpoints, a budget and Ctrl-C between them."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.checkpoint import Checkpoints, interrupts_held
+from firth.core.errors import FirthError
+from firth.core.run import Run
+from firth.kernels.predict_twin import GOLDEN, MASK, mix
+
+SLICE_SECONDS = 0.3
+
+
+@dataclass
+class Progress:
+    """Where a run stands: everything besides the tables that a resumed run needs. Subclasses say where in an epoch."""
+
+    epoch: int = 0
+    seconds: float = 0.0  # spent training, over all sittings
+    words: int = 0  # trained on, over all epochs (or pairs of words, as `unit` says)
+    loss: float = 0.0  # of this epoch so far
+    pairs: int = 0  # that the loss is summed over
+    epochs: list[dict[str, float]] = field(default_factory=list)
+
+
+class Slice(NamedTuple):
+    """What a slice of training came to."""
+
+    loss: float
+    pairs: int
+    over: bool  # it was the last of its epoch
+
+
+class Loop(ABC):
+    """Trains `tables` in place, `size` units an epoch."""
+
+    unit: ClassVar[str]
+    progress: Progress
+
+    def __init__(self, method: Any, fingerprint: str, run: Run, size: int) -> None:
+        self.method: Any = method
+        self.fingerprint, self.run, self.size = fingerprint, run, size
+
+    @property
+    @abstractmethod
+    def tables(self) -> Mapping[str, NDArray[np.float32]]:
+        """What is learned, by name: a checkpoint keeps it."""
+
+    @abstractmethod
+    def position(self) -> int:
+        """Units done in this epoch."""
+
+    @abstractmethod
+    def train(self, units: float, seed: int) -> Slice:
+        """Goes on by about so many units, and moves the position on."""
+
+    @abstractmethod
+    def end_epoch(self) -> dict[str, float]:
+        """Back to the first position; figures of the epoch beside its loss."""
+
+    def done(self) -> int:
+        return self.progress.epoch * self.size + self.position()
+
+    def go(self) -> dict[str, Any]:
+        """Trains to the end (or the budget's), going on from a checkpoint if there is one; the figures."""
+        checkpoints = Checkpoints(self.run.checkpoint_folder, self.run.checkpoint_every, self.identity())
+        self.resume(checkpoints)
+        report, progress, epochs = self.run.report, self.progress, self.method.epochs
+        report.begin(f"training {self.method.method_name()}", epochs * self.size, self.unit)
+        try:
+            while progress.epoch < epochs and not self.out_of_time():
+                with interrupts_held():
+                    self.slice()
+                report.step(self.done(), loss=self.loss())
+                if checkpoints.due():
+                    checkpoints.save(*self.state())
+        except KeyboardInterrupt:
+            checkpoints.save(*self.state())
+            raise
+        finally:
+            report.end()
+        return self.figures()
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "method": self.method.method_name(),
+            "options": self.method.options(),
+            "data": self.fingerprint,
+            "seed": self.run.seed,
+            "deterministic": self.run.deterministic,
+        }
+
+    def out_of_time(self) -> bool:
+        return 0 < self.run.budget <= self.progress.seconds
+
+    def slice(self) -> None:
+        """A fraction of a second of training."""
+        progress = self.progress
+        speed = progress.words / progress.seconds if progress.seconds else 100_000
+        before, began = self.done(), time.perf_counter()
+        found = self.train(speed * SLICE_SECONDS, mix((self.run.seed * GOLDEN + progress.epoch + 1) & MASK))
+        progress.seconds += time.perf_counter() - began
+        progress.words += self.done() - before
+        progress.loss += found.loss
+        progress.pairs += found.pairs
+        if not math.isfinite(progress.loss):
+            raise FirthError(
+                f"The loss is no longer a number in epoch {progress.epoch + 1}: learning_rate="
+                f"{self.method.learning_rate:g} is too high for this text."
+            )
+        if found.over:
+            figures = {"loss": progress.loss / max(1, progress.pairs), "pairs": progress.pairs}
+            progress.epochs.append(figures | self.end_epoch())
+            progress.epoch += 1
+            progress.loss, progress.pairs = 0.0, 0
+
+    def state(self) -> tuple[Mapping[str, NDArray[np.float32]], dict[str, Any]]:
+        return self.tables, asdict(self.progress)
+
+    def resume(self, checkpoints: Checkpoints) -> None:
+        found = checkpoints.load()
+        if not found:
+            return
+        arrays, state = found
+        for name, table in self.tables.items():
+            if arrays[name].shape != table.shape:
+                raise FirthError(
+                    f"The checkpoint in {checkpoints.folder} does not fit: {name} has {arrays[name].shape}."
+                )
+            table[:] = arrays[name]
+        self.progress = type(self.progress)(**state)
+        share = self.done() / (self.method.epochs * self.size)
+        self.run.report.note(f"Going on from a checkpoint at {share:.0%}.")
+
+    def loss(self) -> float:
+        """The average of this epoch so far, or of the last one at its end."""
+        progress = self.progress
+        if progress.epochs and not progress.pairs:
+            return progress.epochs[-1]["loss"]
+        return progress.loss / max(1, progress.pairs)
+
+    def figures(self) -> dict[str, Any]:
+        progress = self.progress
+        return {
+            "epochs": progress.epochs,
+            "loss": self.loss(),
+            "seconds": progress.seconds,
+            "finished_epochs": progress.epoch,
+        }

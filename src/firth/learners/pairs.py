@@ -1,0 +1,65 @@
+"""What methods that learn from pairs of words have in common: how pairs are counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from firth.core.errors import FirthError
+from firth.core.options import option
+from firth.core.run import Run
+from firth.data.cooccur import Cooccurrence
+from firth.data.phrases import Phrase
+from firth.data.vocabulary import Vocabulary
+from firth.kernels import cooccur as kernel
+from firth.learners.words import WordOptions
+
+
+class Counted(NamedTuple):
+    """Pairs of words, with what is known of the text they come from."""
+
+    pairs: Cooccurrence
+    phrases: list[list[Phrase]]
+    figures: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions(WordOptions):
+    """Which pairs of a text count, and how much."""
+
+    window: int = option(5, "words each side", low=1, high=kernel.MOST_WINDOW)
+    side: str = option("both", "where a word's contexts stand", choices=kernel.SIDES)
+    weighting: str = option(
+        "flat", "a neighbour at distance d counts 1, 1/d or (window-d+1)/window", choices=kernel.WEIGHTINGS
+    )
+    subsample: float = option(0.0, "frequent words are thinned out above this share of the text", low=0, high=1)
+
+    def count(self, data: Any, run: Run, known: Vocabulary | None = None) -> Counted:
+        """The pairs of a corpus (or Tokens, paths, texts), or `data` itself where it is counted already."""
+        if isinstance(data, Cooccurrence):
+            if known is not None:
+                raise FirthError("Pairs counted already can't be joined with an earlier model's words; give the text.")
+            pairs, phrases, figures = data, [], {"vocabulary": len(data.vocabulary), "data": data.fingerprint}
+        else:
+            tokens = self.read(data, run, known)
+            pairs = Cooccurrence.count(
+                tokens,
+                window=self.window,
+                side=self.side,
+                weighting=self.weighting,
+                subsample=self.subsample,
+                run=run,
+            )
+            phrases = [list(found) for found in tokens.phrases]
+            figures = {
+                "tokens": tokens.raw_tokens,
+                "vocabulary": len(tokens.vocabulary),
+                "documents": len(tokens),
+                "data": tokens.fingerprint,
+            }
+        if not len(pairs):
+            raise FirthError(
+                f"{type(self).__name__} needs words that stand near each other; no document has two of the "
+                f"{len(pairs.vocabulary):,} words that min_count={self.min_count} left."
+            )
+        return Counted(pairs, phrases, figures | {"pairs": len(pairs), "seed": run.seed})

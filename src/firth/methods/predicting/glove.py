@@ -1,0 +1,64 @@
+"""GloVe: vectors whose products are the logarithms of how often words meet (Pennington, Socher & Manning 2014)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from firth.core.errors import FirthError
+from firth.core.model import Model
+from firth.core.options import option
+from firth.core.run import Run
+from firth.kernels import cooccur as kernel
+from firth.learners import glove
+from firth.learners.glove import UNKNOWN, GloVeModel
+from firth.learners.pairs import PairOptions
+from firth.learners.predict import grown
+
+
+@dataclass(frozen=True, kw_only=True)
+class GloVe(PairOptions):
+    """Minimises Σ f(X) (w · c + b_w + b_c − log X)² over the pairs of words that were met."""
+
+    summary: ClassVar[str] = "word vectors: products fit the logarithm of how often words meet; quick over large texts"
+    model: ClassVar[type[Model]] = GloVeModel
+
+    dim: int = option(100, "length of the vectors", low=1, high=65536)
+    window: int = option(10, "words each side", low=1, high=kernel.MOST_WINDOW)
+    weighting: str = option(
+        "harmonic", "a neighbour at distance d counts 1, 1/d or (window-d+1)/window", choices=kernel.WEIGHTINGS
+    )
+    x_max: float = option(
+        10.0, "pairs met this often have the full weight 1: 10 for millions of words, 100 for billions", low=1e-9
+    )
+    exponent: float = option(0.75, "rarer pairs have the weight (count / x_max)^exponent", low=0, high=10)
+    epochs: int = option(15, "passes over the pairs", low=1)
+    learning_rate: float = option(0.05, "AdaGrad's", low=1e-9, high=100)
+    add_contexts: bool = option(True, "each word's vector is word + context; off: word alone")
+    unknown: bool = option(False, "a last row <unk>: the mean of the 100 rarest words, as in Stanford's program")
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> GloVeModel:
+        """Learns from a corpus (or Tokens, paths, texts; or a Cooccurrence). With `start`, goes on from that model: its
+        words keep their vectors, new words are added."""
+        if run.device == "cuda":
+            raise FirthError("GloVe runs on the CPU; device must be auto or cpu, got cuda.")
+        if start is not None and not (isinstance(start, GloVeModel) and start.vectors.dim == self.dim):
+            raise FirthError(f"start must be a GloVe model with dim={self.dim}; got {start!r}.")
+        began = time.monotonic()
+        known = glove.without_unknown(start.vocabulary) if start else None
+        pairs, phrases, figures = self.count(data, run, known)
+        vocabulary = pairs.vocabulary
+        if self.unknown and UNKNOWN in vocabulary:
+            raise FirthError(f"The text has the word {UNKNOWN}, so no row can be added for it; leave unknown out.")
+        figures["counting_seconds"] = time.monotonic() - began
+        first = glove.start_tables(start, len(known or ())) if start else None
+        training = glove.Training(self, pairs, run, first)
+        figures |= training.go()
+        figures |= {"deterministic": True, "threads": run.cores}
+        tables = glove.result_tables(training.parameters, self.dim, self.add_contexts)
+        if known is not None:
+            vocabulary = grown(vocabulary, known)
+        if self.unknown:
+            vocabulary, tables = glove.with_unknown(vocabulary, tables)
+        return GloVeModel(self, vocabulary, tables, figures, phrases)
