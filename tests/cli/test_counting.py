@@ -61,3 +61,17 @@ def test_what_is_refused(train, call, data, tmp_path):
     for output in ("rows.npz", "rows.npy"):
         found = call("embed", tfidf, data, "--smoothing", "0.001", "-o", tmp_path / output)
         assert found.exit_code != 0 and "does not average any" in found.output + str(found.exception)
+
+
+def test_pictures_of_matrices(train, call, tmp_path):
+    for method, rows, options in [("tfidf", ["a", "c"], []), ("pmi", ["cat", "sat"], ["--min-count", "1"])]:
+        done = call("plot", "heatmap", train(method, *options), *rows, "-o", tmp_path / "block.png")
+        assert done.exit_code == 0, done.output
+        assert (tmp_path / "block.png").read_bytes()[:4] == b"\x89PNG"
+    lsa = train("lsa", "--dim", "2")
+    assert call("plot", "variance", lsa, "-o", tmp_path / "curve.svg").exit_code == 0
+    refused = call("plot", "heatmap", lsa, "-o", tmp_path / "no.png")
+    assert refused.exit_code == 1 and "keeps no matrix" in refused.output
+    missing = call("plot", "heatmap", tmp_path / "tfidf", "zzz", "-o", tmp_path / "no.png")
+    assert missing.exit_code == 1 and "no row 'zzz'" in missing.output
+    assert not (tmp_path / "no.png").exists()

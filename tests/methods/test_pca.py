@@ -18,7 +18,7 @@ def test_by_hand():
     np.testing.assert_allclose(model.components, [[0.5**0.5, 0.5**0.5]])
     np.testing.assert_allclose(model.transform([[0, 0], [4, 4]]), [[-(8**0.5)], [8**0.5]])
     np.testing.assert_allclose(model.variances, [8])
-    np.testing.assert_allclose(model.explained, [1])
+    np.testing.assert_allclose(model.explained_variance, [1])
     np.testing.assert_allclose(model.inverse([[8**0.5]]).numbers("b"), [4])
     assert model.feature_names == ["pca0"] and list(model.tables) == ["columns"]
 
@@ -30,7 +30,7 @@ def test_equals_scikit_learn_signs_and_all(seed, rows, columns):
     ours, theirs = PCA(dim=dim).fit(matrix), Theirs(dim, svd_solver="full").fit(matrix)
     np.testing.assert_allclose(ours.components, theirs.components_, atol=1e-8)
     np.testing.assert_allclose(ours.variances, theirs.explained_variance_, atol=1e-8)
-    np.testing.assert_allclose(ours.explained, theirs.explained_variance_ratio_, atol=1e-8)
+    np.testing.assert_allclose(ours.explained_variance, theirs.explained_variance_ratio_, atol=1e-8)
     np.testing.assert_allclose(ours.mean, theirs.mean_, atol=1e-12)
     fresh = np.random.default_rng(seed + 1).normal(size=(4, columns))
     np.testing.assert_allclose(ours.transform(fresh), theirs.transform(fresh), atol=1e-8)
@@ -45,7 +45,7 @@ def test_equals_scikit_learn_signs_and_all(seed, rows, columns):
 def test_all_components_lose_nothing():
     matrix = np.random.default_rng(3).normal(size=(9, 4))
     model = PCA().fit(matrix)
-    assert model.explained.sum() == pytest.approx(1) and model.components.shape == (4, 4)
+    assert model.explained_variance.sum() == pytest.approx(1) and model.components.shape == (4, 4)
     back = model.inverse(model.transform(matrix)).to_dict()
     np.testing.assert_allclose(np.array(list(back.values())).T, matrix, atol=1e-12)
 
@@ -64,7 +64,9 @@ def test_vectors_keep_their_keys(tmp_path):
 
 def test_nothing_varies():
     model = PCA().fit(np.ones((3, 2)))
-    assert not model.variances.any() and not model.explained.any() and not model.transform(np.ones((3, 2))).any()
+    assert (
+        not model.variances.any() and not model.explained_variance.any() and not model.transform(np.ones((3, 2))).any()
+    )
     assert PCA().fit([[1.0, 5.0], [2.0, 5.0]]).components[0].tolist() == [1, 0]
 
 

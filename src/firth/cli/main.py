@@ -32,7 +32,7 @@ VERBS = {
     "convert": "Write vectors in another format.",
     "corpus": "Make a corpus, or look at one.",
     "verify": "Check the files of a model against their hashes.",
-    "plot": "Draw maps, analogies, losses, word frequencies.",
+    "plot": "Draw maps, analogies, losses, frequencies, matrices.",
     "demo": "Learn from Python's own documentation and search it.",
     "completion": "Print the completion script of a shell.",
 }

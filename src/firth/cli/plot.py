@@ -16,7 +16,7 @@ output_option = click.option("-o", "--output", required=True, metavar="FILE", he
 
 @click.group()
 def command() -> None:
-    """Draw maps, analogies, losses, word frequencies."""
+    """Draw maps, analogies, losses, word frequencies, blocks of counted matrices, explained variance."""
 
 
 @command.command("map")
@@ -95,4 +95,53 @@ def similarity(path: str, words: tuple[str, ...], metric: str, output: str) -> N
     from firth.maps import plot_similarity
 
     plot_similarity(open_vectors(path), words, output, metric)
+    click.echo(output)
+
+
+@command.command()
+@click.argument("path")
+@click.argument("rows", nargs=-1, metavar="[ROW]…")
+@click.option(
+    "-k", type=click.IntRange(1, 60), default=12, show_default=True, help="Columns: the heaviest of the rows."
+)
+@output_option
+def heatmap(path: str, rows: tuple[str, ...], k: int, output: str) -> None:
+    """A block of a counted matrix: PMI of words with contexts, tf-idf or counts of documents with words.
+
+    ROWs are words of a PMI model, or documents of a tf-idf or counts model; without them the first twelve.
+    """
+    import numpy as np
+
+    from firth.core.model import HasMatrix
+    from firth.core.vectors import top_rows
+    from firth.maps import plot_block
+
+    model = open_model(path)
+    if not isinstance(model, HasMatrix):
+        raise FirthError(f"{path} keeps no matrix; heatmap is for counts, tfidf and pmi models.")
+    names, columns = model.matrix_keys
+    places = {name: place for place, name in enumerate(names)}
+    unknown = [row for row in rows if row not in places]
+    if unknown:
+        raise FirthError(f"{path} has no row {unknown[0]!r}; there are {len(names):,}, such as {', '.join(names[:3])}.")
+    chosen = [places[row] for row in rows] or list(range(min(12, len(names))))
+    part = model.matrix[chosen]
+    heaviest = top_rows(np.asarray(abs(part).sum(axis=0), dtype=np.float32).ravel(), k)
+    block = part[:, heaviest].toarray()
+    title = f"{type(model.method).__name__} of {len(chosen)} rows and their {len(heaviest)} heaviest columns"
+    plot_block(block, [names[row] for row in chosen], [columns[column] for column in heaviest], output, title)
+    click.echo(output)
+
+
+@command.command()
+@click.argument("path")
+@output_option
+def variance(path: str, output: str) -> None:
+    """How much of the data the first dimensions of an LSA or PCA model account for."""
+    from firth.maps import plot_variance
+
+    shares = getattr(open_model(path), "explained_variance", None)
+    if shares is None:
+        raise FirthError(f"{path} does not say what its dimensions explain; variance is for lsa and pca models.")
+    plot_variance(shares, output)
     click.echo(output)

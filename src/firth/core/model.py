@@ -66,3 +66,16 @@ class HasVectors(Protocol):
     @property
     def vectors(self) -> Vectors:
         """The main table."""
+
+
+@runtime_checkable
+class HasMatrix(Protocol):
+    """Keeps the sparse matrix that it counted: documents by words, or words by contexts."""
+
+    @property
+    def matrix(self) -> Any:
+        """scipy.sparse, compressed rows."""
+
+    @property
+    def matrix_keys(self) -> tuple[Sequence[str], Sequence[str]]:
+        """What its rows and its columns stand for."""

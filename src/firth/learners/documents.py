@@ -294,6 +294,10 @@ class SparseModel(DocumentModel):
         """scipy.sparse, documents × words."""
         return self.documents.sparse
 
+    @property
+    def matrix_keys(self) -> tuple[Sequence[str], Sequence[str]]:
+        return self.documents.keys, self.words.keys
+
     def transform(self, texts: Sequence[str]) -> Any:
         """New texts as rows of the matrix (scipy.sparse); `weighed` also tells how many words are unknown."""
         return self.weighed(texts).matrix

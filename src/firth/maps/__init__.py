@@ -1,6 +1,24 @@
 """2-D pictures of a space, and plots of how it came to be. matplotlib is imported when one is drawn."""
 
 from firth.maps.pca import Projection, pca
-from firth.maps.plots import plot_analogies, plot_loss, plot_map, plot_similarity, plot_zipf
+from firth.maps.plots import (
+    plot_analogies,
+    plot_block,
+    plot_loss,
+    plot_map,
+    plot_similarity,
+    plot_variance,
+    plot_zipf,
+)
 
-__all__ = ["Projection", "pca", "plot_analogies", "plot_loss", "plot_map", "plot_similarity", "plot_zipf"]
+__all__ = [
+    "Projection",
+    "pca",
+    "plot_analogies",
+    "plot_block",
+    "plot_loss",
+    "plot_map",
+    "plot_similarity",
+    "plot_variance",
+    "plot_zipf",
+]

@@ -95,24 +95,77 @@ def plot_similarity(
         raise FirthError(f"plot_similarity shows 2 to {MOST_WORDS} words; got {len(words)}.")
     rows = _rows(vectors, words)
     values = np.array([[similarity(a, b, metric) for b in rows] for a in rows])
-    side = 2.2 + 0.62 * len(words)
     names = {"cosine": "Cosine similarity", "dot": "Dot product", "euclidean": "Euclidean distance"}
-    figure, axes = new_figure(side + 0.4, side, f"{names[metric]} of {len(words)} words", "darker = nearer")
     others = values[~np.eye(len(words), dtype=bool)]  # a word with itself would flatten all other colours
+    limits = min(0.0, others.min()), max(others.max(), 1e-9)
     colors = "Blues_r" if metric == "euclidean" else "Blues"
-    image = axes.imshow(values, cmap=colors, vmin=min(0.0, others.min()), vmax=max(others.max(), 1e-9))
+    title = f"{names[metric]} of {len(words)} words"
+    return _saved(_heat_map(values, words, words, title, "darker = nearer", colors, limits), path)
+
+
+def plot_block(
+    values: NDArray[Any], rows: Sequence[str], columns: Sequence[str], path: PathLike | None = None, title: str = ""
+) -> Figure:
+    """A block of a matrix (PMI of words with contexts, tf-idf of documents with words) as colour and number."""
+    _check_path(path)
+    block = np.asarray(values, dtype=np.float64)
+    if block.shape != (len(rows), len(columns)) or not 1 <= min(block.shape) <= max(block.shape) <= MOST_WORDS:
+        raise FirthError(
+            f"plot_block shows 1 to {MOST_WORDS} rows and columns, each with a name; got {block.shape} numbers, "
+            f"{len(rows)} and {len(columns)} names."
+        )
+    if not np.isfinite(block).all():
+        raise FirthError("plot_block needs finite numbers; got NaN or infinity.")
+    signed = block.min() < 0
+    most = max(float(np.abs(block).max()), 1e-9)
+    colors, limits = ("RdBu_r", (-most, most)) if signed else ("Blues", (0.0, most))
+    return _saved(_heat_map(block, rows, columns, title, "", colors, limits), path)
+
+
+def _heat_map(
+    values: NDArray[np.float64],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str,
+    note: str,
+    colors: str,
+    limits: tuple[float, float],
+) -> Figure:
+    """Numbers on their colours, rows and columns named."""
+    longest = max(len(name) for name in rows) * 0.07
+    figure, axes = new_figure(2.0 + longest + 0.62 * len(columns), 2.2 + 0.62 * len(rows), title, note)
+    image = axes.imshow(values, cmap=colors, vmin=limits[0], vmax=limits[1])
     digits = 2 if np.abs(values).max() < 100 else 0
+    luminance = image.to_rgba(values)[..., :3] @ np.array((0.299, 0.587, 0.114))
     for (row, column), value in np.ndenumerate(values):
-        luminance = np.dot(image.to_rgba(value)[:3], (0.299, 0.587, 0.114))
-        ink = "white" if luminance < 0.6 else INK
+        ink = "white" if luminance[row, column] < 0.6 else INK
         axes.text(column, row, f"{value:.{digits}f}", ha="center", va="center", fontsize=9, color=ink)
-    places = range(len(words))
-    axes.set_xticks(places, words, rotation=40, ha="right", rotation_mode="anchor")
-    axes.set_yticks(places, words)
+    axes.set_xticks(range(len(columns)), columns, rotation=40, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(rows)), rows)
     for tick in (*axes.get_xticklabels(), *axes.get_yticklabels()):
         tick.set(parse_math=False, fontfamily=fonts(), fontsize=10, color=INK)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
+    return figure
+
+
+def plot_variance(shares: Sequence[float] | NDArray[Any], path: PathLike | None = None) -> Figure:
+    """How much of a matrix the first k dimensions account for, k from 1: the curve that says how many to keep."""
+    _check_path(path)
+    values = np.asarray(shares, dtype=np.float64)
+    if values.ndim != 1 or not len(values) or not np.isfinite(values).all() or values.min() < 0:
+        raise FirthError("plot_variance needs a share of at least 0 for each dimension.")
+    total = np.cumsum(values)
+    title = f"{total[-1]:.0%} of the matrix in {len(values):,} dimensions"
+    figure, axes = new_figure(7.2, 4.6, title, "share of the sum of squares, added up")
+    dims = np.arange(1, len(values) + 1)
+    axes.plot(dims, total, color=BLUE, linewidth=1.8, marker="o" if len(values) < 30 else None, markersize=4)
+    half = int(np.searchsorted(total, total[-1] / 2)) + 1
+    axes.axvline(half, color=MUTED, linewidth=0.8, linestyle=":")
+    axes.annotate(f"half of it in {half:,}", (half, 0), (6, 8), textcoords="offset points", color=INK, fontsize=9)
+    axes.set_ylim(0, min(1.0, total[-1] * 1.05))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.set_xlabel("dimensions")
     return _saved(figure, path)
 
 

@@ -26,8 +26,9 @@ class PCAModel(TableModel):
     """`transform` sees rows along the components, `inverse` puts them back.
 
     `mean` is a row of means, `components` the directions (dim × columns), `variances` what varies along each (divided
-    by rows − 1) and `explained` its share of the whole. `tables["columns"]` has a vector for each column, its loadings;
-    where the model was fitted on `Vectors`, these are given in fewer dimensions as `tables["points"]`, the main table.
+    by rows − 1) and `explained_variance` its share of the whole. `tables["columns"]` has a vector for each column, its
+    loadings; where the model was fitted on `Vectors`, these are given in fewer dimensions as `tables["points"]`, the
+    main table.
     """
 
     method: PCA
@@ -41,7 +42,7 @@ class PCAModel(TableModel):
         points: Vectors | None = None,
     ) -> None:
         self.method, self.names, self.training, self.points = method, list(names), training, points
-        self.mean, self.components, self.variances, self.explained = (
+        self.mean, self.components, self.variances, self.explained_variance = (
             arrays[name] for name in ("mean", "components", "variances", "explained")
         )
 
@@ -79,7 +80,7 @@ class PCAModel(TableModel):
             "mean": self.mean,
             "components": self.components,
             "variances": self.variances,
-            "explained": self.explained,
+            "explained": self.explained_variance,
         }
         documents: dict[str, Any] = {"columns": self.names}
         if self.points is not None:
@@ -103,7 +104,7 @@ class PCAModel(TableModel):
         return cls(method, names, parts.arrays, training, points)
 
     def __repr__(self) -> str:
-        kept = f"{self.explained.sum():.1%} of the variance"
+        kept = f"{self.explained_variance.sum():.1%} of the variance"
         return f"PCA model: {len(self.names)} columns → {len(self.components)} components, {kept}"
 
 

@@ -7,7 +7,7 @@ weighting, word + context).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -95,6 +95,10 @@ class PMIModel(WordModel):
         """Words × contexts: the association of each pair that was met, as the method's variant has it."""
         method = self.method
         return association_matrix(self.counts, self.sums, method.variant, method.smoothing, method.shift)
+
+    @property
+    def matrix_keys(self) -> tuple[Sequence[str], Sequence[str]]:
+        return self.vectors.keys, self.vectors.keys
 
     def associations(self, word: str, k: int = 10, *, by: str = "npmi", min_count: float = 1) -> Associations:
         """What goes with `word`: its `k` strongest contexts by NPMI or PMI (plain, whatever the variant) or count.

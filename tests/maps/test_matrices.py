@@ -1,0 +1,38 @@
+"""Heat maps of blocks and curves of explained variance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import firth
+from firth.maps import plot_block, plot_variance
+
+
+def texts(axes):
+    return [text.get_text() for text in axes.texts]
+
+
+def test_a_block_shows_its_numbers_and_names(tmp_path):
+    figure = plot_block(np.array([[1.5, -2.0], [0.0, 3.25]]), ["heaven", "hell"], ["gate", "$fire"], tmp_path / "b.svg")
+    axes = figure.axes[0]
+    assert {"1.50", "-2.00", "0.00", "3.25"} <= set(texts(axes))
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["gate", "$fire"]
+    assert axes.images[0].get_clim() == (-3.25, 3.25)  # zero is the middle where numbers have signs
+    assert (tmp_path / "b.svg").read_text().startswith("<?xml")
+
+
+def test_variance_adds_up(tmp_path):
+    figure = plot_variance([0.4, 0.2, 0.1], tmp_path / "v.png")
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [0.4, 0.6, 0.7])
+    assert "half of it in 1" in texts(figure.axes[0])
+    assert (tmp_path / "v.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_what_cannot_be_drawn_is_said():
+    with pytest.raises(firth.FirthError, match="each with a name"):
+        plot_block(np.zeros((2, 2)), ["a"], ["b", "c"])
+    with pytest.raises(firth.FirthError, match="finite"):
+        plot_block(np.array([[np.nan]]), ["a"], ["b"])
+    with pytest.raises(firth.FirthError, match="at least 0"):
+        plot_variance([-0.1])
