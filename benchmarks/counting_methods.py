@@ -143,7 +143,8 @@ def main() -> None:
     arguments = parser.parse_args()
     texts, _ = read(arguments.data / "documents" / "20news-train.jsonl.xz")
     lines = [f"`python benchmarks/counting_methods.py DATA` on {machine()}, {time.strftime('%Y-%m-%d')}. 20 newsgroups"]
-    lines += [f"(train): {len(texts):,} documents, {sum(map(len, texts)) / 1e6:.0f} MB.", ""]
+    size = f"{len(texts):,} documents, {sum(map(len, texts)) / 1e6:.0f} MB"
+    lines += [f"(train): {size}. Taken in turns, the best of {arguments.rounds} rounds.", ""]
     lines += [*tfidf(texts, arguments.rounds), "", *lsa(texts, arguments.dim, arguments.rounds), ""]
     lines += [*nearest(arguments.data, arguments.asked, arguments.dim), ""]
     PAGE.parent.mkdir(parents=True, exist_ok=True)
