@@ -73,6 +73,21 @@ def test_random_comes_near_the_best(k, turned, always_random):
     np.testing.assert_allclose(found.values[: k // 2], truth[: k // 2], rtol=1e-4)
 
 
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.4])
+def test_a_slowly_falling_spectrum_needs_room(share, always_random):
+    """Noise without structure is the worst case: 1.6% above the best at most, where text comes within 0.5%. The
+    default must give the largest k as much room in proportion; a margin of fixed size did not."""
+    matrix = sparse.random(500, 1000, 0.02, format="csr", dtype=np.float32, random_state=4)
+    k = int(500 * share)
+    width = module.default_oversample(5000) / 5000  # what the largest k gets, in proportion
+    found = truncated_svd(matrix, k, oversample=int(k * width))
+    truth = np.linalg.svd(matrix.toarray(), compute_uv=False)
+    best = np.sqrt((truth[k:] ** 2).sum())
+    assert found.error <= 1.02 * best
+    narrow = truncated_svd(matrix, k, oversample=k // 8)
+    assert narrow.error > 1.03 * best  # the baseline: a space little larger than k
+
+
 def test_no_worse_than_scikit_learn(always_random):
     matrix, k = zipfian(600, 2000, seed=3), 60
     peer = TruncatedSVD(k, algorithm="randomized", n_iter=5, random_state=0).fit(matrix)

@@ -57,7 +57,7 @@ class SVD:
 def truncated_svd(matrix: Any, k: int, run: Run = Run(), oversample: int | None = None) -> SVD:
     """The first `k` singular values and vectors of a scipy.sparse matrix; fewer, with a note, if its rank is less.
 
-    The random solver works in a space of k + `oversample` dimensions; if not said, min(k, 500) + 128.
+    The random solver works in a space of k + `oversample` dimensions, `default_oversample` if not said.
     """
     matrix = as_rows(matrix)
     if k < 1:
@@ -68,13 +68,20 @@ def truncated_svd(matrix: Any, k: int, run: Run = Run(), oversample: int | None 
     if norm == 0:
         shape = " × ".join(f"{size:,}" for size in matrix.shape)
         raise FirthError(f"All {shape} numbers of the matrix are zero: there is nothing to decompose.")
-    width = k + (min(k, 500) + 128 if oversample is None else oversample)
+    width = k + (default_oversample(k) if oversample is None else oversample)
     found = exact(matrix, k, norm) if math.prod(matrix.shape) <= SMALL else randomized(matrix, k, width, norm, run)
     if len(found.values) < k:
         run.report.note(
             f"The matrix has rank {len(found.values)}: it gives {len(found.values)} dimensions, not the {k} asked for."
         )
     return found
+
+
+def default_oversample(k: int) -> int:
+    """As many dimensions again and some: the last of the k are found only in a space about twice as large. With tf-idf,
+    whose singular values fall slowly, the error is then within 0.5% of the best (pure noise: 1.6%); with 1.13 k it is
+    3 to 12% above (pure noise: 3 to 20%)."""
+    return k + 128
 
 
 def as_rows(matrix: Any) -> Any:
@@ -119,8 +126,7 @@ def randomized(matrix: Any, k: int, width: int, norm: float, run: Run) -> SVD:
     del basis
     # Once more inside the space that was found: its columns are now sorted by size, so that the small ones are no
     # longer blurred by the rounding errors of the large ones. Of each pair the entry from the smaller column counts.
-    inner = np.triu(short.T @ square(short)).astype(np.float64)
-    squares, turn = top(inner + np.triu(inner, 1).T, k)
+    squares, turn = top((short.T @ square(short)).astype(np.float64), k)
     short = short @ turn[:, squares > LEAST**2 * squares[0]].astype(np.float32)
     left, values, right = tall_left(short, square, tall, run) if turned else short_left(short, tall, run)
     kept = int((values > LEAST * values[0]).sum())
@@ -183,7 +189,8 @@ def rows_of(matrix: Any) -> Rows:
 def krylov(
     square: Callable[[Matrix], Matrix], size: int, width: int, rng: np.random.Generator, run: Run
 ) -> tuple[Matrix, Numbers]:
-    """An orthonormal basis Q (size × width) of a random block and its products with powers of M = AAᵀ; and QᵀMQ."""
+    """An orthonormal basis Q (size × width) of a random block and its products with powers of M = AAᵀ; and the upper
+    triangle of QᵀMQ."""
     basis = np.empty((size, width), dtype=np.float32, order="F")  # columns filled one block after the other
     inside = np.zeros((width, width))
     block, filled = np.empty((size, 0), dtype=np.float32), 0
@@ -203,8 +210,7 @@ def krylov(
             run.report.step(filled)
     finally:
         run.report.end()
-    inside = np.triu(inside)
-    return basis, inside + np.triu(inside, 1).T
+    return basis, inside
 
 
 def completed(block: Matrix, done: Matrix, columns: int, rng: np.random.Generator) -> Matrix:
@@ -235,9 +241,11 @@ def orthonormal(block: Matrix, done: Matrix, scale: float) -> Matrix:
 
 
 def top(symmetric: Numbers, k: int) -> tuple[Numbers, Numbers]:
-    """The `k` largest eigenvalues, largest first, and their eigenvectors."""
+    """The `k` largest eigenvalues, largest first, and their eigenvectors; of a matrix whose upper triangle is given and
+    which is overwritten."""
     from scipy.linalg import eigh
 
     size = len(symmetric)
-    values, vectors = eigh(symmetric, subset_by_index=(max(0, size - k), size - 1))
+    last = (max(0, size - k), size - 1)
+    values, vectors = eigh(symmetric, lower=False, overwrite_a=True, check_finite=False, subset_by_index=last)
     return values[::-1], vectors[:, ::-1]

@@ -86,7 +86,7 @@ class LSA(WeightOptions):
     dim: int = option(100, "length of the vectors", low=1, high=5000)
     power: float = option(1.0, "singular values are raised to this before they scale the vectors", low=0, high=2)
     oversample: int | None = option(
-        None, "dimensions beyond dim that the random solver works in; more = nearer to exact", low=0, high=10000
+        None, "dimensions beyond dim that the random solver works in; none = dim + 128", low=0, high=100_000
     )
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> LSAModel:
