@@ -30,7 +30,9 @@ class Encoded:
     ) -> None:
         self.path, self.folder, self.run = path, folder, run
         # A slot's table starts at 128 KB; less than a few of them is no bound to keep to.
-        self.slots = min(run.cores, max(1, run.memory_bytes >> 21)) if run.memory_bytes else run.cores
+        # Under a bound, one table: what is rare in the part of the text that one thread met may be frequent elsewhere,
+        # and which thread meets what differs from run to run.
+        self.slots = 1 if run.memory_bytes else run.cores
         self.most_bytes = max(run.memory_bytes // 4, 1 << 19)  # merging and growing need as much again, and more
         self.encoder = kernel.TextEncoder(split, lowercase, self.slots)
         if known:

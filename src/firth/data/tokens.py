@@ -123,7 +123,7 @@ def read_tokens(
     fingerprint = corpus.fingerprint() if isinstance(tokenizer, str) else None
     if fingerprint:
         version = getattr(custom, "version", kernel.unicode_version())
-        bound = (run.memory, run.cores) if run.memory else None
+        bound = run.memory_bytes or None
         known_words = vocabulary_hash(known) if known else None
         name = cache.entry_name(
             FORMAT, fingerprint, tokenizer, version, lowercase, wanted[:3], known_words, bound, keys
