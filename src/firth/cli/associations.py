@@ -15,7 +15,7 @@ from firth.core.errors import FirthError
 @click.argument("word")
 @click.option("-k", type=int, default=10, show_default=True, help="How many.")
 @click.option("--by", type=click.Choice(("npmi", "pmi", "count")), default="npmi", show_default=True)
-@click.option("--min-count", type=float, default=1, show_default=True, help="Leave out pairs counted less often.")
+@click.option("--min-count", type=float, default=0, show_default=True, help="Leave out pairs counted less often.")
 @json_flag
 def command(model: str, word: str, k: int, by: str, min_count: float, as_json: bool) -> None:
     """The contexts that WORD goes with, with PMI (in bits), NPMI (from -1 to 1) and count. MODEL is trained by pmi."""

@@ -31,9 +31,8 @@ MANY_BLOCKS = 256  # so that threads share the work evenly
 LEAST_SHARD = 4096  # tokens
 LEAST_BUFFER = 64  # records read of a run at a time
 TOKEN = 12  # bytes for each token of a shard: itself, perhaps an end of document, its place
-RECORD = np.dtype(
-    [("word", "<i4"), ("context", "<i4"), ("weight", "<f8")]
-)  # of Stanford's cooccurrence.bin, ids from 1
+# Of Stanford's cooccurrence.bin, ids from 1.
+RECORD = np.dtype([("word", "<i4"), ("context", "<i4"), ("weight", "<f8")])
 CHUNK = 1 << 18  # of them, or of tokens, at a time
 
 
@@ -50,9 +49,12 @@ class Cooccurrence:
         weights: NDArray[np.float64],
         vocabulary: Vocabulary,
     ) -> None:
-        self.indptr, self.indices, self.weights, self.vocabulary = indptr, indices, weights, vocabulary
+        self.indptr = np.ascontiguousarray(indptr, dtype=np.int64)
+        self.indices = np.ascontiguousarray(indices, dtype=np.int32)
+        self.weights = np.ascontiguousarray(weights, dtype=np.float64)
+        self.vocabulary = vocabulary
         self._check()
-        halves = [content_hash(array, indptr, vocabulary) for array in (indices, weights.view(np.int32))]
+        halves = [content_hash(array, self.indptr, vocabulary) for array in (self.indices, self.weights.view(np.int32))]
         self.fingerprint = hashlib.sha256("".join(halves).encode()).hexdigest()
 
     def _check(self) -> None:
@@ -61,7 +63,8 @@ class Cooccurrence:
         if ends != [0, records] or (np.diff(self.indptr) < 0).any() or len(self.weights) != records:
             raise FirthError(f"indptr must lead from 0 to the {records:,} records in {words:,} steps, one a word.")
         if records and not 0 <= self.indices.min() <= self.indices.max() < words:
-            raise FirthError(f"Contexts must be ids from 0 to {words - 1:,}; got {self.indices.max():,}.")
+            wrong = min(self.indices.min(), 0) or self.indices.max()
+            raise FirthError(f"Contexts must be ids from 0 to {words - 1:,}; got {wrong:,}.")
         if records and not 0 < self.weights.min() <= self.weights.max() < np.inf:  # NaN fails each comparison
             raise FirthError("Weights must be finite and above 0: a pair never met has no record.")
 

@@ -29,7 +29,6 @@ class Encoded:
         self, path: Path, folder: Path, split: str, lowercase: bool, known: Vocabulary | None, run: Run
     ) -> None:
         self.path, self.folder, self.run = path, folder, run
-        # A slot's table starts at 128 KB; less than a few of them is no bound to keep to.
         # Under a bound, one table: what is rare in the part of the text that one thread met may be frequent elsewhere,
         # and which thread meets what differs from run to run.
         self.slots = 1 if run.memory_bytes else run.cores

@@ -129,6 +129,12 @@ def test_counted_pairs_can_be_given(corpus):
     assert np.array_equal(given.vectors.matrix, text.vectors.matrix)
 
 
+def test_pairs_of_small_weight_are_kept():
+    model = firth.PMI(dim=2, window=4, min_count=1, weighting="dynamic").fit(["a b c d e", "b d"])
+    assert model.counts[model.vectors.row("a"), model.vectors.row("e")] == 1 / 4
+    assert "e" in {one.context for one in model.associations("a")}
+
+
 def test_min_pair_leaves_the_sums_alone():
     model = firth.PMI(dim=2, window=1, min_count=1, min_pair=2).fit(TEXTS)
     assert model.counts.data.min() == 2

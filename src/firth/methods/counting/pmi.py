@@ -100,7 +100,7 @@ class PMIModel(WordModel):
     def matrix_keys(self) -> tuple[Sequence[str], Sequence[str]]:
         return self.vectors.keys, self.vectors.keys
 
-    def associations(self, word: str, k: int = 10, *, by: str = "npmi", min_count: float = 1) -> Associations:
+    def associations(self, word: str, k: int = 10, *, by: str = "npmi", min_count: float = 0) -> Associations:
         """What goes with `word`: its `k` strongest contexts by NPMI or PMI (plain, whatever the variant) or count.
 
         PMI prefers rare pairs; `min_count` leaves out those met less often.
@@ -165,7 +165,7 @@ class PMI(PairOptions):
     )
     smoothing: float = option(0.75, "contexts' counts to this power in p(c); 1 = plain (npmi is always)", low=0, high=1)
     shift: float = option(5.0, "log2 of this is taken off (variant=shifted)", low=1)
-    min_pair: float = option(1.0, "pairs counted less are left out of the matrix", low=0)
+    min_pair: float = option(0.0, "pairs counted less are left out of the matrix", low=0)
     dim: int = option(100, "length of the dense vectors", low=1, high=5000)
     power: float = option(0.5, "singular values to this power scale the dimensions; 0 = all alike", low=0, high=1)
     add_contexts: bool = option(False, "each word's vector is word + context")
