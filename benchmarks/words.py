@@ -216,7 +216,7 @@ def write_results(results: dict[str, Any]) -> None:
         asked, seeds = results["quality"][0]["questions"], len(results["quality"][0]["analogies"])
         lines += [
             f"The whole text (16.9M words), 5 epochs, 100d; analogies of {asked:,} questions among the 30,000 most "
-            f"frequent words that every model answers; mean of {seeds} seeds:",
+            f"frequent words that every model answers; {f'mean of {seeds} seeds' if seeds > 1 else 'one seed'}:",
             "",
             *quality_table(results["quality"]),
             "",
