@@ -34,7 +34,7 @@ class GloVe(PairOptions):
     )
     exponent: float = option(0.75, "rarer pairs have the weight (count / x_max)^exponent", low=0, high=10)
     epochs: int = option(15, "passes over the pairs", low=1)
-    learning_rate: float = option(0.05, "of AdaGrad, which shortens the steps of what it has moved often", low=1e-9, high=100)
+    learning_rate: float = option(0.05, "of AdaGrad: steps shorten where many were taken", low=1e-9, high=100)
     add_contexts: bool = option(True, "each word's vector is word + context; off: word alone")
     unknown: bool = option(False, "a last row <unk>: the mean of the 100 rarest words, as in Stanford's program")
 
