@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from firth.learners.words import WordModel
 
 FREQUENT = 5000  # neighbours are taken from so many words: rare names of variables would crowd the tables
-WORDS = ("array", "median", "file", "random", "raises", "matrix")
+WORDS = ("median", "file", "random", "raises", "matrix")
 QUERIES = (
     "median of an array",
     "inverse of a matrix",
@@ -137,16 +139,21 @@ def shortened(text: str, length: int) -> str:
 
 
 def show_next(place: Path) -> None:
-    model = place / "skipgram"
+    model, firth = place / "skipgram", program()
     asked = {
-        f"firth neighbors {model} matrix python": "ask other words",
-        f'firth demo --folder {place} "read a text file"': "search for something else",
-        f"firth plot map {model} -o map.png": "draw the words",
+        f"{firth} neighbors {model} matrix python": "ask other words",
+        f'{firth} demo --folder {place} "read a text file"': "search for something else",
+        f"{firth} plot map {model} -o map.png": "draw the words",
     }
     width = max(map(len, asked))
     for line, meaning in asked.items():
         click.echo(f"  {line:<{width}}   {meaning}")
     click.echo("\nWith a text of your own (one document a line; also jsonl, csv, Parquet, and .gz of these):\n")
-    click.echo("  firth train skipgram TEXT -o MODEL")
-    click.echo("  firth neighbors MODEL WORD")
-    click.echo(f"  firth embed MODEL TEXT --smoothing {SMOOTHING:g} -o vectors.npy")
+    click.echo(f"  {firth} train skipgram TEXT -o MODEL")
+    click.echo(f"  {firth} neighbors MODEL WORD")
+    click.echo(f"  {firth} embed MODEL TEXT --smoothing {SMOOTHING:g} -o vectors.npy")
+
+
+def program() -> str:
+    """How this program can be called again: by its name where the shell finds it, else by its path."""
+    return sys.argv[0] if Path(sys.argv[0]).name == "firth" and not shutil.which("firth") else "firth"
