@@ -1,0 +1,73 @@
+// What the files of bindings share: arrays, checks, and working without the GIL.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+#include <tuple>
+
+namespace firth {
+
+namespace nb = nanobind;
+
+template <class T>
+using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Room = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using AliasTable = nb::ndarray<const uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Dense = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Table = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+auto owned(std::vector<T>&& values) {
+    auto* kept = new std::vector<T>(std::move(values));
+    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
+}
+
+inline void require(bool right, const char* rule) {
+    if (!right) throw std::invalid_argument(rule);
+}
+
+inline void check_starts(const Array<int64_t>& starts, size_t entries) {
+    require(starts.shape(0) >= 1 && starts.data()[0] == 0, "starts must begin with 0.");
+    for (size_t r = 1; r < starts.shape(0); ++r)
+        require(starts.data()[r - 1] <= starts.data()[r], "starts must not decrease.");
+    require((size_t)starts.data()[starts.shape(0) - 1] == entries, "the last start must be the number of entries.");
+}
+
+inline void check_columns(const Array<int32_t>& columns, int64_t most) {
+    int32_t high = -1, low = 0;
+    for (size_t i = 0; i < columns.shape(0); ++i)
+        high = std::max(high, columns.data()[i]), low = std::min(low, columns.data()[i]);
+    require(low >= 0 && high < most, "columns must lie inside the matrix.");
+}
+
+// Work without the GIL; what the system refuses (a full disk) becomes OSError.
+template <class Work>
+auto unlocked_on_disk(Work work) {
+    try {
+        nb::gil_scoped_release unlocked;
+        return work();
+    } catch (const std::system_error& error) {
+        errno = error.code().value();
+        PyErr_SetFromErrno(PyExc_OSError);
+        throw nb::python_error();
+    }
+}
+
+void bind_cooccur(nb::module_& m);
+void bind_glove(nb::module_& m);
+void bind_predict(nb::module_& m);
+void bind_sparse(nb::module_& m);
+void bind_text(nb::module_& m);
+
+}  // namespace firth

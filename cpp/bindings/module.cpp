@@ -1,0 +1,14 @@
+// The module `_native`. Only the files of this folder know Python; kernels see arrays, and the GIL is released while
+// they work.
+#include "bindings/common.h"
+#include "cpu.h"
+
+NB_MODULE(_native, m) {
+    m.def("instruction_sets", &firth::instruction_sets);
+    m.def("chosen_isa", [] { return firth::chosen_isa(); });
+    firth::bind_cooccur(m);
+    firth::bind_glove(m);
+    firth::bind_predict(m);
+    firth::bind_sparse(m);
+    firth::bind_text(m);
+}

@@ -1,0 +1,127 @@
+#include "bindings/common.h"
+#include "pairs.h"
+#include "text.h"
+#include "unicode.h"
+
+namespace firth {
+namespace {
+
+Split split_named(const std::string& name) {
+    if (name == "words") return Split::words;
+    if (name == "whitespace") return Split::whitespace;
+    if (name == "characters") return Split::characters;
+    if (name == "separated") return Split::separated;
+    throw std::invalid_argument("split must be words, whitespace, characters or separated; got " + name + ".");
+}
+
+nb::dict merged_parts(Merged&& merged) {
+    nb::dict parts;
+    nb::list maps;
+    for (auto& map : merged.maps) maps.append(owned(std::move(map)));
+    parts["words"] = nb::bytes(merged.words.data(), merged.words.size());
+    parts["counts"] = owned(std::move(merged.counts));
+    parts["maps"] = maps;
+    parts["types"] = merged.types;
+    parts["tokens"] = merged.tokens;
+    parts["top_count"] = merged.top_count;
+    parts["dropped_types"] = merged.dropped_types;
+    parts["dropped_tokens"] = merged.dropped_tokens;
+    return parts;
+}
+
+// A stream of ids (-1 among them) must lie inside what it indexes.
+template <class T>
+void check_ids(const Array<int32_t>& ids, const Array<T>& indexed) {
+    const int32_t* id = ids.data();
+    int32_t most = -1, least = 0;
+    for (size_t i = 0; i < ids.shape(0); ++i) most = std::max(most, id[i]), least = std::min(least, id[i]);
+    require(least >= -1 && most < static_cast<int64_t>(indexed.shape(0)), "ids must lie inside their map.");
+}
+
+}  // namespace
+
+void bind_text(nb::module_& m) {
+    nb::class_<TextEncoder>(m, "TextEncoder")
+        .def("__init__", [](TextEncoder* self, const std::string& split, bool lowercase, int slots) {
+            require(slots >= 1, "an encoder needs at least one slot.");
+            new (self) TextEncoder(split_named(split), lowercase, slots);
+        })
+        .def("seed", [](TextEncoder& self, nb::bytes words) { self.seed({words.c_str(), words.size()}); })
+        .def("encode", [](TextEncoder& self, Array<uint8_t> data, Array<int64_t> ends) {
+            nb::gil_scoped_release free;
+            self.encode(data.data(), data.shape(0), ends.data(), ends.shape(0));
+        })
+        .def("stretches", [](nb::handle_t<TextEncoder> self) {  // (slot, its ids): views, valid as text.h says
+            const auto& encoder = nb::cast<TextEncoder&>(self);
+            nb::list found;
+            for (const auto& part : encoder.stretches())
+                found.append(nb::make_tuple(part.slot, nb::ndarray<nb::numpy, const int32_t, nb::ndim<1>>(
+                                                           encoder.ids(part.slot) + part.begin, {part.size}, self)));
+            return found;
+        })
+        .def("bytes", &TextEncoder::bytes)
+        .def("prune", [](TextEncoder& self, int slot) { return owned(self.prune(slot)); })
+        .def("merge", [](TextEncoder& self, int64_t min_count, int64_t max_size) {
+            Merged merged;
+            {
+                nb::gil_scoped_release free;
+                merged = self.merge(min_count, max_size);
+            }
+            return merged_parts(std::move(merged));
+        })
+        .def("facts", [](const TextEncoder& self) {
+            return std::pair(self.facts().invalid, self.facts().unsegmented);
+        });
+    m.def("tokenize", [](nb::bytes text, const std::string& split, bool lowercase) {
+        const std::string tokens = tokenize({text.c_str(), text.size()}, split_named(split), lowercase);
+        return nb::bytes(tokens.data(), tokens.size());
+    });
+    m.def("safe_cut", [](Array<uint8_t> data, const std::string& split) {
+        return safe_cut(data.data(), data.shape(0), split_named(split));
+    });
+    m.def("line_ends", [](Array<uint8_t> data) { return owned(line_ends(data.data(), data.shape(0))); });
+    m.def("paragraph_ends", [](Array<uint8_t> data, int state) {
+        auto ends = owned(paragraph_ends(data.data(), data.shape(0), state));
+        return nb::make_tuple(ends, state);
+    });
+    m.def("translate", [](Array<int32_t> ids, Array<int32_t> map, Room<int32_t> out, Room<int64_t> ends) {
+        require(out.shape(0) >= ids.shape(0) && ends.shape(0) >= ids.shape(0), "both outputs need room for every id.");
+        check_ids(ids, map);
+        nb::gil_scoped_release free;
+        const auto written = translate(ids.data(), ids.shape(0), map.data(), out.data(), ends.data());
+        return std::pair(written.ids, written.documents);
+    });
+    nb::class_<PairCounter>(m, "PairCounter")
+        .def(nb::init<size_t>())
+        .def("add", [](PairCounter& self, Array<int32_t> ids, Array<int32_t> map, Array<uint8_t> keep) {
+            check_ids(ids, map);
+            check_ids(map, keep);
+            nb::gil_scoped_release free;
+            self.add(ids.data(), ids.shape(0), map.data(), keep.data());
+        })
+        .def("pairs", [](const PairCounter& self, int64_t min_count) {
+            Pairs pairs = self.pairs(min_count);
+            return nb::make_tuple(owned(std::move(pairs.first)), owned(std::move(pairs.second)),
+                                  owned(std::move(pairs.count)));
+        })
+        .def("dropped", &PairCounter::dropped);
+    nb::class_<PairJoiner>(m, "PairJoiner")
+        .def("__init__", [](PairJoiner* self, Array<int32_t> first, Array<int32_t> second, Array<int32_t> joined) {
+            require(first.shape(0) == second.shape(0) && first.shape(0) == joined.shape(0), "pairs need three arrays.");
+            new (self) PairJoiner(first.data(), second.data(), joined.data(), first.shape(0));
+        })
+        .def("join", [](PairJoiner& self, Array<int32_t> ids, Array<int32_t> map, Room<int32_t> out) {
+            require(out.shape(0) > ids.shape(0), "out needs room for one id more than there are.");
+            check_ids(ids, map);
+            nb::gil_scoped_release free;
+            return self.join(ids.data(), ids.shape(0), map.data(), out.data());
+        });
+    m.def("unicode_version", [] { return unicode().version; });
+    m.def("unicode_tables", [] {  // class of each code point, its lower case
+        const auto& tables = unicode();
+        return nb::make_tuple(owned(std::vector<uint8_t>(tables.classes, tables.classes + kCodePoints)),
+                              owned(std::vector<int32_t>(tables.lower, tables.lower + kCodePoints)));
+    });
+}
+
+}  // namespace firth
