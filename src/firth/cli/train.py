@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import DATA_OPTIONS, TABLE_OPTIONS, choose_report, one_file, open_model, print_facts, print_json
+from firth.cli.common import choose_report, open_model, print_facts, print_json
+from firth.cli.kinds import KINDS
 from firth.cli.main import Interrupted
 from firth.core import registry
 from firth.core.options import Option, build_settings, options_of
@@ -65,8 +66,7 @@ def command() -> None:
 def train_command(name: str, method: type[Method]) -> click.Command:
     flags = [flag_of(option, "Method options") for option in options_of(method)]
     flags += [flag_of(option, "Run settings") for option in options_of(Run)]
-    data_options = TABLE_OPTIONS if method.kind == "table" else DATA_OPTIONS
-    flags += [Flag([name], section="Data", **settings) for name, settings in data_options]
+    flags += [Flag([name], section="Data", **settings) for name, settings in KINDS[method.kind].flags]
     choices = click.Choice(("auto", "json", "none"))
     return TrainCommand(
         name,
@@ -123,7 +123,7 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
 
     method = build_settings(method_class, given(method_class))
     run = Run(**given(Run), report=choose_report(values["progress"]))
-    data = open_data(method_class.kind, values)
+    data = KINDS[method_class.kind].open(values)
     start = open_model(values["start"]) if values["start"] else None
     typed = shlex.join(["firth", *sys.argv[1:]])
     try:
@@ -131,18 +131,6 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     except KeyboardInterrupt:
         raise Interrupted(how_to_go_on(values["folder"])) from None
     tell(done, values["as_json"])
-
-
-def open_data(kind: str, values: dict[str, Any]) -> Any:
-    """DATA as what methods of this kind learn from."""
-    if kind == "table":
-        from firth.data.table import Table
-
-        columns, categories = (values[name].split(",") if values[name] else None for name in ("columns", "categories"))
-        return Table(one_file(values["data"]), columns=columns, categories=categories or ())
-    from firth.data.corpus import Corpus
-
-    return Corpus(*values["data"], unit=values["unit"], column=values["column"], key=values["key"])
 
 
 def how_to_go_on(folder: str) -> str:
@@ -173,6 +161,4 @@ def tell(done: Trained, as_json: bool) -> None:
             "model": done.folder,
         }
     )
-    folder = shlex.quote(str(done.folder))
-    table = done.model.method.kind == "table"
-    click.echo(f"\nNext: firth {f'embed {folder} TABLE -o codes.npy' if table else f'neighbors {folder} WORD'}")
+    click.echo("\nNext: " + KINDS[done.model.method.kind].next.format(shlex.quote(str(done.folder))))
