@@ -151,14 +151,14 @@ class Gradient(Loop):
             progress.batch += len(group)
             progress.position += sum(batch.tokens for batch in group)
             progress.steps += 1
-        loss = float(total)
+            # Here, not once a slice: where slices end depends on the clock, and the best weights must not.
+            if self.due(len(batches), time.perf_counter() - began) and math.isfinite(float(total)):
+                self.measure(self.share(time.perf_counter() - began))
         over = progress.batch >= len(batches)
         trained = progress.position - first
         if over:
             progress.position = self.size
-        if math.isfinite(loss):
-            self.measure(over, time.perf_counter() - began)
-        return Slice(loss, trained, over)
+        return Slice(float(total), trained, over)
 
     def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
         """The batches of one step: as many as make up `batch_tokens` on all processes together."""
@@ -200,14 +200,18 @@ class Gradient(Loop):
             done = max(done, (self.progress.seconds + spent) / self.run.budget)
         return min(1.0, done)
 
-    def measure(self, over: bool, spent: float) -> None:
-        """The held-out figures, some times in a run and at its end; the weights with the least loss are kept."""
+    def due(self, batches: int, spent: float) -> bool:
+        """Whether it is time to measure: some times in a run, and at its end."""
         progress, share = self.progress, self.share(spent)
-        last = over and progress.epoch + 1 == self.method.epochs
-        if share - progress.evaluated < 1 / EVALUATIONS and not last and share < 1:
-            return
+        last = progress.batch >= batches and progress.epoch + 1 == self.method.epochs
+        return last or share - progress.evaluated >= 1 / EVALUATIONS or progress.evaluated < 1 <= share
+
+    def measure(self, share: float) -> None:
+        """The held-out figures; the weights with the least loss are kept."""
+        progress = self.progress
         tenth = self.method.epochs * self.size // (10 * EVALUATIONS)  # together a tenth of what is trained on
         found = self.judge(tenth)
+        self.net.train()
         progress.evaluated = share
         if not found:
             return
