@@ -320,7 +320,8 @@ def read_gpt2(folder: Path) -> Any:
         raise FirthError(f"{folder / VOCAB_JSON} must give an id below {MOST_TOKENS:,} to each token.")
     if len(set(vocab.values())) < len(vocab):
         raise FirthError(f"{folder / VOCAB_JSON} gives the same id to several tokens.")
-    lines = [line for line in read_lines(folder / MERGES) if line and not line.startswith("#version")]
+    lines = [line for line in read_lines(folder / MERGES) if line]
+    lines = lines[1:] if lines and lines[0].startswith("#version") else lines
     merges = [tuple(line.split(" ")) for line in lines]
     odd = next((line for line, pair in zip(lines, merges, strict=True) if len(pair) != 2), None)
     if odd is not None:
