@@ -95,13 +95,15 @@ def test_settings_and_figures(call, sample: Path, tmp_path: Path) -> None:
         (["train", "-", "-o", "{new}.json"], "", "no text to learn a tokenizer from"),
         (["encode", "nothing.json"], "a", "Cannot read nothing.json"),
         (["encode", "{sample}"], "a", "each line must be another token"),
+        (["decode", "{made}", "nothing.txt"], "", "nothing.txt: No such file"),
+        (["decode", "{made}"], b"\xff\n", "Line 1 must be ids"),
         (["decode", "{made}"], "1 x", "Line 1 must be ids"),
         (["decode", "{made}"], '{"id": 1}', "Line 1 must be ids"),
         (["decode", "{made}"], "1\n99999", "There is no token 99999"),
     ],
 )
 def test_bad_input_is_told_in_a_line(
-    call, sample: Path, tmp_path: Path, arguments: list, input: str, says: str
+    call, sample: Path, tmp_path: Path, arguments: list, input: str | bytes, says: str
 ) -> None:
     made = tmp_path / "made.json"
     assert call("tokenizer", "train", sample, "-o", made, "--size", "260").exit_code == 0

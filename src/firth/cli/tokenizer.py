@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -136,22 +135,22 @@ def id_line(key: str, encoded: Encoded) -> str:
 
 @command.command()
 @click.argument("tokenizer")
-@click.argument("ids", type=click.File("r", encoding="utf-8"), default="-", metavar="[FILE]")
+@click.argument("file", default="-")
 @click.option("--special/--no-special", default=False, help="Show special tokens.")
 @lowercase_option
 @json_flag
-def decode(tokenizer: str, ids: IO[str], special: bool, lowercase: bool, as_json: bool) -> None:
+def decode(tokenizer: str, file: str, special: bool, lowercase: bool, as_json: bool) -> None:
     """Lines of ids (or the JSON lines of `encode`) in FILE or standard input as texts."""
     from firth.data.subword_tokenizer import SubwordTokenizer
 
     engine = SubwordTokenizer.load(tokenizer, lowercase)
-    for numbers in id_lines(ids):
-        text = engine.decode(numbers, special)
-        if as_json:
-            print_json({"text": text})
-        else:
-            click.echo(text)
-    sys.stdout.flush()
+    with click.open_file(file, encoding="utf-8", errors="replace") as lines:
+        for ids in id_lines(lines):
+            text = engine.decode(ids, special)
+            if as_json:
+                print_json({"text": text})
+            else:
+                click.echo(text)
 
 
 def id_lines(file: IO[str]) -> Iterator[list[int]]:
