@@ -33,6 +33,7 @@ VERBS = {
     "embed": "Turn texts into vectors, one row a line.",
     "convert": "Write vectors in another format.",
     "corpus": "Make a corpus, or look at one.",
+    "tokenizer": "Learn a subword tokenizer; text to ids and back.",
     "verify": "Check the files of a model against their hashes.",
     "plot": "Draw maps, analogies, losses, frequencies, matrices.",
     "demo": "Learn from Python's own documentation and search it.",
