@@ -130,3 +130,13 @@ def multiply(
     out: NDArray[np.float32],
     threads: int,
 ) -> None: ...
+
+def hash_words(text: NDArray[np.uint8], starts: NDArray[np.int64], hashes: NDArray[np.uint32]) -> None: ...
+def subwords(
+    text: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    minn: int,
+    maxn: int,
+    buckets: int,
+    row_starts: NDArray[np.int64],
+) -> NDArray[np.int32]: ...
