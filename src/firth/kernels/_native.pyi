@@ -130,7 +130,6 @@ def multiply(
     out: NDArray[np.float32],
     threads: int,
 ) -> None: ...
-
 def hash_words(text: NDArray[np.uint8], starts: NDArray[np.int64], hashes: NDArray[np.uint32]) -> None: ...
 def subwords(
     text: NDArray[np.uint8],

@@ -1,7 +1,8 @@
 """Words as their n-grams of characters, numbered by fastText's hash: cpp/subwords.cpp, and the rules in plain Python.
 
-An n-gram is a run of `minn` to `maxn` code points of <word>; < and > mark where the word begins and ends, and alone are
-no n-grams. It gets the row hash(n-gram) % buckets, so that any word has rows. `</s>`, fastText's end of a line, has none.
+An n-gram is a run of `minn` to `maxn` code points of <word>; < and > mark where the word begins and ends, and alone
+are no n-grams. It gets the row hash(n-gram) % buckets, so that any word has rows. `</s>`, fastText's end of a line, has
+none.
 """
 
 from __future__ import annotations
