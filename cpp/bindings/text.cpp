@@ -6,14 +6,6 @@
 namespace firth {
 namespace {
 
-Split split_named(const std::string& name) {
-    if (name == "words") return Split::words;
-    if (name == "whitespace") return Split::whitespace;
-    if (name == "characters") return Split::characters;
-    if (name == "separated") return Split::separated;
-    throw std::invalid_argument("split must be words, whitespace, characters or separated; got " + name + ".");
-}
-
 nb::dict merged_parts(Merged&& merged) {
     nb::dict parts;
     nb::list maps;
