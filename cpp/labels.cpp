@@ -138,8 +138,11 @@ LabelTally train_labels(const LabelJob& job, const LabelledTexts& texts, const K
             add_rows(texts, text, known, inputs, found);
             if (found.rows.size() == before) continue;
             const uint64_t key = mixed(seed + static_cast<uint64_t>(text) * 0x9e3779b97f4a7c15ull);
-            if (job.loss == LABEL_ONE_VS_ALL)
-                found.labels.insert(found.labels.end(), texts.labels + first, texts.labels + first + count);
+            if (job.loss == LABEL_ONE_VS_ALL)  // each once, however often it is given
+                for (int64_t i = first; i < first + count; ++i) {
+                    if (std::find(texts.labels + first, texts.labels + i, texts.labels[i]) == texts.labels + i)
+                        found.labels.push_back(texts.labels[i]);
+                }
             else  // one of them, another one in each epoch
                 found.labels.push_back(texts.labels[first + static_cast<int64_t>(((key >> 32) * static_cast<uint64_t>(count)) >> 32)]);
             found.row_starts.push_back(static_cast<int64_t>(found.rows.size()));

@@ -1,0 +1,374 @@
+"""Learning to label texts as fastText does (Joulin et al. 2016): the options, the epochs, and the model.
+
+The arithmetic stands in `kernels/classify.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.method import Method
+from firth.core.model import HasVectors, Model, Parts
+from firth.core.options import option
+from firth.core.run import Run, available_cores
+from firth.core.vectors import Matrix, Vectors
+from firth.data.labelled import FASTTEXT, Examples, read_labelled
+from firth.data.readers import to_bytes
+from firth.data.tokenizer import NATIVE, TOKENIZERS
+from firth.data.vocabulary import Vocabulary
+from firth.kernels import classify as kernel
+from firth.kernels import text as text_kernel
+from firth.kernels._native import Labeller
+from firth.kernels.predict import Table, new_table
+from firth.kernels.subwords import END_OF_LINE, ngrams, word_hashes
+from firth.learners.loop import Loop, Progress, Slice
+from firth.learners.words import Phrases, Pooled, TextModel, WordOptions, check_texts
+
+MOST_NGRAM = 100
+AT_A_TIME = 1 << 16  # rows
+SEPARATORS = str.maketrans(dict.fromkeys(" \t\n\v\f\r", "\0"))
+
+Label = tuple[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierOptions(WordOptions):
+    """What a text is made of, and how it is learned."""
+
+    dim: int = option(100, "length of the vectors", low=1, high=65536)
+    loss: str = option("softmax", "how labels compete; hierarchical: quick for many labels", choices=kernel.LOSSES)
+    negatives: int = option(5, "noise labels for each text (loss=negative)", low=1, high=1000)
+    word_ngrams: int = option(1, "longest run of words that counts as one feature", low=1, high=MOST_NGRAM)
+    minn: int = option(0, "shortest run of characters that counts as a feature", low=0, high=MOST_NGRAM)
+    maxn: int = option(0, "longest one; 0 = none", low=0, high=MOST_NGRAM)
+    buckets: int = option(2_000_000, "places that runs of words and characters are hashed to", low=1, high=2**31 - 1)
+    epochs: int = option(5, "passes over the texts", low=1)
+    learning_rate: float = option(0.1, "at the start; it falls to nothing linearly", low=1e-9, high=100)
+    min_count: int = option(1, "words that occur less often are left out", low=1)
+    tokenizer: str = option(
+        "words", "how text is split; fasttext: at ASCII white space, with </s> at the end", choices=(*TOKENIZERS, FASTTEXT)
+    )
+
+    @property
+    def hashed(self) -> bool:
+        """Whether n-grams need rows."""
+        return self.maxn > 0 or self.word_ngrams > 1
+
+    def read_examples(self, data: Any, run: Run) -> Examples:
+        """Labelled texts, with every word that they have."""
+        if self.maxn < self.minn:
+            raise FirthError(f"{type(self).__name__}.minn must be at most maxn={self.maxn}; got {self.minn}.")
+        examples = read_labelled(
+            data, tokenizer=self.tokenizer, lowercase=self.lowercase, phrases=self.phrases, run=run
+        )
+        labels = examples.labels
+        if len(labels) < 2:
+            found = f"only {labels.tokens[0]!r}" if len(labels) else "none"
+            raise FirthError(f"{type(self).__name__} needs texts with at least two different labels; got {found}.")
+        told = {"label": np.diff(examples.label_starts) == 0, "word": np.diff(examples.tokens.starts) == 0}
+        for what, missing in told.items():
+            if missing.any():
+                run.report.note(f"{missing.sum():,} of {len(missing):,} texts have no {what} and are not learned from.")
+        return examples
+
+    def choose_words(self, words: Vocabulary) -> Vocabulary:
+        """The words that get a vector: frequent enough, and not too many."""
+        count = int(np.searchsorted(-words.counts, -self.min_count, side="right"))  # most frequent first
+        count = min(count, self.max_vocabulary or count)
+        if not count:
+            raise FirthError(
+                f"No word occurs min_count={self.min_count} times: the most frequent of {len(words):,} occurs "
+                f"{int(words.counts[0]):,} times. A smaller min_count keeps some."
+            )
+        dropped = words.dropped_types + len(words) - count
+        tokens_dropped = words.dropped_tokens + int(words.counts[count:].sum())
+        facts = {"min_count": self.min_count, "dropped_types": dropped, "dropped_tokens": tokens_dropped}
+        return Vocabulary(words.tokens[:count], words.counts[:count], **facts)
+
+
+@dataclass
+class Reading(Progress):
+    """Where in the shuffled texts a run stands."""
+
+    position: int = 0
+
+
+class Training(Loop):
+    """The tables and the loop over them. The texts come in another random order in each epoch."""
+
+    unit: ClassVar[str] = "texts"
+    progress: Reading
+
+    def __init__(self, method: ClassifierOptions, examples: Examples, run: Run, start: Model | None) -> None:
+        super().__init__(method, examples.fingerprint, run, len(examples.tokens))
+        self.examples = examples
+        self.vocabulary = method.choose_words(examples.tokens.vocabulary)
+        # Racing threads are the only way to use several: deterministic means one.
+        self.threads = 1 if run.deterministic else run.cores
+        words = examples.tokens.vocabulary.tokens
+        features = kernel.Inputs(
+            words=len(self.vocabulary),
+            hashes=word_hashes(words),
+            ngrams=ngrams(words, method.minn, method.maxn, method.buckets),
+            bucket_rows=np.zeros(0, dtype=np.int32),
+            word_ngrams=method.word_ngrams,
+        )
+        self.buckets = np.zeros(0, dtype=np.int32)
+        if method.hashed:
+            self.buckets = kernel.touched_buckets(examples.texts, features, method.buckets, run.cores)
+        rows = rows_of_buckets(method, len(self.vocabulary), self.buckets, zero_row=True)
+        features = kernel.Inputs(features.words, features.hashes, features.ngrams, rows, features.word_ngrams)
+        self.inputs = self.first_inputs(start)
+        self.outputs = kernel.new_outputs(len(examples.labels), method.dim)
+        task = kernel.Task(
+            examples.texts, features, self.inputs, self.outputs, examples.labels.counts, method.loss, method.negatives
+        )
+        self.trainer = kernel.native_trainer(task)
+        self.progress = Reading()
+        self._order = (0, np.zeros(0, dtype=np.int64))
+
+    def first_inputs(self, start: Model | None) -> Table:
+        """Drawn from ±1/dim, as fastText does; words of `start` begin with its vectors. Where n-grams are hashed, the
+        last row stays zero: buckets that the training texts don't touch lead there."""
+        dim, words = self.method.dim, len(self.vocabulary)
+        filled = words + len(self.buckets)
+        table = new_table(filled + self.method.hashed, dim)
+        random = np.random.default_rng(self.run.seed)
+        for first in range(0, filled, AT_A_TIME):
+            part = table[first : min(first + AT_A_TIME, filled), :dim]
+            part[:] = (random.random(part.shape, dtype=np.float32) - 0.5) * (2 / dim)
+        if start is not None:
+            if not isinstance(start, HasVectors) or start.vectors.dim != dim:
+                raise FirthError(f"start must be a model of words with dim={dim}; got {start!r}.")
+            known = [(row, start.vectors.rows.get(word)) for row, word in enumerate(self.vocabulary.tokens)]
+            pairs = np.array([pair for pair in known if pair[1] is not None], dtype=np.int64).reshape(-1, 2)
+            table[pairs[:, 0], :dim] = start.vectors.matrix[pairs[:, 1]]
+        return table
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        return {"inputs": self.inputs, "outputs": self.outputs}
+
+    def position(self) -> int:
+        return self.progress.position
+
+    def order(self, seed: int) -> NDArray[np.int64]:
+        """The texts, shuffled for an epoch: files are often sorted by label, which would be learned and forgotten."""
+        if self._order[0] != seed or not len(self._order[1]):
+            self._order = (seed, np.random.default_rng(seed).permutation(self.size))
+        return self._order[1]
+
+    def train(self, units: float, seed: int) -> Slice:
+        progress = self.progress
+        to = min(self.size, progress.position + max(32 * self.threads, int(units)))
+        loss, texts = self.trainer.train(self.order(seed), progress.position, to, *self.rates(), seed, self.threads)
+        progress.position = to
+        return Slice(loss, texts, to == self.size)
+
+    def rates(self) -> tuple[float, float]:
+        """The learning rate at the first and after the last text of this epoch. Under a budget that binds, the share of
+        time spent takes the place of the share of texts."""
+        rate, epochs = self.method.learning_rate, self.method.epochs
+        at = [1 - (self.progress.epoch + share) / epochs for share in (0, 1)]
+        if self.run.budget:
+            spent = min(1.0, self.progress.seconds / self.run.budget)
+            if spent > self.done() / (epochs * self.size):
+                at = [1 - spent] * 2
+        return rate * at[0], rate * at[1]
+
+    def end_epoch(self) -> dict[str, float]:
+        self.progress.position = 0
+        return {}
+
+    def figures(self) -> dict[str, Any]:
+        progress, tokens = self.progress, self.examples.tokens
+        words = progress.words * tokens.raw_tokens / max(1, len(tokens))
+        return super().figures() | {"words_per_second": words / progress.seconds if progress.seconds else 0.0}
+
+
+def rows_of_buckets(
+    method: ClassifierOptions, words: int, buckets: NDArray[np.int32], zero_row: bool
+) -> NDArray[np.int32]:
+    """The row of each bucket: behind the words those of `buckets`; of the others the last row, or −1, none."""
+    if not method.hashed:
+        return np.zeros(0, dtype=np.int32)
+    rows = np.full(method.buckets, words + len(buckets) if zero_row else -1, dtype=np.int32)
+    rows[buckets] = np.arange(words, words + len(buckets), dtype=np.int32)
+    return rows
+
+
+class ClassifierModel(TextModel):
+    """Labels texts. `inputs` has a row a word, then one for each of `buckets`, and (where n-grams are hashed) one of
+    zeros for all other buckets; without that row, their n-grams are left out. `outputs` has a row a label; of the
+    hierarchical loss, a row an inner node and one to spare."""
+
+    method: ClassifierOptions
+
+    def __init__(
+        self,
+        method: ClassifierOptions,
+        vocabulary: Vocabulary | Parts,
+        labels: Vocabulary | Parts,
+        arrays: tuple[Matrix, Matrix, NDArray[np.int32]],
+        training: Mapping[str, Any],
+        phrases: Phrases = (),
+    ) -> None:
+        super().__init__(method, vocabulary, training, phrases)
+        self.inputs, self.outputs, self.buckets = arrays
+        self._labels = labels
+
+    @property
+    def labels(self) -> Vocabulary:
+        """The labels with their counts, most frequent first."""
+        if isinstance(self._labels, Parts):
+            self._labels = Vocabulary.from_json(self._labels.documents["labels"])
+        return self._labels
+
+    @property
+    def vectors(self) -> Vectors:
+        return self.tables["words"]
+
+    @cached_property
+    def tables(self) -> Mapping[str, Vectors]:
+        """Words (the mean of their own row and those of their n-grams), and labels where the loss gives each a row."""
+        words = Vectors(self._tokens, self._word_matrix(), missing=self._why_missing)
+        if self.method.loss == "hierarchical":  # inner nodes of a tree are nobody's vectors
+            return {"words": words}
+        return {"words": words, "labels": Vectors(lambda: self.labels.tokens, self.outputs)}
+
+    def _word_matrix(self) -> Matrix:
+        if self.method.maxn == 0:
+            return self.inputs[: len(self.vocabulary)]
+        found = ngrams(self.vocabulary.tokens, self.method.minn, self.method.maxn, self.method.buckets)
+        rows = self._bucket_rows[found.rows]
+        matrix = np.array(self.inputs[: len(self.vocabulary)], dtype=np.float32)
+        for word in range(len(matrix)):
+            parts = rows[found.starts[word] : found.starts[word + 1]]
+            parts = parts[parts >= 0]
+            matrix[word] = (matrix[word] + self.inputs[parts].sum(axis=0)) / (1 + len(parts))
+        return matrix
+
+    @cached_property
+    def _bucket_rows(self) -> NDArray[np.int32]:
+        words, buckets = len(self.vocabulary), self.buckets
+        rows = words + len(buckets)
+        if len(self.inputs) not in (rows, rows + 1) or len(self.outputs) != len(self.labels):
+            raise FirthError(
+                f"The classifier is broken: {len(self.inputs):,} rows for {words:,} words and {len(buckets):,} buckets, "
+                f"{len(self.outputs):,} for {len(self.labels):,} labels."
+            )
+        if len(buckets) and not 0 <= int(buckets.min()) <= int(buckets.max()) < self.method.buckets:
+            raise FirthError(f"The classifier is broken: its buckets must be below {self.method.buckets:,}.")
+        return rows_of_buckets(self.method, words, buckets, zero_row=len(self.inputs) > rows)
+
+    @cached_property
+    def _labeller(self) -> Labeller:
+        method, count = self.method, len(self.labels)
+        rows = self._bucket_rows
+        outputs = kernel.new_outputs(count, method.dim)
+        outputs[:count, : method.dim] = self.outputs
+        children = kernel.label_children(self.labels.counts if method.loss == "hierarchical" else np.zeros(0, np.int64))
+        try:
+            return Labeller(
+                "".join(token + "\0" for token in self.vocabulary.tokens).encode("utf-8", "surrogatepass"),
+                method.tokenizer if self._native else "separated",
+                method.lowercase and self._native,
+                method.minn,
+                method.maxn,
+                method.word_ngrams,
+                np.ascontiguousarray(self.inputs, dtype=np.float32),
+                rows,
+                len(self.vocabulary),
+                outputs,
+                count,
+                kernel.LOSSES.index(method.loss),
+                children,
+            )
+        except ValueError as error:  # a damaged file; what was learned fits
+            raise FirthError(f"The classifier is broken: {error}") from None
+
+    @property
+    def _native(self) -> bool:
+        """Whether texts are split natively; a segmenter and phrases need Python."""
+        return self.method.tokenizer in (*NATIVE, FASTTEXT) and not self.phrases
+
+    def tokenize(self, text: str) -> list[str]:
+        if self.method.tokenizer != FASTTEXT:
+            return super().tokenize(text)
+        return [*text_kernel.tokenize(text.translate(SEPARATORS), "separated", self.method.lowercase), END_OF_LINE]
+
+    def _joined(self, texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The texts for native code, and where each ends."""
+        check_texts(texts)
+        if not self._native:
+            texts = ["".join(token + "\0" for token in self.tokenize(text)) for text in texts]
+        parts = [to_bytes(text) for text in texts]
+        ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
+        return text_kernel.as_bytes(b"".join(parts)), ends.astype(np.int64)
+
+    def predict(self, texts: Sequence[str], k: int = 1, threshold: float = 0.0) -> list[list[Label]]:
+        """The k most probable labels of each text that have at least `threshold` probability, best first.
+
+        A text in which the model knows nothing (an empty one) has none. With loss=one_vs_all and negative each label has
+        a probability of its own; otherwise all labels' add up to 1.
+        """
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise FirthError(f"k must be a whole number of at least 1; got {k!r}.")
+        if not 0 <= threshold <= 1:
+            raise FirthError(f"threshold must be from 0 to 1; got {threshold}.")
+        k = min(k, len(self.labels))
+        starts, labels, probabilities = self._labeller.predict(*self._joined(texts), k, threshold, available_cores())
+        names = self.labels.tokens
+        pairs = [(names[label], p) for label, p in zip(labels.tolist(), probabilities.tolist(), strict=True)]
+        bounds = starts.tolist()
+        return [pairs[first:last] for first, last in zip(bounds, bounds[1:], strict=False)]
+
+    def embed(self, inputs: Sequence[str]) -> Matrix:
+        """The mean row of each text, from which its labels are predicted; zeros for a text without any."""
+        matrix = np.zeros((len(inputs), self.method.dim), dtype=np.float32)
+        self._labeller.hidden(*self._joined(inputs), matrix, np.zeros(len(inputs), np.int64), available_cores())
+        return matrix
+
+    def pool(self, texts: Sequence[str]) -> Pooled:
+        check_texts(texts)
+        tokens = [self.tokenize(text) for text in texts]
+        known = np.array([sum(token in self.vocabulary for token in text) for text in tokens], dtype=np.int64)
+        return Pooled(self.embed(texts), known, np.array([len(text) for text in tokens], dtype=np.int64) - known)
+
+    def parts(self) -> Parts:
+        arrays = {"inputs": self.inputs, "outputs": self.outputs, "buckets": self.buckets}
+        return Parts(arrays, {"vocabulary": self.vocabulary_json(), "labels": self.labels.to_json()})
+
+    @classmethod
+    def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> ClassifierModel:
+        assert isinstance(method, ClassifierOptions)
+        inputs, outputs, buckets = (parts.arrays[name] for name in ("inputs", "outputs", "buckets"))
+        wide = (method.dim,)
+        if inputs.shape[1:] != wide or outputs.shape[1:] != wide or buckets.ndim != 1 or buckets.dtype != np.int32:
+            raise FirthError(f"A classifier needs the tables inputs and outputs, {method.dim} wide, and a list of buckets.")
+        return cls(method, parts, parts, (inputs, outputs, buckets), training)
+
+    def __repr__(self) -> str:
+        rows, labels = len(self.inputs), len(self.labels)
+        return f"{type(self.method).__name__} model: {labels:,} labels, {rows:,} features × {self.method.dim}"
+
+
+def learned(training: Training, figures: Mapping[str, Any]) -> ClassifierModel:
+    """The model of a finished training."""
+    method, examples = training.method, training.examples
+    arrays = (
+        np.ascontiguousarray(training.inputs[:, : method.dim]),
+        np.ascontiguousarray(training.outputs[: len(examples.labels), : method.dim]),
+        training.buckets,
+    )
+    if not all(math.isfinite(float(np.abs(array).max(initial=0))) for array in arrays[:2]):
+        raise FirthError(f"The vectors are no longer numbers: learning_rate={method.learning_rate:g} is too high.")
+    return ClassifierModel(method, training.vocabulary, examples.labels, arrays, figures, examples.tokens.phrases)
