@@ -139,3 +139,13 @@ def subwords(
     buckets: int,
     row_starts: NDArray[np.int64],
 ) -> NDArray[np.int32]: ...
+def find_centroids(
+    sample: NDArray[np.float32], width: int, iterations: int, centroids: NDArray[np.float32], threads: int
+) -> None: ...
+def assign_codes(
+    matrix: NDArray[np.float32],
+    width: int,
+    centroids: NDArray[np.float32],
+    codes: NDArray[np.uint8],
+    threads: int,
+) -> None: ...
