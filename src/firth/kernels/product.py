@@ -63,7 +63,7 @@ def parts_of(dim: int, width: int) -> int:
 
 def quantize(matrix: Numbers, width: int = 2, norms: bool = False, seed: int = 0, threads: int = 1) -> ProductCodes:
     """A matrix in codes: dim / width bytes a row, and one more with `norms`."""
-    lengths = np.linalg.norm(matrix, axis=1).astype(np.float32) if norms else None
+    lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix)) if norms else None
     codes, centroids = _coded(matrix, lengths, width, seed, threads)
     dim = matrix.shape[1]
     if lengths is None:
@@ -80,7 +80,7 @@ def _coded(
     def rows(which: NDArray[np.int64] | slice) -> Numbers:
         found = np.ascontiguousarray(matrix[which], dtype=np.float32)
         if lengths is not None:
-            found = found / np.where(lengths[which] > 0, lengths[which], 1)[:, None]
+            found = np.divide(found, np.where(lengths[which] > 0, lengths[which], 1)[:, None], dtype=np.float32)
         return found
 
     count, dim = matrix.shape
