@@ -7,7 +7,7 @@ rows are first divided by their length, and the lengths are quantised in the sam
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,11 @@ class ProductCodes:
         if self.norm_codes is not None and self.norm_centroids is not None:
             found *= self.norm_centroids[self.norm_codes[rows]][:, None]
         return found
+
+    def rows(self, rows: NDArray[np.integer]) -> ProductCodes:
+        """Some rows, still in codes."""
+        norm_codes = None if self.norm_codes is None else self.norm_codes[rows]
+        return replace(self, codes=self.codes[rows], norm_codes=norm_codes)
 
     def dense(self) -> NDArray[np.float32]:
         """All rows as numbers."""
