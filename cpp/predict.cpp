@@ -5,192 +5,76 @@
 // updates are made in a single pass over the dimensions with the tile in registers.
 #include "predict.h"
 
-#include "vec.h"
+#include "windows.h"
 
 namespace firth {
 namespace ISA {
-
-static inline uint64_t mix(uint64_t x) {  // the finalizer of splitmix64 (Steele et al. 2014)
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-}
-
-constexpr uint64_t GOLDEN = 0x9e3779b97f4a7c15ull;
-
-static inline uint64_t token_hash(const Job& job, int64_t position) {
-    return mix(job.seed + (uint64_t)position * GOLDEN);
-}
-
-static inline bool kept(const Job& job, int64_t position, uint64_t hash) {
-    return (uint32_t)(hash >> 32) <= job.keep[job.ids[position]];
-}
-
-static inline int32_t noise_slot(const Job& job, uint64_t bits) {
-    return (int32_t)(((bits >> 32) * (uint64_t)job.words) >> 32);
-}
-
-static inline int32_t noise_word(const Job& job, uint64_t& state) {
-    state += GOLDEN;
-    const uint64_t bits = mix(state);
-    const int32_t slot = noise_slot(job, bits);
-    const Alias alias = job.noise[slot];
-    return (uint32_t)bits < alias.cut ? slot : alias.other;
-}
 
 static inline void prefetch(const Scratch& scratch, int64_t d) {
     for (int i = 0; i < scratch.ahead_count; ++i) __builtin_prefetch(scratch.ahead[i] + d, 1, 3);
 }
 
-// ---- from raw tokens to windows ----
-
-static int64_t document_of(const Job& job, int64_t position) {
-    int64_t low = 0, high = job.documents;
-    while (high - low > 1) {
-        const int64_t middle = (low + high) / 2;
-        (job.starts[middle] <= position ? low : high) = middle;
-    }
-    return low;
-}
-
-static inline void put(Walker& walker, const Job& job, int i, int64_t position, uint64_t hash) {
-    walker.id[i] = job.ids[position];
-    walker.hash[i] = hash;
-    walker.offset[i] = (int32_t)(position - walker.base);
-}
-
-// Reads the next block of raw tokens: the centres, and up to a window of kept tokens before and after
-// them in the same document. False when the stretch is over.
-static bool refill(const Job& job, Walker& walker) {
-    if (walker.position >= walker.end) return false;
-    const int64_t begin = walker.position;
-    const int64_t stop = begin + walker.block < walker.end ? begin + walker.block : walker.end;
-    int64_t document = document_of(job, begin);
-    int n = 0;
-    walker.base = begin;
-    {   // before: collected backwards, then turned around
-        const int64_t start = job.starts[document] > job.first ? job.starts[document] : job.first;
-        for (int64_t p = begin - 1; p >= start && n < job.window; --p) {
-            const uint64_t hash = token_hash(job, p);
-            if (kept(job, p, hash)) put(walker, job, n++, p, hash);
-        }
-        for (int i = 0; i < n / 2; ++i) {
-            const int j = n - 1 - i;
-            const int32_t id = walker.id[i]; walker.id[i] = walker.id[j]; walker.id[j] = id;
-            const uint64_t hash = walker.hash[i]; walker.hash[i] = walker.hash[j]; walker.hash[j] = hash;
-            const int32_t offset = walker.offset[i]; walker.offset[i] = walker.offset[j]; walker.offset[j] = offset;
-        }
-    }
-    walker.next = n;
-    int segment = 0;  // where the current document begins in the arrays
-    int64_t p = begin;
-    while (true) {
-        const int64_t document_end = job.starts[document + 1];
-        const int64_t to = document_end < stop ? document_end : stop;
-        for (; p < to; ++p) {
-            const uint64_t hash = token_hash(job, p);
-            if (kept(job, p, hash)) put(walker, job, n++, p, hash);
-        }
-        if (p == stop) {
-            walker.last = n;
-            const int64_t limit = document_end < job.last ? document_end : job.last;
-            for (int after = 0; p < limit && after < job.window; ++p) {
-                const uint64_t hash = token_hash(job, p);
-                if (kept(job, p, hash)) put(walker, job, n++, p, hash), ++after;
-            }
-        }
-        for (int i = segment; i < n; ++i) walker.from[i] = segment, walker.to[i] = n;
-        if (p >= stop) break;
-        segment = n;
-        ++document;
-    }
-    walker.position = stop;
-    return true;
-}
-
-// Noise words behind the centre; the centre itself is no noise, and a word drawn twice counts once.
-static void draw_noise(const Job& job, Window& window, uint64_t& state) {
-    int targets = 1;
-    for (int i = 0; i < job.negatives; ++i) {
-        const int32_t word = noise_word(job, state);
-        bool seen = false;
-        for (int j = 0; j < targets; ++j) seen |= window.target[j] == word;
-        if (seen) continue;
-        window.target[targets] = word;
-        window.sign[targets++] = -1;
-    }
-    window.targets = targets;
-}
-
-// The centre's contexts and targets.
-static void prepare(const Job& job, const Walker& walker, int centre, float rate, Window& window) {
-    const uint64_t hash = walker.hash[centre];
-    const int reach = job.shrink ? job.window - (int)(((hash & 0xffffffffull) * (uint64_t)job.window) >> 32) : job.window;
-    const int from = centre - reach > walker.from[centre] ? centre - reach : walker.from[centre];
-    const int to = centre + reach + 1 < walker.to[centre] ? centre + reach + 1 : walker.to[centre];
-    int contexts = 0;
-    for (int i = from; i < to; ++i)
-        if (i != centre) window.context[contexts++] = walker.id[i];
-    window.contexts = contexts;
-    window.rate = rate;
-    window.hash = hash;
-    window.centre = walker.id[centre];
-    window.targets = 0;
-    if (!contexts) return;
-    window.entering = centre + job.window < walker.to[centre] ? walker.id[centre + job.window] : -1;
-    if (job.loss == NEGATIVE) {
-        uint64_t state = hash;
-        window.target[0] = window.centre;
-        window.sign[0] = 1;
-        draw_noise(job, window, state);
-        if (centre + 1 < walker.last) {  // the table is large and its slots random: ask for the next ones now
-            state = walker.hash[centre + 1];
-            for (int i = 0; i < job.negatives; ++i)
-                __builtin_prefetch(job.noise + noise_slot(job, mix(state += GOLDEN)), 0, 3);
-        }
-    } else if (job.loss == HIERARCHICAL) {
-        const int64_t begin = job.path_starts[window.centre];
-        window.targets = (int)(job.path_starts[window.centre + 1] - begin);
-        for (int i = 0; i < window.targets; ++i) {
-            window.target[i] = job.path_nodes[begin + i];
-            window.sign[i] = job.path_turns[begin + i] ? -1.0f : 1.0f;
-        }
-    } else {
-        window.targets = job.words;  // the driver laid out target = 0, 1, 2, …
-    }
-}
-
 // What the next window will want from memory: its targets, and the context that comes within reach.
 static void look_ahead(const Job& job, const Window& next, Scratch& scratch) {
     int count = 0;
-    if (next.contexts && job.loss != SOFTMAX) {
-        for (int t = 0; t < next.targets; ++t) scratch.ahead[count++] = job.outputs + next.target[t] * job.stride;
-        if (next.entering >= 0) scratch.ahead[count++] = job.inputs + next.entering * job.stride;
+    if (job.loss != SOFTMAX) {
+        for (int t = 0; t < next.targets; ++t) scratch.ahead[count++] = job.outputs + next.target[t] * job.output_stride;
+        if (next.entering >= 0) {
+            if (!job.piece_rows) {
+                scratch.ahead[count++] = job.inputs + next.entering * job.stride;
+            } else {
+                for (int64_t i = job.piece_starts[next.entering]; i < job.piece_starts[next.entering + 1]; ++i)
+                    scratch.ahead[count++] = job.inputs + job.piece_rows[i] * job.stride;
+            }
+        }
     }
     scratch.ahead_count = count;
 }
 
 // ---- rows, in place or as copies ----
 
-static float* copy_of(const float* row, int32_t name, int32_t* slot, int64_t stride, Copies& copies) {
+static float* copy_of(const Job& job, const float* row, int64_t stride, int32_t name, int32_t* slot, Copies& copies) {
     if (*slot < 0) {
         *slot = copies.count;
         copies.row[copies.count] = name;
-        std::memcpy(copies.data + copies.count++ * stride, row, stride * sizeof(float));
+        std::memcpy(copies.data + copies.count++ * job.output_stride, row, stride * sizeof(float));
     }
-    return copies.data + *slot * stride;
+    return copies.data + *slot * job.output_stride;
 }
 
 static inline float* input_row(const Job& job, const Scratch& scratch, int32_t id) {
     float* row = job.inputs + id * job.stride;
     if (!scratch.copies) return row;
-    return copy_of(row, id, scratch.copies->input_slot + id, job.stride, *scratch.copies);
+    return copy_of(job, row, job.stride, id, scratch.copies->input_slot + id, *scratch.copies);
 }
 
 static inline float* output_row(const Job& job, const Scratch& scratch, int32_t id) {
-    float* row = job.outputs + id * job.stride;
+    float* row = job.outputs + id * job.output_stride;
     if (!scratch.copies) return row;
-    return copy_of(row, ~id, scratch.copies->output_slot + id, job.stride, *scratch.copies);
+    return copy_of(job, row, job.output_stride, ~id, scratch.copies->output_slot + id, *scratch.copies);
+}
+
+// The rows that make up a word.
+static inline int word_rows(const Job& job, const Scratch& scratch, int32_t word, float** rows) {
+    if (!job.piece_rows) {
+        rows[0] = input_row(job, scratch, word);
+        return 1;
+    }
+    const int64_t from = job.piece_starts[word];
+    const int count = (int)(job.piece_starts[word + 1] - from);
+    for (int i = 0; i < count; ++i) rows[i] = input_row(job, scratch, job.piece_rows[from + i]);
+    return count;
+}
+
+// The rows that stand for the window's document.
+static inline int document_rows(const Job& job, const Scratch& scratch, const Window& window, float** rows) {
+    if (job.frozen) {
+        rows[0] = scratch.document;
+        return 1;
+    }
+    const int count = tags(job, window);
+    for (int i = 0; i < count; ++i) rows[i] = input_row(job, scratch, job.tag_rows[job.tag_starts[window.document] + i]);
+    return count;
 }
 
 // ---- scores ----
@@ -254,7 +138,7 @@ static void lay_out_signs(const Job& job, const Window& window, int inputs, Scra
     const int padded = (count + LANES - 1) / LANES * LANES;
     const bool same = job.loss == NEGATIVE;  // the centre, then noise: the pattern of the window before
     if (!same || scratch.signs_laid != targets) {
-        const int last = same ? (2 * job.window * targets + LANES) : padded;
+        const int last = same ? scratch.most_rows * targets + LANES : padded;
         for (int i = 0, t = 0; i < last; ++i, t = t + 1 < targets ? t + 1 : 0) scratch.signs[i] = window.sign[t];
         scratch.signs_laid = targets;
     }
@@ -309,7 +193,7 @@ static void update_tile(float* const* x, int inputs, float* const* y, const floa
 // The same for any number of targets: the inputs' old values wait in a buffer until the outputs need them.
 static void update_many(float* const* x, int inputs, float* const* y, int targets, const float* steps, int64_t stride,
                         const Scratch& scratch) {
-    vec old[MOST_CONTEXTS];
+    vec old[MOST_CONTEXTS + MOST_TAGS];
     for (int64_t d = 0; d < stride; d += LANES) {
         prefetch(scratch, d);
         for (int i = 0; i < inputs; ++i) {
@@ -345,6 +229,47 @@ static void update_all(float* const* x, int inputs, float* const* y, int targets
 #endif
         default: update_many(x, inputs, y, targets, steps, stride, scratch);
     }
+}
+
+// One input against its targets: the change of the input, while the targets move (or don't).
+template <bool MOVE>
+static inline void update_hidden(const float* hidden, float* const* y, int targets, int64_t stride,
+                                 const Scratch& scratch, float* change) {
+    for (int64_t d = 0; d < stride; d += LANES) {
+        prefetch(scratch, d);
+        const vec h = load(hidden + d);
+        vec total = {};
+        for (int t = 0; t < targets; ++t) {
+            const vec step = splat(scratch.scores[t]);
+            const vec old = load(y[t] + d);
+            total += step * old;
+            if (MOVE) store(y[t] + d, old + step * h);
+        }
+        store(change + d, total);
+    }
+}
+
+// sum = share · Σ x[i], row by row with a stretch of the sum in registers.
+static void add_up(float* const* x, int inputs, float share, int64_t stride, float* sum) {
+    constexpr int STRETCH = 7 * LANES;  // 100 dimensions of the widest set are one stretch
+    int64_t d = 0;
+    for (; d + STRETCH <= stride; d += STRETCH) {
+        vec total[7] = {};
+        for (int i = 0; i < inputs; ++i)
+            for (int j = 0; j < 7; ++j) total[j] += load(x[i] + d + j * LANES);
+        for (int j = 0; j < 7; ++j) store(sum + d + j * LANES, total[j] * share);
+    }
+    for (; d < stride; d += LANES) {
+        vec total = {};
+        for (int i = 0; i < inputs; ++i) total += load(x[i] + d);
+        store(sum + d, total * share);
+    }
+}
+
+// x[i] += share · change, for each row.
+static void add_to_rows(float* const* x, int rows, const float* change, float share, int64_t stride) {
+    for (int i = 0; i < rows; ++i)
+        for (int64_t d = 0; d < stride; d += LANES) store(x[i] + d, load(x[i] + d) + load(change + d) * share);
 }
 
 // ---- one window ----
@@ -383,11 +308,11 @@ static double softmax_steps(float* scores, int words, int32_t centre, float rate
     return (double)log_vec(splat((float)total))[0] - right;
 }
 
-// One input (a context word, or CBOW's mean of them) against the targets; its change is returned in
-// `change` and the targets are updated.
+// One input (a context word, or the mean of several) against the targets; its change is returned in `change` and the
+// targets are updated.
 static void train_single(const Job& job, const float* hidden, float* const* y, const Window& window, Scratch& scratch,
                          Tally& tally, float* change) {
-    const int64_t stride = job.stride;
+    const int64_t stride = job.output_stride;
     float* x[1] = {const_cast<float*>(hidden)};
     const int targets = window.targets;
     dot_all(x, 1, y, targets, stride, scratch.scores);
@@ -399,72 +324,126 @@ static void train_single(const Job& job, const float* hidden, float* const* y, c
     }
     tally.pairs += 1;
     if (window.rate == 0) return;
-    for (int64_t d = 0; d < stride; d += LANES) {
-        prefetch(scratch, d);
-        const vec h = load(hidden + d);
-        vec total = {};
-        for (int t = 0; t < targets; ++t) {
-            const vec step = splat(scratch.scores[t]);
-            const vec old = load(y[t] + d);
-            total += step * old;
-            store(y[t] + d, old + step * h);
-        }
-        store(change + d, total);
-    }
+    if (job.frozen) update_hidden<false>(hidden, y, targets, stride, scratch, change);
+    else update_hidden<true>(hidden, y, targets, stride, scratch, change);
 }
 
 // The context words together predict the centre. The gradient of a mean is 1/contexts for each of them;
 // word2vec and gensim leave that factor out (İrsoy et al. 2020), as `exact = false` does.
-static void train_cbow(const Job& job, float* const* x, int inputs, float* const* y, const Window& window,
-                       Scratch& scratch, Tally& tally) {
-    const int64_t stride = job.stride;
+static void train_cbow(const Job& job, float* const* x, int inputs, const Window& window, Scratch& scratch,
+                       Tally& tally) {
     const float share = job.mean ? 1.0f / (float)inputs : 1.0f;
-    const float back = job.exact ? share : 1.0f;
-    for (int64_t d = 0; d < stride; d += LANES) {
-        vec total = {};
-        for (int i = 0; i < inputs; ++i) total += load(x[i] + d);
-        store(scratch.hidden + d, total * share);
-    }
-    train_single(job, scratch.hidden, y, window, scratch, tally, scratch.change);
+    add_up(x, inputs, share, job.stride, scratch.hidden);
+    train_single(job, scratch.hidden, scratch.outputs, window, scratch, tally, scratch.change);
     if (window.rate == 0) return;
-    for (int64_t d = 0; d < stride; d += LANES) {
-        const vec step = load(scratch.change + d) * back;
-        for (int i = 0; i < inputs; ++i) store(x[i] + d, load(x[i] + d) + step);
+    if (job.frozen) x += inputs - 1, inputs = 1;  // the document's row stands last
+    add_to_rows(x, inputs, scratch.change, job.exact ? share : 1.0f, job.stride);
+}
+
+// As CBOW, with the rows side by side: each place of the window has its own part of the outputs.
+static void train_concat(const Job& job, const Window& window, Scratch& scratch, Tally& tally) {
+    const int64_t stride = job.stride;
+    float** x = scratch.inputs;
+    const int places = document_rows(job, scratch, window, x) + window.contexts;
+    for (int i = 0, at = places - window.contexts; i < window.contexts; ++i, ++at)
+        x[at] = window.context[i] < 0 ? nullptr : input_row(job, scratch, window.context[i]);
+    for (int i = 0; i < places; ++i) {
+        if (x[i]) std::memcpy(scratch.hidden + i * stride, x[i], stride * sizeof(float));
+        else std::memset(scratch.hidden + i * stride, 0, stride * sizeof(float));
     }
+    train_single(job, scratch.hidden, scratch.outputs, window, scratch, tally, scratch.change);
+    if (window.rate == 0) return;
+    for (int i = 0; i < (job.frozen ? 1 : places); ++i)
+        if (x[i]) add_to_rows(x + i, 1, scratch.change + i * stride, 1.0f, stride);
 }
 
 // Each pair for itself, one after the other, as in word2vec's C program.
-static void train_pairs(const Job& job, Window& window, Scratch& scratch, Tally& tally) {
+static void train_pairs(const Job& job, float* const* x, int inputs, Window& window, Scratch& scratch, Tally& tally) {
     uint64_t state = window.hash + (uint64_t)job.negatives * GOLDEN;
-    for (int i = 0; i < window.contexts; ++i) {
-        if (job.loss == NEGATIVE && i) draw_noise(job, window, state);
+    for (int i = 0; i < inputs; ++i) {
+        if (job.loss == NEGATIVE && i) draw_noise(job, window, 1, state);
         for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = output_row(job, scratch, window.target[t]);
-        float* row = input_row(job, scratch, window.context[i]);
-        train_single(job, row, scratch.outputs, window, scratch, tally, scratch.change);
-        if (window.rate == 0) continue;
-        for (int64_t d = 0; d < job.stride; d += LANES) store(row + d, load(row + d) + load(scratch.change + d));
+        train_single(job, x[i], scratch.outputs, window, scratch, tally, scratch.change);
+        if (window.rate != 0) add_to_rows(x + i, 1, scratch.change, 1.0f, job.stride);
     }
+}
+
+// The centre predicts its contexts one after the other. When each row of a mean moves by `change`, so does the mean:
+// the rows themselves can wait for the sum of all changes.
+static void train_forward(const Job& job, float* const* x, int inputs, Window& window, Scratch& scratch, Tally& tally) {
+    const float share = 1.0f / (float)inputs, back = job.exact ? share : 1.0f;
+    const int32_t centre = window.centre;
+    add_up(x, inputs, share, job.stride, scratch.hidden);
+    std::memset(scratch.total, 0, job.stride * sizeof(float));
+    float* together[2] = {scratch.hidden, scratch.total};
+    uint64_t state = window.hash;
+    for (int i = 0; i < window.contexts; ++i) {
+        lay_targets(job, window, window.context[i], state);
+        for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = output_row(job, scratch, window.target[t]);
+        if (!window.targets) continue;
+        train_single(job, scratch.hidden, scratch.outputs, window, scratch, tally, scratch.change);
+        scratch.ahead_count = 0;
+        if (window.rate != 0) add_to_rows(together, 2, scratch.change, back, job.stride);
+    }
+    window.centre = centre;
+    if (window.rate != 0) add_to_rows(x, inputs, scratch.total, 1.0f, job.stride);
+}
+
+// The same with one draw of noise words for the window, all contexts at once: a noise word stands for one of each
+// context's draw, so its step and loss count once for each context.
+static void train_forward_shared(const Job& job, float* const* x, int inputs, const Window& window, Scratch& scratch,
+                                 Tally& tally) {
+    const int right = window.contexts, noise = window.targets - right, padded = (right + LANES - 1) / LANES * LANES;
+    const float share = 1.0f / (float)inputs, times = (float)right;
+    add_up(x, inputs, share, job.stride, scratch.hidden);
+    float* hidden[1] = {scratch.hidden};
+    const int counts[2] = {right, noise};
+    for (int side = 0; side < 2; ++side) {
+        float* scores = scratch.scores + side * padded;
+        float* signs = scratch.signs + side * padded;
+        const float sign = side ? -1.0f : 1.0f;
+        dot_all(hidden, 1, scratch.outputs + side * right, counts[side], job.stride, scores);
+        const int end = (counts[side] + LANES - 1) / LANES * LANES;
+        for (int i = 0; i < end; ++i) signs[i] = sign;
+        for (int i = counts[side]; i < end; ++i) scores[i] = 87.0f * sign;
+        const float weight = side ? times : 1.0f;
+        tally.loss += weight * logistic_steps(scores, signs, counts[side], window.rate * weight);
+    }
+    tally.pairs += right;
+    if (window.rate == 0) return;
+    std::memmove(scratch.scores + right, scratch.scores + padded, noise * sizeof(float));
+    update_hidden<true>(scratch.hidden, scratch.outputs, window.targets, job.stride, scratch, scratch.change);
+    add_to_rows(x, inputs, scratch.change, job.exact ? share : 1.0f, job.stride);
 }
 
 static void train(const Job& job, const Window& window, Scratch& scratch, Tally& tally) {
     tally.words += 1;
-    if (!window.contexts || !window.targets) return;
-    if (job.architecture == SKIPGRAM && (job.loss == SOFTMAX || (job.loss == NEGATIVE && !job.shared)))
-        return train_pairs(job, const_cast<Window&>(window), scratch, tally);
-    for (int i = 0; i < window.contexts; ++i) scratch.inputs[i] = input_row(job, scratch, window.context[i]);
+    const bool forward = job.architecture == FORWARD, pairs = job.loss == SOFTMAX || (job.loss == NEGATIVE && !job.shared);
+    if (!(forward ? window.contexts : window.targets)) return;
     for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = output_row(job, scratch, window.target[t]);
-    if (job.architecture == CBOW)
-        train_cbow(job, scratch.inputs, window.contexts, scratch.outputs, window, scratch, tally);
-    else
-        train_grid(job, scratch.inputs, window.contexts, scratch.outputs, window, scratch, tally);
+    if (job.architecture == CONCAT) return train_concat(job, window, scratch, tally);
+    float** x = scratch.inputs;
+    int inputs = 0;
+    if (forward) {
+        inputs = word_rows(job, scratch, window.centre, x);
+        if (job.loss == NEGATIVE && job.shared) train_forward_shared(job, x, inputs, window, scratch, tally);
+        else train_forward(job, x, inputs, const_cast<Window&>(window), scratch, tally);
+        return;
+    }
+    for (int i = 0; i < window.contexts; ++i) inputs += word_rows(job, scratch, window.context[i], x + inputs);
+    inputs += document_rows(job, scratch, window, x + inputs);
+    if (job.architecture == CBOW) train_cbow(job, x, inputs, window, scratch, tally);
+    else if (pairs || job.frozen) train_pairs(job, x, inputs, const_cast<Window&>(window), scratch, tally);
+    else train_grid(job, x, inputs, scratch.outputs, window, scratch, tally);
 }
 
 static void to_changes(const Job& job, Copies& copies) {
     for (int i = 0; i < copies.count; ++i) {
         const int32_t row = copies.row[i];
-        const float* old = row >= 0 ? job.inputs + row * job.stride : job.outputs + ~row * job.stride;
-        float* copy = copies.data + i * job.stride;
-        for (int64_t d = 0; d < job.stride; d += LANES) store(copy + d, load(copy + d) - load(old + d));
+        const float* old = row >= 0 ? job.inputs + row * job.stride : job.outputs + ~row * job.output_stride;
+        const int64_t stride = row >= 0 ? job.stride : job.output_stride;
+        float* copy = copies.data + i * job.output_stride;
+        for (int64_t d = 0; d < stride; d += LANES) store(copy + d, load(copy + d) - load(old + d));
     }
 }
 

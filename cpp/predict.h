@@ -9,7 +9,10 @@
 
 namespace firth {
 
-enum Architecture : int { SKIPGRAM = 0, CBOW = 1 };
+// SKIPGRAM: each context predicts the centre. CBOW: the mean (or sum) of all contexts does. CONCAT: their rows side by
+// side, each place in the window for itself. FORWARD: the centre predicts each context, as fastText has it, so that the
+// many rows that make up a word with its subwords are read and written once a window.
+enum Architecture : int { SKIPGRAM = 0, CBOW = 1, CONCAT = 2, FORWARD = 3 };
 enum Loss : int { NEGATIVE = 0, HIERARCHICAL = 1, SOFTMAX = 2 };
 
 // One slot of an alias table: 32 random bits below `cut` mean the slot itself, else `other`.
@@ -23,17 +26,25 @@ struct Job {
     const int32_t* ids;
     const int64_t* starts;
     int64_t documents;
-    // The model: rows of `stride` floats, 64-byte aligned, zero beyond the dimension.
+    // The model: rows of `stride` floats, 64-byte aligned, zero beyond the dimension. CONCAT's outputs are wider.
     float* inputs;
     float* outputs;
-    int64_t stride;
-    int32_t words, output_rows;
+    int64_t stride, output_stride;
+    int32_t words, input_rows, output_rows;
+    // The input rows that make up a word (its own first, then its subwords); null: its own alone.
+    const int64_t* piece_starts;
+    const int32_t* piece_rows;
+    // The input rows that stand for a document, in every window of it; null: none.
+    const int64_t* tag_starts;
+    const int32_t* tag_rows;
     // What to learn.
     int architecture;
     int loss;
     bool mean;    // CBOW: inputs are averaged, else summed
     bool exact;   // CBOW: each input of a mean moves by its share of the gradient, else by all of it
     bool shared;  // skip-gram: one draw of noise words for all pairs of a window
+    bool neighbors;  // words predict; else the document's rows do it alone
+    bool frozen;  // only the row of a new document moves (see `infer`)
     bool shrink;  // the window's reach is drawn from 1..window, else it is window
     int window;
     int negatives;
@@ -52,11 +63,12 @@ struct Job {
 
 struct Tally {
     double loss = 0;        // sum of -log likelihood
-    int64_t pairs = 0;      // predictions made: (context, centre) pairs, or windows for CBOW
+    int64_t pairs = 0;      // predictions made: (context, centre) pairs, or windows where contexts act together
     int64_t words = 0;      // centre words kept
 };
 
 constexpr int MOST_CONTEXTS = 512;  // twice the largest window
+constexpr int MOST_TAGS = 64;       // rows that stand for one document
 constexpr int BLOCK = 4096;         // raw tokens a walker reads at a time
 
 // A stretch of the corpus turned into kept tokens with their windows' limits.
@@ -68,6 +80,7 @@ struct Walker {
     int32_t* from;          // first kept token of the same document
     int32_t* to;            // one past its last
     int32_t* offset;        // raw position less `base`
+    int32_t* document;      // which one it stands in
     uint64_t* hash;
     int64_t base;
 };
@@ -77,8 +90,8 @@ struct Window {
     int contexts, targets;
     float rate;
     uint64_t hash;
-    int32_t centre;
-    int32_t context[MOST_CONTEXTS];
+    int32_t centre, document;
+    int32_t context[MOST_CONTEXTS];  // words; -1 where CONCAT finds none
     int32_t* target;
     float* sign;       // +1: true, -1: noise
     int32_t entering;  // the word that comes within reach next, or -1
@@ -89,21 +102,24 @@ struct Copies {
     int32_t* input_slot;   // [words]: the slot of an input row's copy, -1 = none yet
     int32_t* output_slot;  // [output rows]
     int32_t* row;          // [most slots]: whose copy a slot holds, id for inputs and ~id for outputs
-    float* data;           // [most slots × stride]
+    float* data;           // [most slots × output stride, the wider one]
     int count;
 };
 
 struct Scratch {
-    float** inputs;    // [MOST_CONTEXTS]
+    float** inputs;    // [most inputs]
     float** outputs;   // [most targets]
     float* scores;     // [most contexts × targets], padded
     float* signs;      // the same
-    float* hidden;     // [stride]
-    float* change;     // [stride]
+    float* hidden;     // [output stride]
+    float* change;     // the same
+    float* total;      // the same
+    float* document;   // the row of a new document
+    int most_rows;     // inputs that have scores of their own
     int signs_laid;    // for how many targets `signs` is laid out, 0: none
     // Rows of the next window, fetched a line at a time while this one is updated: asking for all of them
     // at once would stall on the processor's few outstanding misses.
-    const float** ahead;  // [most targets + 1]
+    const float** ahead;  // [most targets + most pieces]
     int ahead_count;
     Copies* copies;       // null: rows are changed in place
 };

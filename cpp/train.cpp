@@ -33,11 +33,25 @@ struct Floats {
 
 int most_targets(const Job& job) {
     if (job.loss == SOFTMAX) return job.words;
-    if (job.loss == NEGATIVE) return job.negatives + 1;
+    if (job.loss == NEGATIVE) return job.negatives + (job.architecture == FORWARD ? 2 * job.window : 1);
     int64_t longest = 0;
     for (int32_t w = 0; w < job.words; ++w)
         longest = std::max(longest, job.path_starts[w + 1] - job.path_starts[w]);
     return (int)longest;
+}
+
+// The longest stretch of a list of lists.
+int64_t longest(const int64_t* starts, int64_t lists) {
+    int64_t most = 0;
+    for (int64_t i = 0; starts && i < lists; ++i) most = std::max(most, starts[i + 1] - starts[i]);
+    return most;
+}
+
+int64_t most_pieces(const Job& job) { return std::max<int64_t>(1, longest(job.piece_starts, job.words)); }
+
+// Rows that act on one window at most.
+int64_t most_inputs(const Job& job) {
+    return 2 * job.window * most_pieces(job) + std::max<int64_t>(1, longest(job.tag_starts, job.documents));
 }
 
 struct WindowMemory {
@@ -54,36 +68,45 @@ struct WindowMemory {
 
 struct ScratchMemory {
     ScratchMemory(const Job& job, int targets)
-        : inputs(MOST_CONTEXTS),
+        : inputs(most_inputs(job)),
           outputs(targets + 1),
           scores(scores_size(job, targets)),
           signs(scores_size(job, targets)),
-          hidden(job.stride),
-          change(job.stride),
-          ahead(targets + 1) {
-        scratch = {inputs.data(), outputs.data(), scores.data, signs.data, hidden.data, change.data, 0, ahead.data(), 0, nullptr};
+          hidden(job.output_stride),
+          change(job.output_stride),
+          total(job.output_stride),
+          ahead(targets + most_pieces(job)) {
+        scratch = {inputs.data(), outputs.data(), scores.data,    signs.data, hidden.data,  change.data, total.data,
+                   nullptr,       most_rows(job), 0,              ahead.data(), 0,          nullptr};
     }
-    static size_t scores_size(const Job& job, int targets) {
-        return size_t(job.loss == SOFTMAX ? 1 : 2 * job.window) * targets + 64;
+    static int most_rows(const Job& job) {
+        return job.architecture == SKIPGRAM && job.loss != SOFTMAX ? (int)most_inputs(job) : 1;
     }
+    static size_t scores_size(const Job& job, int targets) { return size_t(most_rows(job)) * targets + 64; }
     std::vector<float*> inputs, outputs;
-    Floats scores, signs, hidden, change;
+    Floats scores, signs, hidden, change, total;
     std::vector<const float*> ahead;
     Scratch scratch;
 };
 
 struct WalkerMemory {
     WalkerMemory(const Job& job, int block)
-        : ids(size_t(block) + 2 * job.window), from(ids.size()), to(ids.size()), offset(ids.size()), hash(ids.size()) {
+        : ids(size_t(block) + 2 * job.window),
+          from(ids.size()),
+          to(ids.size()),
+          offset(ids.size()),
+          document(ids.size()),
+          hash(ids.size()) {
         walker = {};
         walker.block = block;
         walker.id = ids.data();
         walker.from = from.data();
         walker.to = to.data();
         walker.offset = offset.data();
+        walker.document = document.data();
         walker.hash = hash.data();
     }
-    std::vector<int32_t> ids, from, to, offset;
+    std::vector<int32_t> ids, from, to, offset, document;
     std::vector<uint64_t> hash;
     Walker walker;
 };
@@ -198,23 +221,25 @@ namespace {
 
 // The most rows that `windows` windows after each other can touch.
 size_t most_copies(const Job& job, int targets, int windows) {
-    const bool fresh = job.architecture == SKIPGRAM && job.loss == NEGATIVE && !job.shared;
-    const size_t outputs = size_t(windows) * targets * (fresh ? 2 * job.window : 1);
-    return std::min<size_t>(windows + 2 * job.window, job.words) + std::min<size_t>(outputs, job.output_rows);
+    const bool many = job.architecture == FORWARD || (job.architecture == SKIPGRAM && job.loss == NEGATIVE && !job.shared);
+    const size_t outputs = size_t(windows) * targets * (many ? most_inputs(job) : 1);
+    const size_t words = size_t(windows + 2 * job.window) * most_pieces(job);
+    const size_t inputs = words + size_t(windows) * longest(job.tag_starts, job.documents);
+    return std::min<size_t>(inputs, job.input_rows) + std::min<size_t>(outputs, job.output_rows);
 }
 
 // One stream of the ordered mode: its place in the corpus and the rows it changed since the last merge.
 struct Stream {
     Stream(const Job& job, int targets, int windows, int s, int streams, int64_t cursor)
         : walker(job, 1024),
-          slots(size_t(job.words) + job.output_rows, -1),
+          slots(size_t(job.input_rows) + job.output_rows, -1),
           row(most_copies(job, targets, windows)),
-          data(row.size() * job.stride) {
+          data(row.size() * job.output_stride) {
         first = stream_start(job, s, streams);
         last = stream_start(job, s + 1, streams);
         walker.walker.position = cursor;
         walker.walker.end = last;
-        copies = {slots.data(), slots.data() + job.words, row.data(), data.data, 0};
+        copies = {slots.data(), slots.data() + job.input_rows, row.data(), data.data, 0};
     }
 
     void forget_copies() {
@@ -248,7 +273,7 @@ Tally train_ordered(const Job& job, int64_t* cursors, int streams, int windows, 
     for (int s = 0; s < streams; ++s) all.emplace_back(new Stream(job, targets, windows, s, streams, cursors[s]));
     threads = std::min(threads, streams);
     Barrier barrier(threads);
-    std::vector<int32_t> changed_by(size_t(job.words) + job.output_rows, 0);  // how many streams changed a row
+    std::vector<int32_t> changed_by(size_t(job.input_rows) + job.output_rows, 0);  // how many streams changed a row
     on_threads(threads, [&](int me) {
         WindowMemory pair[2] = {{job, targets}, {job, targets}};
         ScratchMemory memory(job, targets);
@@ -269,15 +294,16 @@ Tally train_ordered(const Job& job, int64_t* cursors, int streams, int windows, 
                     for (int i = 0; i < copies.count; ++i) {
                         const bool input = copies.row[i] >= 0;
                         const int32_t id = input ? copies.row[i] : ~copies.row[i];
-                        if (id % threads == me) visit(input, id, copies.data + i * job.stride);
+                        if (id % threads == me) visit(input, id, copies.data + i * job.output_stride);
                     }
                 }
             };
-            auto sharing = [&](bool input, int32_t id) -> int32_t& { return changed_by[input ? id : job.words + id]; };
+            auto sharing = [&](bool input, int32_t id) -> int32_t& { return changed_by[input ? id : job.input_rows + id]; };
             own_rows([&](bool input, int32_t id, const float*) { ++sharing(input, id); });
             own_rows([&](bool input, int32_t id, const float* change) {
-                float* row = (input ? job.inputs : job.outputs) + id * job.stride;
-                kernel.add_row(row, change, 1.0f / (float)sharing(input, id), job.stride);
+                const int64_t stride = input ? job.stride : job.output_stride;
+                float* row = (input ? job.inputs : job.outputs) + id * stride;
+                kernel.add_row(row, change, 1.0f / (float)sharing(input, id), stride);
             });
             own_rows([&](bool input, int32_t id, const float*) { sharing(input, id) = 0; });
             barrier.wait();
@@ -289,6 +315,38 @@ Tally train_ordered(const Job& job, int64_t* cursors, int streams, int windows, 
         tallies.push_back(all[s]->tally);
     }
     return total(tallies);
+}
+
+void infer(const Job& job, float* rows, int epochs, double rate, uint64_t seed, int threads) {
+    const Predict& kernel = kernels();
+    const int targets = most_targets(job);
+    std::atomic<int64_t> next{0};
+    on_threads(threads, [&](int) {
+        WalkerMemory memory(job, BLOCK);
+        WindowMemory pair[2] = {{job, targets}, {job, targets}};
+        ScratchMemory scratch(job, targets);
+        Tally tally;
+        for (int64_t document; (document = next.fetch_add(1)) < job.documents;) {
+            const int64_t length = job.starts[document + 1] - job.starts[document];
+            const int64_t starts[2] = {0, length};
+            Job alone = job;  // by itself, so that its row depends on its words and the seed alone
+            alone.ids += job.starts[document];
+            alone.starts = starts;
+            alone.documents = 1;
+            alone.first = 0;
+            alone.last = length;
+            scratch.scratch.document = rows + document * job.stride;
+            for (int epoch = 0; epoch < epochs; ++epoch) {
+                alone.seed = seed + (uint64_t)epoch;
+                alone.rate_first = rate * (epochs - epoch) / epochs;
+                alone.rate_last = rate * (epochs - epoch - 1) / epochs;
+                memory.walker.position = 0;
+                memory.walker.end = length;
+                memory.walker.next = memory.walker.last = 0;
+                while (train_windows(kernel, alone, memory.walker, 0, length, pair, scratch.scratch, tally, BLOCK)) {}
+            }
+        }
+    });
 }
 
 }  // namespace firth

@@ -18,6 +18,10 @@ Tally train_racing(const Job& job, int64_t from, int64_t to, int threads);
 // ends = epoch over.
 Tally train_ordered(const Job& job, int64_t* cursors, int streams, int windows, int64_t rounds, int threads);
 
+// Rows of new documents (documents × stride, given with their first values): each learns to predict its document's
+// words while everything else stays as it is. A row depends on its document's words and the seed alone.
+void infer(const Job& job, float* rows, int epochs, double rate, uint64_t seed, int threads);
+
 // The stretch of stream `s` of `streams`.
 int64_t stream_start(const Job& job, int s, int streams);
 

@@ -19,13 +19,14 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import firth
 from firth.core.options import options_of
-from firth.sklearn import PCA, Binary, Label, Normalize, OneHot, Standardize
+from firth.data.world import World
+from firth.sklearn import LSA, PCA, Binary, Label, Normalize, OneHot, SkipGram, Standardize, TfIdf
 
 CLASSES = (OneHot, Label, Binary, Standardize, Normalize, PCA)
 # scikit-learn's checks come with numbers only: as categories they exercise the codes too.
 CHECKED = [kind() for kind in CLASSES]
 CHECKED += [kind(numeric="encode", unseen="missing") for kind in (OneHot, Label, Binary)]
-CHECKED += [Standardize(missing="error"), PCA(dim=1)]
+CHECKED += [Standardize(missing="error"), PCA(dim=1)]  # none has been made for texts
 FRAME = pandas.DataFrame({"color": ["red", "blue", "red", "green"], "age": [1.0, 2.0, 3.0, 6.0]})
 
 
@@ -43,7 +44,7 @@ def test_scikit_learn_checks(estimator, check):
     check(clone(estimator))
 
 
-@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [*CLASSES, TfIdf, LSA, SkipGram], ids=lambda kind: kind.__name__)
 def test_parameters_are_the_options(kind):
     options = options_of(getattr(firth, kind.__name__))
     assert kind().get_params() == {option.name: option.default for option in options}
@@ -109,6 +110,42 @@ def test_column_transformer_pipeline_and_search():
     assert encode.fit(frame).get_feature_names_out()[-1] == "standardize__x"
     fresh = pandas.DataFrame({"color": ["green"], "x": [np.nan]})
     assert search.predict(fresh).shape == (1,)
+
+
+def test_texts_in_pipelines_and_searches():
+    """Topics of the invented world: the dimension is searched, and the best is far above the most frequent topic."""
+    texts, topics = zip(*World(seed=31).topics(240), strict=True)
+    often = max(map(topics.count, topics)) / len(topics)
+    for steps, options in (
+        ((TfIdf(min_count=1),), {"tfidf__idf": ["plain", "smooth"]}),
+        ((LSA(min_count=1),), {"lsa__dim": np.array([2, 20])}),
+        ((SkipGram(min_count=1, epochs=30), Standardize()), {"skipgram__dim": [20]}),
+    ):
+        search = GridSearchCV(make_pipeline(*steps, LogisticRegression()), options, cv=3).fit(texts, topics)
+        assert search.best_score_ > often + 0.3
+
+
+def test_texts_come_in_lists_series_and_columns():
+    texts = ["red apples", "green apples", "blue cars", "red cars"]
+    frame = pandas.DataFrame({"text": texts, "price": [1.0, 2.0, 3.0, 4.0]})
+    model = TfIdf(min_count=1).fit(texts)
+    expected = model.transform(texts).toarray()
+    for given in (np.array(texts, object), frame["text"], frame[["text"]], polars.Series(texts)):
+        np.testing.assert_array_equal(model.transform(given).toarray(), expected)
+    assert sorted(model.get_feature_names_out()) == ["apples", "blue", "cars", "green", "red"]
+    both = make_column_transformer((LSA(dim=2, min_count=1), "text"), (Standardize(), ["price"]))
+    assert both.fit_transform(frame).shape == (4, 3)
+    assert both.get_feature_names_out().tolist() == ["lsa__lsa0", "lsa__lsa1", "standardize__price"]
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.transform(texts).toarray(), expected)
+    for bad, message in ((frame, "one column; got 2"), ("red", "one text"), ([1], "number 0 is 1"), ([None], "None")):
+        with pytest.raises(ValueError, match=message):
+            model.transform(bad)
+
+
+def test_a_method_without_a_transformer_is_named():
+    with pytest.raises(AttributeError, match="no Word2Vec; it has Binary"):
+        firth.sklearn.Word2Vec  # noqa: B018
 
 
 def test_fitted_transformers_can_be_pickled():

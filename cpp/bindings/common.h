@@ -78,6 +78,7 @@ void bind_classify(nb::module_& m);
 void bind_cooccur(nb::module_& m);
 void bind_glove(nb::module_& m);
 void bind_predict(nb::module_& m);
+void bind_product(nb::module_& m);
 void bind_sparse(nb::module_& m);
 void bind_subwords(nb::module_& m);
 void bind_text(nb::module_& m);

@@ -10,6 +10,7 @@ NB_MODULE(_native, m) {
     firth::bind_cooccur(m);
     firth::bind_glove(m);
     firth::bind_predict(m);
+    firth::bind_product(m);
     firth::bind_sparse(m);
     firth::bind_subwords(m);
     firth::bind_text(m);

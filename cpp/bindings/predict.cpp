@@ -16,23 +16,32 @@ struct Trainer {
     Array<int64_t> path_starts;
     Array<int32_t> path_nodes;
     Array<uint8_t> path_turns;
+    Array<int64_t> piece_starts;
+    Array<int32_t> piece_rows;
+    Array<int64_t> tag_starts;
+    Array<int32_t> tag_rows;
     Job job{};
 
     Trainer(Array<int32_t> ids_, Array<int64_t> starts_, Table inputs_, Table outputs_, Array<uint32_t> keep_,
             AliasTable noise_, Array<int64_t> path_starts_, Array<int32_t> path_nodes_,
-            Array<uint8_t> path_turns_, int architecture, int loss, int window, int negatives, bool mean, bool exact, bool shared,
-            bool shrink, int64_t last)
+            Array<uint8_t> path_turns_, Array<int64_t> piece_starts_, Array<int32_t> piece_rows_,
+            Array<int64_t> tag_starts_, Array<int32_t> tag_rows_, int architecture, int loss, int window, int negatives,
+            bool mean, bool exact, bool shared, bool neighbors, bool shrink, int64_t last)
         : ids(ids_), starts(starts_), inputs(inputs_), outputs(outputs_), keep(keep_), noise(noise_),
-          path_starts(path_starts_), path_nodes(path_nodes_), path_turns(path_turns_) {
-        const auto words = inputs.shape(0);
+          path_starts(path_starts_), path_nodes(path_nodes_), path_turns(path_turns_), piece_starts(piece_starts_),
+          piece_rows(piece_rows_), tag_starts(tag_starts_), tag_rows(tag_rows_) {
+        const auto words = keep.shape(0);
         require(starts.shape(0) >= 2 && starts.data()[0] == 0, "starts must hold 0 and the end of each document.");
         for (size_t d = 1; d < starts.shape(0); ++d)
             require(starts.data()[d - 1] <= starts.data()[d], "starts must not decrease.");
         require((size_t)starts.data()[starts.shape(0) - 1] == ids.shape(0), "the last start must be the number of ids.");
-        require(inputs.shape(1) == outputs.shape(1) && inputs.shape(1) % 16 == 0, "rows must be padded to 16 floats.");
+        require(inputs.shape(1) % 16 == 0, "rows must be padded to 16 floats.");
+        require(outputs.shape(1) == inputs.shape(1) * (architecture == CONCAT ? 2 * (size_t)window + 1 : 1),
+                "outputs must be as wide as inputs, or as all the inputs side by side.");
         require((uintptr_t)inputs.data() % 64 == 0 && (uintptr_t)outputs.data() % 64 == 0, "tables must be aligned.");
-        require(keep.shape(0) == words, "keep needs one entry a word.");
+        require(words >= 1 && words <= inputs.shape(0), "keep needs one entry a word, and each word a row.");
         require(2 * window <= MOST_CONTEXTS && window >= 1, "window must be from 1 to 256.");
+        require(architecture >= SKIPGRAM && architecture <= FORWARD, "no such architecture.");
         require(last >= 0 && (size_t)last <= ids.shape(0), "last must lie inside the ids.");
         const int32_t* id = ids.data();
         for (size_t i = 0; i < ids.shape(0); ++i)
@@ -51,19 +60,39 @@ struct Trainer {
                         "path nodes must be rows of the outputs.");
         }
         if (loss == SOFTMAX) require(outputs.shape(0) == words, "softmax needs one output row a word.");
+        if (piece_starts.shape(0)) {
+            require(architecture == CBOW || architecture == FORWARD, "pieces are for cbow and forward.");
+            require(piece_starts.shape(0) == words + 1, "pieces need one stretch a word.");
+            check_starts(piece_starts, piece_rows.shape(0));
+            check_columns(piece_rows, (int64_t)inputs.shape(0));
+        }
+        if (tag_starts.shape(0)) {
+            require(architecture != FORWARD, "documents don't act on forward.");
+            require(tag_starts.shape(0) == starts.shape(0), "tags need one stretch a document.");
+            check_starts(tag_starts, tag_rows.shape(0));
+            check_columns(tag_rows, (int64_t)inputs.shape(0));
+            for (size_t d = 1; d < tag_starts.shape(0); ++d) {
+                const int64_t count = tag_starts.data()[d] - tag_starts.data()[d - 1];
+                require(count <= MOST_TAGS, "a document has 64 tags at most.");
+                require(architecture != CONCAT || count == 1, "each document must have one tag.");
+            }
+        }
         job.ids = ids.data();
         job.starts = starts.data();
         job.documents = (int64_t)starts.shape(0) - 1;
         job.inputs = inputs.data();
         job.outputs = outputs.data();
         job.stride = (int64_t)inputs.shape(1);
+        job.output_stride = (int64_t)outputs.shape(1);
         job.words = (int32_t)words;
+        job.input_rows = (int32_t)inputs.shape(0);
         job.output_rows = (int32_t)outputs.shape(0);
         job.architecture = architecture;
         job.loss = loss;
         job.mean = mean;
         job.exact = exact;
         job.shared = shared;
+        job.neighbors = neighbors;
         job.shrink = shrink;
         job.window = window;
         job.negatives = negatives;
@@ -72,6 +101,10 @@ struct Trainer {
         job.path_starts = path_starts.data();
         job.path_nodes = path_nodes.data();
         job.path_turns = path_turns.data();
+        job.piece_starts = piece_starts.shape(0) ? piece_starts.data() : nullptr;
+        job.piece_rows = piece_starts.shape(0) ? piece_rows.data() : nullptr;
+        job.tag_starts = tag_starts.shape(0) ? tag_starts.data() : nullptr;
+        job.tag_rows = tag_starts.shape(0) ? tag_rows.data() : nullptr;
         job.first = 0;
         job.last = last;
     }
@@ -87,6 +120,7 @@ struct Trainer {
     std::tuple<double, int64_t, int64_t> racing(int64_t from, int64_t to, uint64_t seed, double rate_first,
                                                 double rate_last, int threads) const {
         require(0 <= from && from <= to && (size_t)to <= ids.shape(0) && threads >= 1, "range outside the ids.");
+        require(job.architecture != CONCAT || job.tag_rows, "concat trains with documents.");
         Job now = epoch(seed, rate_first, rate_last);
         if (from >= job.last) {  // the part held out: its own contexts only
             now.first = job.last;
@@ -113,6 +147,21 @@ struct Trainer {
         return {tally.loss, tally.pairs, tally.words};
     }
 
+    void infer(Table rows, int epochs, double rate, uint64_t seed, int threads) const {
+        require((int64_t)rows.shape(0) == job.documents && (int64_t)rows.shape(1) == job.stride &&
+                    (uintptr_t)rows.data() % 64 == 0,
+                "one aligned row a document.");
+        require(epochs >= 1 && threads >= 1, "at least one epoch and thread.");
+        require(job.architecture != FORWARD && (job.architecture != SKIPGRAM || !job.neighbors),
+                "only the document's own row learns.");
+        Job now = job;
+        now.frozen = true;
+        now.tag_starts = nullptr;
+        now.tag_rows = nullptr;
+        nb::gil_scoped_release unlocked;
+        firth::infer(now, rows.data(), epochs, rate, seed, threads);
+    }
+
     std::vector<int64_t> stream_starts(int streams) const {
         std::vector<int64_t> starts_of;
         for (int s = 0; s <= streams; ++s) starts_of.push_back(stream_start(job, s, streams));
@@ -125,9 +174,11 @@ struct Trainer {
 void bind_predict(nb::module_& m) {
     nb::class_<Trainer>(m, "Trainer")
         .def(nb::init<Array<int32_t>, Array<int64_t>, Table, Table, Array<uint32_t>, AliasTable, Array<int64_t>,
-                      Array<int32_t>, Array<uint8_t>, int, int, int, int, bool, bool, bool, bool, int64_t>())
+                      Array<int32_t>, Array<uint8_t>, Array<int64_t>, Array<int32_t>, Array<int64_t>, Array<int32_t>,
+                      int, int, int, int, bool, bool, bool, bool, bool, int64_t>())
         .def("racing", &Trainer::racing)
         .def("ordered", &Trainer::ordered)
+        .def("infer", &Trainer::infer)
         .def("stream_starts", &Trainer::stream_starts);
     m.def("huffman_paths", [](Array<int64_t> counts) {
         Paths paths = huffman_paths(counts.data(), (int32_t)counts.shape(0));

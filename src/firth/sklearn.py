@@ -1,10 +1,11 @@
-"""Firth's table methods as scikit-learn transformers: for Pipeline, ColumnTransformer, GridSearchCV and the rest.
+"""Firth's methods as scikit-learn transformers: for Pipeline, ColumnTransformer, GridSearchCV and the rest.
 
-    from firth.sklearn import OneHot
-    make_pipeline(OneHot(unseen="missing"), LogisticRegression())
+    from firth.sklearn import LSA, OneHot
+    make_pipeline(OneHot(unseen="missing"), LogisticRegression())   # a table's columns
+    make_pipeline(LSA(dim=100), LogisticRegression())               # a list of texts
 
-Each class has the options of its method as parameters, made from the method's fields; the fitted model of Firth is
-`model_`. Needs scikit-learn: `pip install "firth[sklearn]"`.
+Each class has the options of its method as parameters, made from the method's fields at the first use; the fitted model
+of Firth is `model_`. Needs scikit-learn: `pip install "firth[sklearn]"`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from firth.core import registry
 from firth.core.method import Method
 from firth.core.options import build_settings, options_of
+from firth.core.run import Run
 from firth.data.table import CellError, Table
 from firth.methods.counting import pca
 
@@ -28,16 +30,72 @@ except ImportError as error:
     raise ImportError('firth.sklearn needs scikit-learn 1.6 or newer: pip install "firth[sklearn]"') from error
 
 
-class TableTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What the classes share. Columns of a data frame keep their kinds; those of an array of objects go by what they
-    hold."""
+class Transformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What all classes share."""
 
     method: ClassVar[type[Method]]
+    model_: Any
+
+    def _settings(self) -> Method:
+        """The parameters as a method; a search over np.arange gives NumPy's numbers, made plain here."""
+        given = self.get_params(deep=False)
+        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+        settings: Method = build_settings(self.method, plain)
+        return settings
+
+
+class TextTransformer(Transformer):
+    """A list, array or series of texts in; a row a text out. Learned with `deterministic`, so that a search tells
+    options apart, not runs."""
+
+    def fit(self, X: Any, y: Any = None) -> TextTransformer:  # noqa: N803
+        """Learns from texts; `y` is not looked at."""
+        self.model_ = self._settings().fit(texts_of(X), Run(deterministic=True))
+        return self
+
+    def transform(self, X: Any) -> Any:  # noqa: N803
+        """The texts as vectors: sparse rows where the model keeps a matrix of documents by words."""
+        check_is_fitted(self)
+        given = texts_of(X)
+        return self.model_.transform(given) if hasattr(self.model_, "transform") else self.model_.embed(given)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Words where each column is one, else the method's name with a number."""
+        check_is_fitted(self)
+        if hasattr(self.model_, "transform"):
+            return np.array(self.model_.matrix_keys[1], dtype=object)
+        name = self.method.method_name()
+        return np.array([f"{name}{place}" for place in range(self.model_.embed([]).shape[1])], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        return tags
+
+
+def texts_of(X: Any) -> list[str]:  # noqa: N803
+    """Texts in a list, an array or a series; or in the one column of a table, as a ColumnTransformer may give it."""
+    if isinstance(X, str):
+        raise ValueError("Texts must be a list, array or series; got one text. Put it in a list.")
+    if getattr(X, "ndim", 1) == 2 or hasattr(X, "columns"):
+        shape = np.shape(X)
+        if shape[1] != 1:
+            raise ValueError(f"Texts must be one column; got {shape[1]}. Name the column, as in (LSA(), 'text').")
+        X = np.asarray(X)[:, 0]  # noqa: N806
+    found = list(X)
+    for place, text in enumerate(found):
+        if not isinstance(text, str):
+            raise ValueError(f"Texts must be strings; number {place} is {text!r}.")
+    return found
+
+
+class TableTransformer(Transformer):
+    """Columns of a data frame keep their kinds; those of an array of objects go by what they hold."""
 
     def fit(self, X: Any, y: Any = None) -> TableTransformer:  # noqa: N803
         """Learns the codes of a table's columns; `y` is not looked at."""
         table = self._table(X, reset=True)
-        self.model_ = build_settings(self.method, self._options()).fit(table)
+        self.model_ = self._settings().fit(table)
         return self
 
     def transform(self, X: Any) -> Any:  # noqa: N803
@@ -61,11 +119,6 @@ class TableTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
         return np.array(self.model_.features([str(name) for name in names]), dtype=object)
-
-    def _options(self) -> dict[str, Any]:
-        """The parameters as plain values: a search over np.arange gives NumPy's numbers."""
-        given = self.get_params(deep=False)
-        return {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
 
     def _table(self, X: Any, *, reset: bool) -> Table:  # noqa: N803
         gaps = bool(self.__sklearn_tags__().input_tags.allow_nan)
@@ -91,20 +144,27 @@ class TableTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def transformer(name: str) -> Any:
-    """The class of the method in the file `name`."""
-    method = registry.method(name)
+BASES = {"table": TableTransformer, "text": TextTransformer}
+
+
+def transformer(method: type[Method]) -> Any:
+    """The class of a method."""
     fields = [(item.name, item.kind, dataclasses.field(default=item.default)) for item in options_of(method)]
     about = "\n".join(f"{item.name}: {item.help} (default {item.default!r})" for item in options_of(method))
     space = {"__module__": __name__, "__doc__": f"{method.__doc__}\n\nParameters:\n\n{about}\n", "method": method}
     return dataclasses.make_dataclass(
-        method.__name__, fields, bases=(TableTransformer,), namespace=space, eq=False, repr=False, kw_only=True
+        method.__name__, fields, bases=(BASES[method.kind],), namespace=space, eq=False, repr=False, kw_only=True
     )
 
 
-OneHot = transformer("onehot")
-Label = transformer("label")
-Binary = transformer("binary")
-Standardize = transformer("standardize")
-Normalize = transformer("normalize")
-PCA = transformer("pca")
+def __getattr__(name: str) -> Any:
+    method = registry.class_named(name)
+    if method is None or method.kind not in BASES:
+        raise AttributeError(f"firth.sklearn has no {name}; it has {', '.join(__dir__())}.")
+    globals()[name] = transformer(method)
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    found = [registry.method(name) for name in registry.method_modules()]
+    return sorted(method.__name__ for method in found if method.kind in BASES)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 import threading
 
+import numpy as np
 import pytest
 
-from firth.core.checkpoint import interrupts_held
+from firth.core.checkpoint import Checkpoints, interrupts_held
 
 
 def test_an_interrupt_waits_for_the_end_of_the_block():
@@ -51,3 +52,10 @@ def test_other_threads_are_let_alone():
     thread.start()
     thread.join()
     assert failed == []
+
+
+def test_the_folder_may_be_a_string(tmp_path):
+    checkpoints = Checkpoints(str(tmp_path / "run"), 60, {"seed": 1})
+    checkpoints.save({"table": np.ones((2, 3), np.float32)}, {"epoch": 4})
+    arrays, state = Checkpoints(tmp_path / "run", 60, {"seed": 1}).load()
+    assert arrays["table"].sum() == 6 and state == {"epoch": 4}

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from firth import kernels
-from firth.kernels.predict import Task, alias_table, huffman_paths, native_trainer, new_table, no_paths
+from firth.kernels.predict import NO_LISTS, Lists, Task, alias_table, huffman_paths, native_trainer, new_table, no_paths
 from firth.kernels.predict_twin import TwinTrainer
 
 VARIANTS = [
@@ -26,6 +27,22 @@ VARIANTS = [
     ("cbow", "negative", {"exact": False}),
     ("cbow", "hierarchical", {}),
     ("cbow", "softmax", {"shrink": False}),
+    # words made of pieces (fastText)
+    ("cbow", "negative", {"pieces": 30, "exact": False}),
+    ("forward", "negative", {"pieces": 30}),
+    ("forward", "negative", {"pieces": 30, "exact": False, "negatives": 20}),
+    ("forward", "negative", {"pieces": 30, "shared": False}),
+    ("forward", "hierarchical", {"pieces": 30}),
+    ("forward", "softmax", {}),
+    # documents with rows of their own (Doc2Vec)
+    ("skipgram", "negative", {"tags": 2}),
+    ("skipgram", "negative", {"tags": 2, "neighbors": False}),
+    ("skipgram", "hierarchical", {"tags": 1, "neighbors": False}),
+    ("skipgram", "negative", {"tags": 2, "shared": False}),
+    ("cbow", "negative", {"tags": 2}),
+    ("cbow", "hierarchical", {"tags": 1, "mean": False}),
+    ("concat", "negative", {"tags": 1, "shrink": False, "window": 2}),
+    ("concat", "hierarchical", {"tags": 1, "shrink": False, "window": 3}),
 ]
 
 
@@ -35,16 +52,34 @@ def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return request.param
 
 
-def make_task(seed=0, words=40, tokens=300, documents=6, dim=20, scale=0.5, **settings) -> Task:
+def lists(rng: np.random.Generator, own: NDArray[np.int64], first: int, rows: int, more: int) -> Lists:
+    """For each list its own row and up to `more` of the `rows` rows from `first` on."""
+    found = [np.array([row, *rng.integers(first, first + rows, rng.integers(0, more + 1))]) for row in own]
+    starts = np.cumsum([0, *map(len, found)])
+    return Lists(starts.astype(np.int64), np.concatenate(found).astype(np.int32))
+
+
+def make_task(
+    seed=0, words=40, tokens=300, documents=6, dim=20, scale=0.5, pieces=0, tags=0, architecture="skipgram", **settings
+) -> Task:
+    """`pieces` rows are shared by the words; each document has a row of its own and with `tags` = 2 perhaps others'."""
     rng = np.random.default_rng(seed)
     counts = np.sort(rng.integers(1, 100, words))[::-1].astype(np.int64)
     ids = rng.choice(words, tokens, p=counts / counts.sum()).astype(np.int32)
     cuts = np.sort(rng.integers(0, tokens, documents - 1))  # some documents may be empty
     loss = settings.get("loss", "negative")
-    inputs, outputs = new_table(words, dim), new_table(words, dim)
-    inputs[:, :dim] = rng.normal(0, scale, (words, dim))
-    outputs[:, :dim] = rng.normal(0, scale, (words, dim))
+    rows = words + pieces + (documents if tags else 0)
+    places = 2 * settings.get("window", 5) + 1 if architecture == "concat" else 1
+    inputs, outputs = new_table(rows, dim), new_table(words, places * (-(-dim // 16) * 16))
+    inputs[:, :dim] = rng.normal(0, scale, (rows, dim))
+    outputs.reshape(words, places, -1)[:, :, :dim] = rng.normal(0, scale, (words, places, dim))
+    first = words + pieces
+    if pieces:
+        settings["pieces"] = lists(rng, np.arange(words), words, pieces, 6)
+    if tags:
+        settings["tags"] = lists(rng, np.arange(first, rows), first, documents, tags - 1)
     return Task(
+        architecture=architecture,
         ids=ids,
         starts=np.concatenate([[0], cuts, [tokens]]).astype(np.int64),
         inputs=inputs,
@@ -137,6 +172,34 @@ def test_step_is_minus_the_gradient_of_the_loss(architecture, loss, settings):
             assert change[row, column] == pytest.approx(-slope, rel=0.05, abs=0.02)
 
 
+@pytest.mark.parametrize("architecture, loss, settings", [variant for variant in VARIANTS if "tags" in variant[2]])
+def test_a_new_document_learns_alone(isa, architecture, loss, settings):
+    """As the twin does it, whatever the threads; and nothing else moves."""
+    alone = {"neighbors": False} if architecture == "skipgram" else {}
+    task = make_task(architecture=architecture, loss=loss, **{**settings, **alone})
+    before = task.inputs.tobytes() + task.outputs.tobytes()
+    rows = [new_table(6, 20) for _ in range(3)]
+    for table in rows:
+        table[:, :20] = np.random.default_rng(1).normal(0, 0.1, (6, 20))
+    for threads, table in ((1, rows[0]), (3, rows[1])):
+        native_trainer(task).infer(table, 3, 0.1, 7, threads)
+    TwinTrainer(task).infer(rows[2], 3, 0.1, 7, 1)
+    assert rows[0].tobytes() == rows[1].tobytes()
+    np.testing.assert_allclose(rows[0], rows[2], atol=2e-5)
+    assert task.inputs.tobytes() + task.outputs.tobytes() == before
+
+
+def test_a_new_document_does_not_depend_on_its_neighbours(isa):
+    task = make_task(tags=1, neighbors=False)
+    whole = new_table(6, 20)
+    native_trainer(task).infer(whole, 2, 0.1, 7, 2)
+    last = slice(int(task.starts[5]), None)
+    only = replace(task, ids=task.ids[last], starts=np.array([0, len(task.ids[last])]), tags=NO_LISTS)
+    row = new_table(1, 20)
+    native_trainer(only).infer(row, 2, 0.1, 7, 1)
+    assert row.tobytes() == whole[5:].tobytes() and row.any()
+
+
 def test_rate_zero_only_measures(isa):
     task = make_task()
     before = task.inputs.tobytes() + task.outputs.tobytes()
@@ -182,6 +245,12 @@ def test_bad_arrays_are_refused():
         replace(task, starts=np.array([0, 299])),
         replace(task, keep=task.keep[:-1]),
         replace(task, window=257),
+        replace(task, pieces=Lists(np.arange(41), np.arange(40, dtype=np.int32))),  # not for skip-gram
+        replace(task, architecture="cbow", pieces=Lists(np.arange(41), np.arange(1, 41, dtype=np.int32))),
+        replace(task, architecture="cbow", pieces=Lists(np.arange(40), np.arange(39, dtype=np.int32))),
+        replace(task, tags=Lists(np.arange(7), np.full(6, -1, np.int32))),
+        replace(task, tags=Lists(np.arange(0, 455, 65), np.zeros(390, np.int32))),
+        replace(task, architecture="concat"),
     ):
         with pytest.raises((ValueError, TypeError)):
             native_trainer(bad)

@@ -25,8 +25,8 @@ class Checkpoints:
     `identity` says what is being learned from what: a checkpoint of something else is refused.
     """
 
-    def __init__(self, folder: Path | None, every: float, identity: Mapping[str, Any]) -> None:
-        self.folder = folder if every > 0 else None
+    def __init__(self, folder: str | Path | None, every: float, identity: Mapping[str, Any]) -> None:
+        self.folder = Path(folder) if folder is not None and every > 0 else None
         self.every = every
         self.identity = dict(identity)
         self.last = time.monotonic()

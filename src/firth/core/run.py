@@ -22,7 +22,7 @@ class Run:
     checkpoint_every: float = option(60.0, "seconds between checkpoints; 0 = none", low=0)
     budget: float = option(0.0, "stop after this many seconds, the learning rate fitted to it; 0 = no limit", low=0)
     memory: str = option("", "most memory for counting, such as 2GB; empty = as the vocabulary needs")
-    checkpoint_folder: Path | None = None  # where checkpoints live; None = none are kept
+    checkpoint_folder: str | Path | None = None  # where checkpoints live; None = none are kept
     report: Report = field(default_factory=default_report, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -24,6 +24,7 @@ class Trainer:
         rate_last: float,
         threads: int,
     ) -> tuple[float, int, int]: ...
+    def infer(self, rows: NDArray[np.float32], epochs: int, rate: float, seed: int, threads: int) -> None: ...
     def stream_starts(self, streams: int) -> list[int]: ...
 
 class TextEncoder:
@@ -139,6 +140,16 @@ def subwords(
     buckets: int,
     row_starts: NDArray[np.int64],
 ) -> NDArray[np.int32]: ...
+def find_centroids(
+    sample: NDArray[np.float32], width: int, iterations: int, centroids: NDArray[np.float32], threads: int
+) -> None: ...
+def assign_codes(
+    matrix: NDArray[np.float32],
+    width: int,
+    centroids: NDArray[np.float32],
+    codes: NDArray[np.uint8],
+    threads: int,
+) -> None: ...
 
 class LabelTrainer:
     def __init__(self, *arguments: Any) -> None: ...

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.kernels import _native
-from firth.kernels.predict import Paths, Table, alias_table, new_table, no_paths
+from firth.kernels.predict import Paths, Table, alias_table, huffman_paths, new_table, no_paths
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.kernels.subwords import Ngrams
 
@@ -71,7 +71,7 @@ class Task:
 
     @property
     def paths(self) -> Paths:
-        return label_paths(self.label_counts) if self.loss == "hierarchical" else no_paths()
+        return huffman_paths(self.label_counts) if self.loss == "hierarchical" else no_paths()
 
 
 def native_trainer(task: Task) -> _native.LabelTrainer:
@@ -119,14 +119,9 @@ def take_labels(
     return (text, text_ends), (labels, label_ends)
 
 
-# ---- Huffman's tree, as fastText builds it ----
-
-
 def label_children(counts: NDArray[np.int64]) -> Ids:
-    """The children of each inner node (left, right): an inner node before it, or ~label. The last node is the root.
-
-    Counts are taken from the last to the first; where a leaf and a node weigh the same, the node goes first.
-    """
+    """The tree of `huffman_paths` by its nodes: left and right child of each, an inner node before it or ~label. The last
+    node is the root. In linear time and memory also where counts from a file make the tree a chain."""
     weights: list[int] = []
     children = np.empty((max(0, len(counts) - 1), 2), dtype=np.int32)
     leaf, node = len(counts) - 1, 0
@@ -144,24 +139,6 @@ def label_children(counts: NDArray[np.int64]) -> Ids:
                 node += 1
         weights.append(weight)
     return children
-
-
-def label_paths(counts: NDArray[np.int64]) -> Paths:
-    """The inner nodes on the way from the root to each label, and where the way turns right."""
-    children = label_children(counts)
-    ways: dict[int, list[tuple[int, int]]] = {len(children) - 1: []}
-    found: list[list[tuple[int, int]]] = [[] for _ in counts]
-    for node in range(len(children) - 1, -1, -1):
-        way = ways.pop(node)
-        for side in (0, 1):
-            child, longer = int(children[node, side]), [*way, (node, side)]
-            if child < 0:
-                found[~child] = longer
-            else:
-                ways[child] = longer
-    starts = np.cumsum([0, *map(len, found)]).astype(np.int64)
-    steps = np.array([step for way in found for step in way], dtype=np.int32).reshape(-1, 2)
-    return Paths(starts, steps[:, 0].copy(), steps[:, 1].astype(np.uint8))
 
 
 # ---- in NumPy, for readers and tests ----

@@ -1,4 +1,4 @@
-"""Skip-gram and CBOW over an array of token ids: the native kernel (cpp/predict.cpp) behind one small class.
+"""Skip-gram, CBOW and their kin over an array of token ids: the native kernel (cpp/predict.cpp) behind one small class.
 
 `predict_twin` holds the same computation in NumPy, for readers and tests.
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from firth.kernels import _native
 
-ARCHITECTURES = ("skipgram", "cbow")
+ARCHITECTURES = ("skipgram", "cbow", "concat", "forward")  # see cpp/predict.h
 LOSSES = ("negative", "hierarchical", "softmax")
 BLOCK = 4096  # raw tokens a thread takes at a time; ranges given to `racing` begin at a multiple of it
 MOST_WINDOW = 256
@@ -40,6 +40,19 @@ class Paths(NamedTuple):
     turns: NDArray[np.uint8]
 
 
+class Lists(NamedTuple):
+    """Rows that belong together: list i is rows[starts[i] : starts[i + 1]]."""
+
+    starts: NDArray[np.int64]
+    rows: NDArray[np.int32]
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.rows[self.starts[i] : self.starts[i + 1]]
+
+
+NO_LISTS = Lists(np.zeros(0, np.int64), np.zeros(0, np.int32))
+
+
 @dataclass(frozen=True)
 class Task:
     """One corpus, one pair of tables, one objective."""
@@ -51,6 +64,8 @@ class Task:
     keep: NDArray[np.uint32]  # a token is kept when 32 random bits are <= keep[word]
     noise: NDArray[np.uint32]  # alias table of the noise words
     paths: Paths
+    pieces: Lists = NO_LISTS  # for each word the input rows that make it up, its own first; none: its own alone
+    tags: Lists = NO_LISTS  # for each document the input rows that stand for it in all its windows
     architecture: str = "skipgram"
     loss: str = "negative"
     window: int = 5
@@ -58,6 +73,7 @@ class Task:
     mean: bool = True  # CBOW: the contexts' mean, else their sum
     exact: bool = True  # CBOW: the mean's true gradient, else word2vec's, which is `contexts` times as long
     shared: bool = True
+    neighbors: bool = True  # words predict; else the documents' rows do it alone
     shrink: bool = True
     last: int = -1  # tokens from here on are held out; -1 = none
 
@@ -67,7 +83,7 @@ class Task:
 
 
 def native_trainer(task: Task) -> _native.Trainer:
-    """The native kernel set up for `task`: `racing`, `ordered`, `stream_starts`."""
+    """The native kernel set up for `task`: `racing`, `ordered`, `infer`, `stream_starts`."""
     return _native.Trainer(
         np.ascontiguousarray(task.ids),
         task.starts,
@@ -76,6 +92,8 @@ def native_trainer(task: Task) -> _native.Trainer:
         task.keep,
         task.noise,
         *task.paths,
+        *task.pieces,
+        *task.tags,
         ARCHITECTURES.index(task.architecture),
         LOSSES.index(task.loss),
         task.window,
@@ -83,6 +101,7 @@ def native_trainer(task: Task) -> _native.Trainer:
         task.mean,
         task.exact,
         task.shared,
+        task.neighbors,
         task.shrink,
         task.trained_tokens,
     )

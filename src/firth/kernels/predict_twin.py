@@ -1,4 +1,4 @@
-"""The formulas of skip-gram and CBOW in plain NumPy: what cpp/predict.cpp computes, readable.
+"""The formulas of skip-gram, CBOW and their kin in plain NumPy: what cpp/predict.cpp computes, readable.
 
 For a context word with input vector x and a target with output vector y and label ±1, z = ± x·y:
 loss = −log σ(z), and the step along the gradient is ± (1 − σ(z)) times the other vector
@@ -9,11 +9,13 @@ word as targets (eq. 3). Slow: for tests and for reading.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.kernels.predict import Table, Tally, Task
+from firth.kernels.predict import Lists, Table, Tally, Task
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -42,35 +44,51 @@ class TwinTrainer:
     def kept(self, position: int) -> bool:
         return self.hash(position) >> 32 <= int(self.task.keep[self.task.ids[position]])
 
+    def document(self, position: int) -> int:
+        return int(np.searchsorted(self.task.starts, position, side="right")) - 1
+
     def contexts(self, position: int, first: int, last: int) -> list[int]:
-        """Ids of the kept tokens within reach of a centre, in the same document."""
+        """Ids of the kept tokens within reach of a centre, in the same document; for concat -1 where there is none."""
         task = self.task
+        if not task.neighbors:
+            return []
         bits = self.hash(position) & 0xFFFFFFFF
         reach = task.window - (bits * task.window >> 32) if task.shrink else task.window
-        document = int(np.searchsorted(task.starts, position, side="right")) - 1
+        document = self.document(position)
         begin, end = max(first, int(task.starts[document])), min(last, int(task.starts[document + 1]))
         before = [p for p in range(position - 1, begin - 1, -1) if self.kept(p)][:reach]
         after = [p for p in range(position + 1, end) if self.kept(p)][:reach]
-        return [int(task.ids[p]) for p in [*before[::-1], *after]]
+        found = [int(task.ids[p]) for p in [*before[::-1], *after]]
+        if task.architecture == "concat":
+            return [-1] * (reach - len(before)) + found + [-1] * (reach - len(after))
+        return found
 
-    def noise(self, centre: int, position: int) -> Iterator[list[int]]:
-        """Noise words, draw after draw; a word drawn twice counts once and the centre never."""
+    def tags(self, position: int) -> list[int]:
+        """Input rows of the centre's document."""
+        return self.task.tags[self.document(position)].tolist() if len(self.task.tags.starts) else []
+
+    def pieces(self, word: int) -> list[int]:
+        """Input rows that make up a word."""
+        return self.task.pieces[word].tolist() if len(self.task.pieces.starts) else [word]
+
+    def draw(self, right: list[int], state: int) -> tuple[list[int], int]:
+        """Noise words; a word drawn twice counts once, and those to be told from noise never. Also the next state."""
         cut, other = self.task.noise.T
-        state = self.hash(position)
-        while True:
-            drawn: list[int] = []
-            for _ in range(self.task.negatives):
-                state = (state + GOLDEN) & MASK
-                bits = mix(state)
-                slot = (bits >> 32) * len(cut) >> 32
-                word = slot if bits & 0xFFFFFFFF < int(cut[slot]) else int(other[slot])
-                if word != centre and word not in drawn:
-                    drawn.append(word)
-            yield drawn
+        drawn: list[int] = []
+        for _ in range(self.task.negatives):
+            state = (state + GOLDEN) & MASK
+            bits = mix(state)
+            slot = (bits >> 32) * len(cut) >> 32
+            word = slot if bits & 0xFFFFFFFF < int(cut[slot]) else int(other[slot])
+            if word not in right and word not in drawn:
+                drawn.append(word)
+        return drawn, state
 
     def targets(self, centre: int, noise: list[int]) -> tuple[list[int], NDArray[np.float32]]:
         """Output rows and their labels."""
         task = self.task
+        if task.loss == "softmax":
+            return list(range(len(task.outputs))), np.zeros(0, np.float32)
         if task.loss == "hierarchical":
             part = slice(int(task.paths.starts[centre]), int(task.paths.starts[centre + 1]))
             return task.paths.nodes[part].tolist(), np.where(task.paths.turns[part], -1.0, 1.0).astype(np.float32)
@@ -92,51 +110,109 @@ class TwinTrainer:
     def train_window(self, position: int, rate: float, first: int, last: int) -> Tally:
         task = self.task
         centre = int(task.ids[position])
-        contexts = self.contexts(position, first, last)
-        if not contexts:
+        contexts, tags = self.contexts(position, first, last), self.tags(position)
+        if not contexts and not tags:
             return Tally(0.0, 0, 1)
-        noise = self.noise(centre, position)
-        if task.loss == "softmax":
-            rows, labels = list(range(len(task.outputs))), np.zeros(0, np.float32)
-        else:
-            rows, labels = self.targets(centre, next(noise) if task.loss == "negative" else [])
+        if task.architecture == "forward":
+            return self.train_forward(centre, contexts, position, rate)
+        noise, state = self.draw([centre], self.hash(position))
+        rows, labels = self.targets(centre, noise)
         if not rows:
             return Tally(0.0, 0, 1)
-        self.touched[0].update(contexts)
         self.touched[1].update(rows)
+        if task.architecture == "concat":
+            return self.train_concat(centre, tags + contexts, rows, labels, rate)
+        inputs = [row for word in contexts for row in self.pieces(word)] + tags
+        self.touched[0].update(inputs)
         if task.architecture == "cbow":
-            return self.train_cbow(centre, contexts, rows, labels, rate)
+            return self.train_cbow(centre, inputs, rows, labels, rate)
         if task.loss == "hierarchical" or (task.loss == "negative" and task.shared):
-            return self.train_grid(centre, contexts, rows, labels, rate)
+            return self.train_grid(centre, inputs, rows, labels, rate)
         tally = Tally(0.0, 0, 0)
-        for turn, context in enumerate(contexts):
+        for turn, row in enumerate(inputs):
             if turn and task.loss == "negative":
-                rows, labels = self.targets(centre, next(noise))
+                noise, state = self.draw([centre], state)
+                rows, labels = self.targets(centre, noise)
                 self.touched[1].update(rows)
-            tally += self.train_grid(centre, [context], rows, labels, rate)
+            tally += self.train_grid(centre, [row], rows, labels, rate)
         return tally._replace(words=1)
 
-    def train_grid(self, centre: int, contexts: list[int], rows: list[int], labels: Table, rate: float) -> Tally:
+    def train_grid(self, centre: int, inputs: list[int], rows: list[int], labels: Table, rate: float) -> Tally:
         task = self.task
-        before = task.inputs[contexts]
-        steps, loss = self.steps(before, centre, rows, labels, rate)
+        steps, loss = self.steps(task.inputs[inputs], centre, rows, labels, rate)
         old = task.outputs[rows]
         change = np.zeros_like(old)
-        for step, context in zip(steps, contexts, strict=True):  # a word that stands twice moves twice
-            change += np.outer(step, task.inputs[context])
-            task.inputs[context] += step @ old
+        for step, row in zip(steps, inputs, strict=True):  # a word that stands twice moves twice
+            change += np.outer(step, task.inputs[row])
+            task.inputs[row] += step @ old
         task.outputs[rows] = old + change
-        return Tally(loss, len(contexts), 1)
+        return Tally(loss, len(inputs), 1)
 
-    def train_cbow(self, centre: int, contexts: list[int], rows: list[int], labels: Table, rate: float) -> Tally:
+    def train_hidden(
+        self, hidden: Table, word: int, rows: list[int], labels: Table, rate: float
+    ) -> tuple[Table, float]:
+        """One vector against its targets: its change and the loss; the targets move."""
+        steps, loss = self.steps(hidden[None], word, rows, labels, rate)
+        old = self.task.outputs[rows]
+        for row, step in zip(rows, steps[0], strict=True):
+            self.task.outputs[row] += step * hidden
+        return steps[0] @ old, loss
+
+    def train_cbow(self, centre: int, inputs: list[int], rows: list[int], labels: Table, rate: float) -> Tally:
         task = self.task
-        share = np.float32(1 / len(contexts)) if task.mean else np.float32(1)
-        hidden = task.inputs[contexts].sum(axis=0, keepdims=True) * share
-        steps, loss = self.steps(hidden, centre, rows, labels, rate)
-        old = task.outputs[rows]
-        np.add.at(task.inputs, contexts, (steps @ old) * (share if task.exact else 1))
-        task.outputs[rows] = old + steps.T @ hidden
+        share = np.float32(1 / len(inputs)) if task.mean else np.float32(1)
+        hidden = task.inputs[inputs].sum(axis=0) * share
+        change, loss = self.train_hidden(hidden, centre, rows, labels, rate)
+        np.add.at(task.inputs, inputs, change * (share if task.exact else 1))
         return Tally(loss, 1, 1)
+
+    def train_concat(self, centre: int, places: list[int], rows: list[int], labels: Table, rate: float) -> Tally:
+        """Each place of the window has its own stretch of the outputs; where no word stands, it is zero."""
+        task = self.task
+        there = [place for place, row in enumerate(places) if row >= 0]
+        inputs = [places[place] for place in there]
+        hidden = np.zeros((len(places), task.inputs.shape[1]), np.float32)
+        hidden[there] = task.inputs[inputs]
+        change, loss = self.train_hidden(hidden.ravel(), centre, rows, labels, rate)
+        np.add.at(task.inputs, inputs, change.reshape(hidden.shape)[there])
+        self.touched[0].update(inputs)
+        return Tally(loss, 1, 1)
+
+    def train_forward(self, centre: int, contexts: list[int], position: int, rate: float) -> Tally:
+        """The mean of the centre's rows predicts each context. A noise word shared by all contexts counts for each."""
+        task, inputs = self.task, self.pieces(centre)
+        share = np.float32(1 / len(inputs))
+        back = share if task.exact else np.float32(1)
+        hidden = task.inputs[inputs].sum(axis=0) * share
+        total, loss = np.zeros_like(hidden), 0.0
+        self.touched[0].update(inputs)
+        if task.loss == "negative" and task.shared:
+            noise, _ = self.draw(contexts, self.hash(position))
+            parts = [(contexts, 1.0, 1), (noise, -1.0, len(contexts))]
+            rows = contexts + noise
+            found = [
+                self.steps(hidden[None], -1, part, np.full(len(part), label, np.float32), rate * times)
+                for part, label, times in parts
+            ]
+            steps = np.concatenate([steps[0] for steps, _ in found])
+            for row, step in zip(rows, steps, strict=True):  # a context that stands twice acts from its new row
+                total += step * task.outputs[row]
+                task.outputs[row] += step * hidden
+            loss = sum(times * lost for (_, lost), (_, _, times) in zip(found, parts, strict=True))
+            self.touched[1].update(rows)
+            total *= back
+        else:
+            state = self.hash(position)
+            for context in contexts:
+                noise, state = self.draw([context], state)
+                rows, labels = self.targets(context, noise)
+                if not rows:
+                    continue
+                self.touched[1].update(rows)
+                change, lost = self.train_hidden(hidden, context, rows, labels, rate)
+                hidden, total, loss = hidden + change * back, total + change * back, loss + lost
+        np.add.at(task.inputs, inputs, total)
+        return Tally(loss, len(contexts), 1)
 
     # ---- whole stretches ----
 
@@ -196,3 +272,20 @@ class TwinTrainer:
     def stream_starts(self, streams: int) -> list[int]:
         whole, rest = divmod(self.task.trained_tokens, streams)
         return [whole * s + min(rest, s) for s in range(streams + 1)]
+
+    def infer(self, rows: Table, epochs: int, rate: float, seed: int, threads: int) -> None:
+        """New documents: the row of each learns by itself, everything else stays."""
+        task = self.task
+        for d, row in enumerate(rows):
+            ids = task.ids[task.starts[d] : task.starts[d + 1]]
+            inputs, outputs = np.vstack([task.inputs, row]), task.outputs.copy()
+            tags = Lists(np.array([0, 1]), np.array([len(task.inputs)], np.int32))
+            starts = np.array([0, len(ids)])
+            alone = TwinTrainer(replace(task, ids=ids, starts=starts, inputs=inputs, outputs=outputs, tags=tags))
+            for epoch, position in product(range(epochs), range(len(ids))):
+                alone.seed = seed + epoch
+                if alone.kept(position):
+                    now = rate * (epochs - epoch - position / len(ids)) / epochs
+                    alone.train_window(position, now, 0, len(ids))
+                    inputs[:-1], outputs[:] = task.inputs, task.outputs
+            row[:] = inputs[-1]

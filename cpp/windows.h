@@ -1,0 +1,195 @@
+// From raw tokens to windows: which tokens are kept, how far each reaches, what noise it meets.
+#pragma once
+
+#include "predict.h"
+#include "vec.h"
+
+namespace firth {
+namespace ISA {
+
+static inline uint64_t mix(uint64_t x) {  // the finalizer of splitmix64 (Steele et al. 2014)
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
+}
+
+constexpr uint64_t GOLDEN = 0x9e3779b97f4a7c15ull;
+
+static inline uint64_t token_hash(const Job& job, int64_t position) {
+    return mix(job.seed + (uint64_t)position * GOLDEN);
+}
+
+static inline bool kept(const Job& job, int64_t position, uint64_t hash) {
+    return (uint32_t)(hash >> 32) <= job.keep[job.ids[position]];
+}
+
+static inline int32_t noise_slot(const Job& job, uint64_t bits) {
+    return (int32_t)(((bits >> 32) * (uint64_t)job.words) >> 32);
+}
+
+static inline int32_t noise_word(const Job& job, uint64_t& state) {
+    state += GOLDEN;
+    const uint64_t bits = mix(state);
+    const int32_t slot = noise_slot(job, bits);
+    const Alias alias = job.noise[slot];
+    return (uint32_t)bits < alias.cut ? slot : alias.other;
+}
+
+static int64_t document_of(const Job& job, int64_t position) {
+    int64_t low = 0, high = job.documents;
+    while (high - low > 1) {
+        const int64_t middle = (low + high) / 2;
+        (job.starts[middle] <= position ? low : high) = middle;
+    }
+    return low;
+}
+
+static inline void put(Walker& walker, const Job& job, int i, int64_t position, uint64_t hash) {
+    walker.id[i] = job.ids[position];
+    walker.hash[i] = hash;
+    walker.offset[i] = (int32_t)(position - walker.base);
+}
+
+// Reads the next block of raw tokens: the centres, and up to a window of kept tokens before and after
+// them in the same document. False when the stretch is over.
+static bool refill(const Job& job, Walker& walker) {
+    if (walker.position >= walker.end) return false;
+    const int64_t begin = walker.position;
+    const int64_t stop = begin + walker.block < walker.end ? begin + walker.block : walker.end;
+    int64_t document = document_of(job, begin);
+    int n = 0;
+    walker.base = begin;
+    {   // before: collected backwards, then turned around
+        const int64_t start = job.starts[document] > job.first ? job.starts[document] : job.first;
+        for (int64_t p = begin - 1; p >= start && n < job.window; --p) {
+            const uint64_t hash = token_hash(job, p);
+            if (kept(job, p, hash)) put(walker, job, n++, p, hash);
+        }
+        for (int i = 0; i < n / 2; ++i) {
+            const int j = n - 1 - i;
+            const int32_t id = walker.id[i]; walker.id[i] = walker.id[j]; walker.id[j] = id;
+            const uint64_t hash = walker.hash[i]; walker.hash[i] = walker.hash[j]; walker.hash[j] = hash;
+            const int32_t offset = walker.offset[i]; walker.offset[i] = walker.offset[j]; walker.offset[j] = offset;
+        }
+    }
+    walker.next = n;
+    int segment = 0;  // where the current document begins in the arrays
+    int64_t p = begin;
+    while (true) {
+        const int64_t document_end = job.starts[document + 1];
+        const int64_t to = document_end < stop ? document_end : stop;
+        for (; p < to; ++p) {
+            const uint64_t hash = token_hash(job, p);
+            if (kept(job, p, hash)) put(walker, job, n++, p, hash);
+        }
+        if (p == stop) {
+            walker.last = n;
+            const int64_t limit = document_end < job.last ? document_end : job.last;
+            for (int after = 0; p < limit && after < job.window; ++p) {
+                const uint64_t hash = token_hash(job, p);
+                if (kept(job, p, hash)) put(walker, job, n++, p, hash), ++after;
+            }
+        }
+        for (int i = segment; i < n; ++i) {
+            walker.from[i] = segment;
+            walker.to[i] = n;
+            walker.document[i] = (int32_t)document;
+        }
+        if (p >= stop) break;
+        segment = n;
+        ++document;
+    }
+    walker.position = stop;
+    return true;
+}
+
+// Noise words behind the `right` first targets, which are no noise; a word drawn twice counts once.
+static void draw_noise(const Job& job, Window& window, int right, uint64_t& state) {
+    int targets = right;
+    for (int i = 0; i < job.negatives; ++i) {
+        const int32_t word = noise_word(job, state);
+        bool seen = false;
+        for (int j = 0; j < targets; ++j) seen |= window.target[j] == word;
+        if (seen) continue;
+        window.target[targets] = word;
+        window.sign[targets++] = -1;
+    }
+    window.targets = targets;
+}
+
+// The way through the tree to a word.
+static void lay_path(const Job& job, Window& window, int32_t word) {
+    const int64_t begin = job.path_starts[word];
+    window.targets = (int)(job.path_starts[word + 1] - begin);
+    for (int i = 0; i < window.targets; ++i) {
+        window.target[i] = job.path_nodes[begin + i];
+        window.sign[i] = job.path_turns[begin + i] ? -1.0f : 1.0f;
+    }
+}
+
+// One word to be told from noise: all targets of a window that are shared by its inputs. For a tree, the way to it.
+static void lay_targets(const Job& job, Window& window, int32_t word, uint64_t& state) {
+    window.centre = word;
+    if (job.loss == NEGATIVE) {
+        window.target[0] = word;
+        window.sign[0] = 1;
+        draw_noise(job, window, 1, state);
+    } else if (job.loss == HIERARCHICAL) {
+        lay_path(job, window, word);
+    } else {
+        window.targets = job.words;  // the driver laid out target = 0, 1, 2, …
+    }
+}
+
+static inline int tags(const Job& job, const Window& window) {
+    if (job.frozen) return 1;
+    return job.tag_rows ? (int)(job.tag_starts[window.document + 1] - job.tag_starts[window.document]) : 0;
+}
+
+// The words within reach of a centre.
+static int lay_contexts(const Job& job, const Walker& walker, int centre, int reach, int32_t* context) {
+    const int low = walker.from[centre], high = walker.to[centre];
+    int contexts = 0;
+    if (job.architecture == CONCAT) {
+        for (int i = centre - reach; i <= centre + reach; ++i)
+            if (i != centre) context[contexts++] = low <= i && i < high ? walker.id[i] : -1;
+        return contexts;
+    }
+    const int from = centre - reach > low ? centre - reach : low;
+    const int to = centre + reach + 1 < high ? centre + reach + 1 : high;
+    for (int i = from; i < to; ++i)
+        if (i != centre) context[contexts++] = walker.id[i];
+    return contexts;
+}
+
+// The centre's contexts and targets.
+static void prepare(const Job& job, const Walker& walker, int centre, float rate, Window& window) {
+    const uint64_t hash = walker.hash[centre];
+    const int reach = job.shrink ? job.window - (int)(((hash & 0xffffffffull) * (uint64_t)job.window) >> 32) : job.window;
+    window.contexts = job.neighbors ? lay_contexts(job, walker, centre, reach, window.context) : 0;
+    window.rate = rate;
+    window.hash = hash;
+    window.centre = walker.id[centre];
+    window.document = walker.document[centre];
+    window.targets = 0;
+    window.entering = -1;
+    if (!window.contexts && !tags(job, window)) return;
+    if (job.neighbors && centre + job.window < walker.to[centre]) window.entering = walker.id[centre + job.window];
+    uint64_t state = hash;
+    if (job.architecture == FORWARD) {
+        window.entering = window.centre;
+        if (job.loss != NEGATIVE || !job.shared) return;  // targets differ from context to context
+        for (int i = 0; i < window.contexts; ++i) window.target[i] = window.context[i];
+        draw_noise(job, window, window.contexts, state);
+    } else {
+        lay_targets(job, window, window.centre, state);
+    }
+    if (job.loss == NEGATIVE && centre + 1 < walker.last) {  // the table is large and its slots random: ask for the
+        state = walker.hash[centre + 1];                     // next ones now
+        for (int i = 0; i < job.negatives; ++i)
+            __builtin_prefetch(job.noise + noise_slot(job, mix(state += GOLDEN)), 0, 3);
+    }
+}
+
+}  // namespace ISA
+}  // namespace firth
