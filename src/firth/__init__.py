@@ -17,6 +17,7 @@ from firth.version import __version__
 _PLACES = {
     "Cooccurrence": "firth.data.cooccur",
     "Corpus": "firth.data.corpus",
+    "Labelled": "firth.data.labelled",
     "Table": "firth.data.table",
     "Tokens": "firth.data.tokens",
     "Vocabulary": "firth.data.vocabulary",
@@ -28,9 +29,11 @@ _PLACES = {
     "FirthWarning": "firth.core.errors",
     "odd_one_out": "firth.core.vectors",
     "option": "firth.core.options",
+    "read_classifier": "firth.learners.classify_files",
     "read_vectors": "firth.formats",
     "similarity": "firth.core.vectors",
     "train": "firth.core.train",
+    "write_classifier": "firth.learners.classify_files",
     "write_vectors": "firth.formats",
 }
 _RENAMED = {"load": ("firth.core.storage", "load_model"), "verify": ("firth.core.storage", "verify_model")}

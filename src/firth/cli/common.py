@@ -47,6 +47,11 @@ DATA_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--key", {"metavar": "NAME", "help": "The key's column."}),
 )
 
+LABEL_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("--column", {"metavar": "NAME", "help": "The text's column (jsonl, csv, tsv, Parquet)."}),
+    ("--label", {"metavar": "NAME", "help": "The labels' column; label if left out. Text files have __label__ words."}),
+)
+
 TABLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--columns", {"metavar": "NAMES", "help": "Only these columns of the table, as in age,zip."}),
     ("--categories", {"metavar": "NAMES", "help": "Columns that look like numbers and are categories, as in zip."}),
@@ -54,7 +59,7 @@ TABLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def open_model(path: str) -> Model:
-    """The model in a folder."""
+    """The model in a folder, or in a file of fastText's."""
     from firth.core.storage import CONFIG, load_model
     from firth.core.train import UNFINISHED
 
@@ -62,6 +67,12 @@ def open_model(path: str) -> Model:
     if (folder / UNFINISHED).is_dir() and not (folder / CONFIG).exists():
         raise FirthError(f"{path} holds an unfinished run; `firth info {path}` tells how far it is and how to go on.")
     if folder.is_file():
+        from firth.formats.fasttext import is_fasttext
+
+        if is_fasttext(folder):
+            from firth.learners.classify_files import read_classifier
+
+            return read_classifier(folder)
         raise FirthError(f"{path} is a file; this needs the folder of a trained model.")
     return load_model(folder)
 

@@ -102,7 +102,7 @@ def joined_pairs(items: Iterable[Any]) -> Iterator[tuple[str, str]]:
         right = isinstance(several, Iterable) and isinstance(text, str)
         names = list(several) if right and several is not None else []
         if not right or not all(isinstance(name, str) and "\0" not in name for name in names):
-            raise FirthError(f"Labelled data are pairs (text, label) or (text, list of labels), all str; got {item!r:.60}.")
+            raise FirthError(f"Labelled data are pairs of str: (text, label) or (text, [label, …]); got {item!r:.60}.")
         yield "\0".join(names), str(text)
 
 

@@ -247,6 +247,6 @@ def table_records(batch: Any, names: Sequence[str]) -> Iterator[Record]:
     """Rows of a pyarrow batch; a missing text is an empty one."""
     texts = batch.column(names[0]).to_pylist()
     keys = batch.column(names[1]).to_pylist() if len(names) > 1 else [None] * len(texts)
-    as_key = names[1].joined if isinstance(names[-1], Several) else str
+    as_key = names[-1].joined if isinstance(names[-1], Several) else str
     for key, text in zip(keys, texts, strict=True):
         yield Record(None if len(names) == 1 else as_key(key), text or "")

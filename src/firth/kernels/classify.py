@@ -113,15 +113,15 @@ def take_labels(
     data: NDArray[np.uint8], ends: Places, *, take: bool, separate: bool
 ) -> tuple[tuple[NDArray[np.uint8], Places], tuple[NDArray[np.uint8], Places]]:
     """Text without the words that begin with __label__, and these labels, a NUL after each; with the places where
-    documents end in both. `separate` puts a NUL after each word of the text, cut at ASCII white space, and ends documents
-    with </s>, as fastText reads them."""
+    documents end in both. `separate` puts a NUL after each word of the text, cut at ASCII white space, and ends
+    documents with </s>, as fastText reads them."""
     text, text_ends, labels, label_ends = _native.take_labels(data, ends, take, separate)
     return (text, text_ends), (labels, label_ends)
 
 
 def label_children(counts: NDArray[np.int64]) -> Ids:
-    """The tree of `huffman_paths` by its nodes: left and right child of each, an inner node before it or ~label. The last
-    node is the root. In linear time and memory also where counts from a file make the tree a chain."""
+    """The tree of `huffman_paths` by its nodes: left and right child of each, an inner node before it or ~label. The
+    last node is the root. In linear time and memory also where counts from a file make the tree a chain."""
     weights: list[int] = []
     children = np.empty((max(0, len(counts) - 1), 2), dtype=np.int32)
     leaf, node = len(counts) - 1, 0
@@ -168,7 +168,7 @@ def rows_of(ids: Sequence[int], inputs: Inputs) -> list[int]:
 
 
 def sigmoid(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    return 1 / (1 + np.exp(-x))
+    return np.asarray(1 / (1 + np.exp(-x)), dtype=np.float32)
 
 
 class TwinTrainer:

@@ -5,10 +5,10 @@ The arithmetic stands in `kernels/classify.py`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,7 +33,7 @@ from firth.learners.loop import Loop, Progress, Slice
 from firth.learners.words import Phrases, Pooled, TextModel, WordOptions, check_texts
 
 MOST_NGRAM = 100
-AT_A_TIME = 1 << 16  # rows
+AT_A_TIME = 1 << 12  # rows: few enough to stay in the cache
 SEPARATORS = str.maketrans(dict.fromkeys(" \t\n\v\f\r", "\0"))
 
 Label = tuple[str, float]
@@ -54,7 +54,9 @@ class ClassifierOptions(WordOptions):
     learning_rate: float = option(0.1, "at the start; it falls to nothing linearly", low=1e-9, high=100)
     min_count: int = option(1, "words that occur less often are left out", low=1)
     tokenizer: str = option(
-        "words", "how text is split; fasttext: at ASCII white space, with </s> at the end", choices=(*TOKENIZERS, FASTTEXT)
+        "words",
+        "how text is split; fasttext: at ASCII white space, with </s> at the end",
+        choices=(*TOKENIZERS, FASTTEXT),
     )
 
     @property
@@ -144,7 +146,9 @@ class Training(Loop):
         random = np.random.default_rng(self.run.seed)
         for first in range(0, filled, AT_A_TIME):
             part = table[first : min(first + AT_A_TIME, filled), :dim]
-            part[:] = (random.random(part.shape, dtype=np.float32) - 0.5) * (2 / dim)
+            part[:] = random.random(part.shape, dtype=np.float32)
+            part -= np.float32(0.5)
+            part *= np.float32(2 / dim)
         if start is not None:
             if not isinstance(start, HasVectors) or start.vectors.dim != dim:
                 raise FirthError(f"start must be a model of words with dim={dim}; got {start!r}.")
@@ -262,8 +266,8 @@ class ClassifierModel(TextModel):
         rows = words + len(buckets)
         if len(self.inputs) not in (rows, rows + 1) or len(self.outputs) != len(self.labels):
             raise FirthError(
-                f"The classifier is broken: {len(self.inputs):,} rows for {words:,} words and {len(buckets):,} buckets, "
-                f"{len(self.outputs):,} for {len(self.labels):,} labels."
+                f"The classifier is broken: {len(self.inputs):,} rows for {words:,} words and {len(buckets):,} "
+                f"buckets, {len(self.outputs):,} for {len(self.labels):,} labels."
             )
         if len(buckets) and not 0 <= int(buckets.min()) <= int(buckets.max()) < self.method.buckets:
             raise FirthError(f"The classifier is broken: its buckets must be below {self.method.buckets:,}.")
@@ -317,8 +321,8 @@ class ClassifierModel(TextModel):
     def predict(self, texts: Sequence[str], k: int = 1, threshold: float = 0.0) -> list[list[Label]]:
         """The k most probable labels of each text that have at least `threshold` probability, best first.
 
-        A text in which the model knows nothing (an empty one) has none. With loss=one_vs_all and negative each label has
-        a probability of its own; otherwise all labels' add up to 1.
+        A text in which the model knows nothing (an empty one) has none. With loss=one_vs_all and negative each label
+        has a probability of its own; otherwise all labels' add up to 1.
         """
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise FirthError(f"k must be a whole number of at least 1; got {k!r}.")
@@ -329,7 +333,7 @@ class ClassifierModel(TextModel):
         names = self.labels.tokens
         pairs = [(names[label], p) for label, p in zip(labels.tolist(), probabilities.tolist(), strict=True)]
         bounds = starts.tolist()
-        return [pairs[first:last] for first, last in zip(bounds, bounds[1:], strict=False)]
+        return [pairs[first:last] for first, last in pairwise(bounds)]
 
     def embed(self, inputs: Sequence[str]) -> Matrix:
         """The mean row of each text, from which its labels are predicted; zeros for a text without any."""
@@ -353,7 +357,7 @@ class ClassifierModel(TextModel):
         inputs, outputs, buckets = (parts.arrays[name] for name in ("inputs", "outputs", "buckets"))
         wide = (method.dim,)
         if inputs.shape[1:] != wide or outputs.shape[1:] != wide or buckets.ndim != 1 or buckets.dtype != np.int32:
-            raise FirthError(f"A classifier needs the tables inputs and outputs, {method.dim} wide, and a list of buckets.")
+            raise FirthError(f"A classifier needs inputs and outputs, {method.dim} wide, and a list of buckets.")
         return cls(method, parts, parts, (inputs, outputs, buckets), training)
 
     def __repr__(self) -> str:
@@ -369,6 +373,6 @@ def learned(training: Training, figures: Mapping[str, Any]) -> ClassifierModel:
         np.ascontiguousarray(training.outputs[: len(examples.labels), : method.dim]),
         training.buckets,
     )
-    if not all(math.isfinite(float(np.abs(array).max(initial=0))) for array in arrays[:2]):
+    if not np.isfinite(arrays[1]).all():
         raise FirthError(f"The vectors are no longer numbers: learning_rate={method.learning_rate:g} is too high.")
     return ClassifierModel(method, training.vocabulary, examples.labels, arrays, figures, examples.tokens.phrases)

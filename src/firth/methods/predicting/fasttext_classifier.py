@@ -16,7 +16,9 @@ from firth.learners.classify import ClassifierModel, ClassifierOptions, Training
 class FastTextClassifier(ClassifierOptions):
     """Maximises Σ log p(label | mean of the text's rows)."""
 
-    summary: ClassVar[str] = "labels for texts: the mean of words and n-grams, then a linear layer; quick and hard to beat"
+    summary: ClassVar[str] = (
+        "labels of texts: the mean of words and n-grams, then a linear layer; quick and hard to beat"
+    )
     model: ClassVar[type[Model]] = ClassifierModel
     kind: ClassVar[str] = "labelled"
 
