@@ -29,11 +29,9 @@ _PLACES = {
     "FirthWarning": "firth.core.errors",
     "odd_one_out": "firth.core.vectors",
     "option": "firth.core.options",
-    "read_classifier": "firth.learners.classify_files",
     "read_vectors": "firth.formats",
     "similarity": "firth.core.vectors",
     "train": "firth.core.train",
-    "write_classifier": "firth.learners.classify_files",
     "write_vectors": "firth.formats",
 }
 _RENAMED = {"load": ("firth.core.storage", "load_model"), "verify": ("firth.core.storage", "verify_model")}

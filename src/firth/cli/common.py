@@ -59,7 +59,7 @@ TABLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def open_model(path: str) -> Model:
-    """The model in a folder, or in a file of fastText's."""
+    """The model in a folder."""
     from firth.core.storage import CONFIG, load_model
     from firth.core.train import UNFINISHED
 
@@ -67,12 +67,6 @@ def open_model(path: str) -> Model:
     if (folder / UNFINISHED).is_dir() and not (folder / CONFIG).exists():
         raise FirthError(f"{path} holds an unfinished run; `firth info {path}` tells how far it is and how to go on.")
     if folder.is_file():
-        from firth.formats.fasttext import is_fasttext
-
-        if is_fasttext(folder):
-            from firth.learners.classify_files import read_classifier
-
-            return read_classifier(folder)
         raise FirthError(f"{path} is a file; this needs the folder of a trained model.")
     return load_model(folder)
 

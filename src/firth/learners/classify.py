@@ -1,42 +1,31 @@
-"""Learning to label texts as fastText does (Joulin et al. 2016): the options, the epochs, and the model.
+"""Learning to label texts as fastText does (Joulin et al. 2016): the options and the epochs.
 
-The arithmetic stands in `kernels/classify.py`.
+The arithmetic stands in `kernels/classify.py`, what comes out in `classifier`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.method import Method
-from firth.core.model import HasVectors, Model, Parts
+from firth.core.model import HasVectors, Model
 from firth.core.options import option
-from firth.core.run import Run, available_cores
-from firth.core.vectors import Matrix, Vectors
+from firth.core.run import Run
 from firth.data.labelled import FASTTEXT, Examples, read_labelled
-from firth.data.readers import to_bytes
-from firth.data.tokenizer import NATIVE, TOKENIZERS
+from firth.data.tokenizer import TOKENIZERS
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import classify as kernel
-from firth.kernels import text as text_kernel
-from firth.kernels._native import Labeller
 from firth.kernels.predict import Table, new_table
-from firth.kernels.subwords import END_OF_LINE, ngrams, word_hashes
+from firth.kernels.subwords import ngrams, word_hashes
 from firth.learners.loop import Loop, Progress, Slice
-from firth.learners.words import Phrases, Pooled, TextModel, WordOptions, check_texts
+from firth.learners.words import WordOptions
 
 MOST_NGRAM = 100
 AT_A_TIME = 1 << 12  # rows: few enough to stay in the cache
-SEPARATORS = str.maketrans(dict.fromkeys(" \t\n\v\f\r", "\0"))
-
-Label = tuple[str, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,172 +196,3 @@ def rows_of_buckets(
     rows = np.full(method.buckets, words + len(buckets) if zero_row else -1, dtype=np.int32)
     rows[buckets] = np.arange(words, words + len(buckets), dtype=np.int32)
     return rows
-
-
-class ClassifierModel(TextModel):
-    """Labels texts. `inputs` has a row a word, then one for each of `buckets`, and (where n-grams are hashed) one of
-    zeros for all other buckets; without that row, their n-grams are left out. `outputs` has a row a label; of the
-    hierarchical loss, a row an inner node and one to spare."""
-
-    method: ClassifierOptions
-
-    def __init__(
-        self,
-        method: ClassifierOptions,
-        vocabulary: Vocabulary | Parts,
-        labels: Vocabulary | Parts,
-        arrays: tuple[Matrix, Matrix, NDArray[np.int32]],
-        training: Mapping[str, Any],
-        phrases: Phrases = (),
-    ) -> None:
-        super().__init__(method, vocabulary, training, phrases)
-        self.inputs, self.outputs, self.buckets = arrays
-        self._labels = labels
-
-    @property
-    def labels(self) -> Vocabulary:
-        """The labels with their counts, most frequent first."""
-        if isinstance(self._labels, Parts):
-            self._labels = Vocabulary.from_json(self._labels.documents["labels"])
-        return self._labels
-
-    @property
-    def vectors(self) -> Vectors:
-        return self.tables["words"]
-
-    @cached_property
-    def tables(self) -> Mapping[str, Vectors]:
-        """Words (the mean of their own row and those of their n-grams), and labels where the loss gives each a row."""
-        words = Vectors(self._tokens, self._word_matrix(), missing=self._why_missing)
-        if self.method.loss == "hierarchical":  # inner nodes of a tree are nobody's vectors
-            return {"words": words}
-        return {"words": words, "labels": Vectors(lambda: self.labels.tokens, self.outputs)}
-
-    def _word_matrix(self) -> Matrix:
-        if self.method.maxn == 0:
-            return self.inputs[: len(self.vocabulary)]
-        found = ngrams(self.vocabulary.tokens, self.method.minn, self.method.maxn, self.method.buckets)
-        rows = self._bucket_rows[found.rows]
-        matrix = np.array(self.inputs[: len(self.vocabulary)], dtype=np.float32)
-        for word in range(len(matrix)):
-            parts = rows[found.starts[word] : found.starts[word + 1]]
-            parts = parts[parts >= 0]
-            matrix[word] = (matrix[word] + self.inputs[parts].sum(axis=0)) / (1 + len(parts))
-        return matrix
-
-    @cached_property
-    def _bucket_rows(self) -> NDArray[np.int32]:
-        words, buckets = len(self.vocabulary), self.buckets
-        rows = words + len(buckets)
-        if len(self.inputs) not in (rows, rows + 1) or len(self.outputs) != len(self.labels):
-            raise FirthError(
-                f"The classifier is broken: {len(self.inputs):,} rows for {words:,} words and {len(buckets):,} "
-                f"buckets, {len(self.outputs):,} for {len(self.labels):,} labels."
-            )
-        if len(buckets) and not 0 <= int(buckets.min()) <= int(buckets.max()) < self.method.buckets:
-            raise FirthError(f"The classifier is broken: its buckets must be below {self.method.buckets:,}.")
-        return rows_of_buckets(self.method, words, buckets, zero_row=len(self.inputs) > rows)
-
-    @cached_property
-    def _labeller(self) -> Labeller:
-        method, count = self.method, len(self.labels)
-        rows = self._bucket_rows
-        outputs = kernel.new_outputs(count, method.dim)
-        outputs[:count, : method.dim] = self.outputs
-        children = kernel.label_children(self.labels.counts if method.loss == "hierarchical" else np.zeros(0, np.int64))
-        try:
-            return Labeller(
-                "".join(token + "\0" for token in self.vocabulary.tokens).encode("utf-8", "surrogatepass"),
-                method.tokenizer if self._native else "separated",
-                method.lowercase and self._native,
-                method.minn,
-                method.maxn,
-                method.word_ngrams,
-                np.ascontiguousarray(self.inputs, dtype=np.float32),
-                rows,
-                len(self.vocabulary),
-                outputs,
-                count,
-                kernel.LOSSES.index(method.loss),
-                children,
-            )
-        except ValueError as error:  # a damaged file; what was learned fits
-            raise FirthError(f"The classifier is broken: {error}") from None
-
-    @property
-    def _native(self) -> bool:
-        """Whether texts are split natively; a segmenter and phrases need Python."""
-        return self.method.tokenizer in (*NATIVE, FASTTEXT) and not self.phrases
-
-    def tokenize(self, text: str) -> list[str]:
-        if self.method.tokenizer != FASTTEXT:
-            return super().tokenize(text)
-        return [*text_kernel.tokenize(text.translate(SEPARATORS), "separated", self.method.lowercase), END_OF_LINE]
-
-    def _joined(self, texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The texts for native code, and where each ends."""
-        check_texts(texts)
-        if not self._native:
-            texts = ["".join(token + "\0" for token in self.tokenize(text)) for text in texts]
-        parts = [to_bytes(text) for text in texts]
-        ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
-        return text_kernel.as_bytes(b"".join(parts)), ends.astype(np.int64)
-
-    def predict(self, texts: Sequence[str], k: int = 1, threshold: float = 0.0) -> list[list[Label]]:
-        """The k most probable labels of each text that have at least `threshold` probability, best first.
-
-        A text in which the model knows nothing (an empty one) has none. With loss=one_vs_all and negative each label
-        has a probability of its own; otherwise all labels' add up to 1.
-        """
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise FirthError(f"k must be a whole number of at least 1; got {k!r}.")
-        if not 0 <= threshold <= 1:
-            raise FirthError(f"threshold must be from 0 to 1; got {threshold}.")
-        k = min(k, len(self.labels))
-        starts, labels, probabilities = self._labeller.predict(*self._joined(texts), k, threshold, available_cores())
-        names = self.labels.tokens
-        pairs = [(names[label], p) for label, p in zip(labels.tolist(), probabilities.tolist(), strict=True)]
-        bounds = starts.tolist()
-        return [pairs[first:last] for first, last in pairwise(bounds)]
-
-    def embed(self, inputs: Sequence[str]) -> Matrix:
-        """The mean row of each text, from which its labels are predicted; zeros for a text without any."""
-        matrix = np.zeros((len(inputs), self.method.dim), dtype=np.float32)
-        self._labeller.hidden(*self._joined(inputs), matrix, np.zeros(len(inputs), np.int64), available_cores())
-        return matrix
-
-    def pool(self, texts: Sequence[str]) -> Pooled:
-        check_texts(texts)
-        tokens = [self.tokenize(text) for text in texts]
-        known = np.array([sum(token in self.vocabulary for token in text) for text in tokens], dtype=np.int64)
-        return Pooled(self.embed(texts), known, np.array([len(text) for text in tokens], dtype=np.int64) - known)
-
-    def parts(self) -> Parts:
-        arrays = {"inputs": self.inputs, "outputs": self.outputs, "buckets": self.buckets}
-        return Parts(arrays, {"vocabulary": self.vocabulary_json(), "labels": self.labels.to_json()})
-
-    @classmethod
-    def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> ClassifierModel:
-        assert isinstance(method, ClassifierOptions)
-        inputs, outputs, buckets = (parts.arrays[name] for name in ("inputs", "outputs", "buckets"))
-        wide = (method.dim,)
-        if inputs.shape[1:] != wide or outputs.shape[1:] != wide or buckets.ndim != 1 or buckets.dtype != np.int32:
-            raise FirthError(f"A classifier needs inputs and outputs, {method.dim} wide, and a list of buckets.")
-        return cls(method, parts, parts, (inputs, outputs, buckets), training)
-
-    def __repr__(self) -> str:
-        rows, labels = len(self.inputs), len(self.labels)
-        return f"{type(self.method).__name__} model: {labels:,} labels, {rows:,} features × {self.method.dim}"
-
-
-def learned(training: Training, figures: Mapping[str, Any]) -> ClassifierModel:
-    """The model of a finished training."""
-    method, examples = training.method, training.examples
-    arrays = (
-        np.ascontiguousarray(training.inputs[:, : method.dim]),
-        np.ascontiguousarray(training.outputs[: len(examples.labels), : method.dim]),
-        training.buckets,
-    )
-    if not np.isfinite(arrays[1]).all():
-        raise FirthError(f"The vectors are no longer numbers: learning_rate={method.learning_rate:g} is too high.")
-    return ClassifierModel(method, training.vocabulary, examples.labels, arrays, figures, examples.tokens.phrases)

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.run import Run
-from firth.learners.classify import ClassifierModel, ClassifierOptions, Training, learned
+from firth.learners.classifier import ClassifierModel, learned
+from firth.learners.classify import ClassifierOptions, Training
 
 
 @dataclass(frozen=True, kw_only=True)
