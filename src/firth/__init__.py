@@ -27,6 +27,7 @@ _PLACES = {
     "Vectors": "firth.core.vectors",
     "FirthError": "firth.core.errors",
     "FirthWarning": "firth.core.errors",
+    "export": "firth.learners.files",
     "odd_one_out": "firth.core.vectors",
     "option": "firth.core.options",
     "read_vectors": "firth.formats",

@@ -25,6 +25,7 @@ from firth.data.vocabulary import Vocabulary
 from firth.formats.fasttext import FastTextArgs, FastTextFile, SpreadRows
 from firth.formats.files import warn
 from firth.kernels.product import CENTROIDS, ProductCodes, parts_of
+from firth.learners.quantize import quantize
 from firth.learners.subwords import Subwords
 from firth.learners.words import Phrases, Pooled, TextModel, WordOptions, check_texts
 
@@ -190,6 +191,16 @@ class FastTextModel(TextModel):
             inputs=inputs,
             outputs=outputs,
             pruned=pruned,
+        )
+
+    def quantized(self, **settings: Any) -> FastTextModel:
+        """The model with its table in codes; the settings are those of `quantize`. What that lost stands in
+        `training["quantisation_error"]`."""
+        file, error = quantize(self.to_file(), **settings)
+        made = FastTextModel.from_file(file)
+        training = {**self.training, "quantisation_error": error}
+        return FastTextModel(
+            self.method, made.vocabulary, made.table, made.outputs, made.subwords, training, self.phrases
         )
 
     def __repr__(self) -> str:
