@@ -198,7 +198,7 @@ class ClassifierModel(TextModel):
 
     @classmethod
     def from_file(cls, file: FastTextFile) -> ClassifierModel:
-        """A model that fastText (or `to_file`) wrote, in codes and pruned ones too. Texts are split as fastText does."""
+        """A model that fastText (or `to_file`) wrote, also in codes or pruned. Texts are split as fastText does."""
         if file.args.model != "sup" or not len(file.labels):
             raise FirthError("This fastText model has no labels to predict.")
         method = method_of(file.args)
@@ -216,7 +216,7 @@ class ClassifierModel(TextModel):
         return cls(method, vocabulary, labels, (inputs, dense(file.outputs), buckets), training)
 
     def to_file(self) -> FastTextFile:
-        """The model as fastText's .bin holds it, with a row for each bucket; a pruned one can only be quantised (.ftz)."""
+        """The model as fastText's .bin holds it, with a row for each bucket; a pruned one can only become .ftz."""
         method, words, buckets = self.method, len(self.vocabulary), self.buckets
         if method.tokenizer != FASTTEXT or method.lowercase:
             warnings.warn(

@@ -65,7 +65,8 @@ def pruned(file: FastTextFile, cutoff: int | None) -> tuple[FastTextFile, Matrix
         matrix, buckets = np.concatenate([file.inputs.first, file.inputs.rows]), file.inputs.places
     else:
         assert not isinstance(file.inputs, product.ProductCodes)
-        matrix, buckets = file.inputs, np.arange(file.args.bucket, dtype=np.int32)
+        matrix = file.inputs
+        buckets = np.arange(file.args.bucket, dtype=np.int32) if file.pruned is None else file.pruned[:, 0]
     if cutoff is None or cutoff >= len(matrix):
         spread = isinstance(file.inputs, SpreadRows)
         return (replace(file, pruned=pairs(buckets)) if spread else file), matrix
