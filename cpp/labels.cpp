@@ -253,7 +253,8 @@ void TextLabeller::predict_tree(const float* hidden, int32_t k, float threshold,
         open.pop_back();
         // `best` is a heap with its worst in front.
         const bool full = best.size() == static_cast<size_t>(k);
-        if (at.score < least || (full && at.score < static_cast<double>(best.front().score))) continue;
+        if (!(at.score >= least)) continue;  // also what is no number
+        if (full && at.score < static_cast<double>(best.front().score)) continue;
         if (at.node < 0) {
             best.push_back({static_cast<float>(at.score), ~at.node});
             std::push_heap(best.begin(), best.end());

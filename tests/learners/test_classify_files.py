@@ -168,3 +168,23 @@ def test_a_model_of_words_predicts_nothing(fasttext_files):
 
     with pytest.raises(firth.FirthError, match="no labels to predict"):
         ClassifierModel.from_file(read_fasttext(fasttext_files["skipgram"]))
+
+
+@pytest.mark.parametrize("name", ["labels_tree", "labels_ova", "codes_pruned"])
+def test_damaged_files_are_refused_or_predict(fasttext_files, tmp_path, name):
+    """Bytes changed anywhere: a clear error or a defined result, never a crash."""
+    whole = fasttext_files[name].read_bytes()
+    rng = np.random.default_rng(7)
+    refused = 0
+    for _ in range(150):
+        data = bytearray(whole)
+        places = rng.integers(0, min(len(data), int(rng.choice([120, 3000, len(data)]))), int(rng.integers(1, 4)))
+        for place in places:
+            data[place] = rng.integers(0, 256)
+        (tmp_path / "m.bin").write_bytes(data)
+        try:
+            found = firth.load(tmp_path / "m.bin").predict(["the king sleeps", ""], k=3)
+            assert len(found) == 2 and all(0 <= p <= 1 for row in found for _, p in row)
+        except firth.FirthError:
+            refused += 1
+    assert 10 < refused < 150

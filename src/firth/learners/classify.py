@@ -25,6 +25,7 @@ from firth.learners.loop import Loop, Progress, Slice
 from firth.learners.words import WordOptions
 
 MOST_NGRAM = 100
+MOST_BUCKETS = 1 << 28  # a table says where each has its row: 1 GB
 AT_A_TIME = 1 << 12  # rows: few enough to stay in the cache
 
 
@@ -38,7 +39,7 @@ class ClassifierOptions(WordOptions):
     word_ngrams: int = option(1, "longest run of words that counts as one feature", low=1, high=MOST_NGRAM)
     minn: int = option(0, "shortest run of characters that counts as a feature", low=0, high=MOST_NGRAM)
     maxn: int = option(0, "longest one; 0 = none", low=0, high=MOST_NGRAM)
-    buckets: int = option(2_000_000, "places that runs of words and characters are hashed to", low=1, high=2**31 - 1)
+    buckets: int = option(2_000_000, "places that runs of words and characters are hashed to", low=1, high=MOST_BUCKETS)
     epochs: int = option(5, "passes over the texts", low=1)
     learning_rate: float = option(0.1, "at the start; it falls to nothing linearly", low=1e-9, high=100)
     min_count: int = option(1, "words that occur less often are left out", low=1)
