@@ -147,12 +147,6 @@ struct Labeller {
         nb::gil_scoped_release unlocked;
         asked->hidden(data.data(), ends.data(), (int64_t)ends.shape(0), out.data(), counts.data(), threads);
     }
-
-    auto rows(nb::bytes text) const {
-        std::vector<int32_t> found;
-        asked->rows_of(text.c_str(), text.size(), found);
-        return owned(std::move(found));
-    }
 };
 
 }  // namespace
@@ -167,8 +161,7 @@ void bind_classify(nb::module_& m) {
         .def(nb::init<nb::bytes, const std::string&, bool, int, int, int, Dense, Array<int32_t>, int32_t, Table, int32_t,
                       int, nb::ndarray<const int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>>())
         .def("predict", &Labeller::predict)
-        .def("hidden", &Labeller::hidden)
-        .def("rows", &Labeller::rows);
+        .def("hidden", &Labeller::hidden);
     m.def("mark_buckets", [](Array<int32_t> ids, Array<int64_t> starts, Array<int32_t> hashes, int word_ngrams,
                              Room<uint8_t> marks, int threads) {
         check_starts(starts, ids.shape(0));

@@ -177,7 +177,6 @@ class Labeller:
         counts: NDArray[np.int64],
         threads: int,
     ) -> None: ...
-    def rows(self, text: bytes) -> NDArray[np.int32]: ...
 
 def mark_buckets(
     ids: NDArray[np.int32],
