@@ -46,6 +46,11 @@ class FastText(PredictingMethod):
         False, "each row gets its share of the mean's gradient; off: all of it, as in fastText: quicker to learn"
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.minn > self.maxn > 0:
+            raise FirthError(f"FastText.minn must be at most maxn, {self.maxn}; got {self.minn}.")
+
     def kernel_settings(self) -> dict[str, Any]:
         return {"shared": self.share_negatives, "exact": self.exact_gradient}
 
