@@ -165,7 +165,7 @@ def same_bytes(path: Path, work: Path) -> bool | None:
 
 
 def page(results: dict[str, Any]) -> Iterator[str]:
-    yield f"`python benchmarks/fasttext.py DATA` on {results['machine']}, {results['date']}; n-grams of 3 to 6 characters."
+    yield f"`python benchmarks/fasttext.py DATA` on {results['machine']}, {results['date']}; n-grams of 3 to 6."
     if "speed" in results:
         yield f"\nOne epoch over {results['words']:,} words, {THREADS} threads, 100d, window 5, 5 noise words:\n"
         yield "| | words/s | Firth is faster by |"
