@@ -71,5 +71,6 @@ void bind_product(nb::module_& m);
 void bind_sparse(nb::module_& m);
 void bind_subwords(nb::module_& m);
 void bind_text(nb::module_& m);
+void bind_tokenizers(nb::module_& m);
 
 }  // namespace firth
