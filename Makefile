@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# By exact version, first and alone: a looser request brings gigabytes of GPU packages.
+TORCH := 2.13.0
 
 .PHONY: demo test check docs bench install clean
 
 # Installed anew when what it is built from changes.
-SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/* cpp/*/*)
 
 $(VENV)/firth: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
@@ -15,6 +17,7 @@ $(VENV)/firth: $(SOURCES)
 	touch $@
 
 $(VENV)/tools: $(VENV)/firth
+	$(BIN)/pip install -q torch==$(TORCH)
 	$(BIN)/pip install -q --group test --group check --group docs
 	touch $@
 

@@ -24,6 +24,9 @@ PEERS = ("gensim", "fasttext")
 # answered 31.1 % of the analogies, with 0.05 34.3 %.
 DEFAULTS: dict[str, Any] = {
     "method": "skipgram",
+    "minn": 3,  # of n-grams of characters
+    "maxn": 0,  # 0: none
+    "buckets": 2_000_000,
     "dim": 100,
     "window": 5,
     "negatives": 5,

@@ -58,7 +58,9 @@ inline Split split_named(const std::string& name) {
     if (name == "whitespace") return Split::whitespace;
     if (name == "characters") return Split::characters;
     if (name == "separated") return Split::separated;
-    throw std::invalid_argument("split must be words, whitespace, characters or separated; got " + name + ".");
+    if (name == "gpt2") return Split::gpt2;
+    if (name == "bert") return Split::bert;
+    throw std::invalid_argument("split must be words, whitespace, characters, separated, gpt2 or bert; got " + name + ".");
 }
 
 // Work without the GIL; what the system refuses (a full disk) becomes OSError.
@@ -82,5 +84,6 @@ void bind_product(nb::module_& m);
 void bind_sparse(nb::module_& m);
 void bind_subwords(nb::module_& m);
 void bind_text(nb::module_& m);
+void bind_tokenizers(nb::module_& m);
 
 }  // namespace firth

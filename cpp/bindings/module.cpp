@@ -14,4 +14,5 @@ NB_MODULE(_native, m) {
     firth::bind_sparse(m);
     firth::bind_subwords(m);
     firth::bind_text(m);
+    firth::bind_tokenizers(m);
 }

@@ -6,6 +6,13 @@
 namespace firth {
 namespace {
 
+Trim trim_named(const std::string& unit) {
+    if (unit == "line") return Trim::line;
+    if (unit == "block") return Trim::block;
+    if (unit == "file") return Trim::file;
+    throw std::invalid_argument("unit must be line, block or file; got " + unit + ".");
+}
+
 nb::dict merged_parts(Merged&& merged) {
     nb::dict parts;
     nb::list maps;
@@ -34,10 +41,11 @@ void check_ids(const Array<int32_t>& ids, const Array<T>& indexed) {
 
 void bind_text(nb::module_& m) {
     nb::class_<TextEncoder>(m, "TextEncoder")
-        .def("__init__", [](TextEncoder* self, const std::string& split, bool lowercase, int slots) {
+        .def("__init__", [](TextEncoder* self, const std::string& split, bool lowercase, int slots,
+                            const std::string& unit) {
             require(slots >= 1, "an encoder needs at least one slot.");
-            new (self) TextEncoder(split_named(split), lowercase, slots);
-        })
+            new (self) TextEncoder(split_named(split), lowercase, slots, trim_named(unit));
+        }, nb::arg("split"), nb::arg("lowercase"), nb::arg("slots"), nb::arg("unit") = "file")
         .def("seed", [](TextEncoder& self, nb::bytes words) { self.seed({words.c_str(), words.size()}); })
         .def("encode", [](TextEncoder& self, Array<uint8_t> data, Array<int64_t> ends) {
             nb::gil_scoped_release free;

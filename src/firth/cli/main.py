@@ -29,6 +29,7 @@ VERBS = {
     "associations": "What goes with a word more than by chance.",
     "predict": "The labels of texts, one a line.",
     "evaluate": "Accuracy on analogy and similarity tests, and of labels.",
+    "attention": "Where a network looks.",
     "embed": "Turn texts into vectors, one row a line.",
     "convert": "Write vectors in another format.",
     "corpus": "Make a corpus, or look at one.",

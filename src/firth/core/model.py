@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Parts:
-    """A model taken apart for storage: arrays go to safetensors, the rest to JSON files by name."""
+    """A model taken apart for storage: arrays go to safetensors, the rest to JSON files by name.
+
+    A network that other libraries know gives `foreign`, the keys they look for in config.json, and its arrays go to
+    model.safetensors under their names: the folder is then theirs too.
+    """
 
     arrays: Mapping[str, NDArray[Any]]
     documents: Mapping[str, Any] = field(default_factory=dict)
+    foreign: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Model(ABC):
@@ -74,6 +79,30 @@ class HasVectors(Protocol):
     @property
     def vectors(self) -> Vectors:
         """The main table."""
+
+
+class Attention(NamedTuple):
+    """Where a network looks: for each layer and head, how much of each key goes into each query."""
+
+    queries: list[str]
+    keys: list[str]
+    weights: NDArray[np.float32]  # (layers, heads, queries, keys); over the keys they sum to 1
+
+
+@runtime_checkable
+class Attends(Protocol):
+    """Shows where it looks."""
+
+    def attention(self, text: str, other: str | None = None) -> Attention:
+        """Of a text to itself, or from `other` (a translation) to the text."""
+
+
+@runtime_checkable
+class Generates(Protocol):
+    """Writes text."""
+
+    def generate(self, prompt: str = "", tokens: int = 100, **settings: Any) -> Iterator[str]:
+        """Piece by piece, as it is written."""
 
 
 @runtime_checkable

@@ -240,7 +240,7 @@ def method_of(args: FastTextArgs) -> WordOptions:
         "negatives": args.neg,
         "buckets": args.bucket,
         "minn": args.minn,
-        "maxn": args.maxn,
+        "maxn": args.maxn if args.minn <= args.maxn else 0,  # no n-grams either way
         "subsample": args.t,
     }
     facts = {name: within(value, known[name].low, known[name].high) for name, value in wanted.items()}

@@ -1,0 +1,342 @@
+"""The one loop for everything learned by gradient: AdamW, warm-up and decay, clipping, accumulation, mixed precision,
+held-out loss, the best weights kept, exact resume, a budget in seconds, one process or many under torchrun.
+
+A learner says which batches there are and what the loss of one is; the rest stands here.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from firth.core.checkpoint import Checkpoints
+from firth.core.errors import FirthError
+from firth.core.method import Method
+from firth.core.options import option
+from firth.core.run import Run
+from firth.learners.loop import Loop, Progress, Slice
+
+EVALUATIONS = 20  # times in a run that the held-out loss is measured
+PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # dense bf16 operations a second, by the makers' data sheets
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientOptions(Method):
+    """How a network learns."""
+
+    epochs: int = option(10, "passes over the data", low=1)
+    batch_tokens: int = option(8192, "tokens a step", low=1)
+    learning_rate: float = option(1e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
+    warmup: float = option(0.05, "share of the run in which the rate rises", low=0, high=1)
+    decay: str = option("cosine", "how the rate falls after that", choices=("cosine", "linear", "inverse_sqrt", "none"))
+    weight_decay: float = option(0.1, "of matrices; not of biases and norms", low=0, high=10)
+    beta2: float = option(0.98, "memory of AdamW's second moment", low=0, high=0.99999)
+    clip: float = option(1.0, "longest gradient; 0 = any", low=0)
+    dropout: float = option(0.1, "share of values left out while learning", low=0, high=0.95)
+
+
+class Batch(NamedTuple):
+    """One batch of a plan: what to load, and how many tokens it trains on."""
+
+    what: Any
+    tokens: int
+
+
+@dataclass
+class Steps(Progress):
+    """Where a run stands."""
+
+    batch: int = 0  # of this epoch: the next one
+    position: int = 0  # tokens of this epoch that are done
+    steps: int = 0
+    evaluated: float = 0.0  # the share of the run at the last evaluation
+    best: float = math.inf
+    measured: list[dict[str, float]] = field(default_factory=list)  # held-out figures, with the share of the run
+
+
+class Gradient(Loop):
+    """Learns `net`'s weights."""
+
+    unit: ClassVar[str] = "tokens"
+    compiles: ClassVar[bool] = False  # batches have one shape, so that torch.compile pays
+    progress: Steps
+    method: GradientOptions
+
+    def __init__(self, method: GradientOptions, net: nn.Module, fingerprint: str, run: Run, size: int) -> None:
+        super().__init__(method, fingerprint, run, size)
+        self.rank, self.world = distributed(run)
+        self.device = device_of(run, self.rank)
+        self.net = net.to(self.device)
+        self.optimizer = optimizer(method, net, self.device)
+        self.progress = Steps()
+        self.best: dict[str, Tensor] = {}
+        self.mixed = self.device.type == "cuda"
+        self.loss_of = torch.compile(self.batch_loss) if self.compiles and self.mixed else self.batch_loss
+        self.plans: tuple[int, Sequence[Batch]] = (-1, ())
+
+    # ---- what a learner says ----
+
+    @abstractmethod
+    def plan(self, epoch: int) -> Sequence[Batch]:
+        """The batches of an epoch in order, the same for the same seed and epoch."""
+
+    @abstractmethod
+    def load(self, what: Any) -> Any:
+        """A batch's tensors, on the CPU."""
+
+    @abstractmethod
+    def batch_loss(self, *tensors: Tensor) -> Tensor:
+        """The summed loss of a batch over its tokens."""
+
+    def evaluate(self, most: int) -> dict[str, float]:
+        """Figures on about `most` tokens of what was held out, `held_out_loss` among them; nothing by default."""
+        return {}
+
+    def operations(self) -> float:
+        """Multiplications and additions a token costs, forward and back: 6 a weight (Kaplan et al. 2020)."""
+        return 6.0 * sum(part.numel() for part in self.net.parameters())
+
+    # ---- the loop ----
+
+    def go(self) -> dict[str, Any]:
+        with self.settings():
+            figures = super().go()
+            if self.best:
+                self.net.load_state_dict(self.best)
+            self.net.eval()
+            return figures | self.judge(sys.maxsize)
+
+    @contextmanager
+    def settings(self) -> Iterator[None]:
+        """Seeds and threads of this run, and the caller's own afterwards."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1 if self.run.deterministic else self.run.cores)
+        cuda = [self.device.index or 0] if self.device.type == "cuda" else []
+        try:
+            with torch.random.fork_rng(devices=cuda):
+                torch.manual_seed(self.run.seed + self.rank)
+                yield
+        finally:
+            torch.set_num_threads(threads)
+
+    def batches(self) -> Sequence[Batch]:
+        if self.plans[0] != self.progress.epoch:
+            self.plans = self.progress.epoch, self.plan(self.progress.epoch)
+        return self.plans[1]
+
+    def position(self) -> int:
+        return self.progress.position
+
+    def train(self, units: float, seed: int) -> Slice:
+        self.net.train()
+        progress, batches = self.progress, self.batches()
+        began, first = time.perf_counter(), progress.position
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        while progress.batch < len(batches) and progress.position - first < units:
+            group = self.next_group(batches)
+            total += self.step(group, self.share(time.perf_counter() - began))
+            progress.batch += len(group)
+            progress.position += sum(batch.tokens for batch in group)
+            progress.steps += 1
+            # Here, not once a slice: where slices end depends on the clock, and the best weights must not.
+            if self.due(len(batches), time.perf_counter() - began) and math.isfinite(float(total)):
+                self.measure(self.share(time.perf_counter() - began))
+        over = progress.batch >= len(batches)
+        trained = progress.position - first
+        if over:
+            progress.position = self.size
+        return Slice(float(total), trained, over)
+
+    def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
+        """The batches of one step: as many as make up `batch_tokens` on all processes together."""
+        start, end, tokens = self.progress.batch, self.progress.batch, 0
+        while end < len(batches) and (tokens < self.method.batch_tokens or (end - start) % self.world):
+            tokens += batches[end].tokens
+            end += 1
+        return batches[start:end]
+
+    def step(self, group: Sequence[Batch], share: float) -> Tensor:
+        """One step along the mean gradient of a group's tokens. Each process takes its part of the group."""
+        rate = self.method.learning_rate * rate_share(self.method, share)
+        for part in self.optimizer.param_groups:
+            part["lr"] = rate
+        self.optimizer.zero_grad(set_to_none=True)
+        tokens = sum(batch.tokens for batch in group)
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        for batch in group[self.rank :: self.world]:
+            tensors = [tensor.to(self.device, non_blocking=True) for tensor in self.load(batch.what)]
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
+                loss = self.loss_of(*tensors)
+            (loss / tokens).backward()  # type: ignore[no-untyped-call]
+            total += loss.detach()
+        if self.world > 1:
+            for parameter in self.net.parameters():
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                dist.all_reduce(parameter.grad)
+            dist.all_reduce(total)
+        if self.method.clip:
+            nn.utils.clip_grad_norm_(self.net.parameters(), self.method.clip)
+        self.optimizer.step()
+        return total
+
+    def share(self, spent: float = 0.0) -> float:
+        """How much of the run is done: of its tokens, or of its budget of seconds where that ends it sooner."""
+        done = self.done() / (self.method.epochs * self.size)
+        if self.run.budget:
+            done = max(done, (self.progress.seconds + spent) / self.run.budget)
+        return min(1.0, done)
+
+    def due(self, batches: int, spent: float) -> bool:
+        """Whether it is time to measure: some times in a run, and at its end."""
+        progress, share = self.progress, self.share(spent)
+        last = progress.batch >= batches and progress.epoch + 1 == self.method.epochs
+        return last or share - progress.evaluated >= 1 / EVALUATIONS or progress.evaluated < 1 <= share
+
+    def measure(self, share: float) -> None:
+        """The held-out figures; the weights with the least loss are kept."""
+        progress = self.progress
+        tenth = self.method.epochs * self.size // (10 * EVALUATIONS)  # together a tenth of what is trained on
+        found = self.judge(tenth)
+        self.net.train()
+        progress.evaluated = share
+        if not found:
+            return
+        progress.measured.append({"share": share, **found})
+        if found["held_out_loss"] < progress.best:
+            progress.best = found["held_out_loss"]
+            self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.net.state_dict().items()}
+
+    def judge(self, most: int) -> dict[str, float]:
+        self.net.eval()
+        with torch.no_grad(), torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
+            return self.evaluate(most)
+
+    def end_epoch(self) -> dict[str, float]:
+        self.progress.batch = self.progress.position = 0
+        held_out = self.progress.measured[-1:]
+        return {name: value for found in held_out for name, value in found.items() if name != "share"}
+
+    # ---- what a checkpoint keeps ----
+
+    @property
+    def tables(self) -> Mapping[str, NDArray[np.float32]]:
+        return {name: tensor.detach().cpu().numpy() for name, tensor in self.net.state_dict().items()}
+
+    def state(self) -> tuple[Mapping[str, NDArray[Any]], dict[str, Any]]:
+        arrays, state = super().state()
+        kept = {f"net.{name}": array for name, array in arrays.items()}
+        kept |= {f"best.{name}": tensor.numpy() for name, tensor in self.best.items()}
+        for number, moments in self.optimizer.state_dict()["state"].items():
+            kept |= {f"moments.{number}.{name}": np.asarray(value.cpu().numpy()) for name, value in moments.items()}
+        kept["random.cpu"] = torch.get_rng_state().numpy()
+        if self.device.type == "cuda":
+            kept["random.cuda"] = torch.cuda.get_rng_state(self.device).numpy()
+        best = state["best"]
+        return kept, state | {"best": best if math.isfinite(best) else None}
+
+    def resume(self, checkpoints: Checkpoints) -> None:
+        if self.rank:
+            checkpoints.folder = None  # one process writes
+        found = checkpoints.load()
+        if not found:
+            return
+        arrays, state = found
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+        def part(prefix: str) -> dict[str, Tensor]:
+            return {name[len(prefix) :]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+        try:
+            self.net.load_state_dict(part("net."))
+        except RuntimeError as error:
+            raise FirthError(f"The checkpoint in {checkpoints.folder} does not fit: {error}.") from None
+        self.best = part("best.")
+        moments: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in part("moments.").items():
+            number, _, what = name.partition(".")
+            moments.setdefault(int(number), {})[what] = tensor
+        if moments:
+            self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": moments})
+        torch.set_rng_state(tensors["random.cpu"])
+        if "random.cuda" in tensors and self.device.type == "cuda":
+            torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
+        state["best"] = math.inf if state["best"] is None else state["best"]
+        self.progress = Steps(**state)
+        self.run.report.note(f"Going on from a checkpoint at {self.share():.0%}.")
+
+    def figures(self) -> dict[str, Any]:
+        progress = self.progress
+        speed = progress.words / progress.seconds if progress.seconds else 0.0
+        figures = super().figures() | {
+            "tokens_per_second": speed,
+            "steps": progress.steps,
+            "held_out": progress.measured,
+        }
+        figures["parameters"] = sum(part.numel() for part in self.net.parameters())
+        if self.device.type == "cuda":
+            name = torch.cuda.get_device_name(self.device)
+            peak = next((value for key, value in PEAKS.items() if key in name), None)
+            figures["device"] = name
+            if peak:
+                figures["mfu"] = speed * self.operations() / (peak * self.world)
+        return figures
+
+
+def optimizer(method: GradientOptions, net: nn.Module, device: torch.device) -> torch.optim.AdamW:
+    """AdamW (Loshchilov & Hutter 2019): decay pulls at matrices, not at biases and norms."""
+    learned = [part for part in net.parameters() if part.requires_grad]
+    groups = [
+        {"params": [part for part in learned if part.dim() >= 2], "weight_decay": method.weight_decay},
+        {"params": [part for part in learned if part.dim() < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(
+        groups, lr=method.learning_rate, betas=(0.9, method.beta2), eps=1e-9, fused=device.type == "cuda"
+    )
+
+
+def rate_share(method: GradientOptions, share: float) -> float:
+    """The learning rate at this share of the run, as a share of the highest."""
+    if share < method.warmup:
+        return max(1e-3, share / method.warmup)
+    if method.decay == "inverse_sqrt":  # Vaswani et al. 2017, 5.3
+        return math.sqrt(max(method.warmup, 1e-3) / max(share, 1e-3))
+    left = (1 - share) / max(1e-9, 1 - method.warmup)
+    if method.decay == "cosine":
+        return 0.1 + 0.9 * 0.5 * (1 - math.cos(math.pi * left))
+    return left if method.decay == "linear" else 1.0
+
+
+def device_of(run: Run, rank: int = 0) -> torch.device:
+    """auto: the GPU where there is one."""
+    there = torch.cuda.is_available()
+    if run.device == "cuda" and not there:
+        raise FirthError("device=cuda, and torch sees no GPU here; device=cpu works.")
+    if run.device == "cpu" or not there:
+        return torch.device("cpu")
+    if run.deterministic:
+        raise FirthError(
+            "deterministic runs of networks are on the CPU: a GPU adds in no fixed order; give device=cpu."
+        )
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", rank)))
+
+
+def distributed(run: Run) -> tuple[int, int]:
+    """This process's number and how many there are, as torchrun says."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world > 1 and not dist.is_initialized():
+        dist.init_process_group("nccl" if torch.cuda.is_available() and run.device != "cpu" else "gloo")
+    return (dist.get_rank(), dist.get_world_size()) if world > 1 else (0, 1)

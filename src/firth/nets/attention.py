@@ -1,0 +1,188 @@
+"""Attention: softmax(Q Kᵀ / √d) V (Vaswani et al. 2017), and the additive kind (Bahdanau et al. 2015).
+
+Each call has two ways to the same numbers: `attend_slowly` writes out the four steps and returns the weights; torch's
+fused kernel is used where nobody asks for them. Masks are True where attending is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from firth.core.errors import FirthError
+from firth.nets.positions import Rotary
+
+
+class Steps(NamedTuple):
+    """The four steps of the formula, as numbers."""
+
+    scores: Tensor  # Q Kᵀ: how well each query fits each key
+    scaled: Tensor  # / √d, so that the softmax does not saturate in high dimensions
+    weights: Tensor  # softmax over the keys that the mask allows: each row sums to 1
+    output: Tensor  # the values, mixed by these weights
+
+
+def attention_steps(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Steps:
+    """Scaled dot-product attention over (…, places, dim), step by step; zeros for a query that may see nothing."""
+    scores = query @ key.transpose(-2, -1)
+    scaled = scores / math.sqrt(query.shape[-1])
+    weights = masked_softmax(scaled, mask)
+    return Steps(scores, scaled, weights, weights @ value)
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """softmax over the last axis where the mask allows it; zeros, not NaN, for rows where it allows nothing."""
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    some = mask.any(-1, keepdim=True)
+    weights = torch.softmax(scores.masked_fill(~(mask | ~some), -math.inf), dim=-1)
+    return weights.masked_fill(~some, 0.0)
+
+
+def causal_mask(queries: int, keys: int, device: Any = None) -> Tensor:
+    """Each place sees itself and what stands before it; where there are more keys, the queries are the last places."""
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+
+
+def attend(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, causal: bool = False, dropout: float = 0.0
+) -> Tensor:
+    """The output of `attention_steps` by torch's fused kernel."""
+    queries, keys = query.shape[-2], key.shape[-2]
+    if causal and mask is None and queries == keys:
+        return functional.scaled_dot_product_attention(query, key, value, is_causal=True, dropout_p=dropout)
+    if causal and queries > 1:
+        before = causal_mask(queries, keys, query.device)
+        mask = before if mask is None else mask & before
+    if mask is None:
+        return functional.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
+    some = mask.any(-1, keepdim=True)  # a row that sees nothing is let see everything, then zeroed: no NaN anywhere
+    found = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask | ~some, dropout_p=dropout)
+    return found.masked_fill(~some, 0.0)
+
+
+class Cache:
+    """Keys and values of the places read so far, so that generating a token costs one token's work."""
+
+    def __init__(self, batch: int, heads: int, places: int, dim: int, like: Tensor) -> None:
+        self.keys, self.values = (like.new_zeros(batch, heads, places, dim) for _ in range(2))
+        self.length = 0
+
+    def add(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Appends places; all of them so far."""
+        end = self.length + key.shape[2]
+        if end > self.keys.shape[2]:
+            raise FirthError(f"The cache holds {self.keys.shape[2]} places; {end} were asked for.")
+        self.keys[:, :, self.length : end], self.values[:, :, self.length : end] = key, value
+        self.length = end
+        return self.keys[:, :, :end], self.values[:, :, :end]
+
+    def choose(self, rows: Tensor) -> None:
+        """Goes on with these rows of the batch: the surviving beams."""
+        self.keys, self.values = self.keys[rows], self.values[rows]
+
+
+class MultiHead(nn.Module):
+    """Several attentions side by side, each in its own slice of the dimensions: the heads.
+
+    Queries come from `x`; keys and values from `x` too (self-attention) or from `memory` (cross-attention).
+    """
+
+    def __init__(self, dim: int, heads: int, dropout: float = 0.0, cross: bool = False, rotary: Rotary | None = None):
+        super().__init__()
+        if dim % heads:
+            raise FirthError(f"dim must be a multiple of heads; got {dim} and {heads}.")
+        self.heads, self.dropout, self.cross, self.rotary = heads, dropout, cross, rotary
+        if cross:
+            self.query, self.key_value = nn.Linear(dim, dim), nn.Linear(dim, 2 * dim)
+        else:
+            self.query_key_value = nn.Linear(dim, 3 * dim)  # one product instead of three
+        self.output = nn.Linear(dim, dim)
+        self.kept: Tensor | None = None  # weights (batch, heads, queries, keys), while `keeping_weights`
+        self.keep = False
+
+    def split(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
+        """(batch, places, parts · dim) as `parts` tensors (batch, heads, places, dim of a head)."""
+        batch, places, _ = x.shape
+        return x.view(batch, places, parts, self.heads, -1).permute(2, 0, 3, 1, 4).unbind()
+
+    def project(self, x: Tensor, memory: Tensor | None, cache: Cache | None) -> tuple[Tensor, Tensor, Tensor]:
+        if self.cross:
+            (query,) = self.split(self.query(x), 1)
+            if cache is not None and cache.length:  # the memory does not change: projected once
+                return query, cache.keys[:, :, : cache.length], cache.values[:, :, : cache.length]
+            key, value = self.split(self.key_value(memory), 2)
+        else:
+            query, key, value = self.split(self.query_key_value(x), 3)
+            if self.rotary is not None:
+                first = cache.length if cache is not None else 0
+                query, key = self.rotary(query, first), self.rotary(key, first)
+        if cache is not None:
+            key, value = cache.add(key, value)
+        return query, key, value
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        cache: Cache | None = None,
+    ) -> Tensor:
+        """x: (batch, places, dim). `mask`: (batch, keys) of real places, or anything that broadcasts to
+        (batch, heads, queries, keys)."""
+        if mask is not None and mask.dim() == 2:
+            mask = mask[:, None, None, :]
+        query, key, value = self.project(x, memory, cache)
+        if self.keep:
+            mixed = self.attend_slowly(query, key, value, mask, causal)
+        else:
+            mixed = attend(query, key, value, mask, causal, self.dropout if self.training else 0.0)
+        batch, places, dim = x.shape
+        out: Tensor = self.output(mixed.transpose(1, 2).reshape(batch, places, dim))
+        return out
+
+    def attend_slowly(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+        if causal:
+            before = causal_mask(query.shape[-2], key.shape[-2], query.device)
+            mask = before if mask is None else mask & before
+        steps = attention_steps(query, key, value, mask)
+        self.kept = steps.weights.detach()
+        weights = functional.dropout(steps.weights, self.dropout, self.training)
+        return weights @ value
+
+
+@contextmanager
+def keeping_weights(net: nn.Module) -> Iterator[dict[str, MultiHead]]:
+    """Within the block, each attention of `net` keeps its weights in `kept`; by the attention's name in the net."""
+    found = {name: part for name, part in net.named_modules() if isinstance(part, MultiHead)}
+    for part in found.values():
+        part.keep = True
+    try:
+        yield found
+    finally:
+        for part in found.values():
+            part.keep, part.kept = False, None
+
+
+class Bahdanau(nn.Module):
+    """Additive attention: the score of a key is vᵀ tanh(W query + U key) (Bahdanau et al. 2015, A.1.2)."""
+
+    def __init__(self, query_dim: int, key_dim: int, dim: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(query_dim, dim, bias=False)
+        self.key = nn.Linear(key_dim, dim)
+        self.score = nn.Linear(dim, 1, bias=False)
+
+    def forward(self, query: Tensor, keys: Tensor, mask: Tensor | None = None, projected: Tensor | None = None) -> Any:
+        """query (batch, query_dim), keys (batch, places, key_dim), mask (batch, places): mixed keys and weights.
+        `projected` is `self.key(keys)`, where many queries share it."""
+        inside = torch.tanh(self.query(query)[:, None] + (self.key(keys) if projected is None else projected))
+        weights = masked_softmax(self.score(inside).squeeze(-1), mask)
+        return (weights[:, None] @ keys).squeeze(1), weights

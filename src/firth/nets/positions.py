@@ -1,0 +1,67 @@
+"""Where a token stands: attention alone sees a set, not a sequence. Three ways to say it."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from firth.core.errors import FirthError
+
+
+def sinusoids(places: int, dim: int) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/dim)), PE(pos, 2i + 1) = cos of the same (Vaswani et al. 2017, 3.5)."""
+    half = torch.exp(torch.arange(0, dim, 2) * (-math.log(10000.0) / dim))
+    angles = torch.arange(places)[:, None] * half
+    table = torch.zeros(places, dim)
+    table[:, 0::2], table[:, 1::2] = torch.sin(angles), torch.cos(angles)[:, : dim // 2]
+    return table
+
+
+class Positions(nn.Module):
+    """Added to the embeddings: a fixed table of waves, or a learned one."""
+
+    table: Tensor
+
+    def __init__(self, kind: str, places: int, dim: int) -> None:
+        super().__init__()
+        self.kind, self.places = kind, places
+        if kind == "learned":
+            self.table = nn.Parameter(torch.empty(places, dim).normal_(std=0.02))
+        else:
+            self.register_buffer("table", sinusoids(places, dim), persistent=False)
+
+    def forward(self, x: Tensor, first: int = 0) -> Tensor:
+        """x (batch, places, dim), whose first place is number `first`."""
+        end = first + x.shape[1]
+        if end > self.places:
+            raise FirthError(f"A text of {end} tokens is longer than the {self.places} places of this model.")
+        return x + self.table[first:end]
+
+
+class Rotary(nn.Module):
+    """Turns pairs of dimensions of queries and keys by an angle that grows with the place: their product then depends
+    on the distance alone (Su et al. 2021)."""
+
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(self, places: int, dim: int) -> None:
+        super().__init__()
+        if dim % 2:
+            raise FirthError(f"rotary positions need an even number of dimensions a head; got {dim}.")
+        speed = 10000.0 ** (-torch.arange(0, dim, 2) / dim)
+        angles = torch.arange(places)[:, None] * speed
+        self.places = places
+        self.register_buffer("cos", torch.cos(angles), persistent=False)
+        self.register_buffer("sin", torch.sin(angles), persistent=False)
+
+    def forward(self, x: Tensor, first: int = 0) -> Tensor:
+        """x (batch, heads, places, dim), whose first place is number `first`."""
+        end = first + x.shape[2]
+        if end > self.places:
+            raise FirthError(f"A text of {end} tokens is longer than the {self.places} places of this model.")
+        cos, sin = self.cos[first:end].to(x.dtype), self.sin[first:end].to(x.dtype)
+        even, odd = x[..., 0::2], x[..., 1::2]
+        return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)

@@ -1,0 +1,128 @@
+"""Attention against numbers worked by hand, torch's own module, and what must hold."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from firth.core.errors import FirthError
+from firth.nets.attention import (
+    Bahdanau,
+    Cache,
+    MultiHead,
+    attend,
+    attention_steps,
+    causal_mask,
+    keeping_weights,
+)
+
+
+def test_three_tokens_by_hand():
+    """Two dimensions. Query (1, 0) against keys (2, 0), (0, 2), (0, 0): scores 2, 0, 0; scaled by √2 to √2, 0, 0."""
+    query = torch.tensor([[1.0, 0.0]])
+    key = torch.tensor([[2.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    value = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    steps = attention_steps(query, key, value)
+    assert steps.scores.tolist() == [[2.0, 0.0, 0.0]]
+    assert steps.scaled[0].tolist() == pytest.approx([math.sqrt(2), 0, 0])
+    first = math.exp(math.sqrt(2))
+    assert steps.weights[0].tolist() == pytest.approx([first / (first + 2), 1 / (first + 2), 1 / (first + 2)])
+    assert steps.output[0].tolist() == pytest.approx([first / (first + 2), 1 / (first + 2)])
+
+
+def test_bahdanau_by_hand():
+    """One dimension, all weights 1, no bias: scores tanh(query + key)."""
+    attention = Bahdanau(1, 1, 1)
+    for part in (attention.query, attention.key, attention.score):
+        nn.init.ones_(part.weight)
+    nn.init.zeros_(attention.key.bias)
+    keys = torch.tensor([[[0.0], [1.0], [5.0]]])
+    mask = torch.tensor([[True, True, False]])
+    mixed, weights = attention(torch.tensor([[1.0]]), keys, mask)
+    scores = [math.exp(math.tanh(1.0)), math.exp(math.tanh(2.0))]
+    assert weights[0].tolist() == pytest.approx([scores[0] / sum(scores), scores[1] / sum(scores), 0.0])
+    assert mixed.item() == pytest.approx(scores[1] / sum(scores))
+
+
+MASKS = {
+    "none": None,
+    "padding": torch.tensor([[True] * 5, [True, True, True, False, False]])[:, None, None, :],
+    "nothing allowed": torch.tensor([[True] * 5, [False] * 5])[:, None, None, :],
+}
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_both_ways_give_the_same_output_and_gradient(mask, causal):
+    torch.manual_seed(0)
+    found = []
+    tensors = [torch.randn(2, 3, 5, 8, requires_grad=True) for _ in range(3)]
+    whole = mask
+    if causal:
+        whole = causal_mask(5, 5) if mask is None else mask & causal_mask(5, 5)
+    for output in (attention_steps(*tensors, whole).output, attend(*tensors, mask, causal)):
+        grads = torch.autograd.grad(output.square().sum(), tensors)
+        found.append((output, *grads))
+    for slow, fast in zip(*found, strict=True):
+        assert torch.isfinite(slow).all() and torch.isfinite(fast).all()
+        torch.testing.assert_close(slow, fast, atol=1e-5, rtol=1e-4)
+
+
+def test_gradients_of_the_reference():
+    torch.manual_seed(1)
+    tensors = [torch.randn(1, 3, 2, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    assert torch.autograd.gradcheck(lambda *qkv: attention_steps(*qkv, causal_mask(3, 3)).output, tensors)
+    attention = Bahdanau(2, 3, 4).double()
+    query, keys = (torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in ((2, 2), (2, 4, 3)))
+    assert torch.autograd.gradcheck(lambda q, k: attention(q, k)[0], (query, keys))
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("cross", [False, True])
+def test_multi_head_equals_torch(cross, keep):
+    torch.manual_seed(2)
+    ours, theirs = MultiHead(12, 3, cross=cross), nn.MultiheadAttention(12, 3, batch_first=True)
+    with torch.no_grad():
+        if cross:
+            theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key_value.weight]))
+            theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key_value.bias]))
+        else:
+            theirs.in_proj_weight.copy_(ours.query_key_value.weight)
+            theirs.in_proj_bias.copy_(ours.query_key_value.bias)
+        theirs.out_proj.weight.copy_(ours.output.weight)
+        theirs.out_proj.bias.copy_(ours.output.bias)
+    x, memory = torch.randn(2, 4, 12), torch.randn(2, 6, 12)
+    keys = memory if cross else x
+    mask = torch.ones(2, keys.shape[1], dtype=torch.bool)
+    mask[1, 3:] = False
+    expected, weights = theirs(x, keys, keys, key_padding_mask=~mask, average_attn_weights=False)
+    if not keep:
+        found = ours(x, memory if cross else None, mask)
+    else:
+        with keeping_weights(ours) as kept:
+            found = ours(x, memory if cross else None, mask)
+            torch.testing.assert_close(kept[""].kept, weights, atol=1e-6, rtol=1e-5)
+        assert ours.kept is None and not ours.keep
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
+
+
+def test_a_cache_gives_what_the_whole_gives():
+    torch.manual_seed(3)
+    attention = MultiHead(8, 2).eval()
+    x = torch.randn(2, 7, 8)
+    whole = attention(x, causal=True)
+    cache = Cache(2, 2, 7, 4, x)
+    parts = [attention(part, causal=True, cache=cache) for part in x.split([3, 1, 2, 1], dim=1)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), whole, atol=1e-6, rtol=1e-5)
+    with pytest.raises(FirthError, match="holds 7 places; 8"):
+        attention(x[:, :1], causal=True, cache=cache)
+    cache.choose(torch.tensor([1, 1]))
+    assert torch.equal(cache.keys[0], cache.keys[1])
+
+
+def test_heads_must_divide_the_dimension():
+    with pytest.raises(FirthError, match="multiple of heads; got 10 and 3"):
+        MultiHead(10, 3)
