@@ -87,6 +87,15 @@ class WordTable {
         }
     }
 
+    // The word's id; −1 where it isn't there.
+    int32_t id(const Word& word) const {
+        for (size_t at = word.hash & mask_;; at = (at + 1) & mask_) {
+            const Entry& entry = entries_[at];
+            if (entry.size == 0) return -1;
+            if (entry.size == word.size && same(entry, word)) return entry.id;
+        }
+    }
+
     template <class Visit>
     void each(Visit visit) const {
         for (size_t at = 0; at <= mask_; ++at)

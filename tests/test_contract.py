@@ -14,7 +14,7 @@ import pytest
 import firth
 from firth.cli.train import train_command
 from firth.core import registry
-from firth.core.model import Embeds, HasVectors
+from firth.core.model import Embeds, HasVectors, Predicts
 from firth.core.options import Option, options_of
 from firth.data.world import World
 
@@ -27,10 +27,12 @@ OPTIONS = [
 #: Small data for each kind of method, and inputs to embed.
 DATA: dict[str, Callable[[], Any]] = {
     "text": lambda: firth.Corpus(list(World(seed=21).sentences(1500))),
+    "labelled": lambda: firth.Labelled(list(World(seed=21).topics(300))),
     "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
 }
 INPUTS: dict[str, Callable[[], Any]] = {
     "text": lambda: ["the king sleeps", "", "zzyzx"],
+    "labelled": lambda: ["the king sleeps", "", "zzyzx"],
     "table": lambda: DATA["table"]().slice(0, 3),
 }
 #: Small values of options that methods share, to be quick.
@@ -54,6 +56,8 @@ def outputs(model: firth.Model) -> dict[str, Any]:
     if isinstance(model, HasVectors):
         found |= {f"{name} keys": list(table.keys) for name, table in model.tables.items()}
         found |= {name: table.matrix.tobytes() for name, table in model.tables.items()}
+    if isinstance(model, Predicts):
+        found["predict"] = model.predict(INPUTS[type(model.method).kind](), k=3)
     if isinstance(model, Embeds):
         found["embed"] = model.embed(INPUTS[type(model.method).kind]()).tobytes()
     return found
@@ -136,7 +140,7 @@ def test_deterministic_is_the_same_for_any_number_of_threads(method):
     assert one == two
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS.values() if method.kind == "text"])
+@pytest.mark.parametrize("method", [method for method in METHODS.values() if method.kind in ("text", "labelled")])
 def test_texts_without_known_words_have_a_vector(method):
     model = small(method).fit(data_of(method))
     if not isinstance(model, Embeds):
@@ -150,6 +154,10 @@ def test_texts_without_known_words_have_a_vector(method):
 
 @every_method
 def test_nothing_to_learn_from_is_an_error(method):
-    nothing = {"text": lambda: firth.Corpus([""]), "table": lambda: firth.Table({})}
+    nothing = {
+        "text": lambda: firth.Corpus([""]),
+        "labelled": lambda: firth.Labelled([("", "a"), ("", "b")]),
+        "table": lambda: firth.Table({}),
+    }
     with pytest.raises(firth.FirthError):
         small(method).fit(nothing[method.kind]())

@@ -24,6 +24,9 @@ PEERS = ("gensim", "fasttext")
 # answered 31.1 % of the analogies, with 0.05 34.3 %.
 DEFAULTS: dict[str, Any] = {
     "method": "skipgram",
+    "minn": 3,  # of n-grams of characters
+    "maxn": 0,  # 0: none
+    "buckets": 2_000_000,
     "dim": 100,
     "window": 5,
     "negatives": 5,
@@ -66,8 +69,13 @@ def train(peer: str, *, corpus: str | os.PathLike[str], **settings: Any) -> dict
     if settings.get("method", "skipgram") not in ("skipgram", "cbow"):
         raise ValueError(f"method must be skipgram or cbow; got {settings['method']!r}.")
     job = {**DEFAULTS, **settings, "corpus": os.fspath(corpus)}
+    return work(peer, job)
+
+
+def work(peer: str, job: dict[str, Any], script: str = "worker.py") -> dict[str, Any]:
+    """What a worker script of the peer answers to a job."""
     # -I: neither this folder nor PYTHONPATH may stand in for the peer's own packages
-    command = [str(environment(peer)), "-I", str(HERE / peer / "worker.py")]
+    command = [str(environment(peer)), "-I", str(HERE / peer / script)]
     done = subprocess.run(command, input=json.dumps(job), stdout=subprocess.PIPE, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result

@@ -14,6 +14,8 @@
 #include <system_error>
 #include <tuple>
 
+#include "scan.h"
+
 namespace firth {
 
 namespace nb = nanobind;
@@ -51,6 +53,16 @@ inline void check_columns(const Array<int32_t>& columns, int64_t most) {
     require(low >= 0 && high < most, "columns must lie inside the matrix.");
 }
 
+inline Split split_named(const std::string& name) {
+    if (name == "words") return Split::words;
+    if (name == "whitespace") return Split::whitespace;
+    if (name == "characters") return Split::characters;
+    if (name == "separated") return Split::separated;
+    if (name == "gpt2") return Split::gpt2;
+    if (name == "bert") return Split::bert;
+    throw std::invalid_argument("split must be words, whitespace, characters, separated, gpt2 or bert; got " + name + ".");
+}
+
 // Work without the GIL; what the system refuses (a full disk) becomes OSError.
 template <class Work>
 auto unlocked_on_disk(Work work) {
@@ -64,10 +76,13 @@ auto unlocked_on_disk(Work work) {
     }
 }
 
+void bind_classify(nb::module_& m);
 void bind_cooccur(nb::module_& m);
 void bind_glove(nb::module_& m);
 void bind_predict(nb::module_& m);
+void bind_product(nb::module_& m);
 void bind_sparse(nb::module_& m);
+void bind_subwords(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_tokenizers(nb::module_& m);
 

@@ -6,16 +6,6 @@
 namespace firth {
 namespace {
 
-Split split_named(const std::string& name) {
-    if (name == "words") return Split::words;
-    if (name == "whitespace") return Split::whitespace;
-    if (name == "characters") return Split::characters;
-    if (name == "separated") return Split::separated;
-    if (name == "gpt2") return Split::gpt2;
-    if (name == "bert") return Split::bert;
-    throw std::invalid_argument("split must be words, whitespace, characters, separated, gpt2 or bert; got " + name + ".");
-}
-
 Trim trim_named(const std::string& unit) {
     if (unit == "line") return Trim::line;
     if (unit == "block") return Trim::block;

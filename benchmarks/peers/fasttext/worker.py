@@ -1,4 +1,4 @@
-"""Trains fastText without subwords (`maxn=0`). Settings as JSON on stdin, result on stdout.
+"""Trains fastText, without subwords for `maxn=0`. Settings as JSON on stdin, result on stdout.
 
 This version takes no seed: two runs differ by the race of its threads alone.
 """
@@ -34,8 +34,9 @@ def main() -> None:
         # Keeps a word of frequency f with probability √(t/f) + t/f, as word2vec.c does, but f is its share of all
         # tokens, rare ones included, where word2vec.c and gensim count only those above min_count; default 1e-4.
         "t": job["subsample"],
-        "minn": 0,
-        "maxn": 0,
+        "minn": job["minn"] if job["maxn"] else 0,
+        "maxn": job["maxn"],
+        "bucket": job["buckets"],
         "verbose": 0,
     }
     if job["learning_rate"] is not None:

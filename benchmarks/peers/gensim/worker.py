@@ -1,4 +1,7 @@
-"""Trains gensim at its fastest, with `corpus_file`. Settings as JSON on stdin, result on stdout."""
+"""Trains gensim at its fastest, with `corpus_file`: Word2Vec, or FastText for maxn > 0.
+
+Settings as JSON on stdin, result on stdout.
+"""
 
 import json
 import sys
@@ -9,7 +12,7 @@ from typing import Any, TextIO
 
 import gensim
 import numpy as np
-from gensim.models import KeyedVectors, Word2Vec
+from gensim.models import FastText, KeyedVectors, Word2Vec
 
 # gensim gathers lines until they pass 10,000 tokens and drops what the batch keeps beyond 10,000 after subsampling.
 # Lines of 10,000 come in twos: a quarter of the text is never trained on (and the speed looks better than it is).
@@ -52,7 +55,8 @@ def train(job: dict[str, Any], lines: str) -> tuple[Word2Vec, dict[str, Any]]:
     }
     if job["learning_rate"] is not None:
         settings["alpha"] = job["learning_rate"]
-    model = Word2Vec(**settings)
+    subwords = {"min_n": job["minn"], "max_n": job["maxn"], "bucket": job["buckets"]}
+    model = FastText(**settings, **subwords) if job["maxn"] else Word2Vec(**settings)
     started = time.perf_counter()
     model.build_vocab(corpus_file=lines)
     vocabulary_seconds = time.perf_counter() - started

@@ -47,6 +47,11 @@ DATA_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--key", {"metavar": "NAME", "help": "The key's column."}),
 )
 
+LABEL_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("--column", {"metavar": "NAME", "help": "The text's column (jsonl, csv, tsv, Parquet)."}),
+    ("--label", {"metavar": "NAME", "help": "The labels' column; label if left out. Text files have __label__ words."}),
+)
+
 TABLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--columns", {"metavar": "NAMES", "help": "Only these columns of the table, as in age,zip."}),
     ("--categories", {"metavar": "NAMES", "help": "Columns that look like numbers and are categories, as in zip."}),
@@ -54,16 +59,23 @@ TABLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def open_model(path: str) -> Model:
-    """The model in a folder."""
+    """The model in a folder, or in a file of fastText's."""
     from firth.core.storage import CONFIG, load_model
     from firth.core.train import UNFINISHED
 
     folder = Path(path)
     if (folder / UNFINISHED).is_dir() and not (folder / CONFIG).exists():
         raise FirthError(f"{path} holds an unfinished run; `firth info {path}` tells how far it is and how to go on.")
-    if folder.is_file():
-        raise FirthError(f"{path} is a file; this needs the folder of a trained model.")
+    if folder.is_file() and not is_model_file(path):
+        raise FirthError(f"{path} is a file; this needs the folder of a trained model, or a fastText model.")
     return load_model(folder)
+
+
+def is_model_file(path: str) -> bool:
+    """Whether a file is a model, not a table of vectors."""
+    from firth.formats.fasttext import is_fasttext
+
+    return Path(path).is_file() and is_fasttext(path)
 
 
 def one_file(data: Sequence[str]) -> str:
@@ -74,8 +86,8 @@ def one_file(data: Sequence[str]) -> str:
 
 
 def open_vectors(path: str) -> Vectors:
-    """The vectors that a model folder or a vector file holds."""
-    if not Path(path).is_dir():
+    """The vectors that a model or a vector file holds."""
+    if not Path(path).is_dir() and not is_model_file(path):
         from firth.formats import read_vectors
 
         return read_vectors(path)

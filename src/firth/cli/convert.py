@@ -1,10 +1,14 @@
-"""`firth convert IN OUT`: vectors in another format."""
+"""`firth convert IN OUT`: vectors in another format, and models from and to fastText's."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import click
 
-from firth.cli.common import open_vectors
+from firth.cli.common import is_model_file, open_model, open_vectors
+from firth.core.errors import FirthError
 
 
 @click.command()
@@ -18,16 +22,44 @@ from firth.cli.common import open_vectors
     show_default=True,
     help="Bytes a number: 4, 2 or 1 (the last two in .safetensors).",
 )
-def command(source: str, target: str, format: str | None, storage: str) -> None:
-    """Write the vectors of IN, a model folder or any vector file, to the file OUT.
+@click.option("--cutoff", type=int, metavar="N", help=".ftz: keep only the N longest rows.")
+@click.option("--norms", is_flag=True, help=".ftz: rows' lengths get codes of their own.")
+def command(source: str, target: str, format: str | None, storage: str, cutoff: int | None, norms: bool) -> None:
+    """Write the vectors of IN, a model or any vector file, to the file OUT.
 
     \b
     .txt .w2v      word2vec text        .npy           NumPy, keys in NAME.keys.json
     .bin           word2vec binary      .safetensors   one file, mapped when opened
     .vec           fastText text        .glove         GloVe text
-    """
-    from firth.formats import write_vectors
 
+    A model with subwords or labels becomes a fastText model: .bin whole, .ftz quantised. A fastText model becomes a
+    model folder where OUT has no suffix.
+    """
+    from firth.formats import format_of_name, write_vectors
+
+    settings: dict[str, Any] = {"cutoff": cutoff} if cutoff is not None else {}
+    settings |= {"norms": True} if norms else {}
+    place = Path(target)
+    suffix = place.suffix.lower()
+    is_model = Path(source).is_dir() or is_model_file(source)
+    model = open_model(source) if is_model and format is None and suffix in (".bin", ".ftz") else None
+    if model is not None and (hasattr(model, "to_file") or suffix == ".ftz"):
+        write_model(model, place, settings)
+        return
+    if settings:
+        raise FirthError("--cutoff and --norms are for fastText's models in .ftz.")
+    if is_model_file(source) and format is None and format_of_name(place) is None and not suffix:
+        open_model(source).save(place)
+        click.echo(f"a model folder in {target}")
+        return
     vectors = open_vectors(source)
     write_vectors(vectors, target, format, storage)
     click.echo(f"{len(vectors):,} vectors of {vectors.dim} in {target}")
+
+
+def write_model(model: Any, place: Path, settings: dict[str, Any]) -> None:
+    from firth.learners.files import export
+
+    error = export(model, place, **settings)
+    lost = "" if error is None else f", quantised with a relative squared error of {error:.2%}"
+    click.echo(f"a fastText model of {place.stat().st_size:,} bytes in {place}{lost}")

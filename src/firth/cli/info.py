@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from firth.cli.common import json_flag, open_model, print_facts, print_json
+from firth.cli.common import is_model_file, json_flag, open_model, print_facts, print_json
 
 
 @click.command()
@@ -26,7 +26,7 @@ def command(path: str, as_json: bool) -> None:
         else:  # an old model stays until its successor is finished
             facts |= {**model_facts(path), **({"unfinished": unfinished} if unfinished else {})}
     else:
-        facts |= file_facts(Path(path))
+        facts |= fasttext_facts(Path(path)) if is_model_file(path) else file_facts(Path(path))
     if as_json:
         print_json(facts)
         return
@@ -80,6 +80,29 @@ def file_facts(path: Path) -> dict[str, Any]:
         "dim": vectors.dim,
         "bytes": path.stat().st_size,
         "first": list(vectors.keys[:5]),
+    }
+
+
+def fasttext_facts(path: Path) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from firth.formats.fasttext import read_fasttext
+    from firth.kernels.product import ProductCodes
+
+    file = read_fasttext(path)
+    coded = isinstance(file.inputs, ProductCodes)
+    return {
+        "kind": "fastText classifier" if file.args.model == "sup" else "fastText model of words",
+        "version": file.version,
+        "words": len(file.words),
+        "labels": len(file.labels) or None,
+        "ngram_rows": file.ngram_rows,
+        "pruned": file.pruned is not None,
+        "rows": "in codes" if coded else "float32",
+        "tokens": file.tokens,
+        "options": asdict(file.args),
+        "bytes": path.stat().st_size,
+        "first": [entry.decode(errors="backslashreplace") for entry in (file.labels or file.words)[:5]],
     }
 
 

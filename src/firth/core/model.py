@@ -61,6 +61,14 @@ class Embeds(Protocol):
 
 
 @runtime_checkable
+class Predicts(Protocol):
+    """Gives texts their labels."""
+
+    def predict(self, texts: Sequence[str], k: int = 1, threshold: float = 0.0) -> list[list[tuple[str, float]]]:
+        """The k most probable labels of each text with at least `threshold` probability, best first."""
+
+
+@runtime_checkable
 class HasVectors(Protocol):
     """Holds one or more named tables of vectors; the first is the main one."""
 

@@ -60,10 +60,7 @@ class SparseVectors(Vectors):
         return self._lengths
 
     def __getitem__(self, key: str) -> Matrix:
-        return self._row(self.row(key))
-
-    def _row(self, row: int) -> Matrix:
-        values: Matrix = self.sparse[row].toarray()[0]
+        values: Matrix = self.sparse[self.row(key)].toarray()[0]
         return values
 
     def neighbors(
@@ -79,15 +76,6 @@ class SparseVectors(Vectors):
         vector: str | Sequence[str] | ArrayLike = positive.toarray()[0] if hasattr(positive, "toarray") else positive
         return super().neighbors(vector, k, negative=negative, metric=metric, restrict=restrict)
 
-    def _mean_of(self, plus: list[str], minus: list[str], metric: str) -> Matrix:
-        if len(plus) == 1 and not minus:
-            return self[plus[0]]
-        signs = np.array([1] * len(plus) + [-1] * len(minus), dtype=np.float32)
-        keys = plus + minus
-        rows = self.unit_of(keys) if metric == "cosine" else np.stack([self[key] for key in keys])
-        mean: Matrix = (rows * signs[:, None]).mean(axis=0)
-        return mean
-
     def _scores(self, query: Matrix, metric: str, last: int) -> Matrix:
         if metric not in ("cosine", "dot", "euclidean"):
             return super()._scores(query, metric, last)  # which names the metrics there are
@@ -101,8 +89,8 @@ class SparseVectors(Vectors):
             scores = -np.sqrt(np.maximum(self.lengths[:last] ** 2 - 2 * scores + length**2, 0))
         return np.asarray(scores, dtype=np.float32)
 
-    def _cosines(self, row: int, last: int) -> Matrix:
-        return self._scores(self._row(row), "cosine", last)
+    def _cosines(self, unit: Matrix, last: int) -> Matrix:
+        return self._scores(unit, "cosine", last)
 
     def _repr_html_(self) -> str:
         return f"<p>{self!r}</p>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import importlib
 import json
 import math
 import os
@@ -23,6 +24,7 @@ from firth.core.model import Model, Parts
 from firth.core.options import build_settings
 from firth.version import __version__
 
+FILES = "firth.learners.files"  # by name: core knows where models in one file are opened, not how
 FORMAT = 1
 CONFIG = "config.json"
 TRAINING = "training.json"
@@ -57,8 +59,11 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
 
 
 def load_model(folder: str | os.PathLike[str]) -> Model:
-    """Opens a saved model. Nothing in the folder is executed; arrays are memory-mapped."""
+    """Opens a saved model, or a model in one file (fastText's). Nothing in it is executed; arrays are memory-mapped."""
     path = Path(folder)
+    if path.is_file():
+        found: Model = importlib.import_module(FILES).load_file(path)
+        return found
     foreign = foreign_config(path)
     if foreign:
         theirs = registry.method(FOREIGN[foreign["model_type"]])

@@ -48,6 +48,7 @@ class Vectors:
         matrix: ArrayLike,
         *,
         missing: str | Callable[[], str] = "",
+        compose: Callable[[str], Matrix | None] | None = None,
     ) -> None:
         array = np.asarray(matrix, dtype=np.float32)
         if array.ndim != 2:
@@ -58,6 +59,7 @@ class Vectors:
         self._rows: Mapping[str, int] | None = None
         self._unit: Matrix | None = None
         self._missing = missing  # why a key may be missing, and the way out
+        self._compose = compose  # makes a vector for a key without a row, where it can (subwords)
         if not callable(keys):
             self._check_keys(keys)
 
@@ -99,8 +101,11 @@ class Vectors:
 
     def unit_of(self, keys: Sequence[str]) -> Matrix:
         """The rows of these keys, of length 1."""
-        rows: Matrix = self.unit[[self.row(key) for key in keys]]
-        return rows
+        made = [key for key in keys if key not in self.rows]
+        if not made:
+            rows: Matrix = self.unit[[self.rows[key] for key in keys]]
+            return rows
+        return np.stack([unit_rows(self[key][None])[0] if key in made else self.unit[self.rows[key]] for key in keys])
 
     def _refuse_odd(self, figures: NDArray[Any]) -> None:
         """One figure a row: a mapped file is not read when it is opened, so NaN shows at the first question."""
@@ -118,7 +123,8 @@ class Vectors:
         return key in self.rows
 
     def __getitem__(self, key: str) -> Matrix:
-        row: Matrix = self.matrix[self.row(key)]
+        made = self._compose(key) if self._compose and key not in self.rows else None
+        row: Matrix = self.matrix[self.row(key)] if made is None else made
         return row
 
     def row(self, key: str) -> int:
@@ -162,10 +168,14 @@ class Vectors:
             raise FirthError("neighbors needs at least one key to start from.")
         else:
             query = self._mean_of(plus, minus, metric)
-        asked = [self.row(key) for key in plus + minus]
+        asked = self._asked(plus + minus)
         scores = self._scores(query, metric, self._last(restrict))
         hits = self._best(scores, k, asked)
         return Hits(Hit(key, -score) for key, score in hits) if metric == "euclidean" else hits
+
+    def _asked(self, keys: list[str]) -> list[int]:
+        """The rows of keys, which answers leave out; a key that has a vector and no row is no answer anyway."""
+        return [self.rows[key] for key in keys if key in self.rows]
 
     def _last(self, restrict: int | None) -> int:
         """How many rows, from the first on, a query looks at."""
@@ -176,9 +186,10 @@ class Vectors:
     def _mean_of(self, plus: list[str], minus: list[str], metric: str) -> Matrix:
         if len(plus) == 1 and not minus:
             return self[plus[0]]  # one word is asked as it is, so that dot and Euclidean see its length
-        table = self.unit if metric == "cosine" else self.matrix
-        signed = [table[self.row(key)] for key in plus] + [-table[self.row(key)] for key in minus]
-        mean: Matrix = np.mean(signed, axis=0, dtype=np.float32)
+        keys = plus + minus
+        rows = self.unit_of(keys) if metric == "cosine" else np.stack([self[key] for key in keys])
+        rows[len(plus) :] *= -1
+        mean: Matrix = rows.mean(axis=0, dtype=np.float32)
         return mean
 
     def _best(self, scores: Matrix, k: int, asked: Sequence[int]) -> Hits:
@@ -201,18 +212,18 @@ class Vectors:
             raise FirthError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
         return np.asarray(scores, dtype=np.float32)
 
-    def _cosines(self, row: int, last: int) -> Matrix:
-        cosines: Matrix = self.unit[:last] @ self.unit[row]
+    def _cosines(self, unit: Matrix, last: int) -> Matrix:
+        """With a vector of length 1."""
+        cosines: Matrix = self.unit[:last] @ unit
         return cosines
 
     def analogy(self, a: str, b: str, c: str, k: int = 1, *, method: str = "add", restrict: int | None = None) -> Hits:
         """`a` is to `b` as `c` is to …? b − a + c ("add", Mikolov et al. 2013) or the product form
         ("mul", Levy & Goldberg 2014, eq. 4); the three given words are left out."""
-        asked = [self.row(a), self.row(b), self.row(c)]
         last = self._last(restrict)
-        cos_a, cos_b, cos_c = (self._cosines(row, last) for row in asked)
+        x, y, z = self.unit_of([a, b, c])
+        cos_a, cos_b, cos_c = (self._cosines(unit, last) for unit in (x, y, z))
         if method == "add":
-            x, y, z = self.unit_of([a, b, c])
             length = float(np.linalg.norm(y - x + z))
             scores = (cos_b - cos_a + cos_c) / (length or 1.0)  # the cosine to b − a + c
         elif method == "mul":
@@ -220,7 +231,7 @@ class Vectors:
             scores = near[1] * near[2] / (near[0] + 1e-3)
         else:
             raise FirthError(f"analogy method must be add or mul; got {method!r}.")
-        return self._best(np.asarray(scores, dtype=np.float32), k, asked)
+        return self._best(np.asarray(scores, dtype=np.float32), k, self._asked([a, b, c]))
 
     def similarity(self, a: str, b: str, metric: str = "cosine") -> float:
         """cos = a·b / (|a||b|); dot = a·b; euclidean = √Σ(aᵢ−bᵢ)²."""

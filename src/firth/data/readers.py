@@ -33,6 +33,14 @@ class Record(NamedTuple):
     text: str
 
 
+class Several(str):
+    """The name of a key column whose values may be lists: their parts are joined by NUL, and null is none at all."""
+
+    def joined(self, value: Any) -> str:
+        parts = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
+        return "\0".join(str(part) for part in parts)
+
+
 def find_files(pattern: str | os.PathLike[str]) -> list[Path]:
     """The files a path or glob names, in order."""
     path = Path(pattern).expanduser()
@@ -151,7 +159,8 @@ def json_records(lines: Iterable[str], path: Path, column: str | None, key: str 
         if not isinstance(record, dict):
             raise FirthError(f"{path}, line {number}: a record must be an object; got {line.strip()[:40]}.")
         where = f"{path}, line {number}"
-        column = column or choose_column(list(record), [n for n, v in record.items() if isinstance(v, str)], where)
+        texts = [name for name, value in record.items() if isinstance(value, str) and name != key]
+        column = column or choose_column(list(record), texts, where)
         yield Record(field(record, key, where) if key else None, field(record, column, where))
 
 
@@ -160,6 +169,8 @@ def field(record: dict[str, Any], name: str, where: str) -> str:
     if name not in record:
         raise FirthError(f"{where}: no column {name!r}; there are {', '.join(record)}.")
     value = record[name]
+    if isinstance(name, Several):
+        return name.joined(value)
     if isinstance(value, (dict, list)):
         raise FirthError(f"{where}: column {name!r} holds no text but a {type(value).__name__}.")
     return "" if value is None else str(value)
@@ -181,7 +192,7 @@ def separated_records(
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         header = next(rows, [])
-        column = column or choose_column(header, header, f"{path}, line 1")
+        column = column or choose_column(header, [name for name in header if name != key], f"{path}, line 1")
         for row in rows:
             if not row:
                 continue
@@ -222,7 +233,8 @@ def text_columns(schema: Any, column: str | None, key: str | None, where: str) -
         return bool(kinds.is_string(inner) or kinds.is_large_string(inner) or "string_view" in str(inner))
 
     texts = [item.name for item in schema if is_text(item.type)]
-    names = [column or choose_column(schema.names, texts, where), *([key] if key else [])]
+    others = [name for name in texts if name != key]
+    names = [column or choose_column(schema.names, others, where), *([key] if key else [])]
     for name in names:
         if name not in schema.names:
             raise FirthError(f"{where}: no column {name!r}; there are {', '.join(schema.names)}.")
@@ -235,5 +247,6 @@ def table_records(batch: Any, names: Sequence[str]) -> Iterator[Record]:
     """Rows of a pyarrow batch; a missing text is an empty one."""
     texts = batch.column(names[0]).to_pylist()
     keys = batch.column(names[1]).to_pylist() if len(names) > 1 else [None] * len(texts)
+    as_key = names[-1].joined if isinstance(names[-1], Several) else str
     for key, text in zip(keys, texts, strict=True):
-        yield Record(None if len(names) == 1 else str(key), text or "")
+        yield Record(None if len(names) == 1 else as_key(key), text or "")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from firth.core.errors import FirthError
+from firth.formats.fasttext import MAGIC
 from firth.formats.files import BLOCK, is_number, looks_like_header, opened, parse_header
 
-FASTTEXT_MODEL = (793712314).to_bytes(4, "little")
 _TEXT = bytes(range(32, 256)) + b"\t\n\v\f\r"
 
 
@@ -17,8 +17,8 @@ def detect(path: Path) -> str | None:
         head = file.read(BLOCK)
     if not head:
         raise FirthError(f"{path} is empty.")
-    if head.startswith(FASTTEXT_MODEL):
-        raise FirthError(f"{path} is a fastText model; Firth reads the vectors that fastText writes beside it (.vec).")
+    if head.startswith(MAGIC.to_bytes(4, "little")):
+        raise FirthError(f"{path} is a fastText model, not a table of vectors; firth.load({str(path)!r}) opens it.")
     if head.startswith(b"\x93NUMPY"):
         return "npy"
     if head[8:9] == b"{" and int.from_bytes(head[:8], "little") <= path.stat().st_size - 8:

@@ -150,3 +150,61 @@ def multiply(
     out: NDArray[np.float32],
     threads: int,
 ) -> None: ...
+def hash_words(text: NDArray[np.uint8], starts: NDArray[np.int64], hashes: NDArray[np.uint32]) -> None: ...
+def subwords(
+    text: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    minn: int,
+    maxn: int,
+    buckets: int,
+    row_starts: NDArray[np.int64],
+) -> NDArray[np.int32]: ...
+def find_centroids(
+    sample: NDArray[np.float32], width: int, iterations: int, centroids: NDArray[np.float32], threads: int
+) -> None: ...
+def assign_codes(
+    matrix: NDArray[np.float32],
+    width: int,
+    centroids: NDArray[np.float32],
+    codes: NDArray[np.uint8],
+    threads: int,
+) -> None: ...
+
+class LabelTrainer:
+    def __init__(self, *arguments: Any) -> None: ...
+    def train(
+        self,
+        order: NDArray[np.int64],
+        first: int,
+        last: int,
+        rate_first: float,
+        rate_last: float,
+        seed: int,
+        threads: int,
+    ) -> tuple[float, int]: ...
+
+class Labeller:
+    def __init__(self, *arguments: Any) -> None: ...
+    def predict(
+        self, data: NDArray[np.uint8], ends: NDArray[np.int64], k: int, threshold: float, threads: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
+    def hidden(
+        self,
+        data: NDArray[np.uint8],
+        ends: NDArray[np.int64],
+        out: NDArray[np.float32],
+        counts: NDArray[np.int64],
+        threads: int,
+    ) -> None: ...
+
+def mark_buckets(
+    ids: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    hashes: NDArray[np.int32],
+    word_ngrams: int,
+    marks: NDArray[np.uint8],
+    threads: int,
+) -> None: ...
+def take_labels(
+    data: NDArray[np.uint8], ends: NDArray[np.int64], take: bool, separate: bool
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]: ...

@@ -21,7 +21,7 @@ from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import predict as kernel
 from firth.learners.loop import Loop, Progress, Slice
-from firth.learners.words import WordModel, WordOptions
+from firth.learners.words import Phrases, WordModel, WordOptions
 
 LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in word2vec
 MOST_STREAMS, MOST_WINDOWS = 8, 32  # of deterministic runs: streams, and windows of each between two merges
@@ -57,18 +57,17 @@ class PredictingMethod(WordOptions, PredictOptions):
         """What the kernel needs to know beyond the common options."""
         return {}
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> WordModel:
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from a corpus (or Tokens, paths, texts). With `start`, goes on from that model: its words keep
         their vectors, new words are added."""
         if run.device == "cuda":
             raise FirthError(f"{type(self).__name__} runs on the CPU; device must be auto or cpu, got cuda.")
-        if start is not None and not (isinstance(start, WordModel) and start.vectors.dim == self.dim):
-            raise FirthError(f"start must be a model of words with dim={self.dim}; got {start!r}.")
+        known = self.known_words(start)
         began = time.monotonic()
-        tokens = self.read(data, run, start.vocabulary if start else None)
+        tokens = self.read(data, run, known)
         self.check_words(tokens.vocabulary)
         reading = time.monotonic() - began
-        training = Training(self, tokens, run, start)
+        training = self.begin(tokens, run, start)
         figures = training.go()
         figures |= {
             "tokens": tokens.raw_tokens,
@@ -80,9 +79,25 @@ class PredictingMethod(WordOptions, PredictOptions):
             "deterministic": run.deterministic,
             "threads": run.cores,
         }
+        vocabulary = grown(tokens.vocabulary, known) if known else tokens.vocabulary
+        return self.finish(training, vocabulary, figures, tokens.phrases)
+
+    def known_words(self, start: Model | None) -> Vocabulary | None:
+        """The vocabulary of a model to go on from; refuses one that this method can't go on from."""
+        if start is None:
+            return None
+        if not (isinstance(start, WordModel) and start.vectors.dim == self.dim):
+            raise FirthError(f"start must be a model of words with dim={self.dim}; got {start!r}.")
+        return start.vocabulary
+
+    def begin(self, tokens: Tokens, run: Run, start: Any) -> Training:
+        """The tables before the first step."""
+        return Training(self, tokens, run, start)
+
+    def finish(self, training: Any, vocabulary: Vocabulary, figures: dict[str, Any], phrases: Phrases) -> Model:
+        """The model after the last."""
         words, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
-        vocabulary = grown(tokens.vocabulary, start.vocabulary) if start else tokens.vocabulary
-        return WordModel(self, vocabulary, words, outputs, figures, tokens.phrases)
+        return WordModel(self, vocabulary, words, outputs, figures, phrases)
 
     def check_words(self, vocabulary: Vocabulary) -> None:
         """Refuses vocabularies too small to predict in, or too large for the exact softmax."""
@@ -113,10 +128,10 @@ class Training(Loop):
     unit: ClassVar[str] = "words"
     progress: Reading
 
-    def __init__(self, method: PredictingMethod, tokens: Tokens, run: Run, start: WordModel | None) -> None:
+    def __init__(self, method: PredictingMethod, tokens: Tokens, run: Run, start: Any) -> None:
         super().__init__(method, tokens.fingerprint, run, int(len(tokens.ids) * (1 - method.held_out)))
         self.tokens = tokens
-        self.inputs, self.outputs = first_tables(method, len(tokens.vocabulary), run.seed, start)
+        self.inputs, self.outputs = self.first_tables(start)
         self.trainer = kernel.native_trainer(self.task())
         # Each window of a softmax touches every row, too many to copy and merge: there deterministic means one thread.
         alone = run.deterministic and method.loss == "softmax"
@@ -128,6 +143,9 @@ class Training(Loop):
         self.progress = Reading()
         if run.budget and run.deterministic:
             run.report.note("A budget of seconds ends a run at another word each time: it can't be deterministic.")
+
+    def first_tables(self, start: Any) -> tuple[kernel.Table, kernel.Table]:
+        return first_tables(self.method, len(self.tokens.vocabulary), self.run.seed, start)
 
     @property
     def tables(self) -> dict[str, kernel.Table]:

@@ -114,7 +114,7 @@ class TextModel(Model):
 
 def check_texts(texts: Sequence[str]) -> None:
     if isinstance(texts, str):
-        raise FirthError("embed takes a list of texts; got one text. Put it in a list.")
+        raise FirthError("A list of texts is needed; got one text. Put it in a list.")
 
 
 class WordModel(TextModel):

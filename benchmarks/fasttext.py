@@ -1,0 +1,220 @@
+"""FastText against fastText and gensim: speed, quality, and what product quantisation costs.
+
+    python benchmarks/fasttext.py DATA [--words 4000000] [--rounds 3] [--seeds 1] [--work FOLDER] [--only speed|quality]
+
+DATA is that of words.py. All train skip-gram with n-grams of 3 to 6 characters in 2,000,000 buckets, 100 dimensions,
+window 5, 5 noise words, subsample 1e-4; the learning rate is each one's own. Speed is words of the raw text a second of
+training, the vocabulary pass left out for everyone; the best of the rounds counts. Quality: the whole text, 5 epochs,
+on the questions that all models answer. Quantised: the same model as .ftz, its bytes beside those of .bin.
+DATA/weights/lid.176.ftz, where it is there, is read and written again, and the bytes are compared.
+Results: benchmarks/results/fasttext.json and docs/results/fasttext.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.peers import train as train_peer  # noqa: E402
+from benchmarks.words import THREADS, first_words, firth_speed, machine, plain_text, quality_table  # noqa: E402
+
+import firth  # noqa: E402
+from firth import evaluate  # noqa: E402
+from firth.formats.fasttext import read_fasttext, write_fasttext  # noqa: E402
+
+SUBWORDS = {"minn": 3, "maxn": 6, "subsample": 1e-4}
+CODES: dict[str, dict[str, Any]] = {
+    "codes": {},
+    "codes, norms": {"norms": True},
+    "codes, norms, 100,000 rows": {"norms": True, "cutoff": 100_000},
+    "codes of 4 columns, norms": {"norms": True, "width": 4},
+}
+
+
+def method(**options: Any) -> firth.Method:
+    return firth.FastText(tokenizer="whitespace", **options)
+
+
+# ---- speed ----
+
+
+def peer_speed(peer: str, kind: str) -> Callable[[Path], float]:
+    def measure(corpus: Path) -> float:
+        found = train_peer(peer, corpus=corpus, threads=THREADS, epochs=1, method=kind, **SUBWORDS)
+        return float(found["words_per_second"])
+
+    return measure
+
+
+def speed_rows() -> dict[str, dict[str, Callable[[Path], float]]]:
+    """What is timed: group -> name -> words/s of one epoch. The first of a group is the one compared."""
+    cbow = method(epochs=1, objective="cbow")
+    return {
+        "skip-gram": {
+            "Firth": firth_speed(method(epochs=1)),
+            "Firth, shared noise words": firth_speed(method(epochs=1, share_negatives=True)),
+            "Firth, deterministic": firth_speed(method(epochs=1), deterministic=True),
+            "Firth, 1 thread": firth_speed(method(epochs=1), threads=1),
+            "fastText": peer_speed("fasttext", "skipgram"),
+            "gensim": peer_speed("gensim", "skipgram"),
+        },
+        "CBOW": {
+            "Firth": firth_speed(cbow),
+            "fastText": peer_speed("fasttext", "cbow"),
+            "gensim": peer_speed("gensim", "cbow"),
+        },
+    }
+
+
+def measure_speed(corpus: Path, rounds: int) -> list[dict[str, Any]]:
+    best: dict[tuple[str, str], float] = {}
+    for turn in range(rounds):
+        for group, names in speed_rows().items():
+            for name, measure in names.items():
+                found = measure(corpus)
+                best[group, name] = max(found, best.get((group, name), 0.0))
+                print(f"round {turn + 1}  {group:<10} {name:<26} {found / 1e6:6.3f}M words/s", file=sys.stderr)
+    return [
+        {"group": group, "name": name, "words_per_second": speed, "firth_is_faster_by": best[group, "Firth"] / speed}
+        for (group, name), speed in best.items()
+    ]
+
+
+# ---- quality ----
+
+
+def trained(name: str, seed: int, text: Path, work: Path) -> dict[str, firth.Vectors]:
+    """Vectors by name, from the work folder where they are there; Firth's also quantised, with its errors and sizes."""
+    place = work / f"subwords-{name.replace(' ', '-')}-{seed}"
+    if not name.startswith("Firth"):
+        keys = Path(f"{place}.keys.txt")
+        if not keys.exists():
+            train_peer(name.lower(), corpus=text, seed=seed, threads=THREADS, output=str(place), **SUBWORDS)
+        return {name: firth.Vectors(keys.read_text(encoding="utf-8").split("\n")[:-1], np.load(f"{place}.npy"))}
+    if not place.exists():
+        run = firth.Run(seed=seed, threads=THREADS)
+        method(share_negatives="shared" in name).fit(firth.Corpus(text), run).save(place)
+    model: Any = firth.load(place)
+    found = {name: model.vectors}
+    if name == "Firth":
+        found |= {f"Firth, {kind}": model.quantized(**settings).vectors for kind, settings in CODES.items()}
+    return found
+
+
+def measure_quality(data: Path, text: Path, work: Path, seeds: int) -> list[dict[str, Any]]:
+    models: dict[str, list[firth.Vectors]] = {}
+    for name in ("Firth", "Firth shared", "fastText", "gensim"):
+        for seed in range(1, seeds + 1):
+            for kind, vectors in trained(name, seed, text, work).items():
+                models.setdefault(kind, []).append(vectors)
+    everything = [vectors for runs in models.values() for vectors in runs]
+    questions = evaluate.common_questions(evaluate.read_questions(data / "words" / "questions-words.txt"), *everything)
+    pairs = {name: evaluate.read_pairs(data / "words" / f"EN-{name}.txt") for name in ("WS-353-ALL", "SIMLEX-999")}
+    rows = []
+    for name, runs in models.items():
+        found = [evaluate.analogies(vectors, questions) for vectors in runs]
+        similar = {
+            task: [evaluate.word_similarity(vectors, pairs[task]).spearman for vectors in runs] for task in pairs
+        }
+        rows.append(
+            {
+                "name": name,
+                "questions": found[0].total.answered,
+                "analogies": [result.total.accuracy for result in found],
+                "semantic": [result.semantic.accuracy for result in found],
+                "syntactic": [result.syntactic.accuracy for result in found],
+                "ws353": similar["WS-353-ALL"],
+                "simlex": similar["SIMLEX-999"],
+            }
+        )
+    return rows
+
+
+def measure_codes(work: Path) -> list[dict[str, Any]]:
+    """Bytes and error of each way to quantise the model of the first seed."""
+    model: Any = firth.load(work / "subwords-Firth-1")
+    firth.export(model, work / "whole.bin")
+    rows = [{"name": "float32 (.bin)", "bytes": (work / "whole.bin").stat().st_size, "error": 0.0, "seconds": 0.0}]
+    for name, settings in CODES.items():
+        began = time.perf_counter()
+        error = firth.export(model, work / "codes.ftz", **settings)
+        size = (work / "codes.ftz").stat().st_size
+        rows.append({"name": name, "bytes": size, "error": error, "seconds": time.perf_counter() - began})
+    return rows
+
+
+def same_bytes(path: Path, work: Path) -> bool | None:
+    """Whether a released model, read and written again, has the bytes it had; None where it is not there."""
+    if not path.exists():
+        return None
+    write_fasttext(work / "again.ftz", read_fasttext(path))
+    return (work / "again.ftz").read_bytes() == path.read_bytes()
+
+
+# ---- what is written ----
+
+
+def page(results: dict[str, Any]) -> Iterator[str]:
+    yield f"`python benchmarks/fasttext.py DATA` on {results['machine']}, {results['date']}; n-grams of 3 to 6."
+    if "speed" in results:
+        yield f"\nOne epoch over {results['words']:,} words, {THREADS} threads, 100d, window 5, 5 noise words:\n"
+        yield "| | words/s | Firth is faster by |"
+        yield "| --- | ---: | ---: |"
+        for row in results["speed"]:
+            speed = row["words_per_second"] / 1e6
+            yield f"| {row['group']}: {row['name']} | {speed:.3f}M | {row['firth_is_faster_by']:.1f}× |"
+    if "quality" in results:
+        first = results["quality"][0]
+        seeds = len(first["analogies"])
+        yield f"\nThe whole text, 5 epochs; analogies of {first['questions']:,} questions that every model answers;"
+        yield f"{f'mean of {seeds} seeds' if seeds > 1 else 'one seed'}:\n"
+        yield from quality_table(results["quality"])
+        yield "\n| Firth's model | bytes | relative squared error | seconds |"
+        yield "| --- | ---: | ---: | ---: |"
+        for row in results["codes"]:
+            yield f"| {row['name']} | {row['bytes']:,} | {row['error']:.2%} | {row['seconds']:.1f} |"
+    if results.get("lid176") is not None:
+        same = "the same bytes" if results["lid176"] else "OTHER BYTES"
+        yield f"\nlid.176.ftz, fastText's released model of languages, read and written again: {same}."
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--words", type=int, default=4_000_000)
+    parser.add_argument("--quality-words", type=int, help="train for quality on so many words, not on all")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--work", type=Path, default=Path("benchmarks/work"))
+    parser.add_argument("--only", choices=("speed", "quality"))
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    text = plain_text(given.data, given.work)
+    stored = HERE / "results" / "fasttext.json"
+    results = json.loads(stored.read_text()) if stored.exists() else {}
+    results |= {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "words": given.words}
+    if given.only != "quality":
+        results["speed"] = measure_speed(first_words(text, given.words, given.work), given.rounds)
+    if given.only != "speed":
+        part = first_words(text, given.quality_words, given.work) if given.quality_words else text
+        results["quality"] = measure_quality(given.data, part, given.work, given.seeds)
+        results["codes"] = measure_codes(given.work)
+    results["lid176"] = same_bytes(given.data / "weights" / "lid.176.ftz", given.work)
+    stored.write_text(json.dumps(results, indent=1) + "\n")
+    lines = "\n".join([*page(results), ""])
+    (HERE.parent / "docs" / "results" / "fasttext.md").write_text(lines)
+    print(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""`Labelled`: texts with their labels, from fastText's files, records, iterables and data frames."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.run import Run
+from firth.data import encode, readers
+from firth.data.corpus import Block, Corpus, FileSource, StreamSource, is_table
+from firth.data.tokenizer import NATIVE
+from firth.data.tokenizer import tokenizer as tokenizer_named
+from firth.data.tokens import Text, Tokens, Wanted, encode_text, vocabulary_of
+from firth.data.vocabulary import Vocabulary
+from firth.kernels import classify as kernel
+from firth.kernels import text as text_kernel
+
+FASTTEXT = "fasttext"  # a way to split: at ASCII white space, with </s> behind each text
+
+
+class Example(NamedTuple):
+    """A text and its labels."""
+
+    text: str
+    labels: tuple[str, ...]
+
+
+class Labelled:
+    """Texts with labels, streamed and re-iterable.
+
+    `sources`: text files (or "-", standard input) with a text a line, where words that begin with `__label__` are
+    labels, as fastText has it; files of records (jsonl, csv, tsv, Parquet) and data frames, whose `column` holds the
+    text and whose `label` the label (or a list of them); iterables of (text, label) or (text, labels).
+    """
+
+    def __init__(self, *sources: Any, column: str | None = None, label: str | None = None) -> None:
+        if not sources:
+            raise FirthError("Labelled needs at least one source: a path, a glob, - or an iterable of (text, label).")
+        given = [pairs_of(source) for source in sources]
+        self.corpus = Corpus(*given, column=column, key=readers.Several(label or "label"))
+        in_text = {is_text(source) for source in self.corpus.sources}
+        if len(in_text) > 1:
+            raise FirthError("Labelled reads either text files with __label__ words or records; got both at once.")
+        self.in_text = in_text.pop()  # labels stand in the text
+
+    def __iter__(self) -> Iterator[Example]:
+        for example, _ in self.walk():
+            yield example
+
+    def walk(self) -> Iterator[tuple[Example, int]]:
+        """The examples, each with the bytes of the sources read so far."""
+        for (key, text), done in self.corpus.walk():
+            if self.in_text:
+                data = np.frombuffer(readers.to_bytes(text), dtype=np.uint8)
+                (rest, _), (labels, _) = kernel.take_labels(data, np.array([len(data)]), take=True, separate=False)
+                text, key = decoded(rest).strip(), decoded(labels)
+            yield Example(text, tuple(label for label in key.split("\0") if label)), done
+
+    def fingerprint(self) -> str | None:
+        """Says whether the content is the same as another time; None when that can't be told without reading it all."""
+        return self.corpus.fingerprint()
+
+
+def decoded(data: NDArray[np.uint8]) -> str:
+    return data.tobytes().decode("utf-8", "replace")
+
+
+def is_text(source: Any) -> bool:
+    if isinstance(source, FileSource):
+        return not readers.kind_of(source.path)[0]
+    return isinstance(source, StreamSource)
+
+
+def pairs_of(source: Any) -> Any:
+    """What a Corpus reads: iterables of (text, labels) become iterables of (labels joined by NUL, text)."""
+    if isinstance(source, (str, os.PathLike)) or is_table(source) or not isinstance(source, Iterable):
+        return source
+    return joined_pairs(source) if isinstance(source, Iterator) else Pairs(source)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """`joined_pairs`, as often as asked."""
+
+    items: Iterable[Any]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return joined_pairs(self.items)
+
+
+def joined_pairs(items: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    for item in items:
+        text, labels = item if isinstance(item, (tuple, list)) and len(item) == 2 else (None, None)
+        several = [labels] if isinstance(labels, str) else labels
+        right = isinstance(several, Iterable) and isinstance(text, str)
+        names = list(several) if right and several is not None else []
+        if not right or not all(isinstance(name, str) and "\0" not in name for name in names):
+            raise FirthError(f"Labelled data are pairs of str: (text, label) or (text, [label, …]); got {item!r:.60}.")
+        yield "\0".join(names), str(text)
+
+
+class Examples(NamedTuple):
+    """Labelled texts as ids. The tokens have every word, however rare; labels as in `kernels.classify.Texts`."""
+
+    tokens: Tokens
+    labels: Vocabulary
+    label_ids: NDArray[np.int32]
+    label_starts: NDArray[np.int64]
+
+    @property
+    def texts(self) -> kernel.Texts:
+        return kernel.Texts(self.tokens.ids, self.tokens.starts, self.label_ids, self.label_starts)
+
+    @property
+    def fingerprint(self) -> str:
+        facts = self.tokens.fingerprint, list(self.labels.tokens)
+        digest = hashlib.sha256(repr(facts).encode("utf-8", "surrogatepass"))
+        digest.update(self.label_ids.data)
+        digest.update(self.label_starts.data)
+        return digest.hexdigest()
+
+
+def read_labelled(
+    data: Any, *, tokenizer: str = "words", lowercase: bool = True, phrases: int = 0, run: Run = Run()
+) -> Examples:
+    """Reads and encodes labelled texts on all cores. The tokenizer "fasttext" splits at ASCII white space and ends each
+    text with the word </s>."""
+    labelled = data if isinstance(data, Labelled) else Labelled(data)
+    labels = LabelIds()
+    if tokenizer == FASTTEXT or tokenizer in NATIVE:
+        split = "separated" if tokenizer == FASTTEXT else tokenizer
+        blocks = native_blocks(labelled, tokenizer, labels, run)
+    else:
+        split = "separated"
+        documents = split_documents(labelled, tokenizer_named(tokenizer, lowercase), labels)
+        blocks = encode.token_blocks(documents, encode.BLOCK)
+        lowercase = False
+    text = Text(blocks, split, lowercase, labelled.corpus.size)
+    tokens = encode_text(text, Wanted(1, None, phrases), run, name=None)
+    return Examples(tokens, *labels.finish())
+
+
+def native_blocks(data: Labelled, tokenizer: str, labels: LabelIds, run: Run) -> Iterator[Block]:
+    """The texts' blocks without their labels, which go to `labels`."""
+    separate = tokenizer == FASTTEXT
+    split = "whitespace" if separate else tokenizer
+    for block in encode.blocks_of(data.corpus, split, None, run, keys=not data.in_text):
+        raw = text_kernel.as_bytes(block.data)
+        text, ends = raw, block.ends
+        if data.in_text or separate:
+            (text, ends), taken = kernel.take_labels(raw, block.ends, take=data.in_text, separate=separate)
+        if data.in_text:
+            labels.add(*taken)
+        else:
+            labels.add_keys(block.keys)
+        yield Block(memoryview(text), ends, [], block.done)  # type: ignore[arg-type]
+
+
+def split_documents(
+    data: Labelled, split: Callable[[str], list[str]], labels: LabelIds
+) -> Iterator[tuple[list[str], int, list[str]]]:
+    for example, done in data.walk():
+        labels.add_keys(["\0".join(example.labels)])
+        yield split(example.text), done, []
+
+
+class LabelIds:
+    """Labels as ids: 4 bytes each while they are read, whatever their length."""
+
+    def __init__(self) -> None:
+        self.encoder = text_kernel.TextEncoder("separated", False, 1)
+        self.parts: list[NDArray[np.int32]] = []
+
+    def add(self, labels: NDArray[np.uint8], ends: NDArray[np.int64]) -> None:
+        """Labels with a NUL after each, and where each text's end."""
+        self.encoder.encode(labels, ends)
+        self.parts += [np.array(ids) for _, ids in self.encoder.stretches()]
+
+    def add_keys(self, keys: list[str]) -> None:
+        """The labels of each text joined by NUL."""
+        parts = [readers.to_bytes(key + "\0") if key else b"" for key in keys]
+        ends = np.cumsum([0, *map(len, parts)])[1:].astype(np.int64)
+        self.add(text_kernel.as_bytes(b"".join(parts)), ends)
+
+    def finish(self) -> tuple[Vocabulary, NDArray[np.int32], NDArray[np.int64]]:
+        """The labels, most frequent first; their ids and where each text's begin."""
+        merged = text_kernel.merge(self.encoder, 1, None)
+        stream = np.concatenate([np.zeros(0, np.int32), *self.parts])
+        ids, ends = np.empty(len(stream), dtype=np.int32), np.empty(len(stream), dtype=np.int64)
+        count, texts = text_kernel.translate(stream, merged.maps[0], ids, ends)
+        starts = np.concatenate([np.zeros(1, np.int64), ends[:texts]])
+        return vocabulary_of(merged, 1), ids[:count].copy(), starts

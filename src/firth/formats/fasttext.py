@@ -1,0 +1,384 @@
+"""fastText's model files: .bin, and .ftz where the matrices are quantised. Version 12, and 11 to read.
+
+A file holds, one after the other and little-endian: magic and version; 12 whole numbers and one double of settings;
+the numbers of entries, words and labels, tokens and pruned n-grams; the entries (bytes up to a NUL, count, type); pairs
+(n-gram, row) where n-grams were pruned; the input matrix; the output matrix. (Dictionary, Args, DenseMatrix,
+QuantMatrix and ProductQuantizer of fastText 0.9.2.)
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.storage import new_file
+from firth.core.vectors import Matrix
+from firth.formats.files import BLOCK
+from firth.kernels.product import CENTROIDS, ProductCodes, parts_of
+
+MAGIC, VERSION = 793712314, 12
+LOSSES = {1: "hs", 2: "ns", 3: "softmax", 4: "ova"}
+MODELS = {1: "cbow", 2: "sg", 3: "sup"}
+LONGEST_NGRAM = 100  # fastText sets no limit; without one a damaged file could ask for all substrings of a long word
+_ARGS = struct.Struct("<12id")
+_SIZES = struct.Struct("<3i2q")
+_LEAST_ENTRY = 10  # bytes: NUL, count, type
+
+
+@dataclass(frozen=True)
+class FastTextArgs:
+    """Settings under fastText's own names."""
+
+    dim: int
+    ws: int
+    epoch: int
+    minCount: int  # noqa: N815
+    neg: int
+    wordNgrams: int  # noqa: N815
+    loss: str  # one of LOSSES
+    model: str  # one of MODELS
+    bucket: int
+    minn: int
+    maxn: int
+    lrUpdateRate: int  # noqa: N815
+    t: float
+
+
+@dataclass(frozen=True)
+class SpreadRows:
+    """A matrix most of whose last rows are zero: `first`, then `size` rows of which `places` (sorted) hold `rows`."""
+
+    first: Matrix
+    rows: Matrix
+    places: NDArray[np.int32]
+    size: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.first) + self.size, int(self.first.shape[1])
+
+    def __getitem__(self, wanted: slice) -> Matrix:
+        begin, end, _ = wanted.indices(self.shape[0])
+        block = np.zeros((end - begin, self.shape[1]), dtype=np.float32)
+        own = self.first[begin:end]
+        block[: len(own)] = own
+        low, high = np.searchsorted(self.places, [begin - len(self.first), end - len(self.first)])
+        block[self.places[low:high] + len(self.first) - begin] = self.rows[low:high]
+        return block
+
+
+@dataclass(frozen=True)
+class FastTextFile:
+    """What a .bin or .ftz file holds. Words and labels are bytes, for fastText does not ask whether they are UTF-8.
+
+    Row i of `inputs` belongs to word i; then come the rows of n-grams: one a bucket, or, in a pruned model, those that
+    `pruned` names (bucket, row after the words). `outputs` has a row a label in supervised models, else a row a word.
+    """
+
+    args: FastTextArgs
+    words: Sequence[bytes]
+    word_counts: NDArray[np.int64]
+    labels: Sequence[bytes]
+    label_counts: NDArray[np.int64]
+    tokens: int
+    inputs: Matrix | SpreadRows | ProductCodes
+    outputs: Matrix | ProductCodes
+    pruned: NDArray[np.int32] | None = None
+    version: int = VERSION
+
+    @property
+    def ngram_rows(self) -> int:
+        """Rows of `inputs` after those of the words."""
+        return self.args.bucket if self.pruned is None else len(self.pruned)
+
+    @property
+    def targets(self) -> int:
+        """Rows of `outputs`."""
+        return len(self.labels) if self.args.model == "sup" else len(self.words)
+
+
+def is_fasttext(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as fastText's models do."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(4) == struct.pack("<i", MAGIC)
+    except OSError:
+        return False
+
+
+def read_fasttext(path: str | os.PathLike[str]) -> FastTextFile:
+    """A .bin or .ftz file. Matrices are mapped from it, and every size is checked before anything is read by it."""
+    source = _Source(Path(path))
+    magic, version = source.unpack("<2i", "magic and version")
+    if magic != MAGIC:
+        raise source.wrong("a fastText model begins with", MAGIC, magic)
+    if version not in (11, VERSION):
+        raise source.wrong("the version must be", "11 or 12", version)
+    args = _read_args(source)
+    if version == 11 and args.model == "sup":
+        args = replace(args, maxn=0)  # such models have no n-grams of characters, whatever they say
+    size, words, labels, tokens, pruned = source.unpack(_SIZES.format, "numbers of words and labels")
+    if not 0 <= words <= size or labels != size - words or not words + labels:
+        raise source.wrong("entries must be words and labels together, at least one", size, f"{words} + {labels}")
+    if tokens < 0:
+        raise source.wrong("the number of tokens must be at least", 0, tokens)
+    entries, counts = _read_entries(source, size, words)
+    pairs = _read_pairs(source, pruned, args.bucket) if pruned >= 0 else None
+    rows = words + (args.bucket if pairs is None else len(pairs))
+    inputs, quantised = _read_matrix(source, "input", rows, args.dim)
+    if pairs is not None and not quantised:
+        raise source.wrong("a pruned model must be quantised; its input matrix is", "in codes", "dense")
+    targets = labels if args.model == "sup" else words
+    outputs, _ = _read_matrix(source, "output", targets, args.dim, dense_only=not quantised)
+    source.finish()
+    return FastTextFile(
+        args=args,
+        words=entries[:words],
+        word_counts=counts[:words],
+        labels=entries[words:],
+        label_counts=counts[words:],
+        tokens=tokens,
+        inputs=inputs,
+        outputs=outputs,
+        pruned=pairs,
+        version=version,
+    )
+
+
+class _Source:
+    """A mapped file and a place in it. What would reach beyond the end is refused with what was being read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.place = path, 0
+        try:
+            with path.open("rb") as file:
+                self.size = os.fstat(file.fileno()).st_size
+                self.data: mmap.mmap | bytes = (
+                    mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else b""
+                )
+        except OSError as error:
+            raise FirthError(f"Cannot read {path}: {error.strerror}.") from None
+
+    def wrong(self, rule: str, wanted: Any, found: Any) -> FirthError:
+        return FirthError(f"{self.path}: {rule} {wanted}; found {found} before byte {self.place:,}.")
+
+    def reserve(self, length: int, what: str) -> int:
+        """Where the next `length` bytes begin; the place moves behind them."""
+        begin = self.place
+        if not 0 <= length <= self.size - begin:
+            raise FirthError(
+                f"{self.path} is cut or damaged: {what} needs {length:,} bytes from byte {begin:,} on; it has "
+                f"{self.size:,} in all."
+            )
+        self.place += length
+        return begin
+
+    def unpack(self, format: str, what: str) -> tuple[Any, ...]:
+        return struct.unpack_from(format, self.data, self.reserve(struct.calcsize(format), what))
+
+    def array(self, kind: str, shape: tuple[int, ...], what: str) -> NDArray[Any]:
+        """An array mapped from the file; it may lie at an odd address."""
+        count = math.prod(shape)
+        begin = self.reserve(count * np.dtype(kind).itemsize, what)
+        if not count:
+            return np.zeros(shape, dtype=kind)
+        return np.frombuffer(self.data, dtype=kind, count=count, offset=begin).reshape(shape)
+
+    def flag(self, what: str) -> bool:
+        (value,) = self.unpack("<B", what)
+        if value > 1:
+            raise self.wrong(f"whether {what} must be", "0 or 1", value)
+        return bool(value)
+
+    def finish(self) -> None:
+        if self.place < self.size:
+            more = self.size - self.place
+            raise FirthError(f"{self.path}: {more:,} bytes follow the model's end at byte {self.place:,}.")
+
+
+def _read_args(source: _Source) -> FastTextArgs:
+    *numbers, t = source.unpack(_ARGS.format, "settings")
+    names = list(FastTextArgs.__dataclass_fields__)
+    facts: dict[str, Any] = dict(zip(names, [*numbers, t], strict=True))
+    for name, choices in (("loss", LOSSES), ("model", MODELS)):
+        if facts[name] not in choices:
+            listing = ", ".join(f"{number} ({choice})" for number, choice in choices.items())
+            raise source.wrong(f"{name} must be one of", listing, facts[name])
+        facts[name] = choices[facts[name]]
+    args = FastTextArgs(**facts)
+    problem = args_problem(args)
+    if problem:
+        raise source.wrong(*problem)
+    return args
+
+
+def args_problem(args: FastTextArgs) -> tuple[str, Any, Any] | None:
+    """The first rule that settings break: (rule, what it asks, what was found)."""
+    if args.dim < 1:
+        return "dim must be at least", 1, args.dim
+    for name in ("minn", "maxn"):
+        if not 0 <= getattr(args, name) <= LONGEST_NGRAM:
+            return f"{name} must be", f"0 to {LONGEST_NGRAM}", getattr(args, name)
+    hashed = args.maxn > 0 or (args.model == "sup" and args.wordNgrams > 1)
+    if args.bucket < (1 if hashed else 0):
+        return "bucket must be at least", 1 if hashed else 0, args.bucket
+    if not math.isfinite(args.t):
+        return "t must be", "a finite number", args.t
+    return None
+
+
+def _read_entries(source: _Source, size: int, words: int) -> tuple[list[bytes], NDArray[np.int64]]:
+    """Words and labels with their counts."""
+    begin = source.place
+    source.reserve(size * _LEAST_ENTRY, f"a vocabulary of {size:,} entries")  # before a list grows by what it says
+    data, at = source.data, begin
+    entries: list[bytes] = []
+    ends = np.zeros(size, dtype=np.int64)
+    for place in range(size):
+        end = data.find(b"\0", at)
+        if end < 0 or end + _LEAST_ENTRY > source.size:
+            raise FirthError(f"{source.path} is cut or damaged: it ends inside entry {place + 1:,} of {size:,}.")
+        entries.append(data[at:end])
+        ends[place] = end
+        at = end + _LEAST_ENTRY
+    source.place = at
+    facts = np.frombuffer(data, dtype=np.uint8)[ends[:, None] + np.arange(1, _LEAST_ENTRY)]
+    counts = np.ascontiguousarray(facts[:, :8]).view("<i8").ravel()
+    expected = np.arange(size) >= words
+    odd = np.flatnonzero((facts[:, 8] != expected) | (counts < 0))
+    if len(odd):
+        row = int(odd[0])
+        wanted = f"type {int(expected[row])} and a count of at least 0"
+        raise source.wrong(f"entry {row + 1:,} must have", wanted, f"type {facts[row, 8]}, count {counts[row]}")
+    return entries, counts
+
+
+def _read_pairs(source: _Source, count: int, buckets: int) -> NDArray[np.int32]:
+    """(bucket, row after the words) for each n-gram that pruning left."""
+    pairs = source.array("<i4", (count, 2), f"a list of {count:,} n-grams")
+    for column, rule, most in ((0, "n-grams must be below bucket =", buckets), (1, "their rows must be below", count)):
+        odd = np.flatnonzero((pairs[:, column] < 0) | (pairs[:, column] >= most))
+        if len(odd):
+            raise source.wrong(rule, most, pairs[odd[0], column])
+    different = len(np.unique(pairs[:, 0]))
+    if different < count:
+        raise source.wrong("the n-grams kept must differ; there must be", count, different)
+    return pairs
+
+
+def _read_matrix(
+    source: _Source, name: str, rows: int, dim: int, dense_only: bool = False
+) -> tuple[Matrix | ProductCodes, bool]:
+    quantised = source.flag(f"the {name} matrix is quantised")
+    if quantised and dense_only:
+        raise source.wrong("where the input matrix is dense, the output matrix must be", "dense", "quantised")
+    norms = source.flag("norms are quantised") if quantised else False
+    found = source.unpack("<2q", f"the shape of the {name} matrix")
+    if found != (rows, dim):
+        raise source.wrong(f"the {name} matrix must be", f"{rows:,} × {dim:,}", " × ".join(f"{n:,}" for n in found))
+    if not quantised:
+        return source.array("<f4", (rows, dim), f"the {name} matrix"), False
+    (size,) = source.unpack("<i", "the number of codes")
+    parts = size // rows if rows else 0
+    if size < 0 or size != rows * parts or (rows and not 1 <= parts <= dim):
+        raise source.wrong("codes must be a whole number of bytes a row,", f"1 to {dim} for {rows:,} rows", size)
+    codes = source.array("u1", (rows, parts), f"the codes of the {name} matrix")
+    width, centroids = _read_quantiser(source, dim, parts if rows else None)
+    if not norms:
+        return ProductCodes(codes, centroids, dim, width), True
+    norm_codes = source.array("u1", (rows,), f"the norms of the {name} matrix")
+    _, norm_centroids = _read_quantiser(source, 1, 1)
+    return ProductCodes(codes, centroids, dim, width, norm_codes, norm_centroids), True
+
+
+def _read_quantiser(source: _Source, dim: int, parts: int | None) -> tuple[int, NDArray[np.float32]]:
+    """The width of its parts, and its centroids."""
+    shape = source.unpack("<4i", "the shape of the quantiser")
+    width = shape[2]
+    right = (dim, parts_of(dim, width), width, dim % width or width) if 1 <= width <= dim else None
+    if shape != right or parts not in (None, shape[1]):
+        wanted = f"{dim} columns in {'' if parts is None else f'{parts} '}parts of one width"
+        raise source.wrong("the quantiser must be for", wanted, "dim {}, {} parts of {}, the last {}".format(*shape))
+    return width, source.array("<f4", (dim * CENTROIDS,), "the quantiser's centroids")
+
+
+def write_fasttext(path: str | os.PathLike[str], model: FastTextFile) -> None:
+    """Writes a .bin or .ftz file, whole or not at all, as fastText 0.9.2 does. The matrices say which it is."""
+    check_file(model)
+    args = model.args
+    numbers = {"loss": key_of(LOSSES, args.loss), "model": key_of(MODELS, args.model)}
+    settings = [numbers.get(name, getattr(args, name)) for name in FastTextArgs.__dataclass_fields__]
+    words, labels = len(model.words), len(model.labels)
+    pruned = -1 if model.pruned is None else len(model.pruned)
+    with new_file(Path(path)) as work, work.open("wb") as file:
+        file.write(struct.pack("<2i", MAGIC, VERSION) + _ARGS.pack(*settings))
+        file.write(_SIZES.pack(words + labels, words, labels, model.tokens, pruned))
+        for kind, entries, counts in ((0, model.words, model.word_counts), (1, model.labels, model.label_counts)):
+            file.writelines(
+                b"%b\0%b" % (entry, struct.pack("<qB", count, kind))
+                for entry, count in zip(entries, counts.tolist(), strict=True)
+            )
+        if model.pruned is not None:
+            file.write(np.ascontiguousarray(model.pruned, dtype="<i4").tobytes())
+        _write_matrix(file, model.inputs)
+        _write_matrix(file, model.outputs)
+
+
+def check_file(model: FastTextFile) -> None:
+    """Refuses what `read_fasttext` would not read back."""
+    problem = args_problem(model.args)
+    rows, dim = len(model.words) + model.ngram_rows, model.args.dim
+    if not problem and model.inputs.shape != (rows, dim):
+        problem = ("the input matrix must be", (rows, dim), model.inputs.shape)
+    if not problem and model.outputs.shape != (model.targets, dim):
+        problem = ("the output matrix must be", (model.targets, dim), model.outputs.shape)
+    quantised = isinstance(model.inputs, ProductCodes)
+    if not problem and not quantised and (model.pruned is not None or isinstance(model.outputs, ProductCodes)):
+        problem = ("where n-grams are pruned or outputs quantised, the input matrix must be", "quantised", "dense")
+    if not problem and isinstance(model.inputs, ProductCodes) and model.inputs.codes.size >= 1 << 31:
+        problem = ("fastText counts the bytes of codes below", 1 << 31, model.inputs.codes.size)
+    for entries in (model.words, model.labels):
+        with_nul = None if problem else next((entry for entry in entries if b"\0" in entry), None)
+        if with_nul is not None:
+            problem = ("a word must be", "without NUL", with_nul)
+    if problem:
+        raise FirthError("A fastText model can't be written so: {} {}; found {}.".format(*problem))
+
+
+def key_of(choices: dict[int, str], wanted: str) -> int:
+    for number, name in choices.items():
+        if name == wanted:
+            return number
+    raise FirthError(f"fastText knows {', '.join(choices.values())}; got {wanted!r}.")
+
+
+def _write_matrix(file: BinaryIO, matrix: Matrix | SpreadRows | ProductCodes) -> None:
+    rows, dim = matrix.shape
+    if not isinstance(matrix, ProductCodes):
+        file.write(struct.pack("<B2q", False, rows, dim))
+        step = max(1, BLOCK // (4 * dim))
+        for first in range(0, rows, step):
+            file.write(np.ascontiguousarray(matrix[first : first + step], dtype="<f4").data)
+        return
+    norms = matrix.norm_codes is not None
+    file.write(struct.pack("<2B2qi", True, norms, rows, dim, matrix.codes.size))
+    file.write(matrix.codes.tobytes())
+    _write_quantiser(file.write, dim, matrix.width, matrix.centroids)
+    if matrix.norm_codes is not None and matrix.norm_centroids is not None:
+        file.write(matrix.norm_codes.tobytes())
+        _write_quantiser(file.write, 1, 1, matrix.norm_centroids)
+
+
+def _write_quantiser(write: Callable[[bytes], Any], dim: int, width: int, centroids: NDArray[np.float32]) -> None:
+    write(struct.pack("<4i", dim, parts_of(dim, width), width, dim % width or width))
+    write(np.ascontiguousarray(centroids, dtype="<f4").tobytes())

@@ -1,0 +1,53 @@
+"""Models in one file, as others define it: fastText's .bin and .ftz."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from firth.core import registry
+from firth.core.errors import FirthError
+from firth.core.model import Model
+from firth.formats.fasttext import FastTextFile, is_fasttext, read_fasttext, write_fasttext
+from firth.kernels.product import ProductCodes
+from firth.learners.quantize import quantize
+
+SUFFIXES = (".bin", ".ftz")
+
+
+def load_file(path: Path) -> Model:
+    """The model in a file; `firth.load` comes here."""
+    if not is_fasttext(path):
+        raise FirthError(f"{path} is a file and no fastText model; vectors are opened by firth.read_vectors.")
+    file = read_fasttext(path)
+    name = "FastTextClassifier" if file.args.model == "sup" else "FastText"
+    method = registry.class_named(name)
+    if method is None:
+        raise FirthError(f"{path} needs the method {name}, which is not installed.")
+    kind: Any = method.model
+    model: Model = kind.from_file(file)
+    return model
+
+
+def export(model: Model, path: str | os.PathLike[str], **settings: Any) -> float | None:
+    """Writes a model as fastText reads it: .bin, or .ftz, quantised with the settings of `learners.quantize.quantize`.
+
+    What quantising lost is given back, as a share of Σ|row|²; None where nothing was quantised.
+    """
+    place = Path(path)
+    if place.suffix not in SUFFIXES:
+        raise FirthError(f"fastText's models end with {' or '.join(SUFFIXES)}; got {place.name}.")
+    if not hasattr(model, "to_file"):
+        raise FirthError(f"{place.suffix} holds fastText's models; {type(model.method).method_name()} gives none.")
+    file: FastTextFile = model.to_file()
+    coded = isinstance(file.inputs, ProductCodes)
+    if coded and place.suffix == ".bin":
+        raise FirthError("The model's rows are in codes; write it as .ftz.")
+    if settings and (coded or place.suffix == ".bin"):
+        raise FirthError(f"{', '.join(settings)} are for .ftz, of a model whose rows are not in codes yet.")
+    error = None
+    if place.suffix == ".ftz" and not coded:
+        file, error = quantize(file, **settings)
+    write_fasttext(place, file)
+    return error

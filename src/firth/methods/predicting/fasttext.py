@@ -1,0 +1,80 @@
+"""FastText: words are made of their n-grams of characters, and predict their neighbours (Bojanowski et al. 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from firth.core.errors import FirthError
+from firth.core.model import Model
+from firth.core.options import option
+from firth.core.run import Run
+from firth.data.tokens import Tokens
+from firth.data.vocabulary import Vocabulary
+from firth.formats.fasttext import LONGEST_NGRAM
+from firth.kernels.product import ProductCodes
+from firth.learners.fasttext import OBJECTIVES, FastTextModel
+from firth.learners.predict import PredictingMethod
+from firth.learners.subwords import SubwordTraining
+from firth.learners.words import Phrases
+
+
+@dataclass(frozen=True, kw_only=True)
+class FastText(PredictingMethod):
+    """Skip-gram or CBOW where a word's vector is the mean of its own row and those of its n-grams."""
+
+    summary: ClassVar[str] = "word vectors made of subwords: rich in forms, and unseen words have one too"
+    model: ClassVar[type[Model]] = FastTextModel
+    architecture: ClassVar[str] = "forward"
+
+    objective: str = option(
+        "skipgram", "the word predicts its neighbours, or they together predict the word", choices=tuple(OBJECTIVES)
+    )
+    minn: int = option(3, "shortest n-grams, in characters", low=0, high=LONGEST_NGRAM)
+    maxn: int = option(6, "longest n-grams; 0 = none", low=0, high=LONGEST_NGRAM)
+    buckets: int = option(2_000_000, "rows that n-grams share by their hash", low=1, high=2**31 - 1)
+    subsample: float = option(
+        1e-4, "frequent words are thinned out above this share of the text; 0 = off", low=0, high=1
+    )
+    learning_rate: float = option(0.05, "at the start; it falls to nothing linearly", low=1e-9, high=100)
+    share_negatives: bool = option(
+        False,
+        "one draw of noise words for a whole window: twice as fast, and worse, for each then counts for all pairs",
+    )
+    exact_gradient: bool = option(
+        False, "each row gets its share of the mean's gradient; off: all of it, as in fastText: quicker to learn"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.minn > self.maxn > 0:
+            raise FirthError(f"FastText.minn must be at most maxn, {self.maxn}; got {self.minn}.")
+
+    def kernel_settings(self) -> dict[str, Any]:
+        return {"shared": self.share_negatives, "exact": self.exact_gradient}
+
+    def kernel_architecture(self) -> str:
+        return "cbow" if self.objective == "cbow" else self.architecture
+
+    def known_words(self, start: Model | None) -> Vocabulary | None:
+        if start is None:
+            return None
+        if not isinstance(start, FastTextModel) or isinstance(start.table, ProductCodes):
+            raise FirthError(f"start must be a FastText model whose rows are not in codes; got {start!r}.")
+        found, wanted = start.subwords, (self.dim, self.minn, self.maxn, self.buckets)
+        theirs = (start.table.shape[1], found.minn, found.maxn, found.buckets)
+        if theirs != wanted:
+            raise FirthError(f"start must have dim, minn, maxn, buckets = {wanted}, as this method; got {theirs}.")
+        return start.vocabulary
+
+    def begin(self, tokens: Tokens, run: Run, start: Any) -> SubwordTraining:
+        return SubwordTraining(self, tokens, run, start)
+
+    def finish(
+        self, training: SubwordTraining, vocabulary: Vocabulary, figures: dict[str, Any], phrases: Phrases
+    ) -> FastTextModel:
+        table, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
+        figures["ngram_rows"] = training.subwords.rows
+        return FastTextModel(self, vocabulary, table, outputs, training.subwords, figures, phrases)

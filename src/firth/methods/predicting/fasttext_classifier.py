@@ -1,0 +1,46 @@
+"""fastText's classifier: a text is the mean of its words and n-grams, and predicts its label (Joulin et al. 2016)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from firth.core.errors import FirthError
+from firth.core.model import Model
+from firth.core.run import Run
+from firth.learners.classifier import ClassifierModel, learned
+from firth.learners.classify import ClassifierOptions, Training
+
+
+@dataclass(frozen=True, kw_only=True)
+class FastTextClassifier(ClassifierOptions):
+    """Maximises Σ log p(label | mean of the text's rows)."""
+
+    summary: ClassVar[str] = (
+        "labels of texts: the mean of words and n-grams, then a linear layer; quick and hard to beat"
+    )
+    model: ClassVar[type[Model]] = ClassifierModel
+    kind: ClassVar[str] = "labelled"
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> ClassifierModel:
+        """Learns from Labelled data (or what it can be made of). Words that `start` knows begin with its vectors."""
+        if run.device == "cuda":
+            raise FirthError("FastTextClassifier runs on the CPU; device must be auto or cpu, got cuda.")
+        began = time.monotonic()
+        examples = self.read_examples(data, run)
+        reading = time.monotonic() - began
+        training = Training(self, examples, run, start)
+        figures = training.go()
+        figures |= {
+            "tokens": examples.tokens.raw_tokens,
+            "vocabulary": len(training.vocabulary),
+            "labels": len(examples.labels),
+            "documents": len(examples.tokens),
+            "reading_seconds": reading,
+            "data": training.fingerprint,
+            "seed": run.seed,
+            "deterministic": run.deterministic,
+            "threads": training.threads,
+        }
+        return learned(training, figures)

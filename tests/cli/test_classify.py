@@ -1,0 +1,136 @@
+"""The command line with classifiers: train, predict, evaluate, convert."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import firth
+from firth.cli.main import cli
+from firth.data.world import World
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """train.txt and test.txt in fastText's format, test.jsonl, and the model of train.txt."""
+    folder = tmp_path_factory.mktemp("labels")
+    examples = list(World(seed=9).topics(500))
+    for name, part in (("train", examples[:400]), ("test", examples[400:])):
+        (folder / f"{name}.txt").write_text("".join(f"__label__{topic} {text}\n" for text, topic in part))
+        (folder / f"{name}.jsonl").write_text(
+            "".join(json.dumps({"words": text, "topic": topic}) + "\n" for text, topic in part)
+        )
+    (folder / "plain.txt").write_text("".join(f"{text}\n" for text, _ in examples[400:410]) + "\n")
+    method = firth.FastTextClassifier(dim=10, learning_rate=0.5, epochs=10)
+    firth.train(method, firth.Labelled(folder / "train.txt"), folder / "model")
+    return folder
+
+
+@pytest.fixture
+def call(place, monkeypatch):
+    monkeypatch.chdir(place)
+
+    def invoke(*arguments, code=0, input=None):
+        result = CliRunner().invoke(cli, arguments, input=input)
+        assert result.exit_code == code, result.output
+        return result
+
+    return invoke
+
+
+def test_train_says_what_comes_next(call):
+    trained = call("train", "fasttext_classifier", "train.txt", "-o", "m2", "--dim", "8", "--epochs", "2")
+    assert "labels" in trained.stdout and "Next: firth predict m2 FILE" in trained.stdout
+    told = json.loads(
+        call(
+            "train", "fasttext_classifier", "train.jsonl", "-o", "m3", "--column", "words", "--label", "topic", "--json"
+        ).stdout
+    )
+    assert told["labels"] == 8 and told["documents"] == 400
+
+
+def test_a_label_and_its_probability_a_line(call, place):
+    lines = call("predict", "model", "plain.txt").stdout.split("\n")
+    assert len(lines) == 12 and lines[10:] == ["", ""]  # the empty text gives an empty line
+    model = firth.load(place / "model")
+    for line, text in zip(lines[:10], (place / "plain.txt").read_text().split("\n"), strict=False):
+        label, probability = line.split("\t")
+        assert [(label, float(probability))] == [(name, round(p, 4)) for name, p in model.predict([text])[0]]
+    several = call("predict", "model", "-", "-k", "3", input=(place / "plain.txt").read_text()).stdout.split("\n")
+    assert [line.count("\t") for line in several[:2]] == [5, 5] and several[0].startswith(lines[0] + "\t")
+    sure = call("predict", "model", "plain.txt", "-k", "8", "--threshold", "0.5").stdout.split("\n")
+    assert sure[:10] == [line if float(line.split("\t")[1]) >= 0.5 else "" for line in lines[:10]]
+
+
+def test_predictions_as_json(call):
+    found = [
+        json.loads(line)
+        for line in call("predict", "model", "test.jsonl", "--column", "words", "--json").stdout.splitlines()
+    ]
+    assert len(found) == 100 and found[0]["key"] == "1"
+    assert set(found[0]["labels"][0]) == {"label", "probability"}
+
+
+def test_evaluate_tells_how_many_labels_are_found(call):
+    told = json.loads(call("evaluate", "model", "test.txt", "--json").stdout)["model"]
+    assert told["accuracy"] > 0.9 and told["texts"] == 100 and len(told["labels"]) == 8
+    assert (
+        told
+        == json.loads(
+            call("evaluate", "model", "test.jsonl", "--column", "words", "--label", "topic", "--json").stdout
+        )["model"]
+    )
+    text = call("evaluate", "model", "test.txt", "-k", "2").stdout
+    assert f"accuracy {told['accuracy']:.3f}, P@2" in text and "precision" in text
+
+
+def test_labels_never_met_count_as_not_found(call, place):
+    (place / "new.txt").write_text("__label__unheard the king\n" + (place / "test.txt").read_text())
+    told = json.loads(call("evaluate", "model", "new.txt", "--json").stdout)["model"]
+    assert told["labels"]["unheard"]["recall"] == 0 and told["texts"] == 101
+
+
+def test_fasttexts_files(call, place):
+    """`predict` and `evaluate` open .bin and .ftz as they open a folder."""
+    call(
+        "train",
+        "fasttext_classifier",
+        "train.txt",
+        "-o",
+        "ft",
+        "--tokenizer",
+        "fasttext",
+        "--no-lowercase",
+        "--dim",
+        "8",
+    )
+    call("convert", "ft", "ft.bin")
+    assert call("predict", "ft.bin", "plain.txt").stdout == call("predict", "ft", "plain.txt").stdout
+    assert call("evaluate", "ft.bin", "test.txt").stdout[6:] == call("evaluate", "ft", "test.txt").stdout[2:]
+    assert "classifier" in call("info", "ft.bin").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["predict", "model", "plain.txt", "-k", "0"], "k must be a whole number of at least 1; got 0."),
+        (["predict", "model", "plain.txt", "--threshold", "2"], "threshold must be from 0 to 1; got 2.0."),
+        (["predict", "plain.txt", "plain.txt"], "this needs the folder of a trained model"),
+        (["predict", "words", "plain.txt"], "predicts no labels (counts)"),
+        (["evaluate", "words", "test.txt"], "predicts no labels (counts)"),
+        (["evaluate", "model", "plain.txt"], "None of the 11 texts has a label to compare with."),
+        (["evaluate", "model", "test.jsonl", "--column", "words"], "no column 'label'; there are words, topic"),
+        (["train", "fasttext_classifier", "plain.txt", "-o", "x"], "at least two different labels; got none"),
+    ],
+)
+def test_what_goes_wrong_is_one_line(call, place, arguments, why):
+    if not (place / "words").exists():
+        call("train", "counts", "plain.txt", "-o", "words")
+    result = call(*arguments, code=1)
+    assert result.stderr.startswith("firth: ") and why in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_a_classifier_without_data_is_a_question_of_usage(call):
+    assert "or a classifier and DATA" in call("evaluate", "model", code=2).stderr

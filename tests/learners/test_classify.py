@@ -1,0 +1,233 @@
+"""Classifiers: the invented world's labels recovered, and what happens at the edges."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import firth
+from firth.core.model import Predicts
+from firth.data.labelled import Labelled
+from firth.data.world import World
+from firth.evaluate import classification
+from firth.kernels import classify as kernel
+from firth.kernels.subwords import word_hashes
+
+PAIRS = [("good fine good", "yes"), ("fine good", "yes"), ("bad poor", "no"), ("poor bad bad", "no")] * 20
+
+
+def fit(pairs=PAIRS, run=None, **options):
+    settings = {"dim": 8, "learning_rate": 0.5, "epochs": 10, **options}
+    return firth.FastTextClassifier(**settings).fit(pairs, run or firth.Run(threads=1))
+
+
+def split(examples, share=0.75):
+    examples = list(examples)
+    cut = int(len(examples) * share)
+    return examples[:cut], examples[cut:]
+
+
+def majority(train, test):
+    """The baseline: the most frequent label for every text."""
+    label = Counter(example.label for example in train).most_common(1)[0][0]
+    return np.mean([example.label == label for example in test])
+
+
+@pytest.mark.parametrize("loss", kernel.LOSSES)
+def test_the_worlds_topics_are_recovered(loss):
+    train, test = split(World(seed=31).topics(1600))
+    model = firth.FastTextClassifier(dim=20, learning_rate=0.5, loss=loss).fit(Labelled(train), firth.Run(threads=2))
+    assert majority(train, test) < 0.25
+    assert classification(model, test).accuracy > 0.97
+
+
+def test_the_worlds_sentiment_needs_pairs_of_words():
+    """ "not dreadful" is praise: single words say less than pairs do."""
+    train, test = split(World(seed=32).sentiment(3000))
+    found = {}
+    for length in (1, 2):
+        method = firth.FastTextClassifier(dim=20, learning_rate=0.5, epochs=10, word_ngrams=length, buckets=50_000)
+        found[length] = classification(method.fit(Labelled(train), firth.Run(threads=2)), test).accuracy
+    assert majority(train, test) < 0.6
+    assert found[2] > 0.97 and found[2] > found[1] + 0.02
+
+
+def test_characters_tell_words_never_met():
+    """The label is the ending of a made-up word; of new words the model knows the endings alone."""
+    rng = np.random.default_rng(1)
+    stems = ["".join(rng.choice(list("abcdefgh"), 6)) for _ in range(600)]
+    pairs = [(stem + ending, ending) for stem, ending in zip(stems, ["ung", "ity", "isme"] * 200, strict=True)]
+    by_characters = fit(pairs[:400], minn=3, maxn=4, buckets=20_000, epochs=20)
+    assert classification(by_characters, pairs[400:]).accuracy > 0.97
+    assert classification(fit(pairs[:400]), pairs[400:]).accuracy < 0.1
+
+
+def test_sorted_texts_are_learned_as_shuffled_ones():
+    train, test = split(World(seed=33).topics(800))
+    ordered = sorted(train, key=lambda example: example.label)
+    assert classification(fit(ordered), test).accuracy > 0.97
+
+
+def test_several_labels_at_once():
+    colours, shapes = ["red", "blue", "green"], ["round", "square"]
+    rng = np.random.default_rng(2)
+    pairs = []
+    for _ in range(600):
+        chosen = [str(rng.choice(colours)), str(rng.choice(shapes))]
+        pairs.append((" ".join([*chosen, *rng.choice(["x", "y", "z"], 3)]), chosen))
+    model = fit(pairs, loss="one_vs_all", epochs=20)
+    found = classification(model, pairs, k=5, threshold=0.5)
+    assert found.precision > 0.99 and found.recall > 0.99
+    assert isinstance(model, Predicts)
+
+
+def test_probabilities_best_first_add_up_to_one():
+    pairs = [(f"w{i % 7} w{i % 5}", f"l{i % 7}") for i in range(400)]
+    for loss in ("softmax", "hierarchical"):
+        model = fit(pairs, loss=loss, epochs=2)
+        for found in model.predict(["w1 w2", "w6", "w3 w3 w4"], k=7):
+            probabilities = [p for _, p in found]
+            assert len(found) == 7 and probabilities == sorted(probabilities, reverse=True)
+            assert sum(probabilities) == pytest.approx(1, abs=1e-5)
+        few = model.predict(["w1 w2"], k=3)[0]
+        assert few == model.predict(["w1 w2"], k=100)[0][:3]
+        least = few[1][1]
+        assert model.predict(["w1 w2"], k=7, threshold=least)[0] == few[:2]
+
+
+@pytest.mark.parametrize("loss", kernel.LOSSES)
+def test_predictions_are_the_formula(loss):
+    pairs = [(f"w{i % 7} w{i % 5}", f"l{i % 6}") for i in range(300)]
+    model = fit(pairs, loss=loss, epochs=3, word_ngrams=2, buckets=50)
+    hidden = model.embed(["w1 w2 w9"])[0].astype(np.float64)
+    scores = model.outputs.astype(np.float64) @ hidden
+    if loss == "softmax":
+        expected = np.exp(scores) / np.exp(scores).sum()
+    elif loss == "hierarchical":
+        paths = kernel.huffman_paths(model.labels.counts)
+        turns = np.where(paths.turns == 1, 1, -1) * scores[paths.nodes]
+        expected = np.exp(np.add.reduceat(-np.log1p(np.exp(-turns)), paths.starts[:-1]))
+    else:
+        expected = 1 / (1 + np.exp(-scores))
+    found = dict(model.predict(["w1 w2 w9"], k=6)[0])
+    assert [found[label] for label in model.labels.tokens] == pytest.approx(expected.tolist(), abs=1e-6)
+
+
+def test_a_text_is_the_mean_of_its_rows():
+    model = fit([*PAIRS, ("rare", "no")], min_count=2, word_ngrams=2, buckets=1000)
+    words, rows = model.vocabulary, model.inputs
+    assert "rare" not in words and not rows[-1].any()
+    hashes = word_hashes(["good", "rare", "bad"])
+    bigrams = kernel.word_ngram_buckets(hashes.tolist(), 2, 1000)
+    known = dict(zip(model.buckets.tolist(), rows[len(words) :], strict=False))
+    parts = [rows[words.id("good")], rows[words.id("bad")], *(known.get(bucket, rows[-1]) for bucket in bigrams)]
+    np.testing.assert_allclose(model.embed(["Good, rare bad!"])[0], np.mean(parts, axis=0), atol=1e-6)
+    assert model.pool(["good rare bad"]).known.tolist() == [2]
+
+
+@pytest.mark.parametrize("options", [{}, {"word_ngrams": 2, "buckets": 500}, {"loss": "hierarchical"}])
+def test_texts_that_say_nothing(options):
+    model = fit(**options)
+    assert model.predict(["", "  ", "…"]) == [[], [], []] and model.predict([]) == []
+    assert not model.embed(["", "…"]).any()
+    found = model.predict(["unheard of"])[0]
+    assert found == [] if not options.get("word_ngrams") else found[0][1] == pytest.approx(0.5)
+
+
+def test_batches_and_threads_predict_the_same():
+    model = fit(word_ngrams=2, buckets=500)
+    texts = [text for text, _ in PAIRS] * 20 + ["", "poor good"]
+    assert model.predict(texts) == [model.predict([text])[0] for text in texts]
+
+
+def test_texts_without_label_or_word_are_told_and_left_out():
+    run = firth.Run(deterministic=True)
+    plain = fit(run=run)
+    with pytest.warns(firth.FirthWarning) as told:
+        fit([*PAIRS, ("good", []), ("", "yes"), ("…", "yes")], run=run)
+    assert [str(note.message) for note in told] == [
+        "1 of 83 texts have no label and are not learned from.",
+        "2 of 83 texts have no word and are not learned from.",
+    ]
+    assert plain.training["labels"] == 2
+
+
+@pytest.mark.parametrize(
+    ("pairs", "options", "why"),
+    [
+        ([("a b", "x")] * 9, {}, "at least two different labels; got only 'x'"),
+        ([("a b", [])] * 9, {}, "at least two different labels; got none"),
+        ([("", "x"), ("…", "y")], {}, "no words"),
+        (PAIRS, {"min_count": 1000}, "No word occurs min_count=1000 times"),
+        (PAIRS, {"minn": 4, "maxn": 2}, "minn must be at most maxn=2; got 4"),
+    ],
+)
+def test_what_can_not_be_learned_is_refused(pairs, options, why):
+    with pytest.raises(firth.FirthError, match=why):
+        fit(pairs, **options)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"k": 0}, {"k": 1.5}, {"k": True}, {"threshold": -1}, {"threshold": float("nan")}]
+)
+def test_bad_questions_are_refused(arguments):
+    with pytest.raises(firth.FirthError, match="must be"):
+        fit().predict(["good"], **arguments)
+
+
+def test_one_text_instead_of_a_list_is_refused():
+    with pytest.raises(firth.FirthError, match="Put it in a list"):
+        fit().predict("good")
+
+
+def test_words_begin_with_the_vectors_of_start():
+    vectors = firth.SkipGram(dim=8, min_count=1, epochs=1).fit(firth.Corpus(["good fine poor"] * 50))
+    model = fit(epochs=1, learning_rate=1e-9).method.fit(PAIRS, firth.Run(threads=1), start=vectors)
+    for word in ("good", "poor"):
+        np.testing.assert_allclose(model.vectors[word], vectors.vectors[word], atol=1e-6)
+    with pytest.raises(firth.FirthError, match="dim=9"):
+        firth.FastTextClassifier(dim=9).fit(PAIRS, start=vectors)
+
+
+def test_phrases_and_other_tokenizers_predict_as_they_were_trained():
+    pairs = [("new york is big", "us"), ("old york is small", "uk")] * 60
+    model = fit(pairs, phrases=1, dim=4)
+    assert [found[0][0] for found in model.predict(["new york", "old york"])] == ["us", "uk"]
+    by_letters = fit([("aab", "x"), ("bba", "y")] * 30, tokenizer="characters", word_ngrams=2, buckets=100)
+    assert by_letters.predict(["aab"])[0][0][0] == "x"
+
+
+def test_a_resumed_run_is_the_same(tmp_path):
+    class StopsAt:
+        def __init__(self, step):
+            self.left = step
+
+        def begin(self, *_): ...
+        def end(self): ...
+        def note(self, *_): ...
+
+        def step(self, *_, **__):
+            self.left -= 1
+            if not self.left:
+                raise KeyboardInterrupt
+
+    method = firth.FastTextClassifier(dim=8, epochs=6, word_ngrams=2, buckets=500)
+    whole = method.fit(PAIRS, firth.Run(deterministic=True))
+    with pytest.raises(KeyboardInterrupt):
+        method.fit(PAIRS, firth.Run(deterministic=True, checkpoint_folder=tmp_path, report=StopsAt(3)))
+    with pytest.warns(firth.FirthWarning, match="Going on from a checkpoint at 33%"):
+        resumed = method.fit(PAIRS, firth.Run(deterministic=True, checkpoint_folder=tmp_path))
+    assert resumed.inputs.tobytes() == whole.inputs.tobytes() and resumed.outputs.tobytes() == whole.outputs.tobytes()
+
+
+@pytest.mark.parametrize("name", ["inputs", "outputs", "buckets"])
+def test_a_damaged_model_is_refused(name):
+    model = fit(word_ngrams=2, buckets=500)
+    parts = model.parts()
+    arrays = dict(parts.arrays)
+    arrays[name] = arrays[name] + 500 if name == "buckets" else arrays[name][:-3]
+    broken = type(model).from_parts(model.method, firth.core.model.Parts(arrays, parts.documents), {})
+    with pytest.raises(firth.FirthError, match="broken"):
+        broken.predict(["good"])

@@ -1,0 +1,190 @@
+"""Classifiers in fastText's files: the same predictions on both sides, by the fasttext package."""
+
+from __future__ import annotations
+
+import fasttext
+import numpy as np
+import pytest
+
+import firth
+from firth.data.world import World
+from firth.formats.fasttext import read_fasttext, write_fasttext
+from firth.kernels.predict import huffman_paths
+from firth.learners.files import export
+
+TEXTS = [
+    *World(seed=8).sentences(40),
+    "zzz qqq",
+    "",
+    "the king __label__king sleeps",
+    "naïve café 日本語 🙂 the",
+    "the\u00a0king\tthe\x1cking king",
+]
+SMALL = {
+    "dim": 10,
+    "epoch": 5,
+    "lr": 0.5,
+    "thread": 12,
+    "verbose": 0,
+}  # 12 threads: with fewer it leaves rows as memory was
+
+
+def theirs(model, texts, k):
+    """fastText's labels and probabilities."""
+    found = []
+    for text in texts:
+        labels, probabilities = model.predict(text, k=k)
+        found.append([(label[9:], float(p)) for label, p in zip(labels, probabilities, strict=True)])
+    return found
+
+
+def table_sigmoid(p):
+    """fastText looks sigmoids up: 512 steps from −8 to 8."""
+    x = np.log(p / (1 - p))
+    step = np.floor((np.clip(x, -8, 8) + 8) * 32) / 32 - 8
+    return np.where(x < -8, 0, np.where(x > 8, 1, 1 / (1 + np.exp(-step))))
+
+
+def same_predictions(path, mine, k=3):
+    """Firth's exact probabilities become fastText's where its + 1e-5 and its table are put in."""
+    other, loss = fasttext.load_model(str(path)), mine.method.loss
+    for text, expected, found in zip(TEXTS, theirs(other, TEXTS, k), mine.predict(TEXTS, k), strict=True):
+        np.testing.assert_allclose(mine.embed([text])[0], other.get_sentence_vector(text), atol=1e-6)
+        if loss == "hierarchical":  # its walk through the tree leaves out what is below 1e-5
+            assert all(p < 1e-5 for _, p in found[len(expected) :])
+            found = found[: len(expected)]
+        assert len(found) == len(expected)
+        p = np.array([p for _, p in found], dtype=np.float64)
+        q = np.array([q for _, q in expected])
+        if loss == "softmax":
+            assert [label for label, _ in found] == [label for label, _ in expected]
+            np.testing.assert_allclose(p + 1e-5, q, atol=2e-6)
+        elif loss == "hierarchical":
+            assert [label for label, _ in found] == [label for label, _ in expected]
+            levels = np.diff(huffman_paths(mine.labels.counts).starts).max()
+            assert (np.abs(p - q) <= 1.1e-5 * levels).all()
+        else:  # near a step's edge the table may give the neighbouring step
+            looked_up = table_sigmoid(p) + 1e-5
+            assert (np.abs(looked_up - q) < 0.0079).all() and np.median(np.abs(looked_up - q)) < 1e-5
+
+
+WAYS = {
+    "words": {},
+    "pairs": {"wordNgrams": 3, "bucket": 500},
+    "characters": {"minn": 2, "maxn": 4, "bucket": 400, "wordNgrams": 2},
+    "rare words": {"minCount": 30, "wordNgrams": 2, "bucket": 100},
+    "tree": {"loss": "hs"},
+    "one_vs_all": {"loss": "ova"},
+    "negative": {"loss": "ns"},
+}
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    path = tmp_path_factory.mktemp("labelled") / "topics.txt"
+    path.write_text(
+        "".join(f"__label__{topic} {text}\n" for text, topic in World(seed=5).topics(400)), encoding="utf-8"
+    )
+    return path
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_what_fasttext_trained_predicts_the_same(labelled, tmp_path, name):
+    fasttext.train_supervised(str(labelled), **SMALL, **WAYS[name]).save_model(str(tmp_path / "m.bin"))
+    mine = firth.load(tmp_path / "m.bin")
+    same_predictions(tmp_path / "m.bin", mine)
+    mine.save(tmp_path / "folder")
+    assert firth.load(tmp_path / "folder").predict(TEXTS, 3) == mine.predict(TEXTS, 3)
+
+
+@pytest.mark.parametrize("name", ["labels", "labels_tree", "codes", "codes_norms", "codes_pruned", "codes_few"])
+def test_quantised_and_pruned_files(fasttext_files, name):
+    same_predictions(fasttext_files[name], firth.load(fasttext_files[name]), k=2)
+
+
+def test_quantised_outputs(tmp_path):
+    lines = [f"__label__l{i % 300} w{i % 300} w{i % 7} x" for i in range(3000)]
+    (tmp_path / "t.txt").write_text("\n".join(lines) + "\n")
+    model = fasttext.train_supervised(str(tmp_path / "t.txt"), **SMALL)
+    model.quantize(qout=True)
+    model.save_model(str(tmp_path / "m.ftz"))
+    mine = firth.load(tmp_path / "m.ftz")
+    expected = [row[0] for row in theirs(model, ["w17 x", "w200 w4"], 1)]
+    assert [row[0][0] for row in mine.predict(["w17 x", "w200 w4"])] == [label for label, _ in expected]
+
+
+@pytest.mark.parametrize("options", [{}, {"word_ngrams": 2, "buckets": 700}, {"minn": 2, "maxn": 3, "buckets": 300}])
+@pytest.mark.parametrize("loss", ["softmax", "hierarchical", "one_vs_all"])
+def test_what_firth_trained_opens_in_fasttext(labelled, tmp_path, options, loss):
+    method = firth.FastTextClassifier(
+        tokenizer="fasttext", lowercase=False, dim=10, learning_rate=0.5, min_count=2, loss=loss, **options
+    )
+    model = method.fit(firth.Labelled(labelled))
+    assert model.vocabulary.counts[model.vocabulary.id("</s>")] == 400
+    export(model, tmp_path / "m.bin")
+    same_predictions(tmp_path / "m.bin", model)
+    again = firth.load(tmp_path / "m.bin")
+    assert again.predict(TEXTS, 3) == model.predict(TEXTS, 3) and again.labels.tokens == model.labels.tokens
+    write_fasttext(tmp_path / "copy.bin", again.to_file())
+    args = read_fasttext(tmp_path / "m.bin").args
+    assert read_fasttext(tmp_path / "copy.bin").args == args and args.loss in ("softmax", "hs", "ova")
+    assert (tmp_path / "copy.bin").read_bytes()[100:] == (tmp_path / "m.bin").read_bytes()[100:]
+
+
+def test_quantised_by_firth_it_opens_in_fasttext(labelled, tmp_path):
+    method = firth.FastTextClassifier(
+        tokenizer="fasttext", lowercase=False, dim=10, learning_rate=0.5, epochs=40, word_ngrams=2, buckets=5000
+    )
+    model = method.fit(firth.Labelled(labelled))
+    error = export(model, tmp_path / "m.ftz", cutoff=700)
+    mine = firth.load(tmp_path / "m.ftz")
+    assert 0 < error < 0.2 and len(mine.inputs) == 700
+    same_predictions(tmp_path / "m.ftz", mine)
+    texts, topics = zip(*list(World(seed=5).topics(500))[400:], strict=True)
+    for found in (model, mine):
+        assert np.mean([best[0][0] == topic for best, topic in zip(found.predict(texts), topics, strict=True)]) > 0.9
+    export(mine, tmp_path / "again.ftz", cutoff=600)
+    same_predictions(tmp_path / "again.ftz", firth.load(tmp_path / "again.ftz"))
+    with pytest.raises(firth.FirthError, match="must be quantised"):
+        export(mine, tmp_path / "m.bin")
+
+
+def test_another_tokenizer_is_told():
+    model = firth.FastTextClassifier(dim=4).fit([("a b", "x"), ("c", "y")])
+    with pytest.warns(firth.FirthWarning, match="tokenizer=fasttext"):
+        model.to_file()
+
+
+def test_words_of_fasttext_that_no_text_can_have(labelled, tmp_path):
+    """A word that is not UTF-8 stays a row; texts don't meet it."""
+    (tmp_path / "t.txt").write_bytes(b"__label__a caf\xe9 one\n__label__b two\n" * 9)
+    fasttext.train_supervised(str(tmp_path / "t.txt"), **SMALL).save_model(str(tmp_path / "m.bin"))
+    mine = firth.load(tmp_path / "m.bin")
+    assert "caf\\xe9" in mine.vocabulary and mine.predict(["one", "two"], 1)[1][0][0] == "b"
+
+
+def test_a_model_of_words_predicts_nothing(fasttext_files):
+    from firth.learners.classifier import ClassifierModel
+
+    with pytest.raises(firth.FirthError, match="no labels to predict"):
+        ClassifierModel.from_file(read_fasttext(fasttext_files["skipgram"]))
+
+
+@pytest.mark.parametrize("name", ["labels_tree", "labels_ova", "codes_pruned"])
+def test_damaged_files_are_refused_or_predict(fasttext_files, tmp_path, name):
+    """Bytes changed anywhere: a clear error or a defined result, never a crash."""
+    whole = fasttext_files[name].read_bytes()
+    rng = np.random.default_rng(7)
+    refused = 0
+    for _ in range(150):
+        data = bytearray(whole)
+        places = rng.integers(0, min(len(data), int(rng.choice([120, 3000, len(data)]))), int(rng.integers(1, 4)))
+        for place in places:
+            data[place] = rng.integers(0, 256)
+        (tmp_path / "m.bin").write_bytes(data)
+        try:
+            found = firth.load(tmp_path / "m.bin").predict(["the king sleeps", ""], k=3)
+            assert len(found) == 2 and all(0 <= p <= 1 for row in found for _, p in row)
+        except firth.FirthError:
+            refused += 1
+    assert 10 < refused < 150
