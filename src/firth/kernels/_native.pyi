@@ -130,3 +130,23 @@ def multiply(
     out: NDArray[np.float32],
     threads: int,
 ) -> None: ...
+
+class Walks:
+    def __init__(
+        self,
+        starts: NDArray[np.int64],
+        neighbors: NDArray[np.int32],
+        weights: NDArray[np.float32],
+        directed: bool,
+        threads: int,
+    ) -> None: ...
+    def walk(
+        self,
+        first: NDArray[np.int32],
+        number: NDArray[np.int32],
+        length: int,
+        p: float,
+        q: float,
+        seed: int,
+        threads: int,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], int]: ...
