@@ -27,6 +27,7 @@ OPTIONS = [
 #: Small data for each kind of method, and inputs to embed.
 DATA: dict[str, Callable[[], Any]] = {
     "text": lambda: firth.Corpus(list(World(seed=21).sentences(1500))),
+    "graph": lambda: firth.Graph(World(seed=21).friendships(people=60).edges),
     "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
 }
 INPUTS: dict[str, Callable[[], Any]] = {
@@ -150,6 +151,6 @@ def test_texts_without_known_words_have_a_vector(method):
 
 @every_method
 def test_nothing_to_learn_from_is_an_error(method):
-    nothing = {"text": lambda: firth.Corpus([""]), "table": lambda: firth.Table({})}
+    nothing = {"text": lambda: firth.Corpus([""]), "table": lambda: firth.Table({}), "graph": lambda: firth.Graph([])}
     with pytest.raises(firth.FirthError):
         small(method).fit(nothing[method.kind]())

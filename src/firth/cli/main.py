@@ -27,7 +27,7 @@ VERBS = {
     "analogy": "A is to B as C is to what?",
     "similarity": "How alike two words are; which of several is the odd one.",
     "associations": "What goes with a word more than by chance.",
-    "evaluate": "Accuracy on analogy and similarity tests.",
+    "evaluate": "Accuracy on tests: analogies, similarities, labels of nodes.",
     "embed": "Turn texts into vectors, one row a line.",
     "convert": "Write vectors in another format.",
     "corpus": "Make a corpus, or look at one.",

@@ -18,9 +18,7 @@ from firth.data.table import Table, text_of
 
 LAYOUTS = ("edges", "adjacency")
 MOST_NODES = 2**31 - 2  # ids are int32
-SOURCES = (
-    "a file, edges (a, b) or (a, b, weight), a data frame with columns=…, a scipy.sparse matrix, a networkx graph"
-)
+SOURCES = "a file, edges (a, b) or (a, b, weight), a data frame with columns=…, a scipy.sparse matrix, a networkx graph"
 
 
 class Graph:
@@ -234,7 +232,9 @@ def table_edges(source: Any, columns: Sequence[str]) -> Edges:
         codes = table.codes(name)
         missing = np.flatnonzero(codes.ids < 0)
         if len(missing):
-            raise FirthError(f"Row {table.row_number(missing[0])} has no node in column {name!r}; fill it or leave it out.")
+            raise FirthError(
+                f"Row {table.row_number(missing[0])} has no node in column {name!r}; fill it or leave it out."
+            )
         ids.append(codes.ids)
         levels.append(codes.levels)
     weights = table.numbers(columns[2]) if len(columns) == 3 else None

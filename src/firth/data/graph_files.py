@@ -49,7 +49,9 @@ def collect(rows: Iterable[tuple[str, Row]]) -> Edges:
             continue
         if weight is not None:
             if not (math.isfinite(weight) and weight >= 0):
-                raise FirthError(f"{where[0].upper()}{where[1:]}: weights must be finite and not negative; got {weight:g}.")
+                raise FirthError(
+                    f"{where[0].upper()}{where[1:]}: weights must be finite and not negative; got {weight:g}."
+                )
             plain = False
         ends += found
         weights.append(1.0 if weight is None else weight)
@@ -123,7 +125,9 @@ def edge_lines(data: bytes, name: str, delimiter: str, weighted: bool) -> Iterat
     width = 0
     for where, fields in field_lines(data, name, delimiter):
         if not width and len(fields) > 1 and {field.lower() for field in fields} <= HEADERS:
-            raise FirthError(f"{where} looks like a header: {', '.join(fields)}. Name the columns: columns=from,to[,weight].")
+            raise FirthError(
+                f"{where} looks like a header: {', '.join(fields)}. Name the columns: columns=from,to[,weight]."
+            )
         if len(fields) > 3 or (width and len(fields) > 1 and len(fields) != width):
             before = f" where others have {width}" if width else ""
             raise FirthError(f"{where} has {len(fields)} fields{before}: {WAY_OUT}.")

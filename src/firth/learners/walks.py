@@ -172,9 +172,7 @@ class Training(Loop):
 
     def walk(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
         p, q = self.method.bias()
-        return self.walker.walk(
-            first, number, length=self.method.length, p=p, q=q, seed=seed, threads=self.run.cores
-        )
+        return self.walker.walk(first, number, length=self.method.length, p=p, q=q, seed=seed, threads=self.run.cores)
 
     def visits(self, nodes: int) -> NDArray[np.int64]:
         """How often each node is met by one walk from every node: what noise nodes and the tree go by. Degrees would
