@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.data.graph_files import Edges, collect, coded, read_graph
+from firth.data.graph_files import Edges, coded, collect, read_graph
 from firth.data.table import Table, text_of
 
 LAYOUTS = ("edges", "adjacency")
@@ -194,7 +194,7 @@ def edges_of(
         keys_, first, second = coded(source[:, 0], source[:, 1])
         return Edges([text_of(key) for key in keys_], first, second, None)
     if isinstance(source, Iterable):
-        rows = ((f"edge {place:,}", edge_row(edge, place)) for place, edge in enumerate(source, 1))
+        rows = ((f"Edge {place:,}", edge_row(edge, place)) for place, edge in enumerate(source, 1))
         return collect(rows)
     raise FirthError(f"A Graph is made of {SOURCES}; got {type(source).__name__}.")
 
@@ -277,7 +277,7 @@ def networkx_edges(graph: Any) -> Edges:
     """Edges of a networkx graph, with their attribute `weight` where they have one."""
     nodes = ((str(node), ([node_key(node, "The graph")], None)) for node in graph.nodes)
     edges = (
-        (f"edge {a!r} to {b!r}", edge_row((a, b) if weight is None else (a, b, weight), place))
+        (f"Edge {a!r} to {b!r}", edge_row((a, b) if weight is None else (a, b, weight), place))
         for place, (a, b, weight) in enumerate(graph.edges(data="weight"), 1)
     )
     found = collect(row for rows in (nodes, edges) for row in rows)

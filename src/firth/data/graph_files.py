@@ -11,7 +11,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,9 +48,7 @@ def collect(rows: Iterable[tuple[str, Row]]) -> Edges:
             continue
         if weight is not None:
             if not (math.isfinite(weight) and weight >= 0):
-                raise FirthError(
-                    f"{where[0].upper()}{where[1:]}: weights must be finite and not negative; got {weight:g}."
-                )
+                raise FirthError(f"{where}: weights must be finite and not negative; got {weight:g}.")
             plain = False
         ends += found
         weights.append(1.0 if weight is None else weight)
@@ -170,10 +167,9 @@ def quick_edges(data: bytes, delimiter: str, weighted: bool) -> Edges | None:
     if delimiter == " ":
         if any(sign in data for sign in (b"\t", b"  ", b"\n ", b" \n")):
             data = re.sub(rb"(?m)^ | $", b"", re.sub(rb"[ \t]+", b" ", data))
-        odd = (b"\f", b"\v")  # blanks too, and too rare to care for here
-    else:
-        odd = (b'"', b" ", b"\f", b"\v")  # quotes, and blanks around a field
-    if any(sign in data for sign in odd):
+    elif b'"' in data or b" " in data:  # quotes, and blanks around a field
+        return None
+    if b"\f" in data or b"\v" in data:  # blanks too, and too rare to care for here
         return None
     first = data[: data.find(b"\n") + 1 or None].decode("utf-8", "replace").strip().split(delimiter)
     if len(first) not in (2, 3) or {field.lower() for field in first} <= HEADERS:

@@ -56,7 +56,7 @@ class NodeResult:
 
 
 def read_labels(path: str | os.PathLike[str]) -> dict[str, list[str]]:
-    """A line a node: its name and its labels, separated by tabs, commas or blanks. A node may stand on several lines."""
+    """A line a node: its name and its labels, by tabs, commas or blanks. A node may stand on several lines."""
     labels: dict[str, list[str]] = {}
     for number, line in numbered_lines(path):
         if line.startswith("#"):

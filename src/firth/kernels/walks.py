@@ -12,6 +12,7 @@ accepted with probability b / max b: nothing is kept beyond the graph and one al
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -60,8 +61,8 @@ class NativeWalks:
         seed: int = 0,
         threads: int = 1,
     ) -> Walked:
-        """Walk i starts at node `first[i]` and is that node's walk `number[i]`; it ends after `length` nodes or where no
-        link leads on."""
+        """Walk i starts at node `first[i]` and is that node's walk `number[i]`; it ends after `length` nodes, or where
+        no link leads on."""
         return Walked(*self._native.walk(first, number, length, p, q, seed, threads))
 
 
@@ -95,7 +96,7 @@ class TwinWalks:
         self.draws = 0
         walks = [self.one(int(f), int(n), length, p, q, seed) for f, n in zip(first, number, strict=True)]
         starts = np.cumsum([0, *map(len, walks)]).astype(np.int64)
-        return Walked(np.array(sum(walks, []), np.int32), starts, self.draws)
+        return Walked(np.array(list(chain(*walks)), np.int32), starts, self.draws)
 
     def one(self, first: int, number: int, length: int, p: float, q: float, seed: int) -> list[int]:
         self.state = mix((mix((seed + WALKS + first * GOLDEN) & MASK) + number * GOLDEN) & MASK)

@@ -41,10 +41,9 @@ class NodeModel(Model):
     ) -> None:
         self.method, self.training, self.outputs = method, training, outputs
         self._keys = keys  # stored parts are read at the first use
-        self.vectors = Vectors(self.keys, nodes, missing="the graph did not have this node")
+        self.vectors = Vectors(self._names, nodes, missing="the graph did not have this node")
 
-    def keys(self) -> list[str]:
-        """The nodes' names."""
+    def _names(self) -> list[str]:
         if isinstance(self._keys, Parts):
             self._keys = list(self._keys.documents["nodes"]["keys"])
         return self._keys
@@ -53,10 +52,10 @@ class NodeModel(Model):
     def tables(self) -> Mapping[str, Vectors]:
         if len(self.outputs) != len(self.vectors):  # inner nodes of a tree are nobody's vectors
             return {"nodes": self.vectors}
-        return {"nodes": self.vectors, "contexts": Vectors(self.keys, self.outputs)}
+        return {"nodes": self.vectors, "contexts": Vectors(self._names, self.outputs)}
 
     def parts(self) -> Parts:
-        return Parts({"nodes": self.vectors.matrix, "outputs": self.outputs}, {"nodes": {"keys": self.keys()}})
+        return Parts({"nodes": self.vectors.matrix, "outputs": self.outputs}, {"nodes": {"keys": self._names()}})
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> NodeModel:
@@ -144,13 +143,12 @@ class Training(Loop):
         super().__init__(method, graph.fingerprint(), run, self.walks * method.length)
         self.chunk = max(1, CHUNK // method.length)  # walks
         self.walker = NativeWalks(Links(graph.starts, graph.neighbors, graph.weights, graph.directed), run.cores)
-        known = set(graph.keys) if start else set()
         #: The graph's nodes, then those that only the model to go on from had.
-        self.keys = [*graph.keys, *(key for key in start.keys() if key not in known)] if start else graph.keys
+        self.keys = list(dict.fromkeys([*graph.keys, *start.vectors.keys])) if start else graph.keys
         counts = np.zeros(len(self.keys), np.int64)
         counts[: len(graph)] = np.maximum(self.visits(len(graph)), ~graph.isolated())
         self.inputs, self.outputs = first_tables(method, self.keys, counts, run.seed, start)
-        self.sampling = {
+        self.sampling: dict[str, Any] = {
             "keep": kernel.keep_thresholds(counts, method.subsample),
             "noise": kernel.alias_table(noise_weights(counts, NOISE_EXPONENT)),
             "paths": kernel.huffman_paths(counts) if method.loss == "hierarchical" else kernel.no_paths(),
@@ -166,7 +164,8 @@ class Training(Loop):
         return {"inputs": self.inputs, "outputs": self.outputs}
 
     def position(self) -> int:
-        return min(self.size, self.progress.chunk * self.chunk * self.method.length)
+        done: int = self.progress.chunk * self.chunk * self.method.length
+        return min(self.size, done)
 
     # ---- walks ----
 
@@ -226,9 +225,9 @@ class Training(Loop):
         if not self.run.deterministic:
             return trainer.racing(0, len(walked.ids), seed, *self.rates(), self.run.cores)
         starts = trainer.stream_starts(self.streams)
-        rounds = -(-max(np.diff(starts)) // MOST_WINDOWS)
+        rounds = -(-int(np.diff(starts).max()) // MOST_WINDOWS)
         cursors = np.array(starts[:-1], np.int64)
-        return trainer.ordered(cursors, MOST_WINDOWS, int(rounds), seed, *self.rates(), self.run.cores)
+        return trainer.ordered(cursors, MOST_WINDOWS, rounds, seed, *self.rates(), self.run.cores)
 
     def rates(self) -> tuple[float, float]:
         """The learning rate at the first and the last step of this chunk. Under a budget that binds, the share of time
@@ -262,7 +261,7 @@ def first_tables(
     outputs = kernel.new_table(max(1, nodes - 1) if method.loss == "hierarchical" else nodes, dim)
     if start is not None:
         rows = {key: row for row, key in enumerate(keys)}
-        places = [rows[key] for key in start.keys()]
+        places = [rows[key] for key in start.vectors.keys]
         inputs[places, :dim] = start.vectors.matrix
         if len(start.outputs) == len(start.vectors) and method.loss != "hierarchical":
             outputs[places, :dim] = start.outputs  # a tree's nodes mean something else in a new tree

@@ -15,9 +15,7 @@ class Node2Vec(WalkingMethod):
 
     summary: ClassVar[str] = "node vectors: random walks steered by p and q; between neighbourhoods and roles"
 
-    p: float = option(
-        1.0, "large: walks seldom go straight back; small: they stay near their start", low=1e-6, high=1e6
-    )
+    p: float = option(1.0, "large: walks seldom turn back; small: they stay near their start", low=1e-6, high=1e6)
     q: float = option(1.0, "large: walks stay among common neighbours; small: they venture out", low=1e-6, high=1e6)
 
     def bias(self) -> tuple[float, float]:
