@@ -156,7 +156,8 @@ def compressed(edges: Edges, directed: bool, weighted: bool) -> Rows:
         unequal //= 2
         matrix = both
     matrix.sort_indices()
-    values = matrix.data.astype(np.float32)
+    with np.errstate(over="ignore"):
+        values = matrix.data.astype(np.float32)
     odd = np.flatnonzero(~np.isfinite(values) | (values == 0))
     if len(odd):
         raise FirthError(f"Weights must be from 1e-45 to 3e38, together too; got {matrix.data[odd[0]]:g}.")

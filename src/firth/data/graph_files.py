@@ -84,11 +84,12 @@ def parse_graph(data: bytes, name: str, form: str, layout: str, weighted: bool) 
 
 
 def delimiter_of(data: bytes, form: str) -> str:
-    """What the first lines that are no comments hold: a tab, a comma (in csv that first), or else blanks."""
+    """What separates the names in the first lines: tabs, commas (in csv those first), or else blanks."""
     lines = [line.strip() for line in data[:HEAD].split(b"\n") if not is_comment(line)]
-    for sign in (",", "\t") if form == ".csv" else ("\t", ","):
-        if any(sign.encode() in line for line in lines):
-            return sign
+    for sign in (b",", b"\t") if form == ".csv" else (b"\t", b","):
+        without = [line for line in lines if sign not in line]
+        if len(without) < len(lines) and all(len(line.split()) == 1 for line in without):  # nodes alone
+            return sign.decode()
     return " "
 
 
@@ -103,7 +104,7 @@ def field_lines(data: bytes, name: str, delimiter: str) -> Iterator[tuple[str, l
         if is_comment(line):
             continue
         where = f"{name}, line {number:,}"
-        parts = line.split() if delimiter == " " else map(unquoted, line.strip().split(delimiter.encode()))
+        parts = line.split() if delimiter == " " else map(unquoted, line.split(delimiter.encode()))
         try:
             fields = [part.decode("utf-8") for part in parts]
         except UnicodeDecodeError:

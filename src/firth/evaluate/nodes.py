@@ -118,7 +118,8 @@ def label_scores(inputs: Floats, truth: Bools, asked: Floats) -> Floats:
         if here.all():
             scores[:, column] = np.inf
         elif here.any():
-            scores[:, column] = LogisticRegression(solver="liblinear").fit(inputs, here).decision_function(asked)
+            model = LogisticRegression(solver="liblinear", max_iter=1000)
+            scores[:, column] = model.fit(inputs, here).decision_function(asked)
     return scores
 
 
