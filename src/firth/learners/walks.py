@@ -109,7 +109,9 @@ class WalkingMethod(Method):
         if isolated:
             run.report.note(f"{isolated:,} nodes have no edge; their vectors are zero.")
         training = Training(self, graph, run, start)
+        preparing = time.monotonic() - began
         figures = training.go() | {
+            "preparing_seconds": preparing,
             "nodes": len(graph),
             "edges": graph.edges,
             "isolated": isolated,
@@ -118,7 +120,6 @@ class WalkingMethod(Method):
             "deterministic": run.deterministic,
             "threads": run.cores,
         }
-        figures["preparing_seconds"] = time.monotonic() - began - figures["seconds"]
         nodes, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
         return NodeModel(self, training.keys, nodes, outputs, figures)
 
