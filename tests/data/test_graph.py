@@ -296,3 +296,20 @@ def test_rows_hold_every_link_once_and_in_order(edges, directed):
     for node in range(len(graph)):
         assert (np.diff(graph.neighbors[graph.starts[node] : graph.starts[node + 1]]) > 0).all()
     assert graph.keys == list(dict.fromkeys(str(end) for a, b, _ in edges for end in (a, b)))
+
+
+@given(
+    st.one_of(st.binary(max_size=60), st.text('ab1.-e \t,#"\n\r\x0b', max_size=60).map(str.encode)),
+    st.sampled_from(["", ".csv", ".tsv"]),
+    st.sampled_from(["edges", "adjacency"]),
+    st.booleans(),
+)
+def test_any_bytes_are_a_graph_or_refused(data, form, layout, weighted):
+    try:
+        found = parse_graph(data, "g", form, layout, weighted)
+    except firth.FirthError:
+        return
+    assert len(found.first) == len(found.second) and "" not in found.keys and len(set(found.keys)) == len(found.keys)
+    ends = np.concatenate([found.first, found.second])
+    assert not len(ends) or (ends.min() >= 0 and ends.max() < len(found.keys))
+    assert found.weights is None or (np.isfinite(found.weights) & (found.weights >= 0)).all()
