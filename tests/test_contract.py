@@ -28,6 +28,7 @@ OPTIONS = [
 DATA: dict[str, Callable[[], Any]] = {
     "text": lambda: firth.Corpus(list(World(seed=21).sentences(1500))),
     "labelled": lambda: firth.Labelled(list(World(seed=21).topics(300))),
+    "graph": lambda: firth.Graph(World(seed=21).friendships(people=60).edges),
     "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
 }
 INPUTS: dict[str, Callable[[], Any]] = {
@@ -158,6 +159,7 @@ def test_nothing_to_learn_from_is_an_error(method):
         "text": lambda: firth.Corpus([""]),
         "labelled": lambda: firth.Labelled([("", "a"), ("", "b")]),
         "table": lambda: firth.Table({}),
+        "graph": lambda: firth.Graph([]),
     }
     with pytest.raises(firth.FirthError):
         small(method).fit(nothing[method.kind]())

@@ -15,4 +15,5 @@ NB_MODULE(_native, m) {
     firth::bind_subwords(m);
     firth::bind_text(m);
     firth::bind_tokenizers(m);
+    firth::bind_walks(m);
 }

@@ -21,6 +21,7 @@ _PLACES = {
     "Corpus": "firth.data.corpus",
     "Labelled": "firth.data.labelled",
     "SubwordTokenizer": "firth.data.subword_tokenizer",
+    "Graph": "firth.data.graph",
     "Table": "firth.data.table",
     "Tokens": "firth.data.tokens",
     "Vocabulary": "firth.data.vocabulary",

@@ -74,21 +74,23 @@ def test_predictions_as_json(call):
 
 
 def test_evaluate_tells_how_many_labels_are_found(call):
-    told = json.loads(call("evaluate", "model", "test.txt", "--json").stdout)["model"]
+    told = json.loads(call("evaluate", "model", "--labelled", "test.txt", "--json").stdout)["model"]["test.txt"]
     assert told["accuracy"] > 0.9 and told["texts"] == 100 and len(told["labels"]) == 8
     assert (
         told
         == json.loads(
-            call("evaluate", "model", "test.jsonl", "--column", "words", "--label", "topic", "--json").stdout
-        )["model"]
+            call(
+                "evaluate", "model", "--labelled", "test.jsonl", "--column", "words", "--label", "topic", "--json"
+            ).stdout
+        )["model"]["test.jsonl"]
     )
-    text = call("evaluate", "model", "test.txt", "-k", "2").stdout
+    text = call("evaluate", "model", "--labelled", "test.txt", "-k", "2").stdout
     assert f"accuracy {told['accuracy']:.3f}, P@2" in text and "precision" in text
 
 
 def test_labels_never_met_count_as_not_found(call, place):
     (place / "new.txt").write_text("__label__unheard the king\n" + (place / "test.txt").read_text())
-    told = json.loads(call("evaluate", "model", "new.txt", "--json").stdout)["model"]
+    told = json.loads(call("evaluate", "model", "--labelled", "new.txt", "--json").stdout)["model"]["new.txt"]
     assert told["labels"]["unheard"]["recall"] == 0 and told["texts"] == 101
 
 
@@ -108,7 +110,10 @@ def test_fasttexts_files(call, place):
     )
     call("convert", "ft", "ft.bin")
     assert call("predict", "ft.bin", "plain.txt").stdout == call("predict", "ft", "plain.txt").stdout
-    assert call("evaluate", "ft.bin", "test.txt").stdout[6:] == call("evaluate", "ft", "test.txt").stdout[2:]
+    assert (
+        call("evaluate", "ft.bin", "--labelled", "test.txt").stdout[6:]
+        == call("evaluate", "ft", "--labelled", "test.txt").stdout[2:]
+    )
     assert "classifier" in call("info", "ft.bin").stdout
 
 
@@ -119,9 +124,12 @@ def test_fasttexts_files(call, place):
         (["predict", "model", "plain.txt", "--threshold", "2"], "threshold must be from 0 to 1; got 2.0."),
         (["predict", "plain.txt", "plain.txt"], "this needs the folder of a trained model"),
         (["predict", "words", "plain.txt"], "predicts no labels (counts)"),
-        (["evaluate", "words", "test.txt"], "predicts no labels (counts)"),
-        (["evaluate", "model", "plain.txt"], "None of the 11 texts has a label to compare with."),
-        (["evaluate", "model", "test.jsonl", "--column", "words"], "no column 'label'; there are words, topic"),
+        (["evaluate", "words", "--labelled", "test.txt"], "predicts no labels (counts)"),
+        (["evaluate", "model", "--labelled", "plain.txt"], "None of the 11 texts has a label to compare with."),
+        (
+            ["evaluate", "model", "--labelled", "test.jsonl", "--column", "words"],
+            "no column 'label'; there are words, topic",
+        ),
         (["train", "fasttext_classifier", "plain.txt", "-o", "x"], "at least two different labels; got none"),
     ],
 )
@@ -133,4 +141,4 @@ def test_what_goes_wrong_is_one_line(call, place, arguments, why):
 
 
 def test_a_classifier_without_data_is_a_question_of_usage(call):
-    assert "or a classifier and DATA" in call("evaluate", "model", code=2).stderr
+    assert "--labelled or --nodes FILE" in call("evaluate", "model", code=2).stderr

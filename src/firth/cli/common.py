@@ -57,6 +57,21 @@ TABLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--categories", {"metavar": "NAMES", "help": "Columns that look like numbers and are categories, as in zip."}),
 )
 
+GRAPH_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("--directed", {"is_flag": True, "help": "Links lead from the first node to the second only."}),
+    ("--unweighted", {"is_flag": True, "help": "All edges weigh 1, whatever stands in the third column."}),
+    (
+        "--layout",
+        {
+            "type": click.Choice(("edges", "adjacency")),
+            "default": "edges",
+            "show_default": True,
+            "help": "A line is an edge (a b, or a b weight), or a node and all it is linked to.",
+        },
+    ),
+    ("--columns", {"metavar": "NAMES", "help": "Columns of a table with a header: from,to or from,to,weight."}),
+)
+
 
 def open_model(path: str) -> Model:
     """The model in a folder, or in a file of fastText's."""
@@ -78,10 +93,10 @@ def is_model_file(path: str) -> bool:
     return Path(path).is_file() and is_fasttext(path)
 
 
-def one_file(data: Sequence[str]) -> str:
-    """The file that holds a table."""
+def one_file(data: Sequence[str], what: str) -> str:
+    """The file that holds a table or a graph."""
     if len(data) > 1:
-        raise FirthError(f"A table is one file; got {len(data)}.")
+        raise FirthError(f"A {what} is one file; got {len(data)}.")
     return data[0]
 
 

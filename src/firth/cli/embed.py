@@ -76,7 +76,7 @@ def command(
         raise click.UsageError("--json needs -o OUT: without it the rows themselves are JSON.")
     embedder = open_model(model)
     if embedder.method.kind == "table":
-        embed_table(embedder, one_file(data), key, output, as_json)
+        embed_table(embedder, one_file(data, "table"), key, output, as_json)
         return
     if smoothing and "smoothing" not in inspect.signature(getattr(embedder, "pool", bool)).parameters:
         method = type(embedder.method).method_name()

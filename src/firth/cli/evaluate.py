@@ -1,78 +1,87 @@
-"""`firth evaluate PATH…`: accuracy on the tests of the field."""
+"""`firth evaluate PATH…`: accuracy on the tests of the field, each for what a model is made for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from firth.cli.common import json_flag, open_model, open_vectors, print_json
 
+Files = tuple[str, ...]
+Tests = dict[str, Callable[[str], Any]]  # by name: what the model at a path makes of it
+
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
 @click.option("--analogies", multiple=True, metavar="FILE", help="Questions in the format of questions-words.txt.")
-@click.option("--similarity", multiple=True, metavar="FILE", help="Pairs of words with people's scores (WS-353, …).")
 @click.option("--restrict", type=int, default=30_000, show_default=True, help="Analogies: only the first N words.")
 @click.option("--mul", is_flag=True, help="Analogies: multiply cosines (3CosMul) instead of adding them.")
-@click.option("-k", type=int, default=1, show_default=True, help="Labels: how many are predicted for each text.")
-@click.option("--threshold", type=float, default=0.0, help="Labels: only those with at least this probability.")
-@click.option("--column", metavar="NAME", help="Labels: the text's column (jsonl, csv, tsv, Parquet).")
-@click.option("--label", metavar="NAME", help="Labels: the column of labels.")
+@click.option("--similarity", multiple=True, metavar="FILE", help="Pairs of words with people's scores (WS-353, …).")
+@click.option("--labelled", multiple=True, metavar="FILE", help="Texts with labels, for a classifier.")
+@click.option(
+    "-k", type=int, default=1, show_default=True, help="Labelled: how many labels are predicted for each text."
+)
+@click.option("--column", metavar="NAME", help="Labelled: the text's column (jsonl, csv, tsv, Parquet).")
+@click.option("--label", metavar="NAME", help="Labelled: the column of labels.")
+@click.option("--nodes", multiple=True, metavar="FILE", help="Nodes of a graph with their labels, one node a line.")
+@click.option("--share", type=float, default=0.5, show_default=True, help="Nodes: the share a probe is trained on.")
+@click.option("--splits", type=int, default=10, show_default=True, help="Nodes: how many random splits.")
 @json_flag
 def command(
-    paths: tuple[str, ...],
-    analogies: tuple[str, ...],
-    similarity: tuple[str, ...],
-    restrict: int,
-    mul: bool,
-    k: int,
-    threshold: float,
-    column: str | None,
-    label: str | None,
-    as_json: bool,
+    paths: Files, analogies: Files, similarity: Files, labelled: Files, nodes: Files, as_json: bool, **settings: Any
 ) -> None:
-    """Accuracy on analogies and rank correlation on word similarity, for each PATH: a model folder or vector file.
+    """How good each PATH is, a model or a file of vectors, on the tests that are given.
 
-    Of a classifier: firth evaluate MODEL DATA… tells how many labels of DATA it finds.
+    Analogies and similarity are for words; labelled texts for classifiers; labels of nodes, told by a linear probe, for
+    graphs.
     """
-    from firth import evaluate
-
-    if not analogies and not similarity:
-        if len(paths) < 2:
-            raise click.UsageError("Give a test: --analogies FILE, --similarity FILE, or a classifier and DATA.")
-        evaluate_labels(paths[0], paths[1:], k, threshold, column, label, as_json)
-        return
-    questions = {file: evaluate.read_questions(file) for file in analogies}
-    pairs = {file: evaluate.read_pairs(file) for file in similarity}
+    tests: Tests = {}
+    tests |= {file: analogy_test(file, settings) for file in analogies}
+    tests |= {file: similarity_test(file) for file in similarity}
+    tests |= {file: labelled_test(file, settings) for file in labelled}
+    tests |= {file: node_test(file, settings) for file in nodes}
+    if not tests:
+        raise click.UsageError("Give a test: --analogies, --similarity, --labelled or --nodes FILE.")
     results: dict[str, dict[str, Any]] = {}
     for path in paths:
-        vectors = open_vectors(path)
-        method = "mul" if mul else "add"
-        found: dict[str, Any] = {
-            file: evaluate.analogies(vectors, asked, restrict=restrict, method=method)
-            for file, asked in questions.items()
-        }
-        found |= {file: evaluate.word_similarity(vectors, asked) for file, asked in pairs.items()}
-        results[path] = {file: result.to_json() for file, result in found.items()}
+        found = {name: test(path) for name, test in tests.items()}
+        results[path] = {name: result.to_json() for name, result in found.items()}
         if not as_json:
-            for file, result in found.items():
-                click.echo(f"{path}: {file}\n{result}\n")
+            for name, result in found.items():
+                click.echo(f"{path}: {name}\n{result}\n")
     if as_json:
         print_json(results)
 
 
-def evaluate_labels(
-    path: str, data: tuple[str, ...], k: int, threshold: float, column: str | None, label: str | None, as_json: bool
-) -> None:
-    """How many labels a classifier finds."""
+def analogy_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
+    from firth.evaluate import analogies, read_questions
+
+    asked, method = read_questions(file), "mul" if settings["mul"] else "add"
+    return lambda path: analogies(open_vectors(path), asked, restrict=settings["restrict"], method=method)
+
+
+def similarity_test(file: str) -> Callable[[str], Any]:
+    from firth.evaluate import read_pairs, word_similarity
+
+    asked = read_pairs(file)
+    return lambda path: word_similarity(open_vectors(path), asked)
+
+
+def labelled_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
     from firth.cli.predict import classifier
     from firth.data.labelled import Labelled
     from firth.evaluate import classification
 
-    examples = Labelled(*data, column=column, label=label)
-    result = classification(classifier(open_model(path), path), examples, k, threshold)
-    if as_json:
-        print_json({path: result.to_json()})
-    else:
-        click.echo(f"{path}\n{result}")
+    examples = Labelled(file, column=settings["column"], label=settings["label"])
+    return lambda path: classification(classifier(open_model(path), path), examples, settings["k"])
+
+
+def node_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
+    from firth.evaluate import node_classification, read_labels
+
+    known = read_labels(file)
+    return lambda path: node_classification(
+        open_vectors(path), known, share=settings["share"], splits=settings["splits"]
+    )

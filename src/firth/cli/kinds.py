@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from firth.cli.common import DATA_OPTIONS, LABEL_OPTIONS, TABLE_OPTIONS, one_file
+from firth.cli.common import DATA_OPTIONS, GRAPH_OPTIONS, LABEL_OPTIONS, TABLE_OPTIONS, one_file
 
 Values = Mapping[str, Any]
 Flags = tuple[tuple[str, dict[str, Any]], ...]
@@ -35,11 +35,20 @@ def open_table(values: Values) -> Any:
     from firth.data.table import Table
 
     columns, categories = (values[name].split(",") if values[name] else None for name in ("columns", "categories"))
-    return Table(one_file(values["data"]), columns=columns, categories=categories or ())
+    return Table(one_file(values["data"], "table"), columns=columns, categories=categories or ())
+
+
+def open_graph(values: Values) -> Any:
+    from firth.data.graph import Graph
+
+    columns = values["columns"].split(",") if values["columns"] else None
+    settings = {"weighted": not values["unweighted"], "layout": values["layout"], "columns": columns}
+    return Graph(one_file(values["data"], "graph"), directed=values["directed"], **settings)
 
 
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
     "labelled": Kind(LABEL_OPTIONS, open_labelled, "firth predict {} FILE"),
     "table": Kind(TABLE_OPTIONS, open_table, "firth embed {} TABLE -o codes.npy"),
+    "graph": Kind(GRAPH_OPTIONS, open_graph, "firth neighbors {} NODE"),
 }

@@ -28,7 +28,7 @@ VERBS = {
     "similarity": "How alike two words are; which of several is the odd one.",
     "associations": "What goes with a word more than by chance.",
     "predict": "The labels of texts, one a line.",
-    "evaluate": "Accuracy on analogy and similarity tests, and of labels.",
+    "evaluate": "Accuracy on tests of words, labels, graphs.",
     "generate": "Write text with a language model.",
     "attention": "Where a network looks.",
     "embed": "Turn texts into vectors, one row a line.",

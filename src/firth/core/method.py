@@ -20,7 +20,7 @@ class Method(ABC):
     model: ClassVar[type[Model]]
     #: One line for `firth methods`.
     summary: ClassVar[str]
-    #: What it learns from, and how the command line opens its data: "text", "labelled" or "table".
+    #: What it learns from, and how the command line opens its data: a key of `cli.kinds.KINDS`.
     kind: ClassVar[str] = "text"
 
     def __post_init__(self) -> None:

@@ -1,7 +1,8 @@
-"""How good models are: analogies, word similarity, neighbour tables, labels of texts."""
+"""How good models are: analogies, word similarity, neighbour tables, labels of texts and of nodes."""
 
 from firth.evaluate.analogy import AnalogyResult, Score, Section, analogies, common_questions, read_questions
 from firth.evaluate.labels import LabelResult, LabelScore, classification
+from firth.evaluate.nodes import NodeResult, node_classification, read_labels
 from firth.evaluate.similarity import Pair, SimilarityResult, read_pairs, word_similarity
 from firth.evaluate.tables import Neighbors, NeighborTable, neighbor_table
 
@@ -11,6 +12,7 @@ __all__ = [
     "LabelScore",
     "NeighborTable",
     "Neighbors",
+    "NodeResult",
     "Pair",
     "Score",
     "Section",
@@ -19,6 +21,8 @@ __all__ = [
     "classification",
     "common_questions",
     "neighbor_table",
+    "node_classification",
+    "read_labels",
     "read_pairs",
     "read_questions",
     "word_similarity",

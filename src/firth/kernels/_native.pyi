@@ -208,3 +208,23 @@ def mark_buckets(
 def take_labels(
     data: NDArray[np.uint8], ends: NDArray[np.int64], take: bool, separate: bool
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]: ...
+
+class Walks:
+    def __init__(
+        self,
+        starts: NDArray[np.int64],
+        neighbors: NDArray[np.int32],
+        weights: NDArray[np.float32],
+        directed: bool,
+        threads: int,
+    ) -> None: ...
+    def walk(
+        self,
+        first: NDArray[np.int32],
+        number: NDArray[np.int32],
+        length: int,
+        p: float,
+        q: float,
+        seed: int,
+        threads: int,
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], int]: ...

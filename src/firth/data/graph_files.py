@@ -1,0 +1,214 @@
+"""Files of graphs: edge lists and adjacency lists, each also compressed.
+
+The quick way reads all of an edge list with Arrow. What Arrow refuses is read line by line, which gives the same edges
+or says which line is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.data.readers import HEAD, check_head, find_files, kind_of, opened
+
+COMMENTS = ("#", "%")
+HEADERS = {"source", "target", "src", "dst", "from", "to", "node1", "node2", "head", "tail", "weight"}
+WAY_OUT = "a line is an edge (a b, or a b weight) or a node alone; lists of neighbors are layout=adjacency"
+
+Row = tuple[Sequence[str], float | None]
+
+
+class Edges(NamedTuple):
+    """Edges as they were found: duplicates among them, undirected ones from whichever end."""
+
+    keys: list[str]
+    first: NDArray[Any]
+    second: NDArray[Any]
+    weights: NDArray[np.float64] | None
+    directed: bool = False
+
+
+def collect(rows: Iterable[tuple[str, Row]]) -> Edges:
+    """Edges from (where it stands, (names, weight)); one name alone is a node."""
+    ids: dict[str, int] = {}
+    ends: list[int] = []
+    weights: list[float] = []
+    plain = True
+    for where, (names, weight) in rows:
+        found = [ids.setdefault(name, len(ids)) for name in names]
+        if len(found) < 2:
+            continue
+        if weight is not None:
+            if not (math.isfinite(weight) and weight >= 0):
+                raise FirthError(f"{where}: weights must be finite and not negative; got {weight:g}.")
+            plain = False
+        ends += found
+        weights.append(1.0 if weight is None else weight)
+    pairs = np.array(ends, np.int64).reshape(-1, 2)
+    return Edges(list(ids), pairs[:, 0], pairs[:, 1], None if plain else np.array(weights))
+
+
+def read_graph(source: str | os.PathLike[str], layout: str, weighted: bool) -> Edges:
+    """The edges that a file (or "-", standard input) holds."""
+    if source == "-":
+        return parse_graph(sys.stdin.buffer.read(), "standard input", "", layout, weighted)
+    paths = find_files(source)
+    if len(paths) > 1:
+        raise FirthError(f"A Graph is one file; {source} matches {len(paths)}.")
+    path = paths[0]
+    form, _ = kind_of(path)
+    if form in (".parquet", ".jsonl", ".ndjson"):
+        raise FirthError(f"{path} is a table: which columns are the ends of an edge? Pass columns=from,to[,weight].")
+    with opened(path) as (_, stream):
+        data = stream.read()
+    return parse_graph(data, str(path), form, layout, weighted)
+
+
+def parse_graph(data: bytes, name: str, form: str, layout: str, weighted: bool) -> Edges:
+    data = check_head(data[:HEAD], name) + data[HEAD:]
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    delimiter = delimiter_of(data, form)
+    if layout == "adjacency":
+        return adjacency(data, name, delimiter)
+    quick = quick_edges(data, delimiter, weighted)
+    return quick if quick is not None else collect(edge_lines(data, name, delimiter, weighted))
+
+
+def delimiter_of(data: bytes, form: str) -> str:
+    """What separates the names in the first lines: tabs, commas (in csv those first), or else blanks."""
+    lines = [line.strip() for line in data[:HEAD].split(b"\n") if not is_comment(line)]
+    for sign in (b",", b"\t") if form == ".csv" else (b"\t", b","):
+        without = [line for line in lines if sign not in line]
+        if len(without) < len(lines) and all(len(line.split()) == 1 for line in without):  # nodes alone
+            return sign.decode()
+    return " "
+
+
+def is_comment(line: bytes) -> bool:
+    text = line.strip()
+    return not text or text.startswith(tuple(sign.encode() for sign in COMMENTS))
+
+
+def field_lines(data: bytes, name: str, delimiter: str) -> Iterator[tuple[str, list[str]]]:
+    """(where, fields) of each line that is no comment."""
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if is_comment(line):
+            continue
+        where = f"{name}, line {number:,}"
+        parts = line.split() if delimiter == " " else map(unquoted, line.split(delimiter.encode()))
+        try:
+            fields = [part.decode("utf-8") for part in parts]
+        except UnicodeDecodeError:
+            raise FirthError(f"{where} is not UTF-8 text; convert the file first.") from None
+        if not all(fields):
+            raise FirthError(f"{where} has an empty field: {', '.join(map(repr, fields[:5]))}.")
+        yield where, fields
+
+
+def unquoted(field: bytes) -> bytes:
+    field = field.strip()
+    return field[1:-1] if len(field) > 1 and field[:1] == field[-1:] == b'"' else field
+
+
+def edge_lines(data: bytes, name: str, delimiter: str, weighted: bool) -> Iterator[tuple[str, Row]]:
+    width = 0
+    for where, fields in field_lines(data, name, delimiter):
+        if not width and len(fields) > 1 and {field.lower() for field in fields} <= HEADERS:
+            raise FirthError(
+                f"{where} looks like a header: {', '.join(fields)}. Name the columns: columns=from,to[,weight]."
+            )
+        if len(fields) > 3 or (width and len(fields) > 1 and len(fields) != width):
+            before = f" where others have {width}" if width else ""
+            raise FirthError(f"{where} has {len(fields)} fields{before}: {WAY_OUT}.")
+        width = max(width, len(fields)) if len(fields) > 1 else width
+        weight = weight_of(fields[2], where) if len(fields) == 3 and weighted else None
+        yield where, (fields[:2], weight)
+
+
+def weight_of(text: str, where: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise FirthError(f"{where}: the weight must be a number; got {text!r} ({WAY_OUT}).") from None
+
+
+def adjacency(data: bytes, name: str, delimiter: str) -> Edges:
+    """A line a node: its name, then the names of those it is linked to."""
+    names: list[str] = []
+    counts: list[int] = []
+    for _, fields in field_lines(data, name, delimiter):
+        names += fields
+        counts.append(len(fields))
+    ids: dict[str, int] = {}
+    found = np.array([ids.setdefault(key, len(ids)) for key in names], np.int64)
+    lengths = np.array(counts, np.int64)
+    heads = np.cumsum(lengths) - lengths
+    ends = np.ones(len(found), bool)
+    ends[heads] = False
+    return Edges(list(ids), np.repeat(found[heads], lengths - 1), found[ends], None)
+
+
+def quick_edges(data: bytes, delimiter: str, weighted: bool) -> Edges | None:
+    """The edges of a list that is as it should be, or None."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv
+
+    if b"#" in data or b"%" in data:
+        data = re.sub(rb"(?m)^[ \t]*[#%].*\n?", b"", data)
+    if delimiter == " ":
+        if any(sign in data for sign in (b"\t", b"  ", b"\n ", b" \n")):
+            data = re.sub(rb"(?m)^ | $", b"", re.sub(rb"[ \t]+", b" ", data))
+    elif b'"' in data or b" " in data:  # quotes, and blanks around a field
+        return None
+    if b"\f" in data or b"\v" in data:  # blanks too, and too rare to care for here
+        return None
+    first = data[: data.find(b"\n") + 1 or None].decode("utf-8", "replace").strip().split(delimiter)
+    if len(first) not in (2, 3) or {field.lower() for field in first} <= HEADERS:
+        return None
+    names = ["first", "second", "weight"][: len(first)]
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(data),
+            read_options=csv.ReadOptions(column_names=names),
+            parse_options=csv.ParseOptions(delimiter=delimiter, quote_char=False),
+            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+        )
+        weights = pc.cast(table["weight"], pa.float64()).to_numpy() if len(first) == 3 and weighted else None
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        return None
+    if weights is not None and not (np.isfinite(weights) & (weights >= 0)).all():
+        return None
+    keys, first_ids, second_ids = coded(table["first"], table["second"])
+    return None if "" in keys else Edges(keys, first_ids, second_ids, weights)
+
+
+def coded(first: Any, second: Any) -> tuple[list[Any], NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct values of two columns in the order they are met row by row, and both columns as places among them."""
+    import pyarrow as pa
+
+    columns = [pa.chunked_array([column]) if isinstance(column, np.ndarray) else column for column in (first, second)]
+    both = pa.chunked_array([chunk for column in columns for chunk in column.chunks], columns[0].type)
+    if not len(both):
+        return [], np.zeros(0, np.int64), np.zeros(0, np.int64)
+    encoded = both.dictionary_encode().combine_chunks()
+    ids = encoded.indices.to_numpy().astype(np.int64)
+    rows = len(ids) // 2
+    met = np.full(len(encoded.dictionary), 2 * rows)
+    for column, part in enumerate((ids[:rows], ids[rows:])):
+        here = np.full(len(met), 2 * rows)
+        here[part[::-1]] = 2 * np.arange(rows)[::-1] + column  # the first place is written last
+        met = np.minimum(met, here)
+    order = np.argsort(met)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return encoded.dictionary.take(pa.array(order)).to_pylist(), rank[ids[:rows]], rank[ids[rows:]]

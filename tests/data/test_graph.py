@@ -1,0 +1,315 @@
+"""Graphs of everything they can be made of, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+from pathlib import Path
+
+import networkx
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+import firth
+from firth.data.graph_files import collect, delimiter_of, edge_lines, parse_graph, quick_edges
+
+
+def links(graph: firth.Graph) -> dict[tuple[str, str], float]:
+    """(from, to): weight, as the rows have it."""
+    weights = np.ones(len(graph.neighbors)) if graph.weights is None else graph.weights
+    ends = zip(graph.sources(), graph.neighbors, weights, strict=True)
+    return {(graph.keys[a], graph.keys[b]): float(weight) for a, b, weight in ends}
+
+
+PLAIN = {("a", "b"): 1, ("b", "a"): 1, ("b", "c"): 1, ("c", "b"): 1}
+WEIGHTED = {("a", "b"): 2, ("b", "a"): 2, ("b", "c"): 0.5, ("c", "b"): 0.5}
+
+FILES = {
+    "tabs": ("g.tsv", b"a\tb\nb\tc\n", PLAIN),
+    "commas": ("g.csv", b"a,b\nb,c\n", PLAIN),
+    "blanks": ("g.txt", b"a b\nb c", PLAIN),
+    "more blanks": ("g.edgelist", b"  a   b \n\n b \t c\n\n", PLAIN),
+    "commas in a text": ("g.txt", b"a,b\nb,c\n", PLAIN),
+    "blanks in a tsv": ("g.tsv", b"a b\nb c\n", PLAIN),
+    "tabs in a csv": ("g.csv", b"a\tb\nb\tc\n", PLAIN),
+    "comments": ("g.txt", b"# from to\n% 3 nodes\na b\n  # more\nb c\n", PLAIN),
+    "Windows": ("g.txt", b"\xef\xbb\xbfa b\r\nb c\r\n", PLAIN),
+    "old Mac": ("g.txt", b"a b\rb c\r", PLAIN),
+    "weights": ("g.tsv", b"a\tb\t2\nb\tc\t5e-1\n", WEIGHTED),
+    "weights, blanks": ("g.txt", b"a b 2\nb c .5\n", WEIGHTED),
+    "quotes": ("g.csv", b'"a","b",2\n"b","c",0.5\n', WEIGHTED),
+    "blanks around": ("g.csv", b"a, b, 2\nb ,c ,0.5\n", WEIGHTED),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_edge_lists(name, tmp_path: Path):
+    file, content, expected = FILES[name]
+    (tmp_path / file).write_bytes(content)
+    graph = firth.Graph(tmp_path / file)
+    assert links(graph) == expected and graph.keys == ["a", "b", "c"]
+    assert not graph.directed and graph.edges == 2 and graph.notes() == []
+
+
+def test_compressed_and_from_standard_input(tmp_path: Path, monkeypatch):
+    content = b"a b\nb c\n"
+    (tmp_path / "g.txt.gz").write_bytes(gzip.compress(content))
+    (tmp_path / "g.tsv.xz").write_bytes(lzma.compress(content))
+    (tmp_path / "g.txt.zst").write_bytes(pa.compress(content, "zstd", asbytes=True))
+    for name in ("g.txt.gz", "g.tsv.xz", "g.txt.zst"):
+        assert links(firth.Graph(tmp_path / name)) == PLAIN
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert links(firth.Graph("-")) == PLAIN
+
+
+def test_adjacency_lists(tmp_path: Path):
+    (tmp_path / "g.txt").write_text("# a line a node\na b c\nb a\nd\nc a e\n")
+    graph = firth.Graph(tmp_path / "g.txt", layout="adjacency")
+    assert graph.keys == ["a", "b", "c", "d", "e"] and graph.edges == 3 and graph.weights is None
+    assert set(links(graph)) == {("a", "b"), ("b", "a"), ("a", "c"), ("c", "a"), ("c", "e"), ("e", "c")}
+    assert graph.isolated().tolist() == [False, False, False, True, False]
+    directed = firth.Graph(tmp_path / "g.txt", layout="adjacency", directed=True)
+    assert set(links(directed)) == {("a", "b"), ("b", "a"), ("a", "c"), ("c", "a"), ("c", "e")}
+
+
+def test_tables_with_named_columns(tmp_path: Path):
+    frame = pd.DataFrame({"n": [2.0, 0.5], "to": ["b", "c"], "from": ["a", "b"], "day": [1, 2]})
+    frame.to_csv(tmp_path / "g.csv", index=False)
+    frame.to_parquet(tmp_path / "g.parquet")
+    columns = ("from", "to", "n")
+    for source in (tmp_path / "g.csv", tmp_path / "g.parquet", frame, pl.from_pandas(frame)):
+        assert links(firth.Graph(source, columns=columns)) == WEIGHTED
+        assert links(firth.Graph(source, columns=columns[:2])) == PLAIN
+    numbers = pd.DataFrame({"a": [10**17 + 1, 3], "b": [3, 10**17 + 2]})
+    assert firth.Graph(numbers, columns=["a", "b"]).keys == ["100000000000000001", "3", "100000000000000002"]
+
+
+def test_edges_in_memory():
+    assert links(firth.Graph([("a", "b"), ("b", "c")])) == PLAIN
+    assert links(firth.Graph(pair for pair in [("a", "b", 2), ["b", "c", np.float32(0.5)]])) == WEIGHTED
+    numbers = firth.Graph([(1, 2**80), (2**80, "1"), (3.0, 3)])
+    assert numbers.keys == ["1", str(2**80), "3"]  # 1 and "1" are one node
+    array = firth.Graph(np.array([[7, 5], [5, -2], [7, 7]]))
+    assert array.keys == ["7", "5", "-2"] and array.loops == 1 and array.edges == 3
+    assert links(firth.Graph(firth.Graph([("a", "b", 2), ("b", "c", 0.5)]))) == WEIGHTED
+
+
+def test_matrices():
+    matrix = csr_array(np.array([[0, 2, 0], [2, 0, 0.5], [0, 0.5, 0]]))
+    assert links(firth.Graph(matrix, keys="abc")) == WEIGHTED
+    assert firth.Graph(matrix).keys == ["0", "1", "2"]
+    assert (firth.Graph(matrix).matrix() != matrix).nnz == 0
+    one_way = csr_array(np.array([[0, 2], [0, 0]]))
+    assert links(firth.Graph(one_way)) == {("0", "1"): 2, ("1", "0"): 2}
+    assert links(firth.Graph(one_way, directed=True)) == {("0", "1"): 2}
+
+
+def test_networkx():
+    graph = networkx.Graph([("a", "b", {"weight": 2}), ("b", "c", {"weight": 0.5})])
+    graph.add_node("d")
+    ours = firth.Graph(graph)
+    assert links(ours) == WEIGHTED and ours.isolated().tolist() == [False, False, False, True]
+    assert links(firth.Graph(graph, weighted=False)) == PLAIN
+    directed = firth.Graph(networkx.DiGraph([("a", "b"), ("c", "b")]))
+    assert directed.directed and set(links(directed)) == {("a", "b"), ("c", "b")}
+    assert not firth.Graph(networkx.DiGraph([("a", "b")]), directed=False).directed
+    several = firth.Graph(networkx.MultiGraph([("a", "b"), ("a", "b")]))
+    assert links(several)["a", "b"] == 2 and several.duplicates == 1
+    karate = networkx.karate_club_graph()
+    theirs = networkx.to_scipy_sparse_array(karate, weight="weight")
+    assert (firth.Graph(karate).matrix() != theirs).nnz == 0
+    with pytest.raises(firth.FirthError, match="same name"):
+        firth.Graph(networkx.Graph([(1, "1")]))
+
+
+def test_duplicates_are_added_and_counted():
+    graph = firth.Graph([("a", "b"), ("a", "b", 2.5), ("b", "c"), ("a", "b")])
+    assert links(graph)["a", "b"] == links(graph)["b", "a"] == 4.5
+    assert graph.duplicates == 2 and graph.notes() == ["2 duplicate edges; the weights of each were added."]
+    once = firth.Graph([("a", "b"), ("a", "b", 2.5), ("b", "c"), ("a", "b")], weighted=False)
+    assert links(once) == PLAIN and once.weights is None and once.notes() == []
+
+
+def test_an_edge_listed_from_both_ends_is_one():
+    graph = firth.Graph([("a", "b", 2), ("b", "a", 2), ("b", "c", 0.5)])
+    assert links(graph) == WEIGHTED and graph.notes() == []
+    unequal = firth.Graph([("a", "b", 2), ("b", "a", 1), ("b", "c", 0.5), ("a", "a", 3)])
+    assert links(unequal) == WEIGHTED | {("a", "a"): 3} and unequal.unequal == 1
+    assert "the larger one counts" in unequal.notes()[0]
+    both = firth.Graph([("a", "b", 2), ("b", "a", 1)], directed=True)
+    assert links(both) == {("a", "b"): 2, ("b", "a"): 1} and both.notes() == []
+
+
+def test_self_loops_nodes_alone_and_edges_that_weigh_nothing(tmp_path: Path):
+    (tmp_path / "g.txt").write_text("a a\nb\na c\n")
+    graph = firth.Graph(tmp_path / "g.txt")
+    assert links(graph) == {("a", "a"): 1, ("a", "c"): 1, ("c", "a"): 1} and graph.loops == 1 and graph.edges == 2
+    assert graph.keys == ["a", "b", "c"] and graph.isolated().tolist() == [False, True, False]
+    nothing = firth.Graph([("a", "b", 0), ("b", "c")])
+    assert set(links(nothing)) == {("b", "c"), ("c", "b")} and nothing.isolated()[0]
+    assert nothing.notes() == ["1 edges with a weight of 0 were left out."]
+
+
+@pytest.mark.parametrize("source", [[], np.zeros((0, 2), int), csr_array((0, 0)), networkx.Graph()])
+def test_nothing(source):
+    graph = firth.Graph(source)
+    assert len(graph) == graph.edges == 0 and graph.starts.tolist() == [0]
+
+
+def test_files_of_nothing(tmp_path: Path):
+    (tmp_path / "g.txt").write_bytes(b"")
+    (tmp_path / "h.txt").write_bytes(b"# nothing\n\n")
+    for layout in ("edges", "adjacency"):
+        assert (
+            len(firth.Graph(tmp_path / "g.txt", layout=layout))
+            == len(firth.Graph(tmp_path / "h.txt", layout=layout))
+            == 0
+        )
+    assert repr(firth.Graph([("only",)])) == "Graph(1 nodes, 0 edges, undirected)"
+
+
+def test_fingerprints_tell_graphs_apart():
+    graphs = [
+        firth.Graph([("a", "b")]),
+        firth.Graph([("a", "b")], directed=True),
+        firth.Graph([("a", "b", 2)]),
+        firth.Graph([("a", "c")]),
+        firth.Graph([("a", "b"), ("c",)]),
+        firth.Graph([("a", "b"), ("b", "c")]),
+    ]
+    assert len({graph.fingerprint() for graph in graphs}) == len(graphs)
+    assert firth.Graph([("a", "b")]).fingerprint() == graphs[0].fingerprint()
+
+
+BAD_FILES = {
+    "negative": (b"a b 1\nb c -2\n", "line 2: weights must be finite and not negative; got -2"),
+    "not a number": (b"# x\na b 1\nb c nan\n", "line 3: weights must be finite"),
+    "infinite": (b"a b inf\n", "line 1: weights must be finite"),
+    "a word for a weight": (b"a b 1\nb c heavy\n", "line 2: the weight must be a number; got 'heavy'"),
+    "a weight missing": (b"a b 1\nb c\n", "line 2 has 2 fields where others have 3"),
+    "too many": (b"a b\nb c d e\n", "line 2 has 4 fields where others have 2"),
+    "adjacency": (b"a b c d\nb a\n", "layout=adjacency"),
+    "empty field": (b"a\tb\n\tc\td\n", "line 2 has an empty field"),
+    "no name": (b"a,b\nb,,c\n", "line 2 has an empty field"),
+    "header": (b"source target\na b\n", "line 1 looks like a header"),
+    "header of three": (b"from,to,weight\na,b,1\n", "columns=from,to"),
+    "not UTF-8": (b"a b\n\xff\xfe\xfd c\n", "line 2 is not UTF-8"),
+    "binary": (b"\x7fELF\0\0\0", "binary"),
+    "UTF-16": ("a b\n".encode("utf-16"), "UTF-16"),
+    "too heavy": (b"a b 1e300\n", "must be from 1e-45 to 3e38"),
+    "too light": (b"a b 1e-300\n", "must be from 1e-45 to 3e38"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_files_name_the_line(name, tmp_path: Path):
+    content, rule = BAD_FILES[name]
+    (tmp_path / "g.txt").write_bytes(content)
+    with pytest.raises(firth.FirthError, match=rule):
+        firth.Graph(tmp_path / "g.txt")
+
+
+def test_an_ignored_third_column_may_hold_anything(tmp_path: Path):
+    (tmp_path / "g.txt").write_text("a b -1\nb c nan\n")
+    assert links(firth.Graph(tmp_path / "g.txt", weighted=False)) == PLAIN
+
+
+def test_what_is_no_graph_is_said(tmp_path: Path):
+    (tmp_path / "g.parquet").write_bytes(b"")
+    frame = pd.DataFrame({"a": ["x", None], "b": ["y", "z"], "w": [1.0, -1.0]})
+    for source, settings, rule in [
+        (3, {}, "A Graph is made of"),
+        (tmp_path / "no.txt", {}, "no file"),
+        (tmp_path / "g.parquet", {}, "columns=from,to"),
+        ([("a", "b")], {"layout": "matrix"}, "layout must be one of"),
+        ([("a", "b")], {"keys": ["a"]}, "keys name the nodes of a sparse matrix"),
+        (["ab"], {}, "Edge 1 must be"),
+        ([("a", "b", 1, 2)], {}, "Edge 1 must be"),
+        ([("a", "b"), ("a", None)], {}, "Edge 2: a node must have a name; got None"),
+        ([("a", "b"), ("a", float("nan"))], {}, "Edge 2: a node must have a name"),
+        ([("a", "b", "1")], {}, "Edge 1: the weight must be a number"),
+        ([("a", "b", -1)], {}, "Edge 1: weights must be finite and not negative; got -1"),
+        ([("a", "b", float("nan"))], {}, "Edge 1: weights must be finite"),
+        (frame, {}, "Which columns are the ends"),
+        (frame, {"columns": "ab"}, "columns must name"),
+        (frame, {"columns": ("a", "a")}, "columns must name"),
+        (frame, {"columns": ("a", "c")}, "no column 'c'"),
+        (frame, {"columns": ("a", "b")}, "Row 2 has no node in column 'a'"),
+        (frame, {"columns": ("b", "b", "w")}, "columns must name"),
+        (frame.assign(a="x"), {"columns": ("a", "b", "w")}, "Row 2: weights must be finite and not negative; got -1"),
+        (csr_array(np.ones((2, 3))), {}, "square"),
+        (csr_array(-np.eye(2)), {}, r"Entry \(0, 0\)"),
+        (csr_array(np.eye(2)), {"keys": ["a", "a"]}, "1 different"),
+    ]:
+        with pytest.raises(firth.FirthError, match=rule):
+            firth.Graph(source, **settings)
+
+
+NAMES = st.sampled_from(
+    ["a", "b", "c", "é", "12345678901234567890", "-1", "a-b", "'x'", "NA", "null", "nan", "1e5", "x#", "%"]
+)
+FIELDS = st.tuples(NAMES, NAMES, st.sampled_from(["1", "0.5", "0", "1e3", "-1", "nan", "x", ""]))
+LINES = st.lists(st.one_of(FIELDS, st.just(("# a comment",)), st.just(("",)), st.tuples(NAMES)), max_size=12)
+
+
+@given(LINES, st.integers(1, 4), st.sampled_from([" ", "\t", ","]), st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_the_quick_way_equals_line_by_line(lines, width, sign, end, weighted):
+    """Whatever stands in a file: the same graph, or the same refusal."""
+    data = end.join(sign.join(fields[:width]) for fields in lines).encode()
+
+    def outcome(read):
+        try:
+            found = read()
+        except firth.FirthError as error:
+            return str(error)
+        weights = None if found.weights is None else found.weights.tolist()
+        return found.keys, found.first.tolist(), found.second.tolist(), weights
+
+    plain = data.replace(b"\r\n", b"\n")
+    slow = outcome(lambda: collect(edge_lines(plain, "g", sign, weighted)))
+    quick = quick_edges(plain, sign, weighted)
+    assert quick is None or outcome(lambda: quick) == slow
+    used = delimiter_of(plain, "")
+    slow = slow if used == sign else outcome(lambda: collect(edge_lines(plain, "g", used, weighted)))
+    assert outcome(lambda: parse_graph(data, "g", "", "edges", weighted)) == slow
+
+
+EDGES = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8), st.sampled_from([0.5, 1.0, 2.0])), max_size=30)
+
+
+@given(EDGES, st.booleans())
+def test_rows_hold_every_link_once_and_in_order(edges, directed):
+    graph = firth.Graph(edges, directed=directed)
+    sums: dict[tuple[str, str], float] = {}
+    for a, b, weight in edges:
+        sums[str(a), str(b)] = sums.get((str(a), str(b)), 0) + weight
+    if not directed:
+        sums = {(a, b): max(sums.get((a, b), 0), sums.get((b, a), 0)) for x, y in sums for a, b in ((x, y), (y, x))}
+    assert links(graph) == sums
+    for node in range(len(graph)):
+        assert (np.diff(graph.neighbors[graph.starts[node] : graph.starts[node + 1]]) > 0).all()
+    assert graph.keys == list(dict.fromkeys(str(end) for a, b, _ in edges for end in (a, b)))
+
+
+@given(
+    st.one_of(st.binary(max_size=60), st.text('ab1.-e \t,#"\n\r\x0b', max_size=60).map(str.encode)),
+    st.sampled_from(["", ".csv", ".tsv"]),
+    st.sampled_from(["edges", "adjacency"]),
+    st.booleans(),
+)
+def test_any_bytes_are_a_graph_or_refused(data, form, layout, weighted):
+    try:
+        found = parse_graph(data, "g", form, layout, weighted)
+    except firth.FirthError:
+        return
+    assert len(found.first) == len(found.second) and "" not in found.keys and len(set(found.keys)) == len(found.keys)
+    ends = np.concatenate([found.first, found.second])
+    assert not len(ends) or (ends.min() >= 0 and ends.max() < len(found.keys))
+    assert found.weights is None or (np.isfinite(found.weights) & (found.weights >= 0)).all()
