@@ -41,8 +41,7 @@ class FastText(PredictingMethod):
     )
     learning_rate: float = option(0.05, "at the start; it falls to nothing linearly", low=1e-9, high=100)
     share_negatives: bool = option(
-        False,
-        "one draw of noise words for a whole window: twice as fast, and worse, for each then counts for all pairs",
+        False, "one draw of noise words for a whole window, each counting for every pair: half the time, longer steps"
     )
     exact_gradient: bool = option(
         False, "each row gets its share of the mean's gradient; off: all of it, as in fastText: quicker to learn"
