@@ -176,7 +176,8 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     if "quality" in results:
         first = results["quality"][0]
         seeds = len(first["analogies"])
-        yield f"\nThe whole text, 5 epochs; analogies of {first['questions']:,} questions that every model answers;"
+        asked = f"analogies of {first['questions']:,} questions that every model answers"
+        yield f"\n{results['quality_words'] or 'All'} words of the text, 5 epochs; {asked};"
         yield f"{f'mean of {seeds} seeds' if seeds > 1 else 'one seed'}:\n"
         yield from quality_table(results["quality"])
         yield "\n| Firth's model | bytes | relative squared error | seconds |"
@@ -208,7 +209,7 @@ def main() -> None:
     if given.only != "speed":
         part = first_words(text, given.quality_words, given.work) if given.quality_words else text
         results["quality"] = measure_quality(given.data, part, given.work, given.seeds)
-        results["codes"] = measure_codes(given.work)
+        results |= {"codes": measure_codes(given.work), "quality_words": given.quality_words}
     results["lid176"] = same_bytes(given.data / "weights" / "lid.176.ftz", given.work)
     stored.write_text(json.dumps(results, indent=1) + "\n")
     lines = "\n".join([*page(results), ""])

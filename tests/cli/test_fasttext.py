@@ -70,6 +70,7 @@ def test_settings_of_quantising(call, folder, tmp_path):
     refused(call("convert", folder, tmp_path / "x.bin", "--norms"), "norms are for .ftz")
     refused(call("convert", folder, tmp_path / "x.vec", "--cutoff", "9"), "for fastText's models in .ftz")
     refused(call("convert", folder, tmp_path / "x.ftz", "--cutoff", "0"), "cutoff must be at least 1")
+    refused(call("convert", folder, tmp_path / "x.bin", "--storage", "half"), "needs .safetensors")
 
 
 def test_word2vec_binary_when_asked_for(call, folder, tmp_path):

@@ -8,6 +8,8 @@ from pathlib import Path
 import fasttext
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import firth
 from firth.core.errors import FirthWarning
@@ -191,21 +193,21 @@ def test_going_on_keeps_words_and_ngrams(trained):
         small().fit(more, start=firth.SkipGram(dim=12, epochs=1).fit(corpus()))
 
 
-@pytest.mark.parametrize("settings", [{}, {"norms": True}, {"width": 5}, {"cutoff": 900, "norms": True}])
-def test_quantised_it_opens_in_fasttext(trained, tmp_path: Path, settings):
+@pytest.mark.parametrize("how", [{}, {"norms": True}, {"width": 5}, {"cutoff": 900, "norms": True}])
+def test_quantised_it_opens_in_fasttext(trained, tmp_path: Path, how):
     """Lengths of unseen words differ: fastText leaves n-grams without a row out of the mean."""
-    error = firth.export(trained, tmp_path / "small.ftz", **settings)
+    error = firth.export(trained, tmp_path / "small.ftz", **how)
     assert 0 < error < 0.7
     small_model = firth.load(tmp_path / "small.ftz")
     assert isinstance(small_model.table, ProductCodes) and small_model.words == trained.words
     same_vectors(small_model, tmp_path / "small.ftz")
-    coded = trained.quantized(**settings)
+    coded = trained.quantized(**how)
     assert coded.training["quantisation_error"] == pytest.approx(error)
     same_vectors(coded, tmp_path / "small.ftz")
     coded.save(tmp_path / "folder")
     again = firth.load(tmp_path / "folder")
     assert again.method == trained.method and np.array_equal(again.vectors.matrix, coded.vectors.matrix)
-    if not settings:
+    if not how:
         firth.export(again, tmp_path / "again.ftz")
         assert (tmp_path / "again.ftz").read_bytes() == (tmp_path / "small.ftz").read_bytes()
 
@@ -218,18 +220,16 @@ def test_the_error_is_what_the_codes_lose(trained):
     assert found.error == pytest.approx(float(lost), rel=1e-4) and found.error < 0.05
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"norms": True}, {"cutoff": 700}, {"cutoff": 700, "norms": True, "outputs": True}]
-)
-def test_a_quantised_classifier_predicts_as_the_whole_one(fasttext_files, tmp_path: Path, settings):
+@pytest.mark.parametrize("how", [{}, {"norms": True}, {"cutoff": 700}, {"cutoff": 700, "norms": True, "outputs": True}])
+def test_a_quantised_classifier_predicts_as_the_whole_one(fasttext_files, tmp_path: Path, how):
     file = read_fasttext(fasttext_files["labels"])
-    found = quantize(file, **settings)
+    found = quantize(file, **how)
     write_fasttext(tmp_path / "small.ftz", found.file)
     whole, coded = (fasttext.load_model(str(path)) for path in (fasttext_files["labels"], tmp_path / "small.ftz"))
     texts = list(World(seed=5).sentences(100))
     agree = [whole.predict(text)[0] == coded.predict(text)[0] for text in texts]
     assert np.mean(agree) > 0.8
-    if "cutoff" in settings:
+    if "cutoff" in how:
         assert found.file.inputs.shape == (700, 10) and b"</s>" in found.file.words
         lengths = np.linalg.norm(file.inputs, axis=1)
         kept = np.linalg.norm(quantize(file, cutoff=700, width=1).file.inputs.dense(), axis=1)
@@ -243,7 +243,7 @@ def test_what_can_not_be_quantised_is_told(trained, tmp_path: Path):
     for wrong, rule in (({"width": 13}, "width must be 1 to 12"), ({"cutoff": 0}, "cutoff must be at least 1")):
         with pytest.raises(firth.FirthError, match=rule):
             trained.quantized(**wrong)
-    for path, model, settings, rule in (
+    for path, model, how, rule in (
         ("x.bin", coded, {}, "write it as .ftz"),
         ("x.bin", trained, {"norms": True}, "norms are for .ftz"),
         ("x.ftz", coded, {"norms": True}, "norms are for .ftz"),
@@ -251,7 +251,7 @@ def test_what_can_not_be_quantised_is_told(trained, tmp_path: Path):
         ("x.bin", firth.SkipGram(dim=4, epochs=1).fit(corpus()), {}, "skipgram gives none"),
     ):
         with pytest.raises(firth.FirthError, match=rule):
-            firth.export(model, tmp_path / path, **settings)
+            firth.export(model, tmp_path / path, **how)
     with pytest.raises(firth.FirthError, match="start must be a FastText model"):
         small().fit(corpus(), start=coded)
 
@@ -271,3 +271,21 @@ def test_a_broken_folder_is_told(trained, tmp_path: Path):
     with pytest.raises(firth.FirthError, match=r"subwords\.json"):
         documents = {**parts.documents, "subwords": {"minn": "3"}}
         FastTextModel.from_parts(trained.method, type(parts)(parts.arrays, documents), {})
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_damaged_file_is_refused_or_answers(fasttext_files, tmp_path: Path, data: st.DataObject):
+    """Whatever bytes were changed: an error of Firth's, or a model that can be asked."""
+    changed = bytearray(fasttext_files["softmax"].read_bytes())
+    place = st.integers(8, 120) | st.integers(0, 20_000)
+    for at, value in data.draw(st.lists(st.tuples(place, st.integers(0, 255)), min_size=1, max_size=4)):
+        changed[at] = value
+    (tmp_path / "odd.bin").write_bytes(changed)
+    try:
+        model = firth.load(tmp_path / "odd.bin")
+        model.vectors.neighbors("kingdoms", 3)
+        model.embed(["the king", "unkingly"])
+        firth.export(model, tmp_path / "again.bin")
+    except (firth.FirthError, FirthWarning) as refused:
+        assert str(refused)

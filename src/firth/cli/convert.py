@@ -44,6 +44,8 @@ def command(source: str, target: str, format: str | None, storage: str, cutoff: 
     is_model = Path(source).is_dir() or is_model_file(source)
     model = open_model(source) if is_model and format is None and suffix in (".bin", ".ftz") else None
     if model is not None and (hasattr(model, "to_file") or suffix == ".ftz"):
+        if storage != "float":
+            raise FirthError(f"fastText's models hold float, or codes in .ftz; --storage {storage} needs .safetensors.")
         write_model(model, place, settings)
         return
     if settings:

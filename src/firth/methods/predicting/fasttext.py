@@ -35,13 +35,13 @@ class FastText(PredictingMethod):
     minn: int = option(3, "shortest n-grams, in characters", low=0, high=LONGEST_NGRAM)
     maxn: int = option(6, "longest n-grams; 0 = none", low=0, high=LONGEST_NGRAM)
     buckets: int = option(2_000_000, "rows that n-grams share by their hash", low=1, high=2**31 - 1)
+    noise_exponent: float = option(0.5, "noise words are drawn by count to this power", low=-2, high=2)
     subsample: float = option(
         1e-4, "frequent words are thinned out above this share of the text; 0 = off", low=0, high=1
     )
     learning_rate: float = option(0.05, "at the start; it falls to nothing linearly", low=1e-9, high=100)
     share_negatives: bool = option(
-        False,
-        "one draw of noise words for a whole window: twice as fast, and worse, for each then counts for all pairs",
+        False, "one draw of noise words for a whole window, each counting for every pair: half the time, longer steps"
     )
     exact_gradient: bool = option(
         False, "each row gets its share of the mean's gradient; off: all of it, as in fastText: quicker to learn"
