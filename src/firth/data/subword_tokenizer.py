@@ -16,7 +16,6 @@ from firth.core.storage import new_file, read_json, saying_where
 TOKENIZER, VOCAB_TXT, VOCAB_JSON, MERGES, CONFIG = (
     "tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "tokenizer_config.json",
 )  # fmt: skip
-UNKNOWN = ("[UNK]", "<unk>")  # what stands for characters that were not met, in vocab.txt and elsewhere
 BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 END_OF_WORD = "</w>"
 MOST_BYTES = 1 << 29  # of a file of tokens; the largest known ones have a thirtieth of it
@@ -263,8 +262,7 @@ def wordpiece_engine(vocab: Mapping[str, int], lowercase: bool, special: Sequenc
 def single_characters_engine(vocab: Mapping[str, int], special: Sequence[str]) -> Any:
     """Each character a token: BPE without merges."""
     tk = load_engine()
-    unknown = next((token for token in UNKNOWN if token in special), None)
-    engine = tk.Tokenizer(tk.models.BPE(vocab=dict(vocab), merges=[], unk_token=unknown))
+    engine = tk.Tokenizer(tk.models.BPE(vocab=dict(vocab), merges=[], unk_token="<unk>"))
     engine.decoder = tk.decoders.Fuse()
     return with_special(engine, special)
 
