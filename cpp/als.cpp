@@ -169,8 +169,10 @@ static double iterate(const AlsJob& job, int64_t first, int64_t count, float* sc
     return loss;
 }
 
-// A = UᵀU in place, in the upper triangle; GROUP rows at a time, so that most of the work is in `strip`.
-static void cholesky(float* a, int64_t stride) {
+// A = UᵀU in place, in the upper triangle; TILE_ROWS rows at a time, so that most of the work is in `strip`. `diagonal`
+// has room for a row.
+static void cholesky(float* a, int64_t stride, float* diagonal) {
+    for (int64_t i = 0; i < stride; ++i) diagonal[i] = a[i * stride + i];
     for (int64_t j = 0; j < stride; j += TILE_ROWS) {
         strip(a + j, stride, 1, a, stride, j, a + j * stride, stride, down(j), stride, -1.0f);
         for (int64_t i = j; i < j + TILE_ROWS; ++i) {
@@ -179,8 +181,9 @@ static void cholesky(float* a, int64_t stride) {
                 const vec factor = splat(a[k * stride + i]);
                 for (int64_t d = down(i); d < stride; d += LANES) store(row + d, load(row + d) - factor * load(a + k * stride + d));
             }
-            // Rounding may bring a pivot of a nearly singular matrix below zero.
-            const float pivot = row[i] > 1e-12f ? __builtin_sqrtf(row[i]) : 1e-6f;
+            // Of a nearly singular matrix rounding may leave a pivot with no right digit, or below zero.
+            const float least = 1e-6f * diagonal[i];
+            const float pivot = __builtin_sqrtf(row[i] > least ? row[i] : least);
             const vec factor = splat(1.0f / pivot);
             for (int64_t d = down(i); d < stride; d += LANES) store(row + d, factor * load(row + d));
             row[i] = pivot;
@@ -208,6 +211,7 @@ static double solve_exactly(const AlsJob& job, int64_t row, float* scratch) {
     float* plain = weighted + GATHER * stride;
     float* b = plain + GATHER * stride;
     float* x = b + stride;
+    float* diagonal = x + stride;
     if (job.gram) std::memcpy(a, job.gram, stride * stride * sizeof(float));
     else std::memset(a, 0, stride * stride * sizeof(float));
     std::memset(b, 0, stride * sizeof(float));
@@ -230,7 +234,7 @@ static double solve_exactly(const AlsJob& job, int64_t row, float* scratch) {
         outer_products(weighted, plain, count, stride, a);
     }
     std::memcpy(x, b, stride * sizeof(float));
-    cholesky(a, stride);
+    cholesky(a, stride, diagonal);
     substitute(a, x, stride);
     const double loss = constant - (double)dot(b, x, stride);
     if (job.fixed >= 0) x[job.fixed] = 1;

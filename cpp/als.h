@@ -41,7 +41,7 @@ constexpr int64_t GATHER = 64;   // entries brought together for a product
 // `entries`: the most entries of GROUP rows that begin at a multiple of GROUP.
 constexpr int64_t scratch_floats(int64_t stride, int64_t entries) {
     const int64_t iterative = 3 * GROUP * stride + 2 * (entries + 64);
-    const int64_t exact = stride * stride + 2 * GATHER * stride + 2 * stride;
+    const int64_t exact = stride * stride + 2 * GATHER * stride + 3 * stride;
     return (iterative > exact ? iterative : exact) + 64;
 }
 
