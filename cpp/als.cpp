@@ -181,10 +181,11 @@ static void cholesky(float* a, int64_t stride, float* diagonal) {
                 const vec factor = splat(a[k * stride + i]);
                 for (int64_t d = down(i); d < stride; d += LANES) store(row + d, load(row + d) - factor * load(a + k * stride + d));
             }
-            // Of a nearly singular matrix rounding may leave a pivot with no right digit, or below zero.
-            const float least = 1e-6f * diagonal[i];
-            const float pivot = __builtin_sqrtf(row[i] > least ? row[i] : least);
-            const vec factor = splat(1.0f / pivot);
+            // Of a nearly singular matrix rounding may leave a pivot with no right digit, or below zero: that unknown is
+            // then solved as if it stood alone, which is bounded.
+            const bool lost = !(row[i] > 1e-6f * diagonal[i]);
+            const float pivot = __builtin_sqrtf(lost ? diagonal[i] : row[i]);
+            const vec factor = splat(lost ? 0.0f : 1.0f / pivot);
             for (int64_t d = down(i); d < stride; d += LANES) store(row + d, factor * load(row + d));
             row[i] = pivot;
         }

@@ -119,5 +119,9 @@ class Recommends(Protocol):
 class Rates(Protocol):
     """Predicts ratings."""
 
+    @property
+    def mean(self) -> float:
+        """Of the ratings it was trained on."""
+
     def rate(self, users: Sequence[str], items: Sequence[str]) -> NDArray[np.float32]:
         """The rating that each user would give to the item beside it."""
