@@ -27,6 +27,7 @@ OPTIONS = [
 #: Small data for each kind of method, and inputs to embed.
 DATA: dict[str, Callable[[], Any]] = {
     "text": lambda: firth.Corpus(list(World(seed=21).sentences(1500))),
+    "ratings": lambda: firth.Ratings(zip(*World(seed=21).ratings(60, 40, 12)[:3], strict=True)),
     "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
 }
 INPUTS: dict[str, Callable[[], Any]] = {
@@ -150,6 +151,10 @@ def test_texts_without_known_words_have_a_vector(method):
 
 @every_method
 def test_nothing_to_learn_from_is_an_error(method):
-    nothing = {"text": lambda: firth.Corpus([""]), "table": lambda: firth.Table({})}
+    nothing = {
+        "ratings": lambda: firth.Ratings([]),
+        "text": lambda: firth.Corpus([""]),
+        "table": lambda: firth.Table({}),
+    }
     with pytest.raises(firth.FirthError):
         small(method).fit(nothing[method.kind]())

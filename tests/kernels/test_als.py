@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -76,9 +77,8 @@ def test_the_solution_is_that_of_the_dense_objective(isa):
     owners = np.repeat(np.arange(USERS), np.diff(side.entries.starts))
     weights[owners, side.entries.columns] = side.entries.values
     confidence, preference = 1 + 2.0 * weights, (weights > 0).astype(np.float64)
-    expected = np.stack(
-        [np.linalg.solve((y.T * c) @ y + r * np.eye(32), (y.T * c) @ p) for c, p, r in zip(confidence, preference, side.ridge, strict=True)]
-    )
+    parts = zip(confidence, preference, side.ridge, strict=True)
+    expected = np.stack([np.linalg.solve((y.T * c) @ y + r * np.eye(32), (y.T * c) @ p) for c, p, r in parts])
     np.testing.assert_allclose(side.rows, expected, atol=1e-4)
     objective = (confidence * (preference - expected @ y.T) ** 2).sum() + (side.ridge * (expected**2).sum(axis=1)).sum()
     assert loss == pytest.approx(objective, rel=1e-5)
@@ -103,7 +103,7 @@ def test_same_bytes_for_any_threads_and_slices(isa, steps):
     for threads, cuts in [(1, [0, USERS]), (2, [0, USERS]), (3, [0, 5, 6, 33, USERS])]:
         side = make_side(20, steps=steps)
         products = gram(side.others, threads)
-        for first, last in zip(cuts, cuts[1:], strict=False):
+        for first, last in pairwise(cuts):
             native_solver(side).solve(products, first, last, threads)
         results.append((products.tobytes(), side.rows.tobytes()))
     assert all(result == results[0] for result in results)

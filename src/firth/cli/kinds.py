@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from firth.cli.common import DATA_OPTIONS, TABLE_OPTIONS, one_file
+from firth.cli.common import DATA_OPTIONS, RATING_OPTIONS, TABLE_OPTIONS, one_file
 
 Values = Mapping[str, Any]
 Flags = tuple[tuple[str, dict[str, Any]], ...]
@@ -32,7 +32,15 @@ def open_table(values: Values) -> Any:
     return Table(one_file(values["data"]), columns=columns, categories=categories or ())
 
 
+def open_ratings(values: Values) -> Any:
+    from firth.data.ratings import Ratings
+
+    names = {name: values[name] for name in ("user", "item", "value", "time")}
+    return Ratings(one_file(values["data"], "Ratings are"), **names)
+
+
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
+    "ratings": Kind(RATING_OPTIONS, open_ratings, "firth recommend {} --user USER"),
     "table": Kind(TABLE_OPTIONS, open_table, "firth embed {} TABLE -o codes.npy"),
 }

@@ -20,14 +20,15 @@ from firth.version import __version__
 
 #: One line for each verb; its command stands in the module of the same name.
 VERBS = {
-    "train": "Learn vectors from text into a folder; a killed run goes on.",
+    "train": "Learn vectors from text, tables or ratings into a folder; a killed run goes on.",
     "methods": "List what can be trained.",
     "info": "Tell what a model, an unfinished run or a vector file holds.",
     "neighbors": "The words nearest to words.",
     "analogy": "A is to B as C is to what?",
     "similarity": "How alike two words are; which of several is the odd one.",
     "associations": "What goes with a word more than by chance.",
-    "evaluate": "Accuracy on analogy and similarity tests.",
+    "recommend": "Items that a user may like.",
+    "evaluate": "Accuracy on analogies, similarities, recommendations.",
     "embed": "Turn texts into vectors, one row a line.",
     "convert": "Write vectors in another format.",
     "corpus": "Make a corpus, or look at one.",

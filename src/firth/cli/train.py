@@ -54,10 +54,10 @@ class Methods(click.Group):
 
 @click.command(cls=Methods, subcommand_metavar="METHOD DATA… -o FOLDER [OPTIONS]")
 def command() -> None:
-    """Learn vectors from text or a table into a folder.
+    """Learn vectors from text, a table or ratings into a folder.
 
     DATA are files (txt, jsonl, csv, tsv, Parquet, also .gz .xz .bz2 .zst), globs in quotes, or - for standard input;
-    for methods of tables, one file (csv, tsv, jsonl, Parquet).
+    for methods of tables and of ratings, one file (csv, tsv, jsonl, Parquet; ratings also txt).
     The same command again goes on with what was broken off. Each METHOD has options of its own:
     firth train METHOD --help.
     """
@@ -154,7 +154,7 @@ def tell(done: Trained, as_json: bool) -> None:
         {
             "words": figures.get("tokens"),
             "vocabulary": figures.get("vocabulary"),
-            **{name: figures.get(name) for name in ("rows", "columns", "features")},
+            **{name: figures.get(name) for name in ("rows", "columns", "features", "users", "items")},
             "time": clock(figures["seconds"]) if "seconds" in figures else None,
             "words/s": human(figures["words_per_second"]) if "words_per_second" in figures else None,
             "loss": f"{figures['loss']:.4f}" if figures.get("loss") is not None else None,

@@ -93,7 +93,11 @@ class Histories(NamedTuple):
 
 @runtime_checkable
 class Recommends(Protocol):
-    """Tells what a user may like. Its tables are `items` and `users`."""
+    """Tells what a user may like."""
+
+    @property
+    def tables(self) -> Mapping[str, Vectors]:
+        """`items` and `users`."""
 
     @property
     def seen(self) -> Histories:

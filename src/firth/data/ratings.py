@@ -17,7 +17,8 @@ from firth.data.table import encode_distinct, text_of
 from firth.kernels.sparse import Rows
 
 SOURCES = (
-    "a file (csv, tsv, text, jsonl, Parquet), a data frame, a scipy.sparse matrix, or tuples (user, item[, weight[, time]])"
+    "a file (csv, tsv, text, jsonl, Parquet), a data frame, a scipy.sparse matrix, or tuples "
+    "(user, item[, weight[, time]])"
 )
 
 
@@ -38,12 +39,13 @@ class Ratings:
         Ratings([("ann", "jazz"), ("ann", "soul", 3.0), ("bob", "jazz", 1.0, 1700000000)])
         Ratings(matrix)                                       # scipy.sparse; rows and columns are named 0, 1, …
 
-    Keys are text: 7, 7.0 and "7" are one user, and in csv and text files 007 is another. `users` stand in the order they
-    are met, `items` from the most used to the least, so that the first ones are the most popular.
+    Keys are text: 7, 7.0 and "7" are one user, and in csv and text files 007 is another. `users` stand in the order
+    they are met, `items` from the most used to the least, so that the first ones are the most popular.
 
-    The events of a user, in the order of time (of the source, where there is none), are `item_ids[starts[u]:starts[u+1]]`
-    with `weights` and `times`. A pair may occur several times: `summed()` adds up its weights, which is what implicit
-    feedback means; `latest()` takes the last by time, or the mean where times are unknown, which is what ratings mean.
+    The events of user u, in the order of time (of the source, where there is none), are
+    `item_ids[starts[u]:starts[u + 1]]` with `weights` and `times`. A pair may occur several times: `summed()` adds up
+    its weights, which is what implicit feedback means; `latest()` takes the last by time, or the mean where times are
+    unknown, which is what ratings mean.
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class Ratings:
         rank = np.argsort(-counts, kind="stable")  # equal counts in the order they were met
         new_id = np.empty(len(items), dtype=np.int32)
         new_id[rank] = np.arange(len(items), dtype=np.int32)
-        order = slice(None)
+        order: Any = slice(None)
         if events.times is not None:
             order = np.lexsort((events.times, events.users))
         elif (np.diff(events.users) < 0).any():
@@ -114,8 +116,8 @@ class Ratings:
         low = np.flatnonzero(self.weights < 0)
         if len(low):
             raise FirthError(
-                f"Implicit feedback needs weights of at least 0; {self.name_event(low[0])} has {self.weights[low[0]]:g}. "
-                "RatingFactors learns from ratings of any size."
+                f"Implicit feedback needs weights of at least 0; {self.name_event(low[0])} has "
+                f"{self.weights[low[0]]:g}. RatingFactors learns from ratings of any size."
             )
         from scipy.sparse import csr_array
 
@@ -222,7 +224,9 @@ def column_events(columns: Columns) -> tuple[list[str], list[str], Events]:
 def checked(events: Events, columns: Columns) -> Events:
     odd = np.flatnonzero(~np.isfinite(events.weights))
     if len(odd):
-        raise FirthError(f"{place_of(columns, odd[0])}: the weight must be a finite number; got {events.weights[odd[0]]}.")
+        raise FirthError(
+            f"{place_of(columns, odd[0])}: the weight must be a finite number; got {events.weights[odd[0]]}."
+        )
     return events
 
 
@@ -230,13 +234,18 @@ def place_of(columns: Columns, row: int) -> str:
     return f"{columns.where}, row {int(row) + columns.first:,}"
 
 
+def arrow_column(values: Any) -> Any:
+    import pyarrow as pa
+
+    return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([pa.array(values, from_pandas=True)])
+
+
 def coded(values: Any, role: str, columns: Columns) -> tuple[list[str], NDArray[np.int64]]:
     """Distinct keys as text in the order they are met, and the number of each row's key."""
     import pyarrow as pa
 
     try:
-        column = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([pa.array(values, from_pandas=True)])
-        levels, ids = encode_distinct(column)
+        levels, ids = encode_distinct(arrow_column(values))
         keys = [key if isinstance(key, str) else text_of(key) for key in levels]
     except (pa.ArrowException, TypeError, ValueError, OverflowError):  # mixed, or numbers too large for Arrow
         keys, ids = coded_one_by_one(values, role, columns)
@@ -276,20 +285,23 @@ def numbers_of(values: Any, role: str, columns: Columns) -> NDArray[np.float64]:
     cells = values.to_pylist() if isinstance(values, pa.ChunkedArray) else values
     found = np.empty(len(cells))
     for row, cell in enumerate(cells):
-        try:
-            found[row] = np.nan if cell is None else float(cell)
-        except (TypeError, ValueError, OverflowError):
-            raise FirthError(f"{place_of(columns, row)}: the {role} must be a number; got {cell!r:.40}.") from None
+        found[row] = one_number(cell, role, columns, row)
     return found
+
+
+def one_number(cell: Any, role: str, columns: Columns, row: int) -> float:
+    try:
+        return np.nan if cell is None else float(cell)
+    except (TypeError, ValueError, OverflowError):
+        raise FirthError(f"{place_of(columns, row)}: the {role} must be a number; got {cell!r:.40}.") from None
 
 
 def times_of(values: Any, columns: Columns) -> NDArray[np.float64]:
     """Numbers as they are, dates as seconds; every event must have one."""
     import pyarrow as pa
 
-    column = values if isinstance(values, pa.ChunkedArray) else None
     try:
-        column = pa.chunked_array([pa.array(values, from_pandas=True)]) if column is None else column
+        column = arrow_column(values)
         kind = column.type
         if pa.types.is_string(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
             found = column.cast(pa.timestamp("us")).cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy() / 1e6

@@ -134,10 +134,9 @@ def record_columns(rows: Sequence[Mapping[str, Any]], wanted: Wanted, where: str
     names = list(dict.fromkeys(name for row in rows for name in row))
     if not rows:
         return Columns([], [], where=where)
-    return Columns(
-        **{role: [row.get(names[place]) for row in rows] for role, place in choose(names, wanted, where).items()},
-        where=where,
-    )
+    chosen = choose(names, wanted, where)
+    columns: dict[str, Any] = {role: [row.get(names[place]) for row in rows] for role, place in chosen.items()}
+    return Columns(**columns, where=where)
 
 
 def frame_columns(frame: Any, wanted: Wanted, where: str) -> Columns:

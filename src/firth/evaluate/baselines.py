@@ -34,7 +34,9 @@ def item_knn(seen: Histories, items: int, neighbors: int = 100, weighting: str =
     likeness = item_likeness(seen, items, neighbors, weighting)
 
     def score(histories: Sequence[Sequence[int]]) -> Matrix:
-        had = incidence(np.concatenate([[0], np.cumsum([len(h) for h in histories])]), np.concatenate([*histories, []]), items)
+        had = incidence(
+            np.concatenate([[0], np.cumsum([len(h) for h in histories])]), np.concatenate([*histories, []]), items
+        )
         found: Matrix = (had @ likeness).toarray().astype(np.float32)
         return found
 
@@ -45,7 +47,9 @@ def incidence(starts: Any, columns: Any, items: int) -> Any:
     from scipy.sparse import csr_array
 
     ones = np.ones(len(columns), dtype=np.float32)
-    return csr_array((ones, np.asarray(columns, dtype=np.int64), np.asarray(starts, dtype=np.int64)), (len(starts) - 1, items))
+    return csr_array(
+        (ones, np.asarray(columns, dtype=np.int64), np.asarray(starts, dtype=np.int64)), (len(starts) - 1, items)
+    )
 
 
 def item_likeness(seen: Histories, items: int, neighbors: int, weighting: str) -> Any:
@@ -57,7 +61,8 @@ def item_likeness(seen: Histories, items: int, neighbors: int, weighting: str) -
         lengths = np.diff(seen.starts)
         long = BM25_K1 * (1 - BM25_B + BM25_B * lengths / max(lengths.mean(), 1e-9))
         rarity = np.log1p(len(lengths) / (1 + np.bincount(seen.items, minlength=items)))
-        matrix.data = np.repeat((BM25_K1 + 1) / (long + 1), lengths).astype(np.float32) * rarity[matrix.indices].astype(np.float32)
+        weights = np.repeat((BM25_K1 + 1) / (long + 1), lengths) * rarity[matrix.indices]
+        matrix.data = weights.astype(np.float32)
     norms = np.sqrt(np.asarray(matrix.power(2).sum(axis=0)).ravel())
     matrix.data = matrix.data / np.maximum(norms[matrix.indices], 1e-12)
     columns, parts = matrix.T.tocsr(), []

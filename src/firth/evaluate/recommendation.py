@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.model import Histories, History, Rates, Recommends
 from firth.core.vectors import Matrix, top_rows
-from firth.evaluate.baselines import item_knn, popularity
+from firth.evaluate.baselines import Scorer, item_knn, popularity
 from firth.evaluate.layout import html_table, number_or_none, text_table
 
 METRICS = ("recall@20", "ndcg@100", "map@10")
@@ -51,7 +52,7 @@ class RecommendationResult:
         return next(iter(self.scores.values()))[metric]
 
     def to_json(self) -> dict[str, Any]:
-        scores = {name: {metric: number_or_none(value) for metric, value in row.items()} for name, row in self.scores.items()}
+        scores = {name: {m: number_or_none(value) for m, value in row.items()} for name, row in self.scores.items()}
         counts = ("users", "unknown_users", "nothing_new", "unknown_items")
         return {"scores": scores, **{name: getattr(self, name) for name in counts}}
 
@@ -79,7 +80,10 @@ class Case(NamedTuple):
     had: list[int]
     relevant: list[int]
     unknown: int  # relevant items that the model lacks
-    known: bool  # the model was trained on the user
+    told: History | None  # what to fold the user in from; None: as the model knows them
+
+
+Ranker = Callable[[Sequence[Case]], Matrix]  # users -> users × items
 
 
 def recommendations(
@@ -100,14 +104,12 @@ def recommendations(
         raise FirthError(f"{model!r} does not recommend; ALS, BPR, RatingFactors and Item2Vec models do.")
     cut = [parsed(metric) for metric in metrics]
     cases, left_out = cases_of(model, by_user(test), by_user(history) if history is not None else {})
-    rankers: dict[str, Callable[[Sequence[Case]], Matrix]] = {
-        type(getattr(model, "method", model)).__name__: lambda part: model_scores(model, part)
-    }
+    size = len(items_of(model))
+    rankers: dict[str, Ranker] = {type(getattr(model, "method", model)).__name__: partial(model_scores, model)}
     if baselines:
-        size = len(items_of(model))
-        for name, scorer in (("popularity", popularity(model.seen, size)), ("item-kNN", item_knn(model.seen, size))):
-            rankers[name] = lambda part, scorer=scorer: scorer([case.had for case in part])
-    means = {name: mean_metrics(ranker, cases, metrics, cut, len(items_of(model))) for name, ranker in rankers.items()}
+        rankers["popularity"] = partial(history_scores, popularity(model.seen, size))
+        rankers["item-kNN"] = partial(history_scores, item_knn(model.seen, size))
+    means = {name: mean_metrics(ranker, cases, metrics, cut, size) for name, ranker in rankers.items()}
     unknown = sum(case.unknown for case in cases)
     return RecommendationResult(means, len(cases), left_out["unknown"], left_out["nothing new"], unknown)
 
@@ -139,15 +141,20 @@ def cases_of(model: Any, test: Tests, history: Tests) -> tuple[list[Case], dict[
         if not known and user not in history:
             left_out["unknown"] += 1
             continue
+        told = history.get(user)
+        if isinstance(told, Mapping):
+            told = {item: weight for item, weight in told.items() if item in items}
+        elif told is not None:
+            told = [item for item in told if item in items]
         had = items_of_user(seen, users[user]) if known else []
-        had = sorted({*had, *(items[item] for item in history.get(user, ()) if item in items)})
+        had = sorted({*had, *(items[item] for item in told or ())})
         rows = {items.get(item, -1 - place) for place, item in enumerate(wanted)}
         rows -= set(had)
         if not rows:
             left_out["nothing new"] += 1
             continue
         relevant = sorted(row for row in rows if row >= 0)
-        cases.append(Case(user, had, relevant, len(rows) - len(relevant), known and user not in history))
+        cases.append(Case(user, had, relevant, len(rows) - len(relevant), told))
     return cases, left_out
 
 
@@ -156,17 +163,22 @@ def items_of_user(seen: Histories, row: int) -> list[int]:
     return found
 
 
-def model_scores(model: Any, cases: Sequence[Case], history: Tests | None = None) -> Matrix:
-    keys = model.tables["items"].keys
-    rows = [
-        model.user_rows([case.user]) if case.known else model.fold_in([[keys[row] for row in case.had]]) for case in cases
-    ]
-    scores: Matrix = model.scores(np.concatenate(rows))
+def model_scores(model: Any, cases: Sequence[Case]) -> Matrix:
+    known = np.array([case.told is None for case in cases])
+    old = model.user_rows([case.user for case in cases if case.told is None])
+    new = model.fold_in([case.told for case in cases if case.told is not None])
+    rows = np.empty((len(cases), new.shape[1]), dtype=np.float32)
+    rows[known], rows[~known] = old, new
+    scores: Matrix = model.scores(rows)
     return scores
 
 
+def history_scores(scorer: Scorer, cases: Sequence[Case]) -> Matrix:
+    return scorer([case.had for case in cases])
+
+
 def mean_metrics(
-    ranker: Callable[[Sequence[Case]], Matrix],
+    ranker: Ranker,
     cases: Sequence[Case],
     metrics: Sequence[str],
     cut: Sequence[tuple[str, int]],
@@ -233,12 +245,23 @@ def rating_errors(model: Rates, test: Any) -> RatingResult:
     if not isinstance(model, Rates):
         raise FirthError(f"{model!r} does not predict ratings; RatingFactors models do.")
     tables: Any = model.tables  # type: ignore[attr-defined]  # as all that knows users and items has them
-    triples = [(user, item, value) for user, rated in by_user(test).items() for item, value in dict(rated).items()]
+    given = {user: rated for user, rated in by_user(test).items() if isinstance(rated, Mapping)}
+    triples = [(user, item, value) for user, rated in given.items() for item, value in rated.items()]
     known = [(u, i, r) for u, i, r in triples if u in tables["users"] and i in tables["items"]]
     if not known:
-        raise FirthError(f"The model knows none of the {len(triples):,} pairs of the test.")
+        raise FirthError(f"The model knows none of the {len(triples):,} rated pairs of the test.")
     users, items, values = zip(*known, strict=True)
     off = model.rate(users, items).astype(np.float64) - np.array(values)
     plain = model.mean - np.array(values)
-    errors = [f(x) for x in (off, plain) for f in (lambda x: math.sqrt((x**2).mean()), lambda x: float(np.abs(x).mean()))]
-    return RatingResult(*errors, pairs=len(known), skipped=len(triples) - len(known))
+    return RatingResult(
+        rmse=root_mean_square(off),
+        mae=float(np.abs(off).mean()),
+        mean_rmse=root_mean_square(plain),
+        mean_mae=float(np.abs(plain).mean()),
+        pairs=len(known),
+        skipped=len(triples) - len(known),
+    )
+
+
+def root_mean_square(values: NDArray[np.float64]) -> float:
+    return math.sqrt((values**2).mean())

@@ -4,7 +4,8 @@ With one side's vectors y fixed, each row x of the other side is the solution of
 
     (G + ridge·I + Σ wᵢ yᵢ yᵢᵀ) x = Σ tᵢ yᵢ        over the row's entries i with values rᵢ.
 
-Implicit feedback (Hu, Koren & Volinsky 2008, eq. 4): G = Σ y yᵀ over all of the other side, w = alpha·r, t = 1 + alpha·r.
+Implicit feedback (Hu, Koren & Volinsky 2008, eq. 4): G = Σ y yᵀ over all of the other side, w = alpha·r and
+t = 1 + alpha·r.
 Ratings: no G, w = 1, t = r − mean − the other side's bias, which stands in the column `fixed` of `others`.
 """
 
@@ -42,8 +43,8 @@ class Solver(Protocol):
 
 def native_solver(side: Side) -> Solver:
     """The native kernel."""
-    numbers = (side.alpha, side.mean, side.fixed, side.steps)
-    return _native.AlsSide(*side.entries, side.rows, side.others, side.ridge, *numbers)
+    tables = (side.rows, side.others, side.ridge)
+    return _native.AlsSide(*side.entries, *tables, side.alpha, side.mean, side.fixed, side.steps)
 
 
 def gram(table: Table, threads: int = 1) -> Table:

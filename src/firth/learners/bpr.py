@@ -103,9 +103,7 @@ class Training(Loop):
 def task_of(method: Any, entries: Rows, users: Table, items: Table, counts: Any) -> kernel.Task:
     owners = np.repeat(np.arange(len(users), dtype=np.int32), np.diff(entries.starts))
     noise = alias_table(noise_weights(counts, method.noise_exponent))
-    return kernel.Task(
-        entries.starts, entries.columns, owners, users, items, noise, method.dim, method.regularization
-    )
+    return kernel.Task(entries.starts, entries.columns, owners, users, items, noise, method.dim, method.regularization)
 
 
 def first_tables(dim: int, users: int, items: int, seed: int) -> tuple[Table, Table]:

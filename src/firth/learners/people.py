@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Histories, History, Model, Parts
 from firth.core.run import Run
 from firth.core.vectors import Hit, Hits, Matrix, Vectors, top_rows
-from firth.data.ratings import Ratings, SOURCES
+from firth.data.ratings import SOURCES, Ratings
 from firth.kernels.sparse import Rows
 
 KEYS = "keys"  # the document that names users and items
@@ -42,7 +43,12 @@ class PeopleModel(Model):
     extra: ClassVar[int] = 0  # columns of a row that are not of the vector
 
     def __init__(
-        self, method: Method, rows: Mapping[str, Matrix], seen: Histories, keys: Parts | Any, training: Mapping[str, Any]
+        self,
+        method: Method,
+        rows: Mapping[str, NDArray[Any]],
+        seen: Histories,
+        keys: Mapping[str, Sequence[str]],
+        training: Mapping[str, Any],
     ) -> None:
         self.method, self.training, self.seen = method, training, seen
         self._rows, self._keys = rows, keys  # stored keys are read at their first use
@@ -127,7 +133,7 @@ class PeopleModel(Model):
         return Hits(Hit(keys[item], float(scores[item])) for item in top_rows(scores, k) if scores[item] > -np.inf)
 
     def parts(self) -> Parts:
-        arrays = {**self._rows, "starts": self.seen.starts, "seen": self.seen.items}
+        arrays: dict[str, NDArray[Any]] = {**self._rows, "starts": self.seen.starts, "seen": self.seen.items}
         return Parts(arrays, {KEYS: {"users": list(self.users.keys), "items": list(self.items.keys)}})
 
     @classmethod
@@ -136,7 +142,7 @@ class PeopleModel(Model):
         fits = users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1] and starts.shape == (len(users) + 1,)
         if not fits or int(starts[0]) != 0 or int(starts[-1]) != len(seen) or (np.diff(starts) < 0).any():
             raise FirthError("A model of people needs users and items of one width, and what each user had.")
-        if len(seen) and not (0 <= int(seen.min()) and int(seen.max()) < len(items)):
+        if len(seen) and not (int(seen.min()) >= 0 and int(seen.max()) < len(items)):
             raise FirthError("What users had must be rows of the items.")
         rows = {name: array for name, array in parts.arrays.items() if name not in ("starts", "seen")}
         return cls(method, rows, Histories(starts, seen), StoredKeys(parts), training)

@@ -41,15 +41,15 @@ class ALSModel(PeopleModel):
 
 @dataclass(frozen=True, kw_only=True)
 class ALS(Method):
-    """Minimises Σ c (p − u · i)² + λ (|u|² + |i|²) over all pairs: p = 1 and c = 1 + alpha · weight where u used i, else
-    p = 0 and c = 1."""
+    """Minimises Σ c (p − u · i)² + λ (|u|² + |i|²) over all pairs of a user and an item, used or not: p = 1 and
+    c = 1 + alpha · weight where u used i, else p = 0 and c = 1."""
 
     summary: ClassVar[str] = "users and items from who used what: products fit use, surer where it is more"
     model: ClassVar[type[Model]] = ALSModel
     kind: ClassVar[str] = "ratings"
 
     dim: int = option(64, "length of the vectors", low=1, high=4096)
-    alpha: float = option(10.0, "how much surer a use makes: confidence = 1 + alpha * weight", low=1e-9)
+    alpha: float = option(2.0, "how much surer a use makes: confidence = 1 + alpha * weight", low=1e-9)
     weighting: str = option(
         "log", "what counts of a weight r: r itself, log(1 + r), or 1 whatever it is", choices=WEIGHTINGS
     )
@@ -75,7 +75,7 @@ class ALS(Method):
         items[:, : self.dim] = np.random.default_rng(run.seed).normal(0, 0.1, (len(items), self.dim))
         begin_from(first, ratings, users, items)
         user_total, item_total = (len(b) + self.alpha * sums(a) for a, b in ((rows, items), (columns, users)))
-        common = {"alpha": self.alpha, "steps": self.cg_steps if self.solver == "cg" else 0}
+        common: dict[str, Any] = {"alpha": self.alpha, "steps": self.cg_steps if self.solver == "cg" else 0}
         sides = (
             kernel.Side(rows, users, items, self.ridge(user_total), **common),
             kernel.Side(columns, items, users, self.ridge(item_total), **common),
@@ -105,4 +105,4 @@ def weighted(values: NDArray[np.float32], weighting: str) -> NDArray[np.float32]
 def sums(rows: Rows) -> NDArray[np.float64]:
     """The sum of each row's values."""
     owners = np.repeat(np.arange(len(rows.starts) - 1), np.diff(rows.starts))
-    return np.bincount(owners, rows.values, minlength=len(rows.starts) - 1)
+    return np.bincount(owners, rows.values, minlength=len(rows.starts) - 1).astype(np.float64)

@@ -24,7 +24,9 @@ class BPR(Method):
     dim: int = option(64, "length of the vectors", low=1, high=4096)
     learning_rate: float = option(0.05, "at the start; it falls to nothing linearly", low=1e-9, high=100)
     regularization: float = option(0.01, "pulls vectors towards zero", low=0, high=10)
-    noise_exponent: float = option(0.0, "items j are drawn by count to this power; 0 = all alike", low=-2, high=2)
+    noise_exponent: float = option(
+        0.5, "items j are drawn by count to this power; 0 = all alike, as in the paper", low=-2, high=2
+    )
     epochs: int = option(100, "passes: as many samples as there are pairs", low=1)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> BPRModel:

@@ -1,4 +1,4 @@
-"""Item2Vec: items that stand in the same baskets are alike; a user is the items of the history (Barkan & Koenigstein 2016)."""
+"""Item2Vec: items of the same baskets are alike; a user is the items of the history (Barkan & Koenigstein 2016)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,5 @@ class Item2Vec(Method):
         figures = training.go()
         figures |= {"users": len(ratings.users), "items": len(ratings.items), "events": len(ratings)}
         figures |= {"seed": run.seed, "deterministic": run.deterministic, "threads": run.cores}
-        items = np.ascontiguousarray(training.inputs[:, : self.dim])
-        items[np.bincount(ratings.item_ids, minlength=len(items)) == 0] = 0  # nobody used them
-        rows = learned_rows(ratings, entries, items)
+        rows = learned_rows(self, ratings, entries, training.inputs, training.outputs)
         return Item2VecModel(self, rows, Histories(entries.starts, entries.columns), keys_of(ratings), figures)
