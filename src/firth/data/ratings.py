@@ -121,7 +121,8 @@ class Ratings:
             )
         from scipy.sparse import csr_array
 
-        matrix = csr_array((self.weights.copy(), self.item_ids.copy(), self.starts), (len(self.users), len(self.items)))
+        copies = (array.copy() for array in (self.weights, self.item_ids, self.starts))  # to be changed in place
+        matrix = csr_array(tuple(copies), (len(self.users), len(self.items)))
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         return rows_of(matrix)
@@ -266,7 +267,7 @@ def coded_one_by_one(values: Iterable[Any], role: str, columns: Columns) -> tupl
             key = text_of(value)
         except (TypeError, ValueError):
             raise FirthError(
-                f"{place_of(columns, row)}: a {role} must be text or a number; got a {type(value).__name__}."
+                f"{place_of(columns, row)}: the {role} must be text or a number; got a {type(value).__name__}."
             ) from None
         ids.append(known.setdefault(key, len(known)))
     return list(known), np.array(ids, dtype=np.int64)

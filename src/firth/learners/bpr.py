@@ -93,10 +93,11 @@ class Training(Loop):
         return {}
 
     def learned(self) -> dict[str, Matrix]:
-        """Rows of vectors with the bias behind them; a user without items has none of either."""
+        """Rows of vectors with the bias behind them: zero for users without items and items without users."""
         width = self.method.dim + 1
         users, items = (np.ascontiguousarray(table[:, :width]) for table in (self.users, self.items))
         users[np.diff(self.entries.starts) == 0, : self.method.dim] = 0
+        items[np.bincount(self.entries.columns, minlength=len(items)) == 0] = 0
         return {"users": users, "items": items}
 
 

@@ -53,7 +53,7 @@ class ALS(Method):
     weighting: str = option(
         "log", "what counts of a weight r: r itself, log(1 + r), or 1 whatever it is", choices=WEIGHTINGS
     )
-    regularization: float = option(1.0, "pulls vectors towards zero", low=1e-6)
+    regularization: float = option(10.0, "pulls vectors towards zero; less for a handful of users", low=1e-6)
     frequency_scaling: float = option(
         0.0, "who used more is regularised more: by the row's confidence to this power", low=0, high=2
     )
@@ -74,6 +74,7 @@ class ALS(Method):
         users, items = new_table(len(ratings.users), stride), new_table(len(ratings.items), stride)
         items[:, : self.dim] = np.random.default_rng(run.seed).normal(0, 0.1, (len(items), self.dim))
         begin_from(first, ratings, users, items)
+        users[np.diff(rows.starts) == 0], items[np.diff(columns.starts) == 0] = 0, 0  # which is their solution
         user_total, item_total = (len(b) + self.alpha * sums(a) for a, b in ((rows, items), (columns, users)))
         common: dict[str, Any] = {"alpha": self.alpha, "steps": self.cg_steps if self.solver == "cg" else 0}
         sides = (
@@ -84,6 +85,10 @@ class ALS(Method):
         figures = als.Training(self, ratings.fingerprint(), run, sides).go()
         figures |= {"users": len(users), "items": len(items), "pairs": len(rows.columns), "reading_seconds": reading}
         figures |= {"seed": run.seed, "deterministic": True, "threads": run.cores}
+        if not items.any() or not users.any():
+            run.report.note(
+                f"regularization={self.regularization:g} left only zeros of so few ratings; try a tenth of it."
+            )
         learned = {
             "users": np.ascontiguousarray(users[:, : self.dim]),
             "items": np.ascontiguousarray(items[:, : self.dim]),

@@ -57,6 +57,7 @@ class Item2Vec(Method):
         training = BasketTraining(self, baskets(ratings), run)
         begin_from(first, ratings, np.zeros((len(ratings.users), self.dim), np.float32), training.inputs)
         figures = training.go()
+        figures["items_per_second"] = figures.pop("words_per_second")
         figures |= {"users": len(ratings.users), "items": len(ratings.items), "events": len(ratings)}
         figures |= {"seed": run.seed, "deterministic": run.deterministic, "threads": run.cores}
         rows = learned_rows(self, ratings, entries, training.inputs, training.outputs)
