@@ -41,7 +41,7 @@ def test_als_is_alternating_least_squares_written_out(ratings):
     model = method.fit(ratings, firth.Run(seed=4))
     dense = np.log1p(dense_of(ratings))
     confidence, preference = 1 + 2 * dense, (dense > 0).astype(float)
-    items = np.random.default_rng(4).normal(0, 0.1, (dense.shape[1], 6))
+    items = 0.1 * np.random.default_rng(4).standard_normal((dense.shape[1], 6), dtype=np.float32)
 
     def solved(others: np.ndarray, c: np.ndarray, p: np.ndarray) -> np.ndarray:
         rows = zip(c, p, strict=True)

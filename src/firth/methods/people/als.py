@@ -72,7 +72,8 @@ class ALS(Method):
         columns = transposed(rows, len(ratings.items))
         stride = -(-self.dim // 16) * 16
         users, items = new_table(len(ratings.users), stride), new_table(len(ratings.items), stride)
-        items[:, : self.dim] = np.random.default_rng(run.seed).normal(0, 0.1, (len(items), self.dim))
+        drawn = np.random.default_rng(run.seed).standard_normal((len(items), self.dim), dtype=np.float32)
+        items[:, : self.dim] = 0.1 * drawn
         begin_from(first, ratings, users, items)
         users[np.diff(rows.starts) == 0], items[np.diff(columns.starts) == 0] = 0, 0  # which is their solution
         user_total, item_total = (len(b) + self.alpha * sums(a) for a, b in ((rows, items), (columns, users)))
