@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -65,7 +64,8 @@ def worker() -> None:
         order = np.argsort([int(key) for key in model.tables[side].keys])
         np.save(f"{job['output']}-{side}.npy", model._rows[side][order])
     each = model.training["seconds"] / job["epochs"]
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    # Not ru_maxrss, in which a child inherits what its parent had.
+    memory = int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024
     print(json.dumps({"peer": f"firth {firth.__version__}", "seconds": [each], "memory": memory}))
 
 
@@ -196,7 +196,7 @@ def quality_page(found: dict[str, Any]) -> Iterator[str]:
 def speed_page(found: dict[str, Any]) -> Iterator[str]:
     size, rows = found["size"], found["rows"]
     yield f"`python benchmarks/people.py DATA` on {machine()}, {found['threads']} threads, {time.strftime('%Y-%m-%d')}."
-    yield f"The invented world: {size['pairs']:,} pairs of {size['users']:,} users and {size['items']:,} items. The loss is"
+    yield f"The invented world: {size['pairs']:,} pairs of {size['users']:,} users and {size['items']:,} items. Loss:"
     yield "what ALS minimises, after 5 iterations, for each pair."
     yield ""
     yield "| ALS | dimensions | seconds an iteration | memory | loss |"

@@ -5,8 +5,8 @@ nothing), for BPR anything above 0. Factors go to `output`-users.npy and -items.
 """
 
 import json
-import resource
 import sys
+from pathlib import Path
 from typing import Any
 
 import implicit
@@ -18,7 +18,8 @@ from threadpoolctl import threadpool_limits
 
 
 def memory() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """The most this process had. Not ru_maxrss, in which a child inherits what its parent had."""
+    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def model_of(job: dict[str, Any]) -> Any:
