@@ -44,7 +44,7 @@ def copied(side: Side) -> Side:
     return dataclasses.replace(side, rows=rows)
 
 
-@pytest.mark.parametrize("dim", [3, 16, 20, 65, 130])
+@pytest.mark.parametrize("dim", [3, 16, 20, 72])
 @pytest.mark.parametrize("steps", [0, 1, 3])
 def test_native_equals_twin(isa, dim, steps):
     mine = make_side(dim, steps=steps)

@@ -141,13 +141,13 @@ def cases_of(model: Any, test: Tests, history: Tests) -> tuple[list[Case], dict[
         if not known and user not in history:
             left_out["unknown"] += 1
             continue
-        told = history.get(user)
+        told = None if known else history[user]
         if isinstance(told, Mapping):
             told = {item: weight for item, weight in told.items() if item in items}
         elif told is not None:
             told = [item for item in told if item in items]
         had = items_of_user(seen, users[user]) if known else []
-        had = sorted({*had, *(items[item] for item in told or ())})
+        had = sorted({*had, *(items[item] for item in history.get(user, ()) if item in items)})
         rows = {items.get(item, -1 - place) for place, item in enumerate(wanted)}
         rows -= set(had)
         if not rows:

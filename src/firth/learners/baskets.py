@@ -50,9 +50,10 @@ def pooled(entries: Rows, items: Matrix) -> Matrix:
     return multiply(Rows(entries.starts, entries.columns, shares), items)
 
 
-def learned_rows(method: Any, ratings: Ratings, entries: Rows, inputs: Matrix, outputs: Matrix) -> dict[str, Matrix]:
+def learned_rows(training: Training, entries: Rows) -> dict[str, Matrix]:
     """Vectors of items and users, and the items' output vectors with e · log n behind them."""
-    counts = np.bincount(ratings.item_ids, minlength=len(inputs))
+    method, counts = training.method, training.tokens.vocabulary.counts
+    inputs, outputs = training.inputs, training.outputs
     items = np.where(counts[:, None] > 0, inputs[:, : method.dim], np.float32(0))  # nobody used the others
     prior = method.noise_exponent * np.log(np.maximum(counts, 1))
     targets = np.hstack([outputs[:, : method.dim], prior[:, None]]).astype(np.float32)
@@ -60,10 +61,12 @@ def learned_rows(method: Any, ratings: Ratings, entries: Rows, inputs: Matrix, o
 
 
 def baskets(ratings: Ratings) -> Tokens:
-    """Each user's items in their order: one document a user."""
-    counts = np.bincount(ratings.item_ids, minlength=len(ratings.items))
-    ids = np.array(ratings.item_ids)  # a copy: it will be shuffled
-    return Tokens(ids, ratings.starts, Vocabulary(ratings.items, counts), len(ids))
+    """Each user's items in their order, one document a user; a weight of 0 is no use."""
+    used = ratings.weights > 0
+    ids = ratings.item_ids[used]  # a copy: it will be shuffled
+    starts = np.concatenate([[0], np.cumsum(used)])[ratings.starts].astype(np.int64)
+    counts = np.bincount(ids, minlength=len(ratings.items))
+    return Tokens(ids, starts, Vocabulary(ratings.items, counts), len(ids))
 
 
 class BasketTraining(Training):

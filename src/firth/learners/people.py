@@ -37,10 +37,12 @@ class PeopleModel(Model):
     """Users and items with their vectors: `tables["items"]` (the main one) and `tables["users"]`.
 
     A score is the product of a user's row and an item's. Rows are vectors with, where a method has biases, some columns
-    behind them (`extra`). A user without items scores all items alike, so that the most used come first.
+    behind them (`extra`). A user without items has the zero vector: items come in the order of their biases, and where
+    there are none, from the most used to the least.
     """
 
     extra: ClassVar[int] = 0  # columns of a row that are not of the vector
+    least_weight: ClassVar[float] = 0.0  # of an item in a history; 0 means not used, where it is the least
 
     def __init__(
         self,
@@ -60,7 +62,8 @@ class PeopleModel(Model):
         return lambda: list(self._keys[side])
 
     def _new_user(self) -> str:
-        return "it was not in the ratings; recommend_for(history) and fold_in([history]) need no retraining"
+        ways = "recommend_for(history), fold_in([history]) and `firth recommend --items`"
+        return f"it was not in the ratings; {ways} need no retraining"
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
@@ -101,9 +104,7 @@ class PeopleModel(Model):
             if not np.isfinite(weight) or weight < self.least_weight:
                 raise FirthError(f"The weight of {item!r} must be at least {self.least_weight:g}; got {weight}.")
             found[row] = found.get(row, 0.0) + weight
-        return dict(sorted(found.items()))
-
-    least_weight: ClassVar[float] = 0.0
+        return {row: found[row] for row in sorted(found) if found[row] != self.least_weight}
 
     def user_rows(self, users: Sequence[str]) -> Matrix:
         rows: Matrix = self._rows["users"][[self.users.row(user) for user in users]]

@@ -132,7 +132,7 @@ def test_recommending(method, ratings):
 @every_method
 def test_unknown_users_and_items_are_told_the_way_out(method, ratings):
     model = small(method).fit(ratings)
-    with pytest.raises(firth.FirthError, match=r"'nobody' .*recommend_for\(history\) and fold_in"):
+    with pytest.raises(firth.FirthError, match=r"'nobody' .*recommend_for\(history\), fold_in"):
         model.recommend("nobody")
     with pytest.raises(firth.FirthError, match="No vector for 'nothing'"):
         model.recommend_for({"nothing": 1.0})
@@ -143,6 +143,7 @@ def test_unknown_users_and_items_are_told_the_way_out(method, ratings):
     if not isinstance(method, firth.RatingFactors):
         with pytest.raises(firth.FirthError, match="must be at least 0; got -1"):
             model.fold_in([{ratings.items[0]: -1.0}])
+        assert np.array_equal(model.fold_in([{ratings.items[0]: 0.0}]), model.fold_in([[]]))  # no use at all
         assert np.array_equal(model.fold_in([[ratings.items[0]] * 2]), model.fold_in([{ratings.items[0]: 2.0}]))
 
 

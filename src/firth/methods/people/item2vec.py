@@ -60,5 +60,5 @@ class Item2Vec(Method):
         figures["items_per_second"] = figures.pop("words_per_second")
         figures |= {"users": len(ratings.users), "items": len(ratings.items), "events": len(ratings)}
         figures |= {"seed": run.seed, "deterministic": run.deterministic, "threads": run.cores}
-        rows = learned_rows(self, ratings, entries, training.inputs, training.outputs)
+        rows = learned_rows(training, entries)
         return Item2VecModel(self, rows, Histories(entries.starts, entries.columns), keys_of(ratings), figures)
