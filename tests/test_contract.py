@@ -29,6 +29,7 @@ DATA: dict[str, Callable[[], Any]] = {
     "text": lambda: firth.Corpus(list(World(seed=21).sentences(1500))),
     "labelled": lambda: firth.Labelled(list(World(seed=21).topics(300))),
     "graph": lambda: firth.Graph(World(seed=21).friendships(people=60).edges),
+    "ratings": lambda: firth.Ratings(zip(*World(seed=21).ratings(60, 40, 12)[:3], strict=True)),
     "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
 }
 INPUTS: dict[str, Callable[[], Any]] = {
@@ -160,6 +161,7 @@ def test_nothing_to_learn_from_is_an_error(method):
         "labelled": lambda: firth.Labelled([("", "a"), ("", "b")]),
         "table": lambda: firth.Table({}),
         "graph": lambda: firth.Graph([]),
+        "ratings": lambda: firth.Ratings([]),
     }
     with pytest.raises(firth.FirthError):
         small(method).fit(nothing[method.kind]())

@@ -9,6 +9,7 @@ NB_MODULE(_native, m) {
     firth::bind_classify(m);
     firth::bind_cooccur(m);
     firth::bind_glove(m);
+    firth::bind_people(m);
     firth::bind_predict(m);
     firth::bind_product(m);
     firth::bind_sparse(m);

@@ -22,6 +22,7 @@ _PLACES = {
     "Labelled": "firth.data.labelled",
     "SubwordTokenizer": "firth.data.subword_tokenizer",
     "Graph": "firth.data.graph",
+    "Ratings": "firth.data.ratings",
     "Table": "firth.data.table",
     "Tokens": "firth.data.tokens",
     "Vocabulary": "firth.data.vocabulary",

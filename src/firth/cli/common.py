@@ -72,6 +72,13 @@ GRAPH_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--columns", {"metavar": "NAMES", "help": "Columns of a table with a header: from,to or from,to,weight."}),
 )
 
+RATING_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("--user", {"metavar": "NAME", "help": "The users' column; the first if left out."}),
+    ("--item", {"metavar": "NAME", "help": "The items' column; the second if left out."}),
+    ("--value", {"metavar": "NAME", "help": "The column of weights or ratings; the third if left out."}),
+    ("--time", {"metavar": "NAME", "help": "The column of times; the fourth if left out."}),
+)
+
 
 def open_model(path: str) -> Model:
     """The model in a folder, or in a file of fastText's."""
@@ -100,21 +107,28 @@ def one_file(data: Sequence[str], what: str) -> str:
     return data[0]
 
 
-def open_vectors(path: str) -> Vectors:
-    """The vectors that a model or a vector file holds."""
+def open_vectors(path: str, table: str | None = None) -> Vectors:
+    """The vectors that a model (its main table, or the one named) or a vector file holds."""
     if not Path(path).is_dir() and not is_model_file(path):
+        if table:
+            raise FirthError(f"{path} is a file of vectors, which has no tables; leave --table out.")
         from firth.formats import read_vectors
 
         return read_vectors(path)
-    return vectors_of(open_model(path), path)
+    return vectors_of(open_model(path), path, table)
 
 
-def vectors_of(model: Model, path: str) -> Vectors:
+def vectors_of(model: Model, path: str, table: str | None = None) -> Vectors:
     from firth.core.model import HasVectors
 
     if not isinstance(model, HasVectors):
         raise FirthError(f"{path} is a model without a table of vectors ({type(model.method).method_name()}).")
-    return model.vectors
+    if table is None:
+        return model.vectors
+    tables = model.tables
+    if table not in tables:
+        raise FirthError(f"{path} has no table {table!r}; it has {', '.join(tables)}.")
+    return tables[table]
 
 
 def choose_report(progress: str = "auto") -> Report:

@@ -28,25 +28,37 @@ Tests = dict[str, Callable[[str], Any]]  # by name: what the model at a path mak
 @click.option("--nodes", multiple=True, metavar="FILE", help="Nodes of a graph with their labels, one node a line.")
 @click.option("--share", type=float, default=0.5, show_default=True, help="Nodes: the share a probe is trained on.")
 @click.option("--splits", type=int, default=10, show_default=True, help="Nodes: how many random splits.")
+@click.option("--ratings", multiple=True, metavar="FILE", help="What users turned to later: user, item, rating.")
+@click.option("--history", metavar="FILE", help="Ratings: what users had whom the model does not know.")
 @json_flag
 def command(
-    paths: Files, analogies: Files, similarity: Files, labelled: Files, nodes: Files, as_json: bool, **settings: Any
+    paths: Files,
+    analogies: Files,
+    similarity: Files,
+    labelled: Files,
+    nodes: Files,
+    ratings: Files,
+    as_json: bool,
+    **settings: Any,
 ) -> None:
     """How good each PATH is, a model or a file of vectors, on the tests that are given.
 
     Analogies and similarity are for words; labelled texts for classifiers; labels of nodes, told by a linear probe, for
-    graphs.
+    graphs. For models of people and items: what recommendations find (recall, NDCG, MAP) beside popularity and
+    item-kNN, and the errors of predicted ratings.
     """
     tests: Tests = {}
     tests |= {file: analogy_test(file, settings) for file in analogies}
     tests |= {file: similarity_test(file) for file in similarity}
     tests |= {file: labelled_test(file, settings) for file in labelled}
     tests |= {file: node_test(file, settings) for file in nodes}
+    for file in ratings:
+        tests |= rating_tests(file, settings)
     if not tests:
-        raise click.UsageError("Give a test: --analogies, --similarity, --labelled or --nodes FILE.")
+        raise click.UsageError("Give a test: --analogies, --similarity, --labelled, --nodes or --ratings FILE.")
     results: dict[str, dict[str, Any]] = {}
     for path in paths:
-        found = {name: test(path) for name, test in tests.items()}
+        found = {name: result for name, test in tests.items() if (result := test(path)) is not None}
         results[path] = {name: result.to_json() for name, result in found.items()}
         if not as_json:
             for name, result in found.items():
@@ -85,3 +97,21 @@ def node_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
     return lambda path: node_classification(
         open_vectors(path), known, share=settings["share"], splits=settings["splits"]
     )
+
+
+def rating_tests(file: str, settings: dict[str, Any]) -> Tests:
+    from firth.core.model import Rates
+    from firth.data.ratings import Ratings
+    from firth.evaluate import rating_errors, recommendations
+
+    test = Ratings(file)
+    history = Ratings(settings["history"]) if settings["history"] else None
+
+    def errors(path: str) -> Any:
+        model = open_model(path)
+        return rating_errors(model, test) if isinstance(model, Rates) else None
+
+    return {
+        file: lambda path: recommendations(open_model(path), test, history=history),  # type: ignore[arg-type]
+        f"{file} (ratings)": errors,
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from firth.cli.common import DATA_OPTIONS, GRAPH_OPTIONS, LABEL_OPTIONS, TABLE_OPTIONS, one_file
+from firth.cli.common import DATA_OPTIONS, GRAPH_OPTIONS, LABEL_OPTIONS, RATING_OPTIONS, TABLE_OPTIONS, one_file
 
 Values = Mapping[str, Any]
 Flags = tuple[tuple[str, dict[str, Any]], ...]
@@ -46,9 +46,17 @@ def open_graph(values: Values) -> Any:
     return Graph(one_file(values["data"], "graph"), directed=values["directed"], **settings)
 
 
+def open_ratings(values: Values) -> Any:
+    from firth.data.ratings import Ratings
+
+    names = {name: values[name] for name in ("user", "item", "value", "time")}
+    return Ratings(one_file(values["data"], "set of ratings"), **names)
+
+
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
     "labelled": Kind(LABEL_OPTIONS, open_labelled, "firth predict {} FILE"),
+    "ratings": Kind(RATING_OPTIONS, open_ratings, "firth recommend {} --user USER"),
     "table": Kind(TABLE_OPTIONS, open_table, "firth embed {} TABLE -o codes.npy"),
     "graph": Kind(GRAPH_OPTIONS, open_graph, "firth neighbors {} NODE"),
 }

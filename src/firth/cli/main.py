@@ -20,7 +20,7 @@ from firth.version import __version__
 
 #: One line for each verb; its command stands in the module of the same name.
 VERBS = {
-    "train": "Learn vectors from text into a folder; a killed run goes on.",
+    "train": "Learn vectors from text, tables or ratings into a folder; a killed run goes on.",
     "methods": "List what can be trained.",
     "info": "Tell what a model, an unfinished run or a vector file holds.",
     "neighbors": "The words nearest to words.",
@@ -28,7 +28,8 @@ VERBS = {
     "similarity": "How alike two words are; which of several is the odd one.",
     "associations": "What goes with a word more than by chance.",
     "predict": "The labels of texts, one a line.",
-    "evaluate": "Accuracy on tests of words, labels, graphs.",
+    "recommend": "Items that a user may like.",
+    "evaluate": "Accuracy on tests of words, labels, graphs, recommendations.",
     "generate": "Write text with a language model.",
     "attention": "Where a network looks.",
     "embed": "Turn texts into vectors, one row a line.",

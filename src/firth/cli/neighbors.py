@@ -13,6 +13,7 @@ from firth.cli.common import json_flag, metric_option, open_vectors, print_json,
 @click.option("-k", type=int, default=10, show_default=True, help="How many.")
 @click.option("--together", is_flag=True, help="The words nearest to all WORDs at once: their vectors averaged.")
 @click.option("--negative", "-n", multiple=True, metavar="WORD", help="Subtract this word; implies --together.")
+@click.option("--table", metavar="NAME", help="Another table of the model than its main one, such as users.")
 @metric_option
 @restrict_option
 @json_flag
@@ -22,6 +23,7 @@ def command(
     k: int,
     together: bool,
     negative: tuple[str, ...],
+    table: str | None,
     metric: str,
     restrict: int | None,
     as_json: bool,
@@ -29,7 +31,7 @@ def command(
     """The words nearest to each WORD, side by side. PATH is a model folder or any vector file."""
     if not words and not negative:
         raise click.UsageError("Give at least one WORD.")
-    vectors = open_vectors(path)
+    vectors = open_vectors(path, table)
     if together or negative:
         hits = vectors.neighbors(list(words), k, negative=list(negative), metric=metric, restrict=restrict)
         if as_json:
@@ -40,8 +42,8 @@ def command(
     from firth.evaluate.tables import Neighbors, NeighborTable
 
     found = [Neighbors(word, "", vectors.neighbors(word, k, metric=metric, restrict=restrict)) for word in words]
-    table = NeighborTable(tuple(found), k)
+    shown = NeighborTable(tuple(found), k)
     if as_json:
-        print_json(table.to_json())
+        print_json(shown.to_json())
     else:
-        click.echo(str(table))
+        click.echo(str(shown))

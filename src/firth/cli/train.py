@@ -54,11 +54,11 @@ class Methods(click.Group):
 
 @click.command(cls=Methods, subcommand_metavar="METHOD DATA… -o FOLDER [OPTIONS]")
 def command() -> None:
-    """Learn vectors from text, a table or a graph into a folder.
+    """Learn vectors from text, a table, a graph or ratings into a folder.
 
     DATA are files (txt, jsonl, csv, tsv, Parquet, also .gz .xz .bz2 .zst), globs in quotes, or - for standard input;
     for classifiers, texts with __label__ words, or records with a column of labels;
-    for methods of tables, one file (csv, tsv, jsonl, Parquet); for methods of graphs, one file of edges.
+    for methods of tables, graphs and ratings, one file (csv, tsv, jsonl, Parquet; edges and ratings also txt).
     The same command again goes on with what was broken off. Each METHOD has options of its own:
     firth train METHOD --help.
     """
@@ -155,7 +155,7 @@ def tell(done: Trained, as_json: bool) -> None:
         {
             "words": figures.get("tokens"),
             "vocabulary": figures.get("vocabulary"),
-            **{name: figures.get(name) for name in ("rows", "columns", "features", "nodes", "edges")},
+            **{name: figures.get(name) for name in ("rows", "columns", "features", "nodes", "edges", "users", "items")},
             "labels": figures.get("labels"),
             "time": clock(figures["seconds"]) if "seconds" in figures else None,
             "words/s": human(figures["words_per_second"]) if "words_per_second" in figures else None,

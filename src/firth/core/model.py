@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from firth.core.method import Method
-    from firth.core.vectors import Vectors
+    from firth.core.vectors import Hits, Vectors
 
 
 @dataclass(frozen=True)
@@ -116,3 +116,53 @@ class HasMatrix(Protocol):
     @property
     def matrix_keys(self) -> tuple[Sequence[str], Sequence[str]]:
         """What its rows and its columns stand for."""
+
+
+History = Sequence[str] | Mapping[str, float]  # items, or items with how much each was used or how it was rated
+
+
+class Histories(NamedTuple):
+    """`items[starts[u]:starts[u + 1]]` are the rows of the items that user u had."""
+
+    starts: NDArray[np.int64]
+    items: NDArray[np.int32]
+
+
+@runtime_checkable
+class Recommends(Protocol):
+    """Tells what a user may like."""
+
+    @property
+    def tables(self) -> Mapping[str, Vectors]:
+        """`items` and `users`."""
+
+    @property
+    def seen(self) -> Histories:
+        """Which items each user had when it was trained."""
+
+    def fold_in(self, histories: Sequence[History]) -> NDArray[np.float32]:
+        """Rows for users that it was not trained on, from what they had; for `scores`."""
+
+    def user_rows(self, users: Sequence[str]) -> NDArray[np.float32]:
+        """Rows of users that it was trained on, for `scores`."""
+
+    def scores(self, users: NDArray[np.float32]) -> NDArray[np.float32]:
+        """How much each user may like each item: users × items."""
+
+    def recommend(self, user: str, k: int = 10, *, seen: bool = False) -> Hits:
+        """The `k` best items for a user that it was trained on; with `seen`, also those the user had."""
+
+    def recommend_for(self, history: History, k: int = 10, *, seen: bool = False) -> Hits:
+        """The `k` best items for someone with this history."""
+
+
+@runtime_checkable
+class Rates(Protocol):
+    """Predicts ratings."""
+
+    @property
+    def mean(self) -> float:
+        """Of the ratings it was trained on."""
+
+    def rate(self, users: Sequence[str], items: Sequence[str]) -> NDArray[np.float32]:
+        """The rating that each user would give to the item beside it."""

@@ -1,8 +1,9 @@
-"""How good models are: analogies, word similarity, neighbour tables, labels of texts and of nodes."""
+"""How good models are: analogies, word similarity, neighbour tables, labels of texts and of nodes, recommendations."""
 
 from firth.evaluate.analogy import AnalogyResult, Score, Section, analogies, common_questions, read_questions
 from firth.evaluate.labels import LabelResult, LabelScore, classification
 from firth.evaluate.nodes import NodeResult, node_classification, read_labels
+from firth.evaluate.recommendation import RatingResult, RecommendationResult, rating_errors, recommendations
 from firth.evaluate.similarity import Pair, SimilarityResult, read_pairs, word_similarity
 from firth.evaluate.tables import Neighbors, NeighborTable, neighbor_table
 
@@ -14,6 +15,8 @@ __all__ = [
     "Neighbors",
     "NodeResult",
     "Pair",
+    "RatingResult",
+    "RecommendationResult",
     "Score",
     "Section",
     "SimilarityResult",
@@ -22,8 +25,10 @@ __all__ = [
     "common_questions",
     "neighbor_table",
     "node_classification",
+    "rating_errors",
     "read_labels",
     "read_pairs",
     "read_questions",
+    "recommendations",
     "word_similarity",
 ]

@@ -228,3 +228,36 @@ class Walks:
         seed: int,
         threads: int,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64], int]: ...
+
+def als_gram(table: NDArray[np.float32], out: NDArray[np.float32], threads: int) -> None: ...
+
+class AlsSide:
+    def __init__(
+        self,
+        starts: NDArray[np.int64],
+        columns: NDArray[np.int32],
+        values: NDArray[np.float32],
+        rows: NDArray[np.float32],
+        others: NDArray[np.float32],
+        ridge: NDArray[np.float32],
+        alpha: float,
+        mean: float,
+        fixed: int,
+        steps: int,
+    ) -> None: ...
+    def solve(self, gram: NDArray[np.float32] | None, first: int, last: int, threads: int) -> float: ...
+
+class BprTrainer:
+    def __init__(
+        self,
+        starts: NDArray[np.int64],
+        columns: NDArray[np.int32],
+        owners: NDArray[np.int32],
+        users: NDArray[np.float32],
+        items: NDArray[np.float32],
+        noise: NDArray[np.uint32],
+        bias: int,
+        regularization: float,
+    ) -> None: ...
+    def train(self, first: int, last: int, rate: float, seed: int, threads: int) -> tuple[float, int]: ...
+    def fold(self, passes: int, rate: float, seed: int, threads: int) -> None: ...

@@ -113,15 +113,16 @@ class Loop(ABC):
         progress.loss += found.loss
         progress.pairs += found.pairs
         if not math.isfinite(progress.loss):
-            raise FirthError(
-                f"The loss is no longer a number in epoch {progress.epoch + 1}: learning_rate="
-                f"{self.method.learning_rate:g} is too high for this text."
-            )
+            raise FirthError(f"The loss is no longer a number in epoch {progress.epoch + 1}: {self.trouble()}")
         if found.over:
             figures = {"loss": progress.loss / max(1, progress.pairs), "pairs": progress.pairs}
             progress.epochs.append(figures | self.end_epoch())
             progress.epoch += 1
             progress.loss, progress.pairs = 0.0, 0
+
+    def trouble(self) -> str:
+        """Why the loss may have run away."""
+        return f"learning_rate={self.method.learning_rate:g} is too high for this text."
 
     def state(self) -> tuple[Mapping[str, NDArray[np.float32]], dict[str, Any]]:
         return self.tables, asdict(self.progress)

@@ -1,0 +1,107 @@
+#include "people.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "cpu.h"
+#include "threads.h"
+
+namespace firth {
+namespace {
+
+const Als& als_kernels() {
+#if defined(__x86_64__)
+    const auto& isa = chosen_isa();
+    if (isa == "avx512") return avx512::als;
+    if (isa == "avx2") return avx2::als;
+#endif
+    return baseline::als;
+}
+
+const Bpr& bpr_kernels() {
+#if defined(__x86_64__)
+    const auto& isa = chosen_isa();
+    if (isa == "avx512") return avx512::bpr;
+    if (isa == "avx2") return avx2::bpr;
+#endif
+    return baseline::bpr;
+}
+
+// 64-byte aligned floats.
+struct Floats {
+    explicit Floats(size_t count) : memory(new float[count + 16]()) {
+        data = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(memory.get()) + 63) / 64 * 64);
+    }
+    std::unique_ptr<float[]> memory;
+    float* data;
+};
+
+// Deals stretches of `size` out of [first, last) to threads: work(begin, end, number of the stretch, thread).
+template <class Work>
+void dealt(int64_t first, int64_t last, int64_t size, int threads, Work work) {
+    const int64_t stretches = (last - first + size - 1) / size;
+    std::atomic<int64_t> next{0};
+    on_threads(static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, stretches))), [&](int thread) {
+        for (int64_t s = next.fetch_add(1); s < stretches; s = next.fetch_add(1))
+            work(first + s * size, std::min(last, first + (s + 1) * size), s, thread);
+    });
+}
+
+}  // namespace
+
+void als_gram(const float* table, int64_t rows, int64_t stride, float* out, int threads) {
+    constexpr int64_t PIECES = 16;  // each summed by one thread, then added in their order
+    const Als& kernel = als_kernels();
+    const int64_t size = stride * stride, piece = std::max<int64_t>(1, (rows + PIECES - 1) / PIECES);
+    Floats sums(PIECES * size);
+    dealt(0, rows, piece, threads, [&](int64_t begin, int64_t end, int64_t number, int) {
+        kernel.gram(table, begin, end, stride, sums.data + number * size);
+    });
+    for (int64_t i = 0; i < stride; ++i)
+        for (int64_t j = i; j < stride; ++j) {
+            float total = 0;
+            for (int64_t p = 0; p < PIECES; ++p) total += sums.data[p * size + i * stride + j];
+            out[i * stride + j] = out[j * stride + i] = total;
+        }
+}
+
+double als_solve(const AlsJob& job, int64_t first, int64_t last, int threads) {
+    constexpr int64_t STRETCH = 4 * GROUP;
+    const Als& kernel = als_kernels();
+    int64_t entries = 0;
+    for (int64_t row = first; row < last; row += GROUP)
+        entries = std::max(entries, job.starts[std::min(last, row + GROUP)] - job.starts[row]);
+    std::vector<double> losses(static_cast<size_t>((last - first + STRETCH - 1) / STRETCH));
+    std::vector<std::unique_ptr<Floats>> rooms(static_cast<size_t>(threads));
+    for (auto& room : rooms) room = std::make_unique<Floats>(static_cast<size_t>(scratch_floats(job.stride, entries)));
+    dealt(first, last, STRETCH, threads, [&](int64_t begin, int64_t end, int64_t number, int thread) {
+        losses[static_cast<size_t>(number)] = kernel.solve(job, begin, end, rooms[static_cast<size_t>(thread)]->data);
+    });
+    double loss = 0;
+    for (const double part : losses) loss += part;
+    return loss;
+}
+
+BprTally bpr_train(const BprJob& job, int64_t first, int64_t last, int threads) {
+    constexpr int64_t STRETCH = 4096;
+    const Bpr& kernel = bpr_kernels();
+    std::vector<BprTally> tallies(static_cast<size_t>((last - first + STRETCH - 1) / STRETCH));
+    dealt(first, last, STRETCH, threads, [&](int64_t begin, int64_t end, int64_t number, int) {
+        tallies[static_cast<size_t>(number)] = kernel.train(job, begin, end);
+    });
+    BprTally total;
+    for (const BprTally& part : tallies) total.loss += part.loss, total.samples += part.samples;
+    return total;
+}
+
+void bpr_fold(const BprJob& job, int64_t users, int64_t passes, int threads) {
+    const Bpr& kernel = bpr_kernels();
+    dealt(0, users, 8, threads, [&](int64_t begin, int64_t end, int64_t, int) {
+        for (int64_t user = begin; user < end; ++user)
+            kernel.fold(job, user, passes * (job.starts[user + 1] - job.starts[user]));
+    });
+}
+
+}  // namespace firth

@@ -1,0 +1,329 @@
+"""`Ratings`: who used or rated what, how much, and when."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.data.ratings_files import Columns, frame_columns, read_file, record_columns
+from firth.data.table import encode_distinct, text_of
+from firth.kernels.sparse import Rows
+
+SOURCES = (
+    "a file (csv, tsv, text, jsonl, Parquet), a data frame, a scipy.sparse matrix, or tuples "
+    "(user, item[, weight[, time]])"
+)
+
+
+class Events(NamedTuple):
+    """Who met what: one entry an event."""
+
+    users: NDArray[np.int64]
+    items: NDArray[np.int64]
+    weights: NDArray[np.float32]
+    times: NDArray[np.float64] | None
+
+
+class Ratings:
+    """Users × items, from events (user, item, weight, time); weight is 1 and time unknown where there are none.
+
+        Ratings("plays.tsv")                                  # user, item, weight, time by place or name
+        Ratings("log.csv", user="who", item="song", value="plays")
+        Ratings([("ann", "jazz"), ("ann", "soul", 3.0), ("bob", "jazz", 1.0, 1700000000)])
+        Ratings(matrix)                                       # scipy.sparse; rows and columns are named 0, 1, …
+
+    Keys are text: 7, 7.0 and "7" are one user, and in csv and text files 007 is another. `users` stand in the order
+    they are met, `items` from the most used to the least, so that the first ones are the most popular.
+
+    The events of user u, in the order of time (of the source, where there is none), are
+    `item_ids[starts[u]:starts[u + 1]]` with `weights` and `times`. A pair may occur several times: `summed()` adds up
+    its weights, which is what implicit feedback means; `latest()` takes the last by time, or the mean where times are
+    unknown, which is what ratings mean.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        value: str | None = None,
+        time: str | None = None,
+    ) -> None:
+        wanted = {"user": user, "item": item, "value": value, "time": time}
+        if isinstance(source, Ratings):
+            self._take(source.users, source.items, source.events())
+        elif hasattr(source, "tocoo"):
+            self._take(*matrix_events(source))
+        else:
+            self._take(*column_events(columns_of(source, wanted)))
+
+    @classmethod
+    def from_events(cls, users: Sequence[str], items: Sequence[str], events: Events) -> Ratings:
+        """Events by number, with the keys they stand for."""
+        made = cls.__new__(cls)
+        made._take(users, items, events)
+        return made
+
+    def _take(self, users: Sequence[str], items: Sequence[str], events: Events) -> None:
+        counts = np.bincount(events.items, minlength=len(items))
+        rank = np.argsort(-counts, kind="stable")  # equal counts in the order they were met
+        new_id = np.empty(len(items), dtype=np.int32)
+        new_id[rank] = np.arange(len(items), dtype=np.int32)
+        order: Any = slice(None)
+        if events.times is not None:
+            order = np.lexsort((events.times, events.users))
+        elif (np.diff(events.users) < 0).any():
+            order = np.argsort(events.users, kind="stable")
+        self.users, self.items = list(users), [items[place] for place in rank.tolist()]
+        self.starts: NDArray[np.int64] = np.concatenate(
+            [[0], np.cumsum(np.bincount(events.users, minlength=len(users)))]
+        ).astype(np.int64)
+        self.item_ids: NDArray[np.int32] = new_id[events.items[order]]
+        self.weights: NDArray[np.float32] = np.ascontiguousarray(events.weights[order])
+        self.times = None if events.times is None else events.times[order]
+
+    def events(self) -> Events:
+        return Events(self.user_ids(), self.item_ids.astype(np.int64), self.weights, self.times)
+
+    def user_ids(self) -> NDArray[np.int64]:
+        """The user of each event."""
+        return np.repeat(np.arange(len(self.users)), np.diff(self.starts))
+
+    def __len__(self) -> int:
+        """How many events."""
+        return len(self.item_ids)
+
+    def __repr__(self) -> str:
+        return f"Ratings({len(self):,} of {len(self.users):,} users and {len(self.items):,} items)"
+
+    def fingerprint(self) -> str:
+        """Tells whether two hold the same."""
+        digest = hashlib.sha256(json.dumps([self.users, self.items]).encode())
+        for array in (self.starts, self.item_ids, self.weights, self.times):
+            digest.update(b"-" if array is None else array.tobytes())
+        return digest.hexdigest()
+
+    def summed(self) -> Rows:
+        """Each pair once, its weights added up: users × items. A weight below 0 is refused, a sum of 0 left out."""
+        low = np.flatnonzero(self.weights < 0)
+        if len(low):
+            raise FirthError(
+                f"Implicit feedback needs weights of at least 0; {self.name_event(low[0])} has "
+                f"{self.weights[low[0]]:g}. RatingFactors learns from ratings of any size."
+            )
+        from scipy.sparse import csr_array
+
+        copies = (array.copy() for array in (self.weights, self.item_ids, self.starts))  # to be changed in place
+        matrix = csr_array(tuple(copies), (len(self.users), len(self.items)))
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        return rows_of(matrix)
+
+    def latest(self) -> Rows:
+        """Each pair once: the rating that is last in time, or the mean of all where times are unknown."""
+        owners = self.user_ids()
+        order = np.lexsort((self.item_ids, owners))  # then time, for the events of a user stand in its order
+        ids, owners = self.item_ids[order], owners[order]
+        first = np.flatnonzero((np.diff(ids, prepend=-1) != 0) | (np.diff(owners, prepend=-1) != 0))
+        last = np.append(first[1:], len(order)) - 1 if len(first) else first
+        if self.times is not None or not len(first):
+            values = self.weights[order[last]]
+        else:
+            values = np.add.reduceat(self.weights[order], first, dtype=np.float64) / (last - first + 1)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(owners[first], minlength=len(self.users)))])
+        return Rows(starts.astype(np.int64), ids[first], values.astype(np.float32))
+
+    def histories(self) -> dict[str, dict[str, float]]:
+        """Each user's items with their weights (of a pair met several times: as `latest` has it), for evaluation."""
+        rows = self.latest()
+        items = [self.items[id] for id in rows.columns.tolist()]
+        pairs = list(zip(items, rows.values.tolist(), strict=True))
+        bounds = rows.starts.tolist()
+        return {key: dict(pairs[bounds[u] : bounds[u + 1]]) for u, key in enumerate(self.users)}
+
+    def take(self, events: NDArray[np.bool_]) -> Ratings:
+        """Only these events; users and items without any are gone."""
+        users, new_users = np.unique(self.user_ids()[events], return_inverse=True)
+        items, new_items = np.unique(self.item_ids[events], return_inverse=True)
+        times = None if self.times is None else self.times[events]
+        kept = Events(new_users.astype(np.int64), new_items.astype(np.int64), self.weights[events], times)
+        return Ratings.from_events([self.users[u] for u in users], [self.items[i] for i in items], kept)
+
+    def name_event(self, event: int) -> str:
+        user = int(np.searchsorted(self.starts, event, side="right")) - 1
+        return f"user {self.users[user]!r} with item {self.items[self.item_ids[event]]!r}"
+
+
+def rows_of(matrix: Any) -> Rows:
+    """The arrays of a scipy.sparse matrix in compressed rows."""
+    return Rows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), matrix.data)
+
+
+def transposed(rows: Rows, columns: int) -> Rows:
+    """Items × users of users × items; users ascend within an item."""
+    from scipy.sparse import csr_array
+
+    matrix = csr_array((rows.values, rows.columns, rows.starts), (len(rows.starts) - 1, columns))
+    return rows_of(matrix.T.tocsr())
+
+
+def columns_of(source: Any, wanted: Mapping[str, str | None]) -> Columns:
+    if isinstance(source, (str, os.PathLike)):
+        return read_file(source, wanted)
+    if hasattr(source, "columns") and (hasattr(source, "iloc") or hasattr(source, "__arrow_c_stream__")):
+        return frame_columns(source, wanted, "The data frame")
+    if isinstance(source, Mapping):
+        lengths = {len(values) for values in source.values()}
+        if len(lengths) > 1:
+            raise FirthError(f"The columns must be equally long; got {min(lengths)} to {max(lengths)} values.")
+        rows = [dict(zip(source, row, strict=True)) for row in zip(*source.values(), strict=True)]
+        return record_columns(rows, wanted, "The data")
+    if not isinstance(source, Iterable):
+        raise FirthError(f"Ratings are made of {SOURCES}; got {type(source).__name__}.")
+    rows = list(source)
+    if rows and all(isinstance(row, Mapping) for row in rows):
+        return record_columns(rows, wanted, "The data")
+    if any(wanted.values()):
+        raise FirthError("Tuples have no names of columns; leave user, item, value and time out.")
+    return tuple_columns(rows)
+
+
+def tuple_columns(rows: Sequence[Any]) -> Columns:
+    widths = set()
+    for number, row in enumerate(rows, 1):
+        if isinstance(row, str) or not isinstance(row, (Sequence, np.ndarray)) or not 2 <= len(row) <= 4:
+            raise FirthError(f"Row {number:,} must be (user, item[, weight[, time]]); got {row!r:.60}.")
+        widths.add(len(row))
+    if not rows:
+        return Columns([], [])
+    if 4 in widths and len(widths) > 1:
+        raise FirthError("Some rows have a time and some have none; give all of them one, or leave it out.")
+    parts = [[row[place] for row in rows] for place in range(2)]
+    values = [row[2] if len(row) > 2 else 1.0 for row in rows] if max(widths) > 2 else None
+    times = [row[3] for row in rows] if max(widths) > 3 else None
+    return Columns(parts[0], parts[1], values, times)
+
+
+def column_events(columns: Columns) -> tuple[list[str], list[str], Events]:
+    user_keys, users = coded(columns.user, "user", columns)
+    item_keys, items = coded(columns.item, "item", columns)
+    weights = np.ones(len(users), dtype=np.float32)
+    if columns.value is not None:
+        weights = numbers_of(columns.value, "weight", columns).astype(np.float32)
+    times = None if columns.time is None else times_of(columns.time, columns)
+    return user_keys, item_keys, checked(Events(users, items, weights, times), columns)
+
+
+def checked(events: Events, columns: Columns) -> Events:
+    odd = np.flatnonzero(~np.isfinite(events.weights))
+    if len(odd):
+        raise FirthError(
+            f"{place_of(columns, odd[0])}: the weight must be a finite number; got {events.weights[odd[0]]}."
+        )
+    return events
+
+
+def place_of(columns: Columns, row: int) -> str:
+    return f"{columns.where}, row {int(row) + columns.first:,}"
+
+
+def arrow_column(values: Any) -> Any:
+    import pyarrow as pa
+
+    return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([pa.array(values, from_pandas=True)])
+
+
+def coded(values: Any, role: str, columns: Columns) -> tuple[list[str], NDArray[np.int64]]:
+    """Distinct keys as text in the order they are met, and the number of each row's key."""
+    import pyarrow as pa
+
+    try:
+        levels, ids = encode_distinct(arrow_column(values))
+        keys = [key if isinstance(key, str) else text_of(key) for key in levels]
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):  # mixed, or numbers too large for Arrow
+        keys, ids = coded_one_by_one(values, role, columns)
+    missing = np.flatnonzero((ids < 0) | np.isin(ids, [number for number, key in enumerate(keys) if key == ""]))
+    if len(missing):
+        raise FirthError(f"{place_of(columns, missing[0])} has no {role}.")
+    return keys, ids
+
+
+def coded_one_by_one(values: Iterable[Any], role: str, columns: Columns) -> tuple[list[str], NDArray[np.int64]]:
+    known: dict[str, int] = {}
+    ids = []
+    for row, value in enumerate(values):
+        if value is None or value != value:
+            ids.append(-1)
+            continue
+        try:
+            key = text_of(value)
+        except (TypeError, ValueError):
+            raise FirthError(
+                f"{place_of(columns, row)}: the {role} must be text or a number; got a {type(value).__name__}."
+            ) from None
+        ids.append(known.setdefault(key, len(known)))
+    return list(known), np.array(ids, dtype=np.int64)
+
+
+def numbers_of(values: Any, role: str, columns: Columns) -> NDArray[np.float64]:
+    """A column as numbers, NaN for missing."""
+    import pyarrow as pa
+
+    if isinstance(values, pa.ChunkedArray) and not pa.types.is_string(values.type):
+        try:
+            cast: NDArray[np.float64] = values.cast(pa.float64(), safe=False).to_numpy()
+            return cast
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            pass
+    cells = values.to_pylist() if isinstance(values, pa.ChunkedArray) else values
+    found = np.empty(len(cells))
+    for row, cell in enumerate(cells):
+        found[row] = one_number(cell, role, columns, row)
+    return found
+
+
+def one_number(cell: Any, role: str, columns: Columns, row: int) -> float:
+    try:
+        return np.nan if cell is None else float(cell)
+    except (TypeError, ValueError, OverflowError):
+        raise FirthError(f"{place_of(columns, row)}: the {role} must be a number; got {cell!r:.40}.") from None
+
+
+def times_of(values: Any, columns: Columns) -> NDArray[np.float64]:
+    """Numbers as they are, dates as seconds; every event must have one."""
+    import pyarrow as pa
+
+    try:
+        column = arrow_column(values)
+        kind = column.type
+        if pa.types.is_string(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+            found = column.cast(pa.timestamp("us")).cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy() / 1e6
+        else:
+            found = numbers_of(column, "time", columns)
+    except pa.ArrowException as error:
+        raise FirthError(f"{columns.where}: the time must be a number or a date such as 2024-05-31; {error}.") from None
+    odd = np.flatnonzero(~np.isfinite(found))
+    if len(odd):
+        raise FirthError(f"{place_of(columns, odd[0])} has no time; leave the column out where some are unknown.")
+    return np.asarray(found, dtype=np.float64)
+
+
+def matrix_events(matrix: Any) -> tuple[list[str], list[str], Events]:
+    """Entries of a scipy.sparse matrix; rows and columns without any stay, as users and items with no events."""
+    entries = matrix.tocoo()
+    keys = [[str(number) for number in range(size)] for size in entries.shape]
+    weights = np.asarray(entries.data, dtype=np.float32)
+    events = Events(entries.row.astype(np.int64), entries.col.astype(np.int64), weights, None)
+    odd = np.flatnonzero(~np.isfinite(weights))
+    if len(odd):
+        place = f"row {events.users[odd[0]]}, column {events.items[odd[0]]}"
+        raise FirthError(f"The matrix must hold finite numbers; {place} has {weights[odd[0]]}.")
+    return keys[0], keys[1], events

@@ -1,0 +1,151 @@
+"""Files and frames of who used what, read to the columns user, item, weight and time."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from firth.core.errors import FirthError
+from firth.data.readers import HEAD, check_head, find_files, kind_of, opened
+from firth.data.table_files import read_json_lines, read_parquet
+
+#: What columns are usually called; without such a pair of names they are taken by their place.
+USUAL = {
+    "user": ("user", "user_id", "userid"),
+    "item": ("item", "item_id", "itemid"),
+    "value": ("value", "rating", "weight", "count"),
+    "time": ("time", "timestamp"),
+}
+Wanted = Mapping[str, str | None]  # user, item, value, time -> the column's name, None where it was not said
+
+
+class Columns(NamedTuple):
+    """Columns as lists or Arrow arrays of one length; where they come from, for messages."""
+
+    user: Any
+    item: Any
+    value: Any = None
+    time: Any = None
+    where: str = "The data"
+    first: int = 1  # the number of the first row in its file
+
+
+def read_file(source: str | os.PathLike[str], wanted: Wanted) -> Columns:
+    """Columns of a csv, tsv, jsonl or Parquet file, or of a text file whose fields are separated by tabs, blanks,
+    commas or `::`."""
+    paths = find_files(source)
+    if len(paths) > 1:
+        raise FirthError(f"Ratings are one file; {source} matches {len(paths)}.")
+    path = paths[0]
+    form, _ = kind_of(path)
+    with opened(path) as (_, stream):
+        if form == ".parquet":
+            return frame_columns(read_parquet(path, stream.read()), wanted, str(path))
+        if form in (".jsonl", ".ndjson"):
+            return record_columns(read_json_lines(path, stream), wanted, str(path))
+        return separated_columns(path, stream.read(), {".csv": ",", ".tsv": "\t"}.get(form), wanted)
+
+
+def separated_columns(path: Path, data: bytes, delimiter: str | None, wanted: Wanted) -> Columns:
+    """A first line is a header where a column was asked for by name, or its third field is no number, or its first two
+    are called user and item."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    data = check_head(data[:HEAD], str(path)) + data[HEAD:]
+    if delimiter is None:
+        data, delimiter = with_one_separator(data)
+    head = first_row(data, delimiter)
+    if len(head) < 2:
+        raise FirthError(f"{path} needs at least a user and an item a line; got {data[:60]!r}.")
+    named = any(wanted.values()) or is_header(head)
+    chosen = choose(head, wanted, str(path)) if named else dict(zip(USUAL, range(len(head)), strict=False))
+    names = [f"f{place}" for place in range(len(head))]
+    reading = csv.ReadOptions(column_names=names, skip_rows=int(named), block_size=min(max(len(data), 1), 2**31 - 1))
+    texts = {names[place]: pa.string() for name, place in chosen.items() if name in ("user", "item")}
+    converting = csv.ConvertOptions(column_types=texts, include_columns=[names[place] for place in chosen.values()])
+    try:
+        parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        table = csv.read_csv(pa.BufferReader(data), reading, parsing, converting)
+    except pa.ArrowInvalid as error:
+        raise FirthError(f"{path} is not a table of users and items: {error}.") from None
+    columns = {name: table.column(names[place]) for name, place in chosen.items()}
+    return Columns(**columns, where=str(path), first=1 + named)
+
+
+def with_one_separator(data: bytes) -> tuple[bytes, str]:
+    """Text whose fields are separated by tabs, `::`, commas or any blanks: with one separator, and which it is."""
+    line = data.partition(b"\n")[0]
+    for sign in (b"\t", b","):
+        if sign in line:
+            return data, sign.decode()
+    if b"::" in line:
+        return data.replace(b"::", b"\t"), "\t"
+    return re.sub(rb"(?m)^ +| +$", b"", re.sub(rb"[ \r]+", b" ", data)), " "
+
+
+def first_row(data: bytes, delimiter: str) -> list[str]:
+    import csv
+
+    line = data.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def is_header(head: Sequence[str]) -> bool:
+    if len(head) > 2:
+        try:
+            float(head[2])
+            return False
+        except ValueError:
+            return True
+    usual = [head[place].strip().lower() in USUAL[name] for place, name in enumerate(("user", "item"))]
+    return all(usual)
+
+
+def choose(names: Sequence[str], wanted: Wanted, where: str) -> dict[str, int]:
+    """Which column is the user, the item, the weight, the time: those asked for, else those called so, else (where none
+    are called user and item, and none was asked for) the first four in this order."""
+    lower = [name.strip().lower() for name in names]
+    found: dict[str, int] = {}
+    for role, name in wanted.items():
+        if name is not None:
+            if name not in names:
+                raise FirthError(f"{where}: no column {name!r}; there are {', '.join(names)}.")
+            found[role] = list(names).index(name)
+        else:
+            place = next((lower.index(usual) for usual in USUAL[role] if usual in lower), None)
+            if place is not None and place not in found.values():
+                found[role] = place
+    if {"user", "item"} <= set(found):
+        return {role: found[role] for role in USUAL if role in found}
+    if any(wanted.values()):
+        missing = "user" if "user" not in found else "item"
+        raise FirthError(f"{where}: which column is the {missing}? Pass {missing}=…; there are {', '.join(names)}.")
+    if len(names) < 2:
+        raise FirthError(f"{where} needs at least a user and an item column; it has {', '.join(names) or 'none'}.")
+    return dict(zip(USUAL, range(len(names)), strict=False))
+
+
+def record_columns(rows: Sequence[Mapping[str, Any]], wanted: Wanted, where: str) -> Columns:
+    """Columns of dictionaries, such as lines of JSON."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if not rows:
+        return Columns([], [], where=where)
+    chosen = choose(names, wanted, where)
+    columns: dict[str, Any] = {role: [row.get(names[place]) for row in rows] for role, place in chosen.items()}
+    return Columns(**columns, where=where)
+
+
+def frame_columns(frame: Any, wanted: Wanted, where: str) -> Columns:
+    """Columns of a data frame: pandas, polars, Arrow."""
+    names = [str(name) for name in getattr(frame, "column_names", frame.columns)]
+    chosen = choose(names, wanted, where)
+    if hasattr(frame, "iloc"):  # pandas: a column at a time, for it may be mixed
+        return Columns(**{role: frame.iloc[:, place] for role, place in chosen.items()}, where=where)
+    import pyarrow as pa
+
+    table = pa.table(frame)
+    return Columns(**{role: table.column(place) for role, place in chosen.items()}, where=where)

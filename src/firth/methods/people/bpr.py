@@ -1,0 +1,42 @@
+"""BPR: users and items so that what a user has stands before what the user has not (Rendle et al. 2009)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from firth.core.method import Method
+from firth.core.model import Histories, Model
+from firth.core.options import option
+from firth.core.run import Run
+from firth.learners.bpr import BPRModel, Training
+from firth.learners.people import keys_of, take_ratings, take_start
+
+
+@dataclass(frozen=True, kw_only=True)
+class BPR(Method):
+    """Maximises Σ log σ(u · i − u · j) over an item i that the user has and a drawn item j that the user has not."""
+
+    summary: ClassVar[str] = "users and items from who used what: learns the order, used before not used"
+    model: ClassVar[type[Model]] = BPRModel
+    kind: ClassVar[str] = "ratings"
+
+    dim: int = option(64, "length of the vectors", low=1, high=4096)
+    learning_rate: float = option(0.05, "at the start; it falls to nothing linearly", low=1e-9, high=100)
+    regularization: float = option(0.01, "pulls vectors towards zero", low=0, high=10)
+    noise_exponent: float = option(
+        0.5, "items j are drawn by count to this power; 0 = all alike, as in the paper", low=-2, high=2
+    )
+    epochs: int = option(100, "passes: as many samples as there are pairs", low=1)
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> BPRModel:
+        """Learns from Ratings (or what they can be made of); weights only tell used from not used. `start` gives users
+        and items that it knows their first vectors."""
+        first = take_start(start, BPRModel, self)
+        ratings = take_ratings(self, data, run)
+        training = Training(self, ratings, run, first)
+        figures = training.go()
+        figures |= {"users": len(ratings.users), "items": len(ratings.items), "pairs": training.size}
+        figures |= {"seed": run.seed, "deterministic": run.deterministic, "threads": training.threads}
+        seen = Histories(training.entries.starts, training.entries.columns)
+        return BPRModel(self, training.learned(), seen, keys_of(ratings), figures)

@@ -1,0 +1,64 @@
+"""Item2Vec: items of the same baskets are alike; a user is the items of the history (Barkan & Koenigstein 2016)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from firth.core.errors import FirthError
+from firth.core.method import Method
+from firth.core.model import Histories, Model
+from firth.core.options import option
+from firth.core.run import Run
+from firth.kernels import predict as kernel
+from firth.learners.baskets import BasketTraining, Item2VecModel, baskets, learned_rows
+from firth.learners.people import begin_from, keys_of, take_ratings, take_start
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item2Vec(Method):
+    """Skip-gram over baskets: maximises Σ log p(item | another item of the basket)."""
+
+    summary: ClassVar[str] = "items from baskets or sessions by skip-gram; users are the items they had"
+    model: ClassVar[type[Model]] = Item2VecModel
+    kind: ClassVar[str] = "ratings"
+    # What the skip-gram learner asks for and baskets have no choice in.
+    architecture: ClassVar[str] = "skipgram"
+    loss: ClassVar[str] = "negative"
+    shrink_window: ClassVar[bool] = False
+    held_out: ClassVar[float] = 0.0
+
+    dim: int = option(64, "length of the vectors", low=1, high=65536)
+    sessions: bool = option(
+        False, "order counts: neighbours are those before and after an item; off: any two of a basket"
+    )
+    window: int = option(
+        20, "items each side; baskets that are longer are shuffled for every pass", low=1, high=kernel.MOST_WINDOW
+    )
+    negatives: int = option(5, "noise items for each window", low=1, high=1000)
+    noise_exponent: float = option(0.75, "noise items are drawn by count to this power", low=-2, high=2)
+    subsample: float = option(1e-3, "frequent items are thinned out above this share; 0 = off", low=0, high=1)
+    epochs: int = option(20, "passes over the baskets", low=1)
+    learning_rate: float = option(0.025, "at the start; it falls to nothing linearly", low=1e-9, high=100)
+
+    def kernel_settings(self) -> dict[str, Any]:
+        return {}
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Item2VecModel:
+        """Learns from Ratings (or what they can be made of): each user's items, in the order of time, are a basket.
+        Weights don't count; an item that occurs twice does. `start` gives items that it knows their first vectors."""
+        first = take_start(start, Item2VecModel, self)
+        ratings = take_ratings(self, data, run)
+        if len(ratings.items) < 2:
+            raise FirthError(f"Item2Vec needs at least two different items; got {len(ratings.items)}.")
+        entries = ratings.summed()
+        training = BasketTraining(self, baskets(ratings), run)
+        begin_from(first, ratings, np.zeros((len(ratings.users), self.dim), np.float32), training.inputs)
+        figures = training.go()
+        figures["items_per_second"] = figures.pop("words_per_second")
+        figures |= {"users": len(ratings.users), "items": len(ratings.items), "events": len(ratings)}
+        figures |= {"seed": run.seed, "deterministic": run.deterministic, "threads": run.cores}
+        rows = learned_rows(training, entries)
+        return Item2VecModel(self, rows, Histories(entries.starts, entries.columns), keys_of(ratings), figures)

@@ -1,0 +1,157 @@
+"""Metrics of rankings against numbers worked by hand and another implementation; baselines by their definitions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from scipy.sparse import random as random_sparse
+from sklearn.metrics import ndcg_score
+from sklearn.metrics.pairwise import cosine_similarity
+
+import firth
+from firth.core.model import Histories
+from firth.core.vectors import Hits, Vectors
+from firth.evaluate import rating_errors, recommendations
+from firth.evaluate.baselines import item_knn, popularity
+from firth.evaluate.recommendation import user_metrics
+
+CUT = [("recall", 3), ("ndcg", 3), ("map", 3)]
+
+
+def test_metrics_by_hand():
+    """Hits at places 1 and 3 of 4 relevant items, k = 3.
+
+    recall = 2 / min(3, 4) = 2/3. DCG = 1/log₂2 + 1/log₂4 = 1.5; ideal 1 + 1/log₂3 + 1/2; AP = (1/1 + 2/3) / 3.
+    """
+    found = user_metrics(np.array([True, False, True, True]), 4, CUT)
+    assert found == pytest.approx([2 / 3, 1.5 / (1.5 + 1 / math.log2(3)), (1 + 2 / 3) / 3])
+    assert user_metrics(np.array([True, True]), 2, CUT) == [1, 1, 1]  # all that is relevant comes first
+    assert user_metrics(np.zeros(5, dtype=bool), 1, CUT) == [0, 0, 0]
+    assert user_metrics(np.zeros(0, dtype=bool), 1, CUT) == [0, 0, 0]  # nothing could be ranked
+    assert user_metrics(np.array([False, True]), 1, CUT) == pytest.approx([1, 1 / math.log2(3), 0.5])
+
+
+def test_ndcg_is_that_of_scikit_learn():
+    random = np.random.default_rng(8)
+    for k in (1, 5, 20):
+        scores, relevant = random.random(30), random.random(30) < 0.3
+        ranking = np.argsort(-scores)[:20]
+        found = user_metrics(relevant[ranking], int(relevant.sum()), [("ndcg", k)])
+        assert found[0] == pytest.approx(ndcg_score([relevant], [scores], k=k))
+
+
+class Fixed:
+    """Ranks items a, b, c, d, e in this order for everyone; users ann (had a) and bob (had nothing)."""
+
+    seen = Histories(np.array([0, 1, 1]), np.array([0], dtype=np.int32))
+    tables: ClassVar[Any] = {
+        "items": Vectors(list("abcde"), np.zeros((5, 1))),
+        "users": Vectors(["ann", "bob"], np.zeros((2, 1))),
+    }
+
+    def user_rows(self, users):
+        return np.ones((len(users), 1), dtype=np.float32)
+
+    def fold_in(self, histories):
+        return np.ones((len(histories), 1), dtype=np.float32)
+
+    def scores(self, users):
+        return users @ np.array([[5, 4, 3, 2, 1]], dtype=np.float32)
+
+    def recommend(self, user, k=10, *, seen=False):
+        return Hits()
+
+    def recommend_for(self, history, k=10, *, seen=False):
+        return Hits()
+
+
+def test_what_was_had_is_no_answer_and_all_is_counted():
+    test = {
+        "ann": ["a", "b", "d"],  # a was had: b and d are left; b, c, d, e are ranked, so places 1 and 3
+        "bob": ["zzz", "a"],  # zzz is unknown to the model: missed, but in the denominator
+        "eve": ["b"],  # neither known nor told
+        "joe": ["e"],  # told below: had a and b, so e is third
+    }
+    found = recommendations(
+        Fixed(), test, history={"joe": ["a", "b", "yyy"]}, metrics=("recall@2", "map@3"), baselines=False
+    )
+    assert (found.users, found.unknown_users, found.nothing_new, found.unknown_items) == (3, 1, 0, 1)
+    assert found["recall@2"] == pytest.approx((1 / 2 + 1 / 2 + 0) / 3)
+    assert found["map@3"] == pytest.approx(((1 + 2 / 3) / 2 + 1 / 2 + 1 / 3) / 3)
+    assert "3 users (1 unknown, 0 with nothing new left out); 1 test items unknown" in str(found)
+    nothing = recommendations(Fixed(), {"ann": ["a"]}, baselines=False)
+    assert (nothing.users, nothing.nothing_new) == (0, 1) and math.isnan(nothing["map@10"])
+    assert nothing.to_json()["scores"]["Fixed"]["map@10"] is None
+
+
+def test_bad_tests_are_refused():
+    with pytest.raises(firth.FirthError, match="recall@k, ndcg@k or map@k; got 'precision@5'"):
+        recommendations(Fixed(), {}, metrics=("precision@5",))
+    with pytest.raises(firth.FirthError, match="items by user; got list"):
+        recommendations(Fixed(), ["a"])
+    with pytest.raises(firth.FirthError, match="does not recommend"):
+        recommendations(firth.Vectors(["a"], [[1.0]]), {})
+    with pytest.raises(firth.FirthError, match="does not predict ratings"):
+        rating_errors(Fixed(), {})
+
+
+@pytest.fixture
+def matrix():
+    return random_sparse(40, 25, 0.2, "csr", rng=np.random.default_rng(5), dtype=np.float32)
+
+
+def seen_in(matrix: Any) -> Histories:
+    return Histories(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32))
+
+
+def test_popularity_counts_users(matrix):
+    scores = popularity(seen_in(matrix), 25)([[1], []])
+    assert np.array_equal(scores, [np.diff(matrix.tocsc().indptr)] * 2)
+
+
+def test_item_knn_is_the_sum_of_cosines(matrix):
+    ones = (matrix > 0).toarray().astype(float)
+    likeness = cosine_similarity(ones.T)
+    np.fill_diagonal(likeness, 0)
+    histories = [[1, 5, 7], [], [24]]
+    scores = item_knn(seen_in(matrix), 25, neighbors=25)(histories)
+    np.testing.assert_allclose(scores, [likeness[history].sum(axis=0) for history in histories], atol=1e-5)
+    least = np.sort(likeness, axis=1)[:, -4][:, None]
+    few = np.where(likeness >= least, likeness, 0)
+    np.testing.assert_allclose(
+        item_knn(seen_in(matrix), 25, neighbors=4)([[3, 4]])[0], few[[3, 4]].sum(axis=0), atol=1e-5
+    )
+
+
+def test_bm25_by_hand():
+    """Two users of 1 and 3 items (mean 2), items in 2, 1, 1 of them."""
+    seen = Histories(np.array([0, 1, 4]), np.array([0, 0, 1, 2], dtype=np.int32))
+    user = [2.2 / (1.2 * (0.25 + 0.75 * length / 2) + 1) for length in (1, 3)]
+    rare = [math.log1p(2 / (1 + count)) for count in (2, 1, 1)]
+    columns = np.array([[user[0] * rare[0], 0, 0], [user[1] * rare[i] for i in range(3)]])
+    likeness = cosine_similarity(columns.T)
+    np.fill_diagonal(likeness, 0)
+    np.testing.assert_allclose(
+        item_knn(seen, 3, weighting="bm25")([[0], [1, 2]]), [likeness[0], likeness[1] + likeness[2]], atol=1e-6
+    )
+    with pytest.raises(firth.FirthError, match="cosine, bm25; got 'tf'"):
+        item_knn(seen, 3, weighting="tf")
+
+
+def test_rating_errors_by_hand():
+    class Half:
+        mean = 3.0
+        tables = Fixed.tables
+
+        def rate(self, users, items):
+            return np.full(len(users), 3.5, dtype=np.float32)
+
+    found = rating_errors(Half(), {"ann": {"a": 4.0, "b": 1.5}, "bob": {"zzz": 1.0}})
+    assert (found.rmse, found.mae) == pytest.approx((math.sqrt((0.25 + 4) / 2), 1.25))
+    assert (found.mean_rmse, found.mean_mae) == pytest.approx((math.sqrt((1 + 2.25) / 2), 1.25))
+    assert (found.pairs, found.skipped) == (2, 1) and "2 ratings (1 of unknown" in str(found)
+    with pytest.raises(firth.FirthError, match="none of the 0 rated pairs"):
+        rating_errors(Half(), {"ann": ["a"]})

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import pytest
+
+import firth
+from firth.data.splits import Split, split
+from firth.data.world import World
+from firth.data.world.society import Ratings as Society
+
+
+@pytest.fixture(scope="session")
+def society() -> Society:
+    """Users whose tastes are known, in a world nothing was tuned on."""
+    return World(seed=77).ratings(users=800, items=300, each=40)
+
+
+@pytest.fixture(scope="session")
+def ratings(society: Society) -> firth.Ratings:
+    return firth.Ratings(zip(society.users, society.items, society.ratings, strict=True))
+
+
+@pytest.fixture(scope="session")
+def parts(ratings: firth.Ratings) -> Split:
+    return split(ratings, "random", 0.2)

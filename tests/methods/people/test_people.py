@@ -1,0 +1,253 @@
+"""What all methods of people and items do: the invented world's tastes come back, users are folded in, runs go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import cross_val_predict
+
+import firth
+from firth import evaluate
+from firth.core.checkpoint import Checkpoints
+from firth.core.model import Recommends
+from firth.data.splits import split
+from firth.learners import loop
+
+# Settings for a small world of five genres, chosen in another one (seed 78).
+METHODS = [firth.ALS(dim=8), firth.BPR(dim=8, regularization=0.1), firth.Item2Vec(dim=8)]
+EVERY = [*METHODS, firth.RatingFactors(dim=8)]
+implicit_methods = pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
+every_method = pytest.mark.parametrize("method", EVERY, ids=lambda method: type(method).__name__)
+
+
+def small(method: firth.Method) -> firth.Method:
+    return type(method)(dim=8, epochs=2)
+
+
+def history_of(ratings: firth.Ratings, user: str) -> dict[str, float]:
+    return ratings.histories()[user]
+
+
+@implicit_methods
+def test_tastes_are_recovered_and_popularity_is_beaten(method, society, parts):
+    """Users' vectors tell what share of each genre they seek; recommendations are what they turned to, nearly as well
+    found as by someone who knows all tastes and traits."""
+    model = method.fit(parts.train)
+    found = evaluate.recommendations(model, parts.test)
+    ours, popular = found.scores[type(method).__name__], found.scores["popularity"]
+    truth = oracle(model, society, parts.train)
+    ideal = evaluate.recommendations(truth, parts.test, baselines=False)
+    assert found.users > 780 and found.unknown_users == 0
+    for metric in ours:
+        assert ours[metric] > 1.25 * popular[metric]
+        assert ours[metric] > 0.75 * ideal[metric] > popular[metric]
+    tastes = society.tastes[[int(user) for user in model.users.keys]]
+
+    def explained(vectors: np.ndarray) -> float:
+        predicted = cross_val_predict(Ridge(1e-3), vectors, tastes, cv=5)
+        return 1 - ((tastes - predicted) ** 2).sum() / ((tastes - tastes.mean(axis=0)) ** 2).sum()
+
+    assert explained(model.users.unit) > 0.6
+    counts = np.diff(parts.train.summed().starts)[:, None]  # what popularity knows of a user: how many items
+    assert explained(counts) < 0.05
+    shuffled = np.random.default_rng(1).permutation(model.users.unit)
+    assert explained(shuffled) < 0.05
+
+
+def oracle(model, society, train):
+    """The odds that a user meets an item: tastes, times an item's share of each genre, as its fame has it."""
+    traits = society.traits[[int(item) for item in model.items.keys]]
+    odds = traits * np.bincount(train.item_ids, minlength=len(traits))[:, None]
+    rows = {
+        "users": society.tastes[[int(user) for user in model.users.keys]].astype(np.float32),
+        "items": (odds / odds.sum(axis=0)).astype(np.float32),
+        "scale": np.ones(1),
+    }
+    return firth.ALS.model(
+        firth.ALS(dim=5), rows, model.seen, {name: model.tables[name].keys for name in rows if name != "scale"}, {}
+    )
+
+
+@implicit_methods
+def test_items_alike_in_traits_are_neighbours(method, society, parts):
+    model = method.fit(parts.train)
+    genre = society.traits.argmax(axis=1)
+    same = [
+        genre[int(item)] == genre[int(hit.key)]
+        for item in model.items.keys[:100]
+        for hit in model.items.neighbors(item, 5)
+    ]
+    chance = float(np.square(np.bincount(genre) / len(genre)).sum())
+    assert np.mean(same) > 2.5 * chance
+
+
+@implicit_methods
+def test_new_users_are_folded_in(method, ratings):
+    """Held-out users, told four fifths of their history, are served nearly as well as users trained on."""
+    train, test, history = split(ratings, "user", 0.2)
+    model = method.fit(train)
+    found = evaluate.recommendations(model, test, history=history)
+    ours = found.scores[type(method).__name__]
+    assert found.unknown_users == 0
+    assert all(ours[metric] > 1.1 * found.scores["popularity"][metric] for metric in ours)
+
+
+@every_method
+def test_folding_in_a_known_user_finds_the_user(method, ratings):
+    model = method.fit(ratings)
+    users, histories = model.users.keys[:60], list(ratings.histories().values())[:60]
+    rows = model.fold_in(histories)
+    nearest = [model.users.neighbors(row[: model.items.dim], 5) for row in rows]
+    found = [user in [hit.key for hit in hits] for user, hits in zip(users, nearest, strict=True)]
+    assert np.mean(found) > 0.75
+    assert rows.tobytes() == model.fold_in(histories).tobytes()
+    alone = model.fold_in([histories[7]])
+    assert np.array_equal(alone[0], rows[7])  # whoever is folded in beside
+
+
+@every_method
+def test_recommending(method, ratings):
+    model = small(method).fit(ratings)
+    assert isinstance(model, Recommends) and list(model.tables) == ["items", "users"]
+    user = ratings.users[3]
+    had = set(history_of(ratings, user))
+    hits = model.recommend(user, 5)
+    assert len(hits) == 5 and not had & {hit.key for hit in hits}
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    everything = model.recommend(user, 10_000, seen=True)
+    assert len(everything) == len(ratings.items) and had <= {hit.key for hit in everything}
+    assert len(model.recommend(user, 10_000)) == len(ratings.items) - len(had)
+    row = model.user_rows([user])
+    by_key = dict(zip(model.items.keys, model.scores(row)[0], strict=True))
+    assert all(by_key[hit.key] == pytest.approx(hit.score, rel=1e-4, abs=1e-5) for hit in everything[:20])
+    history = dict(list(history_of(ratings, user).items())[:3])
+    new = model.recommend_for(history, 4)
+    assert len(new) == 4 and not set(history) & {hit.key for hit in new}
+
+
+@every_method
+def test_unknown_users_and_items_are_told_the_way_out(method, ratings):
+    model = small(method).fit(ratings)
+    with pytest.raises(firth.FirthError, match=r"'nobody' .*recommend_for\(history\), fold_in"):
+        model.recommend("nobody")
+    with pytest.raises(firth.FirthError, match="No vector for 'nothing'"):
+        model.recommend_for({"nothing": 1.0})
+    with pytest.raises(firth.FirthError, match="k must be at least 1; got 0"):
+        model.recommend(ratings.users[0], 0)
+    with pytest.raises(firth.FirthError, match="put the one you have in a list"):
+        model.fold_in({ratings.items[0]: 1.0})
+    if not isinstance(method, firth.RatingFactors):
+        with pytest.raises(firth.FirthError, match="must be at least 0; got -1"):
+            model.fold_in([{ratings.items[0]: -1.0}])
+        assert np.array_equal(model.fold_in([{ratings.items[0]: 0.0}]), model.fold_in([[]]))  # no use at all
+        assert np.array_equal(model.fold_in([[ratings.items[0]] * 2]), model.fold_in([{ratings.items[0]: 2.0}]))
+
+
+@every_method
+def test_users_without_items_and_items_without_users(method):
+    """Row 2 and column 3 of the matrix are empty: their vectors are zero, and such a user gets what is popular."""
+    random = np.random.default_rng(3)
+    dense = (random.random((30, 12)) < np.linspace(0.9, 0.1, 12)) * random.integers(1, 6, (30, 12))
+    dense[2], dense[:, 3] = 0, 0
+    ratings = firth.Ratings(coo_array(dense.astype(float)))
+    model = type(method)(dim=4, **({"regularization": 1.0} if isinstance(method, firth.ALS) else {})).fit(ratings)
+    assert not model.users["2"].any() and not model.items["3"].any() and np.isfinite(model.items.matrix).all()
+    order = [hit.key for hit in model.recommend("2", 12)]
+    if isinstance(method, firth.RatingFactors):  # the best rated first, by as much as their biases say
+        bias = dict(zip(model.items.keys, model.item_rows[:, -1].tolist(), strict=True))
+        assert order == sorted(order, key=lambda item: -bias[item]) and bias["3"] == 0
+    elif isinstance(method, firth.BPR):
+        assert np.corrcoef([dense[:, int(key)].astype(bool).sum() for key in order], np.arange(12))[0, 1] < -0.8
+    else:
+        assert order == ratings.items  # the most used first
+    assert len(model.fold_in([{}])) == 1 and len(model.fold_in([])) == 0
+
+
+class StopHereError(Exception):
+    pass
+
+
+class Notes(firth.core.report.Silence):
+    def __init__(self):
+        self.notes = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+@every_method
+def test_a_resumed_run_equals_an_unbroken_one(method, ratings, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "SLICE_SECONDS", 0.004)
+    method = type(method)(dim=8, epochs=8 if isinstance(method, firth.BPR) else 3)
+    run = firth.Run(threads=2, deterministic=True, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=Notes())
+    whole = method.fit(ratings, firth.Run(threads=1, deterministic=True))
+    save, saved = Checkpoints.save, []
+
+    def save_and_stop(self, arrays, state):
+        save(self, arrays, state)
+        saved.append(state)
+        if len(saved) % 3 == 0:
+            raise StopHereError
+
+    monkeypatch.setattr(Checkpoints, "save", save_and_stop)
+    for _ in range(2):
+        with pytest.raises(StopHereError):
+            method.fit(ratings, run)
+    monkeypatch.setattr(Checkpoints, "save", save)
+    resumed = method.fit(ratings, run)
+    assert "Going on from a checkpoint" in run.report.notes[-1]
+    for name, array in whole.parts().arrays.items():
+        assert array.tobytes() == resumed.parts().arrays[name].tobytes(), name
+
+
+@every_method
+def test_a_budget_stops_in_time(method, ratings):
+    model = type(method)(dim=16, epochs=100_000).fit(ratings, firth.Run(budget=0.2, report=Notes()))
+    assert model.training["finished_epochs"] < 100_000 and model.training["seconds"] < 5
+
+
+@every_method
+def test_going_on_from_a_model(method, ratings, parts):
+    first = type(method)(dim=8).fit(parts.train)
+    again = type(method)(dim=8, epochs=1).fit(ratings, start=first)
+    fresh = type(method)(dim=8, epochs=1).fit(ratings)
+    assert again.training["loss"] < fresh.training["loss"]
+    with pytest.raises(firth.FirthError, match=f"start must be a {type(method).__name__} model with dim=9"):
+        type(method)(dim=9).fit(ratings, start=first)
+
+
+@every_method
+def test_what_cannot_be_learned_is_said(method, ratings):
+    name = type(method).__name__
+    with pytest.raises(firth.FirthError, match=f"{name} needs at least one user with an item"):
+        method.fit([])
+    with pytest.raises(firth.FirthError, match="got a list of texts"):
+        method.fit(["some text"])
+    with pytest.raises(firth.FirthError, match="device must be auto or cpu"):
+        method.fit(ratings, firth.Run(device="cuda"))
+    if not isinstance(method, firth.RatingFactors):
+        with pytest.raises(firth.FirthError, match="weights of at least 0; user 'a' with item 'x' has -1"):
+            method.fit([("a", "x", -1.0), ("a", "y", 1.0)])
+
+
+@pytest.mark.parametrize(
+    ("array", "rule"), [("seen", "what each user had"), ("items", "of one width"), ("starts", "what each user had")]
+)
+def test_damaged_parts_are_refused(array, rule, ratings):
+    parts = firth.ALS(dim=4, epochs=1).fit(ratings).parts()
+    arrays = {**parts.arrays, array: parts.arrays[array][:, :2] if array == "items" else parts.arrays[array][:-1]}
+    with pytest.raises(firth.FirthError, match=rule):
+        firth.ALS.model.from_parts(firth.ALS(dim=4), firth.core.model.Parts(arrays, parts.documents), {})
+
+
+def test_a_saved_model_recommends_the_same(ratings, tmp_path: Path):
+    for method in EVERY:
+        model = small(method).fit(ratings)
+        loaded = firth.load(model.save(tmp_path / type(method).__name__))
+        assert loaded.recommend(ratings.users[5], 4) == model.recommend(ratings.users[5], 4)
+        history = history_of(ratings, ratings.users[5])
+        assert loaded.recommend_for(history, 4) == model.recommend_for(history, 4)
