@@ -85,7 +85,7 @@ class WalkingMethod(Method):
         0.0, "often visited nodes are thinned out above this share of the steps; 0 = off", low=0, high=1
     )
     epochs: int = option(1, "passes, each with walks of its own", low=1)
-    learning_rate: float = option(0.04, "at the start; it falls to nothing linearly", low=1e-9, high=100)
+    learning_rate: float = option(0.035, "at the start; it falls to nothing linearly", low=1e-9, high=100)
 
     def bias(self) -> tuple[float, float]:
         """p and q of the walks."""
