@@ -17,6 +17,7 @@ from firth.version import __version__
 _PLACES = {
     "Cooccurrence": "firth.data.cooccur",
     "Corpus": "firth.data.corpus",
+    "Pairs": "firth.data.pairs",
     "Table": "firth.data.table",
     "Tokens": "firth.data.tokens",
     "Vocabulary": "firth.data.vocabulary",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,30 @@ class HasVectors(Protocol):
     @property
     def vectors(self) -> Vectors:
         """The main table."""
+
+
+class Attention(NamedTuple):
+    """Where a network looks: for each layer and head, how much of each key goes into each query."""
+
+    queries: list[str]
+    keys: list[str]
+    weights: NDArray[np.float32]  # (layers, heads, queries, keys); over the keys they sum to 1
+
+
+@runtime_checkable
+class Attends(Protocol):
+    """Shows where it looks."""
+
+    def attention(self, text: str, other: str | None = None) -> Attention:
+        """Of a text to itself, or from `other` (a translation) to the text."""
+
+
+@runtime_checkable
+class Translates(Protocol):
+    """Turns texts into others: translations, summaries."""
+
+    def translate(self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6) -> list[str]:
+        """One for each."""
 
 
 @runtime_checkable
