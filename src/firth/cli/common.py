@@ -52,6 +52,12 @@ TABLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--categories", {"metavar": "NAMES", "help": "Columns that look like numbers and are categories, as in zip."}),
 )
 
+PAIR_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("--source", {"default": "source", "show_default": True, "metavar": "NAME", "help": "The sources' column."}),
+    ("--target", {"default": "target", "show_default": True, "metavar": "NAME", "help": "The targets' column."}),
+    ("--validation", {"metavar": "FILES", "help": "Pairs to measure on, as in val.de,val.en or val.tsv."}),
+)
+
 
 def open_model(path: str) -> Model:
     """The model in a folder."""

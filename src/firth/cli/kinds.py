@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from firth.cli.common import DATA_OPTIONS, TABLE_OPTIONS, one_file
+from firth.cli.common import DATA_OPTIONS, PAIR_OPTIONS, TABLE_OPTIONS, one_file
 
 Values = Mapping[str, Any]
 Flags = tuple[tuple[str, dict[str, Any]], ...]
@@ -32,7 +32,16 @@ def open_table(values: Values) -> Any:
     return Table(one_file(values["data"]), columns=columns, categories=categories or ())
 
 
+def open_pairs(values: Values) -> Any:
+    from firth.data.pairs import Pairs
+
+    columns = {name: values[name] for name in ("source", "target")}
+    validation = Pairs(*values["validation"].split(","), **columns) if values["validation"] else None
+    return Pairs(*values["data"], **columns, validation=validation)
+
+
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
     "table": Kind(TABLE_OPTIONS, open_table, "firth embed {} TABLE -o codes.npy"),
+    "pairs": Kind(PAIR_OPTIONS, open_pairs, "firth translate {} TEXT"),
 }

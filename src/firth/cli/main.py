@@ -29,6 +29,7 @@ VERBS = {
     "associations": "What goes with a word more than by chance.",
     "evaluate": "Accuracy on analogy and similarity tests.",
     "embed": "Turn texts into vectors, one row a line.",
+    "translate": "Turn texts into others: translations, summaries.",
     "convert": "Write vectors in another format.",
     "corpus": "Make a corpus, or look at one.",
     "verify": "Check the files of a model against their hashes.",

@@ -57,7 +57,7 @@ def command() -> None:
     """Learn vectors from text or a table into a folder.
 
     DATA are files (txt, jsonl, csv, tsv, Parquet, also .gz .xz .bz2 .zst), globs in quotes, or - for standard input;
-    for methods of tables, one file (csv, tsv, jsonl, Parquet).
+    for methods of tables, one file (csv, tsv, jsonl, Parquet); for pairs, two parallel files (sources, targets) or a table.
     The same command again goes on with what was broken off. Each METHOD has options of its own:
     firth train METHOD --help.
     """
