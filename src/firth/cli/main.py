@@ -27,6 +27,7 @@ VERBS = {
     "analogy": "A is to B as C is to what?",
     "similarity": "How alike two words are; which of several is the odd one.",
     "associations": "What goes with a word more than by chance.",
+    "attention": "Where a network looks.",
     "evaluate": "Accuracy on analogy and similarity tests.",
     "embed": "Turn texts into vectors, one row a line.",
     "translate": "Turn texts into others: translations, summaries.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -19,10 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Parts:
-    """A model taken apart for storage: arrays go to safetensors, the rest to JSON files by name."""
+    """A model taken apart for storage: arrays go to safetensors, the rest to JSON files by name.
+
+    A network that other libraries know gives `foreign`, the keys they look for in config.json, and its arrays go to
+    model.safetensors under their names: the folder is then theirs too.
+    """
 
     arrays: Mapping[str, NDArray[Any]]
     documents: Mapping[str, Any] = field(default_factory=dict)
+    foreign: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Model(ABC):
@@ -82,6 +87,14 @@ class Attends(Protocol):
 
     def attention(self, text: str, other: str | None = None) -> Attention:
         """Of a text to itself, or from `other` (a translation) to the text."""
+
+
+@runtime_checkable
+class Generates(Protocol):
+    """Writes text."""
+
+    def generate(self, prompt: str = "", tokens: int = 100, **settings: Any) -> Iterator[str]:
+        """Piece by piece, as it is written."""
 
 
 @runtime_checkable

@@ -26,7 +26,7 @@ from firth.version import __version__
 FORMAT = 1
 CONFIG = "config.json"
 TRAINING = "training.json"
-ARRAYS = "vectors.safetensors"
+ARRAYS, FOREIGN_ARRAYS = "vectors.safetensors", "model.safetensors"
 # safetensors' names of the kinds of numbers, all little-endian (BF16 and the 8-bit floats have no NumPy kind).
 KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "?", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1"}
 KINDS |= {"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1"}
@@ -39,10 +39,12 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
             raise FirthError(f"{folder} exists; choose another folder or pass overwrite=True.")
     parts = model.parts()
     with new_folder(folder) as work:
-        write_arrays(work / ARRAYS, parts.arrays)
+        foreign = bool(parts.foreign)
+        write_arrays(work / (FOREIGN_ARRAYS if foreign else ARRAYS), parts.arrays, foreign)
         for name, document in {**parts.documents, "training": dict(model.training)}.items():
             write_json(work / f"{name}.json", document)
         config = {
+            **parts.foreign,
             "format": FORMAT,
             "firth": __version__,
             "method": type(model.method).method_name(),
@@ -61,7 +63,7 @@ def load_model(folder: str | os.PathLike[str]) -> Model:
     method = build_settings(method_class, config["options"])
     names = [name for name in config["files"] if name.endswith(".json") and name != TRAINING]
     documents = LazyDocuments({name[:-5]: path / name for name in names})
-    arrays = read_arrays(path / ARRAYS)
+    arrays = read_arrays(path / (FOREIGN_ARRAYS if FOREIGN_ARRAYS in config["files"] else ARRAYS))
     training = read_json(path / TRAINING) if TRAINING in config["files"] else {}
     try:
         return method_class.model.from_parts(method, Parts(arrays, documents), training)
@@ -126,19 +128,21 @@ class LazyDocuments(Mapping[str, Any]):
         return len(self._paths)
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], foreign: bool = False) -> None:
     """A safetensors file."""
     with saying_where(path), path.open("wb") as file:
-        dump_arrays(file, arrays)
+        dump_arrays(file, arrays, foreign)
         file.flush()
         os.fsync(file.fileno())
 
 
-def dump_arrays(file: BinaryIO, arrays: Mapping[str, NDArray[Any]]) -> None:
+def dump_arrays(file: BinaryIO, arrays: Mapping[str, NDArray[Any]], foreign: bool = False) -> None:
     """Writes safetensors array by array: a mapped matrix is never copied into memory whole."""
     names = {np.dtype(kind): name for name, kind in KINDS.items()}
     ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)  # wide kinds first: all stay aligned
-    header, end = dict[str, Any](), 0
+    # torch's libraries refuse a file that doesn't say that it is theirs.
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}} if foreign else {}
+    end = 0
     for name, array in ordered:
         kind = array.dtype.newbyteorder("<")
         if kind not in names:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -100,8 +101,8 @@ class Gradient(Loop):
     def batch_loss(self, *tensors: Tensor) -> Tensor:
         """The summed loss of a batch over its tokens."""
 
-    def evaluate(self) -> dict[str, float]:
-        """Figures on what was held out, `held_out_loss` among them; nothing by default."""
+    def evaluate(self, most: int) -> dict[str, float]:
+        """Figures on about `most` tokens of what was held out, `held_out_loss` among them; nothing by default."""
         return {}
 
     def operations(self) -> float:
@@ -114,9 +115,9 @@ class Gradient(Loop):
         with self.settings():
             figures = super().go()
             if self.best:
-                self.net.load_state_dict(self.best, strict=False)
-        self.net.eval()
-        return figures
+                self.net.load_state_dict(self.best)
+            self.net.eval()
+            return figures | self.judge(sys.maxsize)
 
     @contextmanager
     def settings(self) -> Iterator[None]:
@@ -208,9 +209,8 @@ class Gradient(Loop):
     def measure(self, share: float) -> None:
         """The held-out figures; the weights with the least loss are kept."""
         progress = self.progress
-        self.net.eval()
-        with torch.no_grad(), torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
-            found = self.evaluate()
+        tenth = self.method.epochs * self.size // (10 * EVALUATIONS)  # together a tenth of what is trained on
+        found = self.judge(tenth)
         self.net.train()
         progress.evaluated = share
         if not found:
@@ -219,6 +219,11 @@ class Gradient(Loop):
         if found["held_out_loss"] < progress.best:
             progress.best = found["held_out_loss"]
             self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.net.state_dict().items()}
+
+    def judge(self, most: int) -> dict[str, float]:
+        self.net.eval()
+        with torch.no_grad(), torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
+            return self.evaluate(most)
 
     def end_epoch(self) -> dict[str, float]:
         self.progress.batch = self.progress.position = 0

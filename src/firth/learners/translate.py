@@ -128,7 +128,7 @@ class Translating(Gradient):
     def evaluate(self, most: int = 2**62) -> dict[str, float]:
         """The loss learned by, and the perplexity of the true tokens, on about `most` tokens."""
         smoothed = plain = tokens = 0.0
-        for which in bucketed(self.held_out, None, self.method.batch_tokens):
+        for which in bucketed(self.held_out, np.random.default_rng(0), self.method.batch_tokens):
             if tokens >= most:
                 break
             logits, truth = self.predicted(*(self.held_out.padded(which, side).to(self.device) for side in (0, 1)))
@@ -140,18 +140,15 @@ class Translating(Gradient):
         return {"held_out_loss": smoothed / tokens, "perplexity": math.exp(min(700.0, plain / tokens))}
 
 
-def bucketed(pairs: Encoded, random: np.random.Generator | None, tokens: int) -> list[NDArray[np.int64]]:
-    """Pairs in groups of at least `tokens` target tokens, of like length so that little is padded. With `random`, another
-    order and other neighbours each time: lengths are sorted only within pools of some groups."""
-    order = np.arange(len(pairs)) if random is None else random.permutation(len(pairs))
+def bucketed(pairs: Encoded, random: np.random.Generator, tokens: int) -> list[NDArray[np.int64]]:
+    """Pairs in groups of at least `tokens` target tokens, of like length so that little is padded; in random order, and
+    sorted only within pools of some groups, so that neighbours change from epoch to epoch."""
     groups: list[NDArray[np.int64]] = []
     predicted = pairs.lengths[:, 1] - 1
-    for pool in cut(order, predicted, POOL * tokens):
+    for pool in cut(random.permutation(len(pairs)), predicted, POOL * tokens):
         by_length = pool[np.lexsort((pairs.lengths[pool, 0], pairs.lengths[pool, 1]))]
         groups += cut(by_length, predicted, tokens)
-    if random is not None:
-        groups = [groups[place] for place in random.permutation(len(groups))]
-    return groups
+    return [groups[place] for place in random.permutation(len(groups))]
 
 
 def cut(order: NDArray[np.int64], tokens: NDArray[np.int64], least: int) -> list[NDArray[np.int64]]:

@@ -1,5 +1,6 @@
 """2-D pictures of a space, and plots of how it came to be. matplotlib is imported when one is drawn."""
 
+from firth.maps.attention import plot_attention
 from firth.maps.pca import Projection, pca
 from firth.maps.plots import (
     plot_analogies,
@@ -15,6 +16,7 @@ __all__ = [
     "Projection",
     "pca",
     "plot_analogies",
+    "plot_attention",
     "plot_block",
     "plot_loss",
     "plot_map",

@@ -1,1 +1,1 @@
-"""Methods that learn by attention: each token becomes a mixture of those that matter to it."""
+"""Networks that attend."""

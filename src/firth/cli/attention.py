@@ -1,0 +1,48 @@
+"""`firth attention MODEL TEXT`: where a network looks, as a picture, a page, a table or JSON."""
+
+from __future__ import annotations
+
+import click
+
+from firth.cli.common import json_flag, open_model, print_json, print_table
+from firth.core.errors import FirthError
+
+
+@click.command()
+@click.argument("model")
+@click.argument("text")
+@click.argument("other", required=False)
+@click.option("--layer", type=int, help="Only this layer, counted from 1; without --head, the mean of its heads.")
+@click.option("--head", type=int, help="Only this head of the layer.")
+@click.option("-o", "--output", metavar="FILE", help="A .png or .svg, or a page to look around in (.html).")
+@json_flag
+def command(
+    model: str, text: str, other: str | None, layer: int | None, head: int | None, output: str | None, as_json: bool
+) -> None:
+    """Where MODEL looks when it reads TEXT; for translators, when it writes OTHER (or its own translation) from TEXT.
+
+    Without --layer a picture shows all layers and heads; the table of the terminal shows the last layer's mean.
+    """
+    from firth.core.model import Attends
+    from firth.maps.attention import chosen, place_of, plot_attention, visible
+
+    opened = open_model(model)
+    if not isinstance(opened, Attends):
+        method = type(opened.method).method_name()
+        raise FirthError(f"{model} does not attend ({method}); bert, gpt and seq2seq do.")
+    found = opened.attention(text, other)
+    if output:
+        plot_attention(found, output, layer, head)
+        click.echo(output)
+    elif as_json:
+        shown = found.weights if layer is None else chosen(found, layer, head)
+        print_json({"queries": found.queries, "keys": found.keys, "weights": shown.astype(float).round(6).tolist()})
+    else:
+        last = layer or len(found.weights)
+        click.echo(f"{place_of(last, head)}\n")
+        names = [visible(key) for key in found.keys]
+        rows = [
+            [visible(query), *(f"{weight:.2f}" for weight in row)]
+            for query, row in zip(found.queries, chosen(found, last, head), strict=True)
+        ]
+        print_table(["", *names], rows, numbers=range(1, len(names) + 1))

@@ -1,0 +1,128 @@
+"""GPT-2's names for the weights of a `Decoder`, so that folders are Hugging Face's too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from firth.core.errors import FirthError
+from firth.nets.transformer import Size
+
+#: Firth's name in a block, GPT-2's, and whether the matrix is turned round (GPT-2 keeps inputs × outputs).
+BLOCK = (
+    ("attention_norm.weight", "ln_1.weight", False),
+    ("attention_norm.bias", "ln_1.bias", False),
+    ("attention.query_key_value.weight", "attn.c_attn.weight", True),
+    ("attention.query_key_value.bias", "attn.c_attn.bias", False),
+    ("attention.output.weight", "attn.c_proj.weight", True),
+    ("attention.output.bias", "attn.c_proj.bias", False),
+    ("feed_norm.weight", "ln_2.weight", False),
+    ("feed_norm.bias", "ln_2.bias", False),
+    ("feed.wide.weight", "mlp.c_fc.weight", True),
+    ("feed.wide.bias", "mlp.c_fc.bias", False),
+    ("feed.back.weight", "mlp.c_proj.weight", True),
+    ("feed.back.bias", "mlp.c_proj.bias", False),
+)
+REST = (
+    ("embedding.tokens.weight", "wte.weight", False),
+    ("embedding.positions.table", "wpe.weight", False),
+    ("stack.norm.weight", "ln_f.weight", False),
+    ("stack.norm.bias", "ln_f.bias", False),
+)
+ACTIVATIONS = {"gelu_tanh": "gelu_new", "gelu": "gelu", "relu": "relu"}
+
+
+def is_gpt2(size: Size) -> bool:
+    """GPT-2 has places that are learned, norms before the parts, and no gate."""
+    return size.positions == "learned" and size.pre_norm and size.activation in ACTIVATIONS
+
+
+def names(layers: int) -> Iterator[tuple[str, str, bool]]:
+    yield from REST
+    for layer in range(layers):
+        for ours, theirs, turned in BLOCK:
+            yield f"stack.blocks.{layer}.{ours}", f"h.{layer}.{theirs}", turned
+
+
+def to_gpt2(state: Mapping[str, Tensor], size: Size, words: int) -> dict[str, NDArray[Any]]:
+    """Weights by GPT-2's names; rows beyond the vocabulary, there for speed alone, are left out."""
+    found = {}
+    for ours, theirs, turned in names(size.layers):
+        array = state[ours].detach().cpu().float().numpy()
+        found[f"transformer.{theirs}"] = np.ascontiguousarray(array.T) if turned else array
+    found["transformer.wte.weight"] = found["transformer.wte.weight"][:words]
+    return found
+
+
+def from_gpt2(arrays: Mapping[str, NDArray[Any]], size: Size) -> dict[str, Tensor]:
+    """The inverse of `to_gpt2`; a bare model's names have no "transformer." before them."""
+    known = {name.removeprefix("transformer."): array for name, array in arrays.items()}
+    wanted = list(names(size.layers))
+    missing = [theirs for _, theirs, _ in wanted if theirs not in known]
+    ignored = {"lm_head.weight"} | {
+        f"h.{layer}.attn.{name}" for layer in range(size.layers) for name in ("bias", "masked_bias")
+    }
+    extra = sorted(known.keys() - {theirs for _, theirs, _ in wanted} - ignored)
+    if missing or extra:
+        wrong = "; ".join(told(found, what) for found, what in ((missing, "missing"), (extra, "not known")) if found)
+        raise FirthError(f"These are not the weights of a GPT-2 of {size.layers} layers: {wrong}.")
+    return {
+        ours: torch.from_numpy(np.array(known[theirs].T if turned else known[theirs], dtype=np.float32))
+        for ours, theirs, turned in wanted
+    }
+
+
+def told(found: list[str], what: str) -> str:
+    return f"{', '.join(found[:3])}{f' and {len(found) - 3} more' if len(found) > 3 else ''} {what}"
+
+
+def config_of(size: Size, words: int) -> dict[str, Any]:
+    """What Hugging Face's config.json says."""
+    return {
+        "model_type": "gpt2",
+        "architectures": ["GPT2LMHeadModel"],
+        "vocab_size": words,
+        "n_positions": size.places,
+        "n_embd": size.dim,
+        "n_layer": size.layers,
+        "n_head": size.heads,
+        "n_inner": size.hidden or 4 * size.dim,
+        "activation_function": ACTIVATIONS[size.activation],
+        "resid_pdrop": size.dropout,
+        "embd_pdrop": size.dropout,
+        "attn_pdrop": size.dropout,
+        "layer_norm_epsilon": size.epsilon,
+        "tie_word_embeddings": True,
+    }
+
+
+def size_of(config: Mapping[str, Any]) -> tuple[Size, int]:
+    """The size that Hugging Face's config.json tells, and the number of tokens."""
+
+    def number(name: str, default: int | None = None) -> int:
+        value = config.get(name) or default
+        if not isinstance(value, int) or value < 1:
+            raise FirthError(f"config.json of a GPT-2 must give {name} as a whole number; got {config.get(name)!r}.")
+        return value
+
+    activation = config.get("activation_function", "gelu_new")
+    ours = {theirs: ours for ours, theirs in ACTIVATIONS.items()}
+    if activation not in ours:
+        raise FirthError(f"activation_function must be one of {', '.join(ours)}; got {activation!r}.")
+    dim = number("n_embd")
+    size = Size(
+        layers=number("n_layer"),
+        dim=dim,
+        heads=number("n_head"),
+        hidden=number("n_inner", 4 * dim),
+        places=number("n_positions"),
+        dropout=float(config.get("resid_pdrop", 0.1)),
+        activation=ours[activation],
+        epsilon=float(config.get("layer_norm_epsilon", 1e-5)),
+    )
+    return size, number("vocab_size")

@@ -1,0 +1,136 @@
+"""Pictures of attention: one head large, all heads as a grid of layers, or a page to look around in."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.model import Attention
+from firth.core.storage import new_file
+from firth.maps.drawing import INK, MUTED, fonts, new_figure, save_figure
+
+MOST_TOKENS = 80  # beyond, the names of tokens can't be read
+COLORS = "Blues"
+
+
+def plot_attention(
+    attention: Attention,
+    path: str | os.PathLike[str],
+    layer: int | None = None,
+    head: int | None = None,
+    title: str = "Where each token looks",
+) -> None:
+    """A heat map as PNG or SVG: rows are queries, columns keys. With `layer` and `head` that one; with `layer` alone
+    the mean of its heads; with neither the grid of all. A path that ends in .html gives a page with all of them."""
+    if Path(path).suffix.lower() == ".html":
+        return write_page(attention, path, title)
+    if head is not None and layer is None:
+        raise FirthError(f"head={head} needs the layer it belongs to.")
+    if layer is None:
+        return plot_grid(attention, path, title)
+    return plot_matrix(attention, path, chosen(attention, layer, head), title, place_of(layer, head))
+
+
+def chosen(attention: Attention, layer: int, head: int | None) -> NDArray[np.float32]:
+    """The weights of one head, counted from 1, or the mean of a layer's."""
+    layers, heads = attention.weights.shape[:2]
+    if not 1 <= layer <= layers:
+        raise FirthError(f"layer must be from 1 to {layers}; got {layer}.")
+    if head is not None and not 1 <= head <= heads:
+        raise FirthError(f"head must be from 1 to {heads}; got {head}.")
+    found = attention.weights[layer - 1]
+    return np.asarray(found.mean(axis=0) if head is None else found[head - 1])
+
+
+def place_of(layer: int, head: int | None) -> str:
+    return f"layer {layer}, {'mean of its heads' if head is None else f'head {head}'}"
+
+
+def plot_matrix(
+    attention: Attention, path: str | os.PathLike[str], weights: NDArray[np.float32], title: str, note: str
+) -> None:
+    rows, columns = weights.shape
+    if max(rows, columns) > MOST_TOKENS:
+        raise FirthError(
+            f"A picture shows at most {MOST_TOKENS} tokens; got {max(rows, columns)}. A page (.html) has room."
+        )
+    figure, axes = new_figure(2.6 + 0.36 * columns, 2.2 + 0.32 * rows, title, note)
+    image = axes.imshow(weights, cmap=COLORS, vmin=0, vmax=max(float(weights.max()), 1e-9), aspect="auto")
+    words: dict[str, Any] = {"parse_math": False, "fontfamily": fonts(), "fontsize": 9, "color": INK}
+    axes.set_xticks(range(columns), [visible(token) for token in attention.keys], rotation=60, ha="right", **words)
+    axes.set_yticks(range(rows), [visible(token) for token in attention.queries], **words)
+    axes.set_xlabel("looked at")
+    axes.set_ylabel("looking")
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    if rows * columns <= 150:
+        dark = float(weights.max()) * 0.55
+        for row, column in np.ndindex(rows, columns):
+            value = float(weights[row, column])
+            color = "white" if value > dark else INK
+            axes.text(
+                column,
+                row,
+                f"{value:.2f}"[1:] if value < 0.995 else "1",
+                ha="center",
+                va="center",
+                fontsize=7,
+                color=color,
+            )
+    bar = figure.colorbar(image, ax=axes, shrink=0.7, aspect=24)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=8, colors=MUTED, length=0)
+    save_figure(figure, path)
+
+
+def plot_grid(attention: Attention, path: str | os.PathLike[str], title: str) -> None:
+    """All heads, small, each with its own scale: layers from top to bottom."""
+    layers, heads, rows, columns = attention.weights.shape
+    gap = max(1, max(rows, columns) // 12)
+    tall, wide = rows + gap, columns + gap
+    sheet = np.full((layers * tall - gap, heads * wide - gap), np.nan)
+    for layer, head in np.ndindex(layers, heads):
+        weights = attention.weights[layer, head]
+        sheet[layer * tall : layer * tall + rows, head * wide : head * wide + columns] = weights / max(
+            weights.max(), 1e-9
+        )
+    text = " ".join(visible(token) for token in attention.queries)
+    most = 20 + 12 * heads
+    note = text if len(text) <= most else text[:most] + "…"
+    side = 1.1
+    height = side * layers * max(0.4, min(1.6, rows / columns))
+    figure, axes = new_figure(max(4.5, 0.9 + side * heads), 1.5 + height, title, note)
+    axes.imshow(sheet, cmap=COLORS, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    axes.set_xticks([head * wide + columns / 2 - 0.5 for head in range(heads)], [f"head {n + 1}" for n in range(heads)])
+    axes.set_yticks(
+        [layer * tall + rows / 2 - 0.5 for layer in range(layers)], [f"layer {n + 1}" for n in range(layers)]
+    )
+    axes.tick_params(length=0, labelsize=8, colors=MUTED)
+    axes.spines[:].set_visible(False)
+    save_figure(figure, path)
+
+
+def visible(token: str) -> str:
+    """Spaces and line ends as marks, so that a token of nothing else is seen."""
+    return token.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣") if not token.strip() else token.strip(" ")
+
+
+def write_page(attention: Attention, path: str | os.PathLike[str], title: str) -> None:
+    """One file that needs nothing else: choose layer and head, see the map and the lines between words."""
+    data = {
+        "queries": [visible(token) for token in attention.queries],
+        "keys": [visible(token) for token in attention.keys],
+        "weights": np.round(attention.weights.astype(float), 4).tolist(),
+    }
+    packed = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    template = Template(Path(__file__).with_name("attention.html").read_text(encoding="utf-8"))
+    with new_file(Path(path)) as work:
+        work.write_text(template.substitute(title=html.escape(title), data=packed), encoding="utf-8")

@@ -1,0 +1,74 @@
+"""Pictures of attention: what is drawn is what the weights are."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import firth
+from firth.core.model import Attention
+from firth.maps import plot_attention
+from firth.maps.attention import chosen, visible
+
+TOKENS = ["a", " fluffy", "blue", "creature"]
+
+
+def attention(rows: int = 4, columns: int = 4) -> Attention:
+    weights = np.random.default_rng(0).dirichlet(np.ones(columns), size=(2, 3, rows)).astype(np.float32)
+    return Attention(TOKENS[:rows], TOKENS[:columns], weights)
+
+
+@pytest.mark.parametrize("name", ["grid.png", "grid.svg"])
+@pytest.mark.parametrize("settings", [{}, {"layer": 2}, {"layer": 1, "head": 3}], ids=str)
+def test_pictures(tmp_path: Path, name, settings):
+    plot_attention(attention(), tmp_path / name, **settings)
+    begin = (tmp_path / name).read_bytes()[:100]
+    assert begin.startswith(b"\x89PNG") if name.endswith("png") else b"<?xml" in begin
+    other = attention()
+    other.weights[1, 2], other.weights[0, 2] = np.eye(4), np.eye(4)
+    plot_attention(other, tmp_path / f"other-{name}", **settings)
+    assert (tmp_path / name).read_bytes() != (tmp_path / f"other-{name}").read_bytes()
+
+
+def test_the_page_holds_the_weights_and_nothing_runs_from_a_token(tmp_path: Path):
+    found = attention(3, 4)._replace(queries=["</script><script>alert(1)</script>", "b", "c"])
+    plot_attention(found, tmp_path / "page.html", title="<b>")
+    page = (tmp_path / "page.html").read_text()
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    assert data["queries"] == found.queries and np.allclose(data["weights"], found.weights, atol=1e-4)
+    assert (
+        "alert(1)</script>" not in page
+        and "&lt;b&gt;" in page
+        and "http" not in page.replace("http://www.w3.org", "").replace("http-equiv", "")
+    )
+
+
+def test_a_layer_without_a_head_is_its_mean():
+    found = attention()
+    np.testing.assert_allclose(chosen(found, 2, None), found.weights[1].mean(axis=0))
+    np.testing.assert_allclose(chosen(found, 2, 3), found.weights[1, 2])
+    for layer, head, message in (
+        (3, 1, "layer must be from 1 to 2"),
+        (0, 1, "layer"),
+        (1, 4, "head must be from 1 to 3"),
+    ):
+        with pytest.raises(firth.FirthError, match=message):
+            chosen(found, layer, head)
+
+
+def test_what_cannot_be_drawn(tmp_path: Path):
+    with pytest.raises(firth.FirthError, match="needs the layer"):
+        plot_attention(attention(), tmp_path / "a.png", head=1)
+    long = Attention(["x"] * 90, ["x"] * 90, np.ones((1, 1, 90, 90), np.float32) / 90)
+    with pytest.raises(firth.FirthError, match="at most 80 tokens; got 90"):
+        plot_attention(long, tmp_path / "a.png", layer=1)
+    with pytest.raises(firth.FirthError, match=r"\.png or \.svg"):
+        plot_attention(attention(), tmp_path / "a.gif")
+
+
+def test_tokens_of_space_are_seen():
+    assert [visible(token) for token in (" the", "\n", "  ")] == ["the", "⏎", "␣␣"]
