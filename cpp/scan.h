@@ -14,7 +14,7 @@
 
 namespace firth {
 
-enum class Split { words, whitespace, characters, separated };
+enum class Split { words, whitespace, characters, separated, gpt2, bert };  // the last two: see pieces.h
 
 constexpr size_t kStep = 64;  // a scanner may read this many bytes past `end`: see Padded in text.cpp
 

@@ -13,13 +13,6 @@ namespace {
 constexpr int kUnsegmentedRun = 8;  // no usual word of Chinese, Japanese or Thai is as long
 constexpr uint64_t kHighBits = 0x8080808080808080ull;
 
-// ASCII letters of 8 bytes to lower case: bit 7 of a sum tells whether a byte is ≥ 'A' and whether it is > 'Z'.
-uint64_t lower8(uint64_t bytes) {
-    constexpr uint64_t ones = 0x0101010101010101ull;
-    const uint64_t from_a = bytes + (0x80 - 'A') * ones, beyond_z = bytes + (0x7F - 'Z') * ones;
-    return bytes | ((from_a ^ beyond_z) & kHighBits) >> 2;
-}
-
 // Masks that keep the first `size` of 16 bytes.
 struct Keep {
     uint64_t low[17], high[17];
@@ -102,7 +95,8 @@ struct TextEncoder::Sink {
     }
 };
 
-TextEncoder::TextEncoder(Split split, bool lowercase, int slots) : split_(split), lowercase_(lowercase) {
+TextEncoder::TextEncoder(Split split, bool lowercase, int slots, Trim trim)
+    : split_(split), lowercase_(lowercase), trim_(trim) {
     for (int i = 0; i < slots; ++i) slots_.push_back(std::make_unique<Slot>());
 }
 
@@ -140,10 +134,12 @@ void TextEncoder::encode(const uint8_t* data, size_t size, const int64_t* ends, 
             stretches_[i] = {number, filled, buffer.filled - filled};
         }
     });
+    first_block_ = false;
 }
 
 void TextEncoder::encode_part(Slot& slot, Buffer& buffer, const uint8_t* data, size_t begin, size_t end,
                               const int64_t* ends, const int64_t* last) {
+    if (split_ == Split::gpt2 || split_ == Split::bert) return count_part(slot, data, begin, end, ends, last);
     buffer.make_room(end - begin + static_cast<size_t>(last - ends));
     Sink sink{slot, buffer, lowercase_, data, 0, ends, last};
     Scanner<Sink> scanner(split_, sink);
@@ -185,6 +181,7 @@ struct ListSink {
 }  // namespace
 
 std::string tokenize(const std::string& text, Split split, bool lowercase) {
+    if (split == Split::gpt2 || split == Split::bert) return list_pieces(text, split, lowercase);
     std::vector<uint8_t> padded(text.size() + kStep, 0);
     std::memcpy(padded.data(), text.data(), text.size());
     ListSink sink{lowercase, {}, {}};
@@ -193,6 +190,7 @@ std::string tokenize(const std::string& text, Split split, bool lowercase) {
 }
 
 size_t safe_cut(const uint8_t* data, size_t size, Split split) {
+    if (split == Split::gpt2 || split == Split::bert) return cut_before_space(data, size);
     for (size_t i = size; i > 0; --i)
         if (split == Split::separated ? data[i - 1] == 0 : ascii_space(data[i - 1])) return i;
     if (split == Split::separated) return 0;

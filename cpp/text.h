@@ -33,9 +33,13 @@ struct Merged {
     int64_t dropped_types = 0, dropped_tokens = 0;
 };
 
+// What the text of a document lacks of the bytes up to its end: a line feed; as a line, a carriage return before it; as
+// a block, all space around it.
+enum class Trim { file, line, block };
+
 class TextEncoder {
   public:
-    TextEncoder(Split split, bool lowercase, int slots);
+    TextEncoder(Split split, bool lowercase, int slots, Trim trim = Trim::file);
     TextEncoder(const TextEncoder&) = delete;
 
     // These words get the ids 0, 1, … in every slot and are never dropped. `words` are separated by NUL.
@@ -43,7 +47,8 @@ class TextEncoder {
 
     // Tokenises `size` bytes over the slots. `ends` (rising) are document ends; a separator stands before each, and
     // the block ends after a separator or at the end of all text. The ids are in `stretches()`, valid until the next
-    // but one call: they can be written to disk while the next block is encoded.
+    // but one call: they can be written to disk while the next block is encoded. Pieces of subwords (gpt2, bert) are
+    // only counted; nothing separates them, so their blocks and documents are cut as safe_cut does.
     void encode(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends);
 
     struct Stretch {
@@ -90,9 +95,12 @@ class TextEncoder {
     struct Sink;
     void encode_part(Slot& slot, Buffer& buffer, const uint8_t* data, size_t begin, size_t end, const int64_t* ends,
                      const int64_t* last);
+    void count_part(Slot& slot, const uint8_t* data, size_t begin, size_t end, const int64_t* ends, const int64_t* last);
 
     Split split_;
     bool lowercase_;
+    Trim trim_;
+    bool first_block_ = true;
     int32_t seeds_ = 0;
     int turn_ = 0;
     std::vector<Stretch> stretches_;
@@ -103,7 +111,19 @@ class TextEncoder {
 std::string tokenize(const std::string& text, Split split, bool lowercase);
 
 // The last place in `size` bytes behind a separator, where text can be cut without cutting a token; 0 = none.
+// For the pieces of subwords, to which spaces belong: before a space that stands behind text.
 size_t safe_cut(const uint8_t* data, size_t size, Split split);
+
+// The parts of these that are about pieces (pieces.cpp).
+std::string list_pieces(const std::string& text, Split split, bool fold);
+size_t cut_before_space(const uint8_t* data, size_t size);
+
+// ASCII letters of 8 bytes to lower case: bit 7 of a sum tells whether a byte is ≥ 'A' and whether it is > 'Z'.
+inline uint64_t lower8(uint64_t bytes) {
+    constexpr uint64_t ones = 0x0101010101010101ull, high_bits = 0x80 * ones;
+    const uint64_t from_a = bytes + (0x80 - 'A') * ones, beyond_z = bytes + (0x7F - 'Z') * ones;
+    return bytes | ((from_a ^ beyond_z) & high_bits) >> 2;
+}
 
 // Places after each line feed.
 std::vector<int64_t> line_ends(const uint8_t* data, size_t size);

@@ -69,5 +69,6 @@ void bind_glove(nb::module_& m);
 void bind_predict(nb::module_& m);
 void bind_sparse(nb::module_& m);
 void bind_text(nb::module_& m);
+void bind_tokenizers(nb::module_& m);
 
 }  // namespace firth

@@ -11,4 +11,5 @@ NB_MODULE(_native, m) {
     firth::bind_predict(m);
     firth::bind_sparse(m);
     firth::bind_text(m);
+    firth::bind_tokenizers(m);
 }

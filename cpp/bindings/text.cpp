@@ -11,7 +11,16 @@ Split split_named(const std::string& name) {
     if (name == "whitespace") return Split::whitespace;
     if (name == "characters") return Split::characters;
     if (name == "separated") return Split::separated;
-    throw std::invalid_argument("split must be words, whitespace, characters or separated; got " + name + ".");
+    if (name == "gpt2") return Split::gpt2;
+    if (name == "bert") return Split::bert;
+    throw std::invalid_argument("split must be words, whitespace, characters, separated, gpt2 or bert; got " + name + ".");
+}
+
+Trim trim_named(const std::string& unit) {
+    if (unit == "line") return Trim::line;
+    if (unit == "block") return Trim::block;
+    if (unit == "file") return Trim::file;
+    throw std::invalid_argument("unit must be line, block or file; got " + unit + ".");
 }
 
 nb::dict merged_parts(Merged&& merged) {
@@ -42,10 +51,11 @@ void check_ids(const Array<int32_t>& ids, const Array<T>& indexed) {
 
 void bind_text(nb::module_& m) {
     nb::class_<TextEncoder>(m, "TextEncoder")
-        .def("__init__", [](TextEncoder* self, const std::string& split, bool lowercase, int slots) {
+        .def("__init__", [](TextEncoder* self, const std::string& split, bool lowercase, int slots,
+                            const std::string& unit) {
             require(slots >= 1, "an encoder needs at least one slot.");
-            new (self) TextEncoder(split_named(split), lowercase, slots);
-        })
+            new (self) TextEncoder(split_named(split), lowercase, slots, trim_named(unit));
+        }, nb::arg("split"), nb::arg("lowercase"), nb::arg("slots"), nb::arg("unit") = "file")
         .def("seed", [](TextEncoder& self, nb::bytes words) { self.seed({words.c_str(), words.size()}); })
         .def("encode", [](TextEncoder& self, Array<uint8_t> data, Array<int64_t> ends) {
             nb::gil_scoped_release free;

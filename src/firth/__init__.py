@@ -15,18 +15,23 @@ from typing import Any
 from firth.version import __version__
 
 _PLACES = {
+    "BPE": "firth.data.subwords",
+    "Characters": "firth.data.subwords",
     "Cooccurrence": "firth.data.cooccur",
     "Corpus": "firth.data.corpus",
+    "SubwordTokenizer": "firth.data.subword_tokenizer",
     "Pairs": "firth.data.pairs",
     "Table": "firth.data.table",
     "Tokens": "firth.data.tokens",
     "Vocabulary": "firth.data.vocabulary",
+    "WordPiece": "firth.data.subwords",
     "Method": "firth.core.method",
     "Model": "firth.core.model",
     "Run": "firth.core.run",
     "Vectors": "firth.core.vectors",
     "FirthError": "firth.core.errors",
     "FirthWarning": "firth.core.errors",
+    "encode_corpus": "firth.data.subword_tokens",
     "odd_one_out": "firth.core.vectors",
     "option": "firth.core.options",
     "read_vectors": "firth.formats",

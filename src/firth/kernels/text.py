@@ -6,6 +6,8 @@ A mark that stands on no such character separates too (so the invisible mark aft
 Lower case is taken code point by code point: İ becomes i, Σ becomes σ everywhere, ß stays.
 "whitespace" splits as `str.split()` does, and at NUL. "characters": each letter, number or underscore with its marks.
 "separated": tokens that come ready, with a NUL after each.
+"gpt2" and "bert" are the pieces that subwords are made of, as the package `tokenizers` cuts them (cpp/pieces.h); with
+`lowercase`, "bert" folds accents too. Their plain form stands in `firth.kernels.pieces`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 from firth.kernels import _native
 from firth.kernels._native import line_ends, paragraph_ends, safe_cut, translate
 
-SPLITS = ("words", "whitespace", "characters", "separated")
+SPLITS = ("words", "whitespace", "characters", "separated", "gpt2", "bert")
 DOCUMENT_END = -1  # stands in a stream of ids after each document
 TextEncoder = _native.TextEncoder
 

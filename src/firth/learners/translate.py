@@ -18,9 +18,20 @@ from firth.core.errors import FirthError
 from firth.core.report import Report
 from firth.core.run import Run
 from firth.data.pairs import Pair, Pairs
+from firth.data.subwords import SubwordTokenizer
 from firth.learners.gradient import Batch, Gradient
-from firth.learners.pieces import Pieces
-from firth.learners.translator import BEGIN, END, PAD, SPECIAL, Net, Translator, TranslatorOptions, load_weights, new_net
+from firth.learners.translator import (
+    BEGIN,
+    END,
+    PAD,
+    Net,
+    Translator,
+    TranslatorOptions,
+    load_weights,
+    new_net,
+    new_tokenizer,
+    token_ids,
+)
 from firth.nets.transformer import EncoderDecoder
 
 STRETCH = 4096  # pairs encoded at a time
@@ -57,7 +68,7 @@ class Encoded(NamedTuple):
         return torch.from_numpy(np.where(inside, self.ids[np.where(inside, starts[:, None] + places, 0)], PAD)).long()
 
 
-def encode(pairs: Iterable[Pair], pieces: Pieces, context: int, report: Report, what: str) -> Encoded:
+def encode(pairs: Iterable[Pair], tokenizer: SubwordTokenizer, context: int, report: Report, what: str) -> Encoded:
     """All pairs as ids. Those with an empty side or longer than the context are left out, counted and told."""
     found: list[list[int]] = []
     empty = long = total = 0
@@ -66,7 +77,7 @@ def encode(pairs: Iterable[Pair], pieces: Pieces, context: int, report: Report, 
         whole = [pair for pair in stretch if pair.source.strip() and pair.target.strip()]
         total += len(stretch)
         empty += len(stretch) - len(whole)
-        for source, target in zip(*(pieces.encode([pair[side] for pair in whole]) for side in (0, 1)), strict=True):
+        for source, target in zip(*(token_ids(tokenizer, [pair[side] for pair in whole]) for side in (0, 1)), strict=True):
             if max(len(source), len(target)) + 1 > context:  # the end token stands behind
                 long += 1
             else:
@@ -167,19 +178,19 @@ def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Translator | 
     """Tokenizer, ids, weights."""
     report = run.report
     texts = (text for pair in data if all(side.strip() for side in pair) for text in pair)
-    pieces = start.pieces if start else Pieces.train(texts, method.tokenizer, method.vocabulary, SPECIAL)
-    pairs = encode(data, pieces, method.context, report, "pairs")
+    tokenizer = start.tokenizer if start else new_tokenizer(method, texts, run)
+    pairs = encode(data, tokenizer, method.context, report, "pairs")
     if data.validation is not None:
-        held_out = encode(data.validation, pieces, method.context, report, "validation pairs")
+        held_out = encode(data.validation, tokenizer, method.context, report, "validation pairs")
     else:
         order = np.random.default_rng(run.seed).permutation(len(pairs))
         kept = int(len(pairs) * method.held_out)
         pairs, held_out = pairs.part(np.sort(order[kept:])), pairs.part(np.sort(order[:kept]))
     if not len(pairs):
         raise FirthError("There is no pair to learn from: each needs a source and a target.")
-    net = new_net(method, len(pieces), run.seed)
+    net = new_net(method, len(tokenizer), run.seed)
     if start is not None:
         load_weights(net, start.parts().arrays)
     task = Translating(method, net, pairs, held_out, run)
-    figures = {"pairs": len(pairs), "held_out_pairs": len(held_out), "vocabulary": len(pieces)}
-    return Translator(method, pieces, net, figures | task.go())
+    figures = {"pairs": len(pairs), "held_out_pairs": len(held_out), "vocabulary": len(tokenizer)}
+    return Translator(method, tokenizer, net, figures | task.go())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,15 +17,16 @@ from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
 from firth.core.model import Attention, Model, Parts
 from firth.core.options import option
+from firth.core.run import Run
+from firth.data.subwords import BPE, Characters, SubwordTokenizer
 from firth.learners.beam import RecurrentWriter, TransformerWriter, Writer, Written, beam_search
 from firth.learners.gradient import GradientOptions
-from firth.learners.pieces import Pieces
 from firth.nets.attention import keeping_weights
 from firth.nets.recurrent import RecurrentTranslator
 from firth.nets.transformer import EncoderDecoder, Size
 
-PAD, BEGIN, END, UNKNOWN = range(4)
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
+PAD, BEGIN, END, _ = range(4)  # the ids of these
 ROWS = 64  # texts translated at a time
 
 Net = EncoderDecoder | RecurrentTranslator
@@ -43,9 +45,9 @@ class TranslatorOptions(GradientOptions):
     hidden: int = option(0, "width of the feed-forward; 0 = 4 · dim (transformer)", low=0)
     context: int = option(256, "most tokens of a text, and of its translation", low=4, high=65536)
     tokenizer: str = option(
-        "bpe", "how text is cut: one vocabulary for both sides", choices=("bpe", "wordpiece", "characters")
+        "bpe", "how text of both sides is cut: pieces of words, or single characters", choices=("bpe", "characters")
     )
-    vocabulary: int = option(8000, "tokens at most (bpe, wordpiece)", low=8)
+    vocabulary: int = option(8000, "tokens of bpe", low=len(SPECIAL) + 256, high=1_000_000)
     label_smoothing: float = option(0.1, "share of probability that the wrong tokens get in the truth", low=0, high=0.9)
     held_out: float = option(0.02, "share of the pairs to measure on, where no validation is given", low=0, high=0.5)
 
@@ -61,6 +63,11 @@ def new_net(method: TranslatorOptions, words: int, seed: int) -> Net:
         return EncoderDecoder(words, words, size, tied=True)
 
 
+def new_tokenizer(method: TranslatorOptions, texts: Iterable[str], run: Run) -> SubwordTokenizer:
+    kind = BPE(size=method.vocabulary, special_tokens=SPECIAL) if method.tokenizer == "bpe" else None
+    return (kind or Characters(special_tokens=SPECIAL)).train(texts, run)
+
+
 def load_weights(net: Net, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Source and target share their embedding: it stands in `arrays` once."""
     try:
@@ -68,6 +75,12 @@ def load_weights(net: Net, arrays: Mapping[str, NDArray[Any]]) -> None:
             tensor.copy_(torch.from_numpy(np.array(arrays[shared(name)])))
     except RuntimeError as error:
         raise FirthError(f"These weights are of a model of another size: {error}.") from None
+
+
+def token_ids(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Ids of each text; "</s>" in a text is text, not an end."""
+    tokenizer.engine.encode_special_tokens = True
+    return tokenizer.ids_batch(texts, special=False)
 
 
 def shared(name: str) -> str:
@@ -87,28 +100,29 @@ class Translator(Model):
 
     method: TranslatorOptions
 
-    def __init__(self, method: TranslatorOptions, pieces: Pieces, net: Net, training: Mapping[str, Any]) -> None:
-        self.method, self.pieces, self.net, self.training = method, pieces, net.eval(), training
+    def __init__(self, method: TranslatorOptions, tokenizer: SubwordTokenizer, net: Net, training: Mapping[str, Any]) -> None:
+        self.method, self.net, self.training = method, net.eval(), training
+        self.tokenizer = tokenizer
 
     def __repr__(self) -> str:
-        return f"Seq2Seq model ({self.method.architecture}): {len(self.pieces):,} tokens × {self.method.dim}"
+        return f"Seq2Seq model ({self.method.architecture}): {len(self.tokenizer):,} tokens × {self.method.dim}"
 
     # ---- storage ----
 
     def parts(self) -> Parts:
         arrays = {shared(name): tensor.cpu().numpy() for name, tensor in self.net.state_dict().items()}
-        return Parts(arrays, {"tokenizer": self.pieces.to_json()})
+        return Parts(arrays, {"tokenizer": json.loads(self.tokenizer.to_json())})
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> Translator:
         assert isinstance(method, TranslatorOptions)
-        pieces = Pieces.from_json(parts.documents["tokenizer"])
+        tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))
         words = len(parts.arrays["source.tokens.weight" if method.architecture == "transformer" else "source.weight"])
-        if words != len(pieces):
-            raise FirthError(f"The tokenizer has {len(pieces):,} tokens and the model {words:,}: they don't belong together.")
+        if words != len(tokenizer):
+            raise FirthError(f"The tokenizer has {len(tokenizer):,} tokens and the model {words:,}: they don't belong together.")
         net = new_net(method, words, 0)
         load_weights(net, parts.arrays)
-        return cls(method, pieces, net, training)
+        return cls(method, tokenizer, net, training)
 
     # ---- reading ----
 
@@ -125,7 +139,7 @@ class Translator(Model):
         """Ids of each text and an end token; refuses what the model cannot hold."""
         if isinstance(texts, str):
             raise FirthError("This takes a list of texts; got one text. Put it in a list.")
-        found = [[*ids, END] for ids in self.pieces.encode(texts)]
+        found = [[*ids, END] for ids in token_ids(self.tokenizer, texts)]
         for number, ids in enumerate(found, 1):
             if len(ids) > self.method.context:
                 raise FirthError(
@@ -143,6 +157,10 @@ class Translator(Model):
             for row, number in enumerate(which):
                 ids[row, : len(encoded[number])] = torch.tensor(encoded[number])
             yield which, ids.to(self.device), (ids != PAD).to(self.device)
+
+    def written(self, ids: Sequence[int]) -> list[str]:
+        """Each token as it stands in the text, its space before it."""
+        return [self.tokenizer.decode([id], special=True) for id in ids]
 
     @torch.inference_mode()
     def embed(self, inputs: Sequence[str]) -> NDArray[np.float32]:
@@ -170,12 +188,12 @@ class Translator(Model):
     def translations(self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6) -> list[Translation]:
         """The same with scores."""
         return [
-            Translation(self.pieces.decode(written.ids), written.score, written.ended)
+            Translation(self.tokenizer.decode(written.ids), written.score, written.ended)
             for written in self.search(self.encoded(texts), beam, length_penalty)
         ]
 
     def search(self, encoded: Sequence[list[int]], beam: int, length_penalty: float) -> list[Written]:
-        words = len(self.pieces)
+        words = len(self.tokenizer)
         if not 1 <= beam <= words:
             raise FirthError(f"beam must be at least 1 and at most the {words:,} tokens of the vocabulary; got {beam}.")
         if not 0 <= length_penalty <= 10:
@@ -221,4 +239,4 @@ class Translator(Model):
                 _, state, row = self.net.step(before[:, place], memory, state)
                 rows.append(row)
             weights = torch.stack(rows, dim=1)[None]
-        return Attention(self.pieces.tokens(target), self.pieces.tokens(source), weights.cpu().numpy())
+        return Attention(self.written(target), self.written(source), weights.cpu().numpy())

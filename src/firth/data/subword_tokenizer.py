@@ -1,0 +1,343 @@
+"""`SubwordTokenizer`: text to ids and back by the package `tokenizers`, with its files and those of BERT and GPT-2."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from firth.core.errors import FirthError
+from firth.core.storage import new_file, read_json, saying_where
+
+TOKENIZER, VOCAB_TXT, VOCAB_JSON, MERGES, CONFIG = (
+    "tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "tokenizer_config.json",
+)  # fmt: skip
+UNKNOWN = ("[UNK]", "<unk>")  # what stands for characters that were not met, in vocab.txt and elsewhere
+BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+END_OF_WORD = "</w>"
+MOST_BYTES = 1 << 29  # of a file of tokens; the largest known ones have a thirtieth of it
+MOST_TOKENS = 10_000_000
+
+
+class Encoded(NamedTuple):
+    """A text as tokens: ids, how they are written, and where in the text each stands (characters, begin and end)."""
+
+    ids: list[int]
+    tokens: list[str]
+    offsets: list[tuple[int, int]]
+
+
+class SubwordTokenizer:
+    """Made by `BPE`, `WordPiece` or `Characters`, or read from files: `SubwordTokenizer.load`."""
+
+    def __init__(self, engine: Any) -> None:
+        engine.no_truncation()  # nothing is cut unasked
+        engine.no_padding()
+        self.engine = engine
+        if self.size > MOST_TOKENS:
+            count = len(self.ids)
+            raise FirthError(f"The highest id is {self.size - 1:,} for {count:,} tokens; Firth takes {MOST_TOKENS:,}.")
+
+    # ---- text to ids and back ----
+
+    def encode(self, text: str, special: bool = True) -> Encoded:
+        """`special` adds what the tokenizer puts around a text: [CLS] … [SEP] for WordPiece, nothing for BPE."""
+        return self.encode_batch([text], special)[0]
+
+    def encode_batch(self, texts: Sequence[str], special: bool = True) -> list[Encoded]:
+        """On all cores."""
+        found = self._call(self.engine.encode_batch, checked_texts(texts), add_special_tokens=special)
+        return [Encoded(each.ids, each.tokens, each.offsets) for each in found]
+
+    def ids_batch(self, texts: Sequence[str], special: bool = True) -> list[list[int]]:
+        """`encode_batch`, the ids alone: quicker."""
+        found = self._call(self.engine.encode_batch_fast, checked_texts(texts), add_special_tokens=special)
+        return [each.ids for each in found]
+
+    def decode(self, ids: Iterable[int], special: bool = False) -> str:
+        """The text; special tokens are left out unless asked for."""
+        numbers = [int(id) for id in ids]
+        wrong = [id for id in numbers if id not in self.tokens]
+        if wrong:
+            raise FirthError(f"There is no token {wrong[0]}; ids go from 0 to {self.size - 1}.")
+        return str(self._call(self.engine.decode, numbers, skip_special_tokens=not special))
+
+    def _call(self, work: Callable[..., Any], *values: Any, **settings: Any) -> Any:
+        with saying_what("This tokenizer can't do that"):
+            return work(*values, **settings)
+
+    # ---- tokens ----
+
+    @cached_property
+    def ids(self) -> Mapping[str, int]:
+        """Id of each token, special ones among them."""
+        return dict(sorted(self.engine.get_vocab(with_added_tokens=True).items(), key=lambda item: item[1]))
+
+    @cached_property
+    def tokens(self) -> Mapping[int, str]:
+        return {id: token for token, id in self.ids.items()}
+
+    @property
+    def size(self) -> int:
+        """One more than the highest id: the rows that a table of vectors needs."""
+        return max(self.ids.values(), default=-1) + 1
+
+    def __len__(self) -> int:
+        return self.size
+
+    @cached_property
+    def special_tokens(self) -> Mapping[str, int]:
+        added = self.engine.get_added_tokens_decoder()
+        return {token.content: id for id, token in sorted(added.items()) if token.special}
+
+    def special_id(self, token: str) -> int:
+        """The id of a special token."""
+        if token not in self.special_tokens:
+            known = ", ".join(self.special_tokens) or "none"
+            raise FirthError(f"This tokenizer has no special token {token!r}; it has {known}.")
+        return self.special_tokens[token]
+
+    @cached_property
+    def _document(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.to_json())
+        return found
+
+    @property
+    def kind(self) -> str:
+        """bpe, wordpiece or characters; of other people's tokenizers, what their file says."""
+        name = str(self._document["model"].get("type")).lower()
+        alone = name == "bpe" and not self.merges and not self._document["pre_tokenizer"]
+        return "characters" if alone else name
+
+    @property
+    def merges(self) -> list[tuple[str, str]]:
+        """The pairs that BPE joins, the first first; WordPiece has none."""
+        pairs = self._document["model"].get("merges") or ()
+        return [tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair) for pair in pairs]  # type: ignore[misc]
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells whether two are the same."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"SubwordTokenizer({self.kind}, {len(self.ids):,} tokens, {len(self.special_tokens)} special)"
+
+    # ---- files ----
+
+    def to_json(self) -> str:
+        """What tokenizer.json holds."""
+        return str(self.engine.to_str(pretty=True))
+
+    @classmethod
+    def from_json(cls, text: str | bytes, where: str = "tokenizer.json") -> SubwordTokenizer:
+        """The inverse of `to_json`. Nothing in it is executed."""
+        data = text.encode() if isinstance(text, str) else text
+        with saying_what(f"{where} is not a tokenizer"):
+            return cls(load_engine().Tokenizer.from_buffer(data))
+
+    def save(self, path: str | Path) -> Path:
+        """A file .json: tokenizer.json. A file .txt: vocab.txt. Else a folder with these, and GPT-2's two files."""
+        target = Path(path)
+        if target.suffix == ".json":
+            write_text(target, self.to_json())
+        elif target.suffix == ".txt":
+            write_text(target, self._vocab_text())
+        else:
+            with saying_where(target):
+                target.mkdir(parents=True, exist_ok=True)
+            write_text(target / TOKENIZER, self.to_json())
+            if self.kind == "wordpiece":
+                write_text(target / VOCAB_TXT, self._vocab_text())
+            elif self.kind == "bpe":
+                write_text(target / VOCAB_JSON, json.dumps(self.ids, ensure_ascii=False))
+                lines = ["#version: 0.2", *(f"{left} {right}" for left, right in self.merges), ""]
+                write_text(target / MERGES, "\n".join(lines))
+        return target
+
+    def _vocab_text(self) -> str:
+        if self.kind != "wordpiece":
+            raise FirthError(f"vocab.txt is WordPiece's file; this is {self.kind}: save a .json file or a folder.")
+        if sorted(self.tokens) != list(range(self.size)):
+            raise FirthError("vocab.txt has a line for each id, but here some ids have no token; save a .json file.")
+        return "".join(token + "\n" for token in self.ids)
+
+    @classmethod
+    def load(cls, path: str | Path, lowercase: bool = True) -> SubwordTokenizer:
+        """A tokenizer.json, a vocab.txt, or a folder with one of them or with vocab.json and merges.txt.
+
+        vocab.txt does not say whether case is folded: `lowercase` does, or tokenizer_config.json in the same folder.
+        """
+        place = Path(path)
+        if not place.is_dir():
+            if place.suffix == ".txt":
+                return cls(wordpiece_engine(read_vocab_text(place), folds_case(place.parent, lowercase), BERT))
+            return cls.from_json(read_bytes(place), str(place))
+        if (place / TOKENIZER).exists():
+            return cls.from_json(read_bytes(place / TOKENIZER), str(place / TOKENIZER))
+        if (place / VOCAB_TXT).exists():
+            return cls.load(place / VOCAB_TXT, lowercase)
+        if (place / VOCAB_JSON).exists() and (place / MERGES).exists():
+            return cls(read_gpt2(place))
+        raise FirthError(f"{place} holds no tokenizer: no {TOKENIZER}, {VOCAB_TXT}, or {VOCAB_JSON} with {MERGES}.")
+
+
+def checked_texts(texts: Sequence[str]) -> list[str]:
+    if isinstance(texts, str):
+        raise FirthError("encode_batch takes a list of texts; for one text there is encode.")
+    for text in texts:
+        if not isinstance(text, str):
+            raise FirthError(f"A text must be str; got {type(text).__name__}: {text!r:.40}.")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise FirthError(f"A text can't hold {text[error.start]!a}, a lone surrogate: no character.") from None
+    return list(texts)
+
+
+@contextlib.contextmanager
+def saying_what(rule: str) -> Iterator[None]:
+    """What the Rust code refuses, or panics at (which is a BaseException), becomes one line."""
+    try:
+        yield
+    except (FirthError, KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
+        raise
+    except BaseException as error:
+        raise FirthError(f"{rule}: {str(error).strip() or type(error).__name__}.") from None
+
+
+def load_engine() -> Any:
+    try:
+        import tokenizers
+    except ImportError:
+        raise FirthError('Subword tokenizers need the package tokenizers: pip install "firth[tokenizers]".') from None
+    return tokenizers
+
+
+# ---- engines ----
+
+
+def bytes_engine(vocab: Mapping[str, int], merges: Sequence[tuple[str, str]], special: Sequence[str]) -> Any:
+    """GPT-2's: any text can be written, and comes back as it was."""
+    tk = load_engine()
+    engine = tk.Tokenizer(tk.models.BPE(vocab=dict(vocab), merges=list(merges)))
+    engine.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    engine.decoder = tk.decoders.ByteLevel()
+    engine.post_processor = tk.processors.ByteLevel(trim_offsets=False)
+    return with_special(engine, special)
+
+
+def characters_engine(
+    vocab: Mapping[str, int], merges: Sequence[tuple[str, str]], special: Sequence[str], lowercase: bool
+) -> Any:
+    """BPE over characters with an end of word, as the first GPT had it."""
+    tk = load_engine()
+    model = tk.models.BPE(vocab=dict(vocab), merges=list(merges), unk_token="<unk>", end_of_word_suffix=END_OF_WORD)
+    engine = tk.Tokenizer(model)
+    engine.normalizer = tk.normalizers.BertNormalizer(lowercase=lowercase)
+    engine.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
+    engine.decoder = tk.decoders.BPEDecoder(suffix=END_OF_WORD)
+    return with_special(engine, special)
+
+
+def wordpiece_engine(vocab: Mapping[str, int], lowercase: bool, special: Sequence[str]) -> Any:
+    """BERT's: the longest piece that fits, then the longest that goes on; [CLS] and [SEP] around a text."""
+    tk = load_engine()
+    engine = tk.Tokenizer(tk.models.WordPiece(vocab=dict(vocab), unk_token="[UNK]"))
+    engine.normalizer = tk.normalizers.BertNormalizer(lowercase=lowercase)
+    engine.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
+    engine.decoder = tk.decoders.WordPiece(prefix="##")
+    if "[CLS]" in vocab and "[SEP]" in vocab:
+        engine.post_processor = tk.processors.TemplateProcessing(
+            single="[CLS] $A [SEP]",
+            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+            special_tokens=[(token, vocab[token]) for token in ("[CLS]", "[SEP]")],
+        )
+    return with_special(engine, [token for token in special if token in vocab])
+
+
+def single_characters_engine(vocab: Mapping[str, int], special: Sequence[str]) -> Any:
+    """Each character a token: BPE without merges."""
+    tk = load_engine()
+    unknown = next((token for token in UNKNOWN if token in special), None)
+    engine = tk.Tokenizer(tk.models.BPE(vocab=dict(vocab), merges=[], unk_token=unknown))
+    engine.decoder = tk.decoders.Fuse()
+    return with_special(engine, special)
+
+
+def with_special(engine: Any, special: Sequence[str]) -> Any:
+    if special:  # they have ids already; this makes them found in texts and hidden in decoded ones
+        engine.add_special_tokens(list(special))
+    return engine
+
+
+# ---- files ----
+
+
+def write_text(path: Path, text: str) -> None:
+    with new_file(path) as work:
+        work.write_text(text, encoding="utf-8", newline="\n")
+
+
+def read_bytes(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            raise FirthError(f"{path} has {size:,} bytes; a file of a tokenizer has at most {MOST_BYTES:,}.")
+        return path.read_bytes()
+    except OSError as error:
+        raise FirthError(f"Cannot read {path}: {error.strerror}.") from None
+
+
+def read_lines(path: Path) -> list[str]:
+    try:
+        text = read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FirthError(f"{path} is not UTF-8 (byte {error.start:,}).") from None
+    return text.removesuffix("\n").replace("\r\n", "\n").split("\n")
+
+
+def read_vocab_text(path: Path) -> dict[str, int]:
+    """One token a line, its id the number of the line."""
+    lines = read_lines(path)
+    vocab = {token: id for id, token in enumerate(lines)}
+    if len(vocab) < len(lines) or "" in vocab:
+        raise FirthError(f"{path}: each line must be another token; {len(lines) - len(vocab) + ('' in vocab)} are not.")
+    if "[UNK]" not in vocab:
+        raise FirthError(f"{path} has no [UNK], which WordPiece needs for what no piece fits.")
+    return vocab
+
+
+def read_gpt2(folder: Path) -> Any:
+    """vocab.json and merges.txt, as GPT-2 has them."""
+    vocab = read_json(folder / VOCAB_JSON)
+    right = isinstance(vocab, dict) and all(type(id) is int and 0 <= id < MOST_TOKENS for id in vocab.values())
+    if not right or not vocab:
+        raise FirthError(f"{folder / VOCAB_JSON} must give an id below {MOST_TOKENS:,} to each token.")
+    if len(set(vocab.values())) < len(vocab):
+        raise FirthError(f"{folder / VOCAB_JSON} gives the same id to several tokens.")
+    lines = [line for line in read_lines(folder / MERGES) if line and not line.startswith("#version")]
+    merges = [tuple(line.split(" ")) for line in lines]
+    odd = next((line for line, pair in zip(lines, merges, strict=True) if len(pair) != 2), None)
+    if odd is not None:
+        raise FirthError(f"{folder / MERGES}: a line is two tokens with a space between; got {odd!r:.60}.")
+    parts = {part for left, right in merges for part in (left, right)}
+    special = [token for token in vocab if len(token) > 2 and (token[0], token[-1]) in (("<", ">"), ("[", "]"))]
+    learned = {left + right for left, right in merges} | parts
+    special = [token for token in special if token not in learned]
+    with saying_what(f"{folder} is not a tokenizer"):
+        if any(token.endswith(END_OF_WORD) for token in vocab):
+            return characters_engine(vocab, merges, special, folds_case(folder, False))  # type: ignore[arg-type]
+        return bytes_engine(vocab, merges, special)  # type: ignore[arg-type]
+
+
+def folds_case(folder: Path, otherwise: bool) -> bool:
+    """What tokenizer_config.json says, where there is one that says it."""
+    if not (folder / CONFIG).exists():
+        return otherwise
+    config = read_json(folder / CONFIG)
+    return bool(config.get("do_lower_case", otherwise)) if isinstance(config, dict) else otherwise

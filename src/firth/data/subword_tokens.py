@@ -1,0 +1,122 @@
+"""A corpus as ids of a subword tokenizer, on disk and kept in the cache: what nets are trained on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.run import Run
+from firth.core.storage import saying_where
+from firth.data import cache
+from firth.data.corpus import Corpus
+from firth.data.streams import IDS, STARTS
+from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.data.tokens import Tokens, keep_entry, map_arrays, open_entry
+from firth.data.vocabulary import Vocabulary
+
+FORMAT = "subwords 1"  # of cache entries
+BATCH = 1 << 20  # characters encoded at a time
+PART = 1 << 16  # characters of a long document that are encoded at a time
+# Before a space behind text, no rule of Firth's tokenizers looks across: see cpp/text.h, safe_cut.
+CUT = re.compile(r"(?<=\S)[ \n\r\t]")
+
+
+def encode_corpus(tokenizer: SubwordTokenizer, corpus: Any, run: Run = Run(), end: str = "") -> Tokens:
+    """Every document as ids, on all cores, in memory that doesn't grow with the corpus.
+
+    `end` is a special token put behind each document. The vocabulary has the tokenizer's tokens by id, with how often
+    each occurs. What an earlier call left in the cache is opened.
+    """
+    texts = corpus if isinstance(corpus, Corpus) else Corpus(corpus)
+    end_id = tokenizer.special_id(end) if end else -1
+    fingerprint, name = texts.fingerprint(), None
+    if fingerprint:
+        name = cache.entry_name(FORMAT, fingerprint, tokenizer.fingerprint, end)
+        found = open_entry(name, run)
+        if found is not None:
+            return found
+    with cache.working_folder() as (folder, cached):
+        if name and not cached:
+            run.report.note(f"The cache folder {cache.cache_folder()} can't be written; encoded text is not kept.")
+        run.report.begin("encoding", texts.size, "B")
+        try:
+            counts = write_ids(tokenizer, texts, folder, end_id, run)
+        finally:
+            run.report.end()
+        ids, starts = map_arrays(folder)
+        if not len(ids):
+            raise FirthError("The corpus has no text to encode: it is empty.")
+        names = [tokenizer.tokens.get(id, f"<no token {id}>") for id in range(tokenizer.size)]
+        tokens = Tokens(ids, starts, Vocabulary(names, counts), len(ids))
+        if name and cached:
+            keep_entry(name, folder, tokens, [])
+        return tokens  # its maps stay valid when the files are removed
+
+
+def write_ids(tokenizer: SubwordTokenizer, texts: Corpus, folder: Path, end_id: int, run: Run) -> NDArray[np.int64]:
+    """Writes ids and document starts; how often each id occurs."""
+    counts = np.zeros(tokenizer.size, dtype=np.int64)
+    closing = [end_id] if end_id >= 0 else []
+    written = 0
+    with saying_where(folder), (folder / IDS).open("wb") as ids, (folder / STARTS).open("wb") as starts:
+        starts.write(np.zeros(1, dtype=np.int64).tobytes())
+        for parts, lasts, done in batches(tokenizer, texts):
+            found, ends = list[int](), list[int]()
+            for part, last in zip(tokenizer.ids_batch(parts, special=False), lasts, strict=True):
+                found += part
+                if last:
+                    found += closing
+                    ends.append(written + len(found))
+            numbers = np.array(found, dtype=np.int32)
+            ids.write(numbers.tobytes())
+            starts.write(np.array(ends, dtype=np.int64).tobytes())
+            counts += np.bincount(numbers, minlength=len(counts))
+            written += len(numbers)
+            run.report.step(done)
+    return counts
+
+
+def batches(tokenizer: SubwordTokenizer, texts: Corpus) -> Iterator[tuple[list[str], list[bool], int]]:
+    """Parts of documents, whether each is its document's last, and the bytes read so far."""
+    whole = not can_be_cut(tokenizer)
+    parts, lasts, filled, done = list[str](), list[bool](), 0, 0
+    for document, done in texts.walk():
+        for part, last in [(document.text, True)] if whole else parts_of(document.text):
+            parts.append(part)
+            lasts.append(last)
+            filled += len(part)
+            if filled >= BATCH:
+                yield parts, lasts, done
+                parts, lasts, filled = [], [], 0
+    if parts:
+        yield parts, lasts, done
+
+
+def parts_of(text: str) -> Iterable[tuple[str, bool]]:
+    """A document in parts, each with whether it is the last."""
+    begin = 0
+    while len(text) - begin > PART:
+        found = CUT.search(text, begin + PART)
+        if found is None:
+            break
+        yield text[begin : found.start()], False
+        begin = found.start()
+    yield text[begin:], True
+
+
+def can_be_cut(tokenizer: SubwordTokenizer) -> bool:
+    """Whether the ids of a text are those of its parts: so for tokenizers as Firth makes them."""
+    document = tokenizer._document
+    normalizer, cutter = (document.get(name) or {} for name in ("normalizer", "pre_tokenizer"))
+    if any(re.search(r"\s", token) for token in tokenizer.special_tokens):
+        return False
+    known = {"characters": (None,), "bpe": ("ByteLevel", "BertPreTokenizer"), "wordpiece": ("BertPreTokenizer",)}
+    added = any(not token["special"] or token["lstrip"] or token["rstrip"] for token in document["added_tokens"])
+    plain = normalizer.get("type") in (None, "BertNormalizer") and not cutter.get("add_prefix_space") and not added
+    return plain and cutter.get("type") in known.get(tokenizer.kind, ())
