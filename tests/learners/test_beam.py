@@ -13,6 +13,7 @@ from firth.nets.transformer import EncoderDecoder, Size
 
 PAD, BEGIN, END, WORDS, LIMIT = 0, 1, 2, 11, 9
 SOURCES = [[3, 4, 5, 6, END], [7, END], [8, 9, 10, END], [3, 3, 3, 3, 3, 3, END]]
+torch.set_num_threads(1)  # nets this small only wait for a second thread
 
 
 def new_net(kind: str, seed: int = 0):
@@ -69,8 +70,8 @@ def search(net, sources: list[list[int]], beam: int, alpha: float):
     return beam_search(writer, [LIMIT] * len(sources), beam, alpha, BEGIN, END, torch.tensor([PAD, BEGIN]))
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
-@pytest.mark.parametrize("beam", [1, 2, 5, WORDS])
+@pytest.mark.parametrize("alpha", [0.0, 0.8])
+@pytest.mark.parametrize("beam", [1, 3, WORDS])
 @pytest.mark.parametrize("kind", ["transformer", "lstm"])
 def test_it_is_the_slow_search(kind, beam, alpha):
     net = new_net(kind)
@@ -92,8 +93,8 @@ def test_a_beam_of_one_is_greedy(kind):
         assert found.ids == [token for token in greedy if token != END] and found.ended == (END in greedy)
 
 
-def test_the_nets_of_these_tests_end_some_and_not_others():
+def test_the_nets_of_these_tests_end_some_and_break_off_others():
     """Else the comparisons above would not see both ways out."""
-    found = [written for kind in ("transformer", "lstm") for written in search(new_net(kind), SOURCES, 5, 0.6)]
-    assert {written.ended for written in found} == {True, False} or all(written.ended for written in found)
+    found = [written for kind in ("transformer", "lstm") for written in search(new_net(kind), SOURCES, 3, 0.8)]
+    assert {written.ended for written in found} == {True, False}
     assert len({len(written.ids) for written in found}) > 1
