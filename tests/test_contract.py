@@ -28,13 +28,15 @@ OPTIONS = [
 DATA: dict[str, Callable[[], Any]] = {
     "text": lambda: firth.Corpus(list(World(seed=21).sentences(1500))),
     "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
+    "pairs": lambda: firth.Pairs(World(seed=21).translations(150)),
 }
 INPUTS: dict[str, Callable[[], Any]] = {
     "text": lambda: ["the king sleeps", "", "zzyzx"],
     "table": lambda: DATA["table"]().slice(0, 3),
+    "pairs": lambda: ["the king sleeps", "", "zzyzx"],
 }
 #: Small values of options that methods share, to be quick.
-SMALL = {"dim": 12, "epochs": 2, "min_count": 2}
+SMALL = {"dim": 12, "epochs": 2, "min_count": 2, "vocabulary": 300}
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
@@ -150,6 +152,8 @@ def test_texts_without_known_words_have_a_vector(method):
 
 @every_method
 def test_nothing_to_learn_from_is_an_error(method):
-    nothing = {"text": lambda: firth.Corpus([""]), "table": lambda: firth.Table({})}
+    nothing = {"text": lambda: firth.Corpus([""]), "table": lambda: firth.Table({})} | {
+        "pairs": lambda: firth.Pairs([("", "a")])
+    }
     with pytest.raises(firth.FirthError):
         small(method).fit(nothing[method.kind]())

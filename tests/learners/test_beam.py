@@ -22,7 +22,9 @@ def new_net(kind: str, seed: int = 0):
         net = RecurrentTranslator(WORDS, WORDS, 16, layers=2, tied=True)
         gain = 3.0
     else:
-        net = EncoderDecoder(WORDS, WORDS, Size(layers=2, dim=16, heads=2, places=16, positions="sinusoidal"), tied=True)
+        net = EncoderDecoder(
+            WORDS, WORDS, Size(layers=2, dim=16, heads=2, places=16, positions="sinusoidal"), tied=True
+        )
         gain = 2.0
     with torch.no_grad():
         for parameter in net.parameters():

@@ -53,7 +53,8 @@ def test_smoothed_cross_entropy_is_the_kl_divergence_and_a_constant():
     one, other = (torch.autograd.grad(value, logits, retain_graph=True)[0] for value in (loss, divergence))
     torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
     by_hand = -sum(
-        logits.log_softmax(-1)[row, place, target[row, place]] for row, place in ((0, 0), (0, 1), (1, 0), (1, 1), (1, 2))
+        logits.log_softmax(-1)[row, place, target[row, place]]
+        for row, place in ((0, 0), (0, 1), (1, 0), (1, 1), (1, 2))
     )
     assert smoothed_loss(logits, target, 0.0).item() == pytest.approx(by_hand.item(), rel=1e-6)
 

@@ -57,7 +57,8 @@ def command() -> None:
     """Learn vectors from text or a table into a folder.
 
     DATA are files (txt, jsonl, csv, tsv, Parquet, also .gz .xz .bz2 .zst), globs in quotes, or - for standard input;
-    for methods of tables, one file (csv, tsv, jsonl, Parquet); for pairs, two parallel files (sources, targets) or a table.
+    for methods of tables, one file (csv, tsv, jsonl, Parquet); for pairs, two parallel files (sources, targets) or one
+    table.
     The same command again goes on with what was broken off. Each METHOD has options of its own:
     firth train METHOD --help.
     """
@@ -154,9 +155,10 @@ def tell(done: Trained, as_json: bool) -> None:
         {
             "words": figures.get("tokens"),
             "vocabulary": figures.get("vocabulary"),
-            **{name: figures.get(name) for name in ("rows", "columns", "features")},
+            **{name: figures.get(name) for name in ("rows", "columns", "features", "pairs")},
             "time": clock(figures["seconds"]) if "seconds" in figures else None,
             "words/s": human(figures["words_per_second"]) if "words_per_second" in figures else None,
+            "tokens/s": human(figures["tokens_per_second"]) if "tokens_per_second" in figures else None,
             "loss": f"{figures['loss']:.4f}" if figures.get("loss") is not None else None,
             "model": done.folder,
         }

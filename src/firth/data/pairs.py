@@ -36,7 +36,9 @@ class Pairs:
         self, *data: Any, source: str = "source", target: str = "target", validation: Pairs | None = None
     ) -> None:
         if not 1 <= len(data) <= 2:
-            raise FirthError(f"Pairs takes two parallel files, one table or one iterable of pairs; got {len(data)} things.")
+            raise FirthError(
+                f"Pairs takes two parallel files, one table or one iterable of pairs; got {len(data)} things."
+            )
         self.validation = validation
         self._items: Iterable[Any] | None = None
         self._sides: tuple[Corpus, Corpus] | None = None

@@ -134,7 +134,9 @@ def beam_search(
         going = top.masked_fill(ends, -math.inf).topk(beam, dim=-1)
         scores = going.values
         rows, tokens = rows.gather(1, going.indices), tokens.gather(1, going.indices)
-        written = torch.cat([written.gather(1, rows[..., None].expand(-1, -1, written.shape[2])), tokens[..., None]], -1)
+        written = torch.cat(
+            [written.gather(1, rows[..., None].expand(-1, -1, written.shape[2])), tokens[..., None]], -1
+        )
         kept = []
         for place, (source, score) in enumerate(zip(live, scores[:, 0].tolist(), strict=True)):
             state = found[source]

@@ -18,7 +18,7 @@ from firth.core.errors import FirthError
 from firth.core.report import Report
 from firth.core.run import Run
 from firth.data.pairs import Pair, Pairs
-from firth.data.subwords import SubwordTokenizer
+from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners.gradient import Batch, Gradient
 from firth.learners.translator import (
     BEGIN,
@@ -77,7 +77,9 @@ def encode(pairs: Iterable[Pair], tokenizer: SubwordTokenizer, context: int, rep
         whole = [pair for pair in stretch if pair.source.strip() and pair.target.strip()]
         total += len(stretch)
         empty += len(stretch) - len(whole)
-        for source, target in zip(*(token_ids(tokenizer, [pair[side] for pair in whole]) for side in (0, 1)), strict=True):
+        for source, target in zip(
+            *(token_ids(tokenizer, [pair[side] for pair in whole]) for side in (0, 1)), strict=True
+        ):
             if max(len(source), len(target)) + 1 > context:  # the end token stands behind
                 long += 1
             else:

@@ -18,7 +18,8 @@ from firth.core.method import Method
 from firth.core.model import Attention, Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
-from firth.data.subwords import BPE, Characters, SubwordTokenizer
+from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.data.subwords import BPE, Characters
 from firth.learners.beam import RecurrentWriter, TransformerWriter, Writer, Written, beam_search
 from firth.learners.gradient import GradientOptions
 from firth.nets.attention import keeping_weights
@@ -100,7 +101,9 @@ class Translator(Model):
 
     method: TranslatorOptions
 
-    def __init__(self, method: TranslatorOptions, tokenizer: SubwordTokenizer, net: Net, training: Mapping[str, Any]) -> None:
+    def __init__(
+        self, method: TranslatorOptions, tokenizer: SubwordTokenizer, net: Net, training: Mapping[str, Any]
+    ) -> None:
         self.method, self.net, self.training = method, net.eval(), training
         self.tokenizer = tokenizer
 
@@ -119,7 +122,9 @@ class Translator(Model):
         tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))
         words = len(parts.arrays["source.tokens.weight" if method.architecture == "transformer" else "source.weight"])
         if words != len(tokenizer):
-            raise FirthError(f"The tokenizer has {len(tokenizer):,} tokens and the model {words:,}: they don't belong together.")
+            raise FirthError(
+                f"The tokenizer has {len(tokenizer):,} tokens and the model {words:,}: they don't belong together."
+            )
         net = new_net(method, words, 0)
         load_weights(net, parts.arrays)
         return cls(method, tokenizer, net, training)
@@ -139,7 +144,7 @@ class Translator(Model):
         """Ids of each text and an end token; refuses what the model cannot hold."""
         if isinstance(texts, str):
             raise FirthError("This takes a list of texts; got one text. Put it in a list.")
-        found = [[*ids, END] for ids in token_ids(self.tokenizer, texts)]
+        found = [[*ids, END] for ids in token_ids(self.tokenizer, [text if text.strip() else "" for text in texts])]
         for number, ids in enumerate(found, 1):
             if len(ids) > self.method.context:
                 raise FirthError(
@@ -182,7 +187,9 @@ class Translator(Model):
         found = self.translations(texts, beam, length_penalty)
         broken = sum(not translation.ended for translation in found)
         if broken:
-            warnings.warn(f"{broken:,} of {len(found):,} translations found no end and were broken off.", FirthWarning, 2)
+            warnings.warn(
+                f"{broken:,} of {len(found):,} translations found no end and were broken off.", FirthWarning, 2
+            )
         return [translation.text for translation in found]
 
     def translations(self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6) -> list[Translation]:
