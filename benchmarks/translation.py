@@ -2,8 +2,8 @@
 
     python benchmarks/translation.py DATA [--only transformer:de-en] [--epochs N] [--budget SECONDS] [--out FOLDER]
 
-DATA holds translation/multi30k/{train,val}.lc.norm.tok.{de,en} (also .xz) and test_2016_flickr.lc.norm.tok.{de,en}: text
-that is tokenised and in lower case. So BLEU is sacrebleu's with tokenize="none" against these tokens, as published
+DATA holds translation/multi30k/{train,val}.lc.norm.tok.{de,en} (also .xz) and test_2016_flickr.lc.norm.tok.{de,en}:
+text that is tokenised and in lower case. So BLEU is sacrebleu's with tokenize="none" against these tokens, as published
 figures on this form of the data are; "13a" beside it cuts some words further. Runs on a GPU where there is one. Told:
 BLEU of a beam of 5 and of greedy search, seconds of training (tokenizer and held-out measures among them) and of
 translating, parameters, target tokens a second. Results: benchmarks/results/translation.json and
@@ -34,7 +34,8 @@ from firth.evaluate.translation import bleu  # noqa: E402
 # Small data: strong dropout, and batches that give some hundred steps an epoch.
 SETTINGS: dict[str, dict[str, Any]] = {
     "transformer": {
-        "layers": 4, "dim": 256, "heads": 4, "hidden": 1024, "dropout": 0.3, "label_smoothing": 0.1, "vocabulary": 10_000,
+        "layers": 4, "dim": 256, "heads": 4, "hidden": 1024, "dropout": 0.3, "label_smoothing": 0.1,
+        "vocabulary": 10_000,
         "epochs": 40, "batch_tokens": 4096, "learning_rate": 1e-3, "warmup": 0.1, "weight_decay": 0.05, "context": 128,
     },
     "lstm": {
@@ -91,16 +92,18 @@ def measure(data: Path, architecture: str, direction: str, run: firth.Run, chang
 
 def page(results: dict[str, dict[str, Any]]) -> Iterator[str]:
     devices = sorted({found["device"] for found in results.values()})
-    yield f"`python benchmarks/translation.py DATA` on {', '.join(devices)}, {time.strftime('%Y-%m-%d')}. Multi30k, 29,000"
-    yield "pairs to learn from, test 2016 (1,000). BLEU over the data's own tokens (sacrebleu, `tokenize=none`), beam 5."
+    yield f"`python benchmarks/translation.py DATA` on {', '.join(devices)}, {time.strftime('%Y-%m-%d')}. Multi30k,"
+    yield "29,000 pairs to learn from, test 2016 (1,000). BLEU over the data's own tokens (sacrebleu, `tokenize=none`),"
+    yield "beam 5."
     yield ""
-    yield "| model | | BLEU | greedy | `13a` | parameters | seconds to learn | epochs | tokens/s | seconds to translate |"
+    yield "| model | | BLEU | greedy | `13a` | parameters | s to learn | epochs | tokens/s | s to translate |"
     yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     for found in results.values():
         yield (
             f"| {found['architecture']} | {found['direction'].replace('-', ' → ')} | {found['bleu']:.2f} "
             f"| {found['greedy']:.2f} | {found['bleu_13a']:.2f} | {found['parameters'] / 1e6:.1f} M "
-            f"| {found['seconds']:.0f} | {found['epochs']} | {found['tokens_per_second']:,.0f} | {found['translating']:.1f} |"
+            f"| {found['seconds']:.0f} | {found['epochs']} "
+            f"| {found['tokens_per_second']:,.0f} | {found['translating']:.1f} |"
         )
     copies = {found["direction"]: found["copy"] for found in results.values()}
     yield ""

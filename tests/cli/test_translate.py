@@ -9,6 +9,7 @@ import pytest
 
 import firth
 from firth.data.world import World
+from firth.learners.translator import Translation, Translator
 
 PAIRS = list(World(seed=4).translations(120))
 SMALL = ("--layers", 1, "--dim", 8, "--heads", 2, "--epochs", 1, "--vocabulary", 300, "--context", 80, "--threads", 1)
@@ -63,11 +64,16 @@ def test_texts_lines_and_json(call, translator):
     assert all(row["score"] <= 0 and isinstance(row["ended"], bool) for row in found)
 
 
-def test_bleu_against_a_reference(call, translator, tmp_path):
+def test_bleu_against_a_reference(call, translator, tmp_path, monkeypatch):
+    """Whatever the model would say, here it says "a b c d x" (see test_bleu of the evaluation)."""
+    said = Translation("a b c d x", -1.0, True)
+    monkeypatch.setattr(Translator, "translations", lambda model, texts, *_: [said for _ in texts])
     texts = [pair.source for pair in PAIRS[:3]]
-    (tmp_path / "right").write_text(done(call("translate", translator, *texts, "--beam", 1)))
-    result = call("translate", translator, *texts, "--beam", 1, "--reference", tmp_path / "right")
-    assert "BLEU 100.00" in result.stderr and "BLEU" not in done(result)
+    (tmp_path / "right").write_text("a b c d e\n" * 3)
+    result = call("translate", translator, *texts, "--reference", tmp_path / "right")
+    assert "BLEU 66.87" in result.stderr and done(result) == "a b c d x\n" * 3
+    shown = json.loads(done(call("translate", translator, *texts, "--reference", tmp_path / "right", "--json")))
+    assert shown["bleu"] == pytest.approx(66.874, abs=0.01)
     (tmp_path / "short").write_text("one\n")
     assert "has 1 lines for 3 texts" in failed(call("translate", translator, *texts, "--reference", tmp_path / "short"))
 

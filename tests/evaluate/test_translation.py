@@ -11,8 +11,8 @@ from firth.evaluate.translation import bleu, longest_common, rouge
 def test_rouge_by_hand():
     """Lin (2004), 3.1: "police killed the gunman" is the reference.
 
-    "police kill the gunman" shares police, the, gunman (3 of 4 and 4), one pair of neighbours of 3 and 3 (the gunman), and
-    the subsequence police the gunman; "the gunman kill police" shares the same words, but only "the gunman" in order.
+    "police kill the gunman" shares police, the, gunman (3 of 4 and 4), one pair of neighbours of 3 and 3 (the gunman),
+    and the subsequence police the gunman; "the gunman kill police" shares the same words, but only two in order.
     """
     right = ["police killed the gunman"]
     assert rouge(["police kill the gunman"], right) == pytest.approx((75, 100 / 3, 75))

@@ -48,7 +48,8 @@ class Pairs:
         elif isinstance(data[0], (str, os.PathLike)) or is_table(data[0]):
             if isinstance(data[0], (str, os.PathLike)) and not kind_of(Path(data[0]))[0]:
                 raise FirthError(
-                    f"{data[0]} holds one side; give two files (sources, then targets), or one csv, tsv, jsonl or Parquet."
+                    f"{data[0]} holds one side; give two files (sources, then targets), or one csv, tsv, jsonl or "
+                    "Parquet."
                 )
             self._sides = (Corpus(data[0], column=source), Corpus(data[0], column=target))
             self.names = (source, target)

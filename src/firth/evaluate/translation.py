@@ -24,7 +24,7 @@ def bleu(found: Sequence[str], right: Sequence[str], tokenize: str = "none") -> 
 
 
 class Rouge(NamedTuple):
-    """Mean F1 over texts, 0 to 100: of shared words, of shared pairs of neighbours, of the longest common subsequence."""
+    """Mean F1 over texts, 0 to 100: of shared words, shared pairs of neighbours, the longest common subsequence."""
 
     one: float
     two: float

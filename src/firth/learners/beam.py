@@ -1,7 +1,7 @@
 """Beam search: the best few beginnings of each translation go on, token by token.
 
-Of hypotheses that have ended, the best is the one with the highest log p(y | x) / ((5 + |y|) / 6)^α: without the divisor
-(Wu et al. 2016, equation 14) short ones would always win. A beam of 1 is greedy search.
+Of hypotheses that have ended, the best is the one with the highest log p(y | x) / ((5 + |y|) / 6)^α: without the
+divisor (Wu et al. 2016, equation 14) short ones would always win. A beam of 1 is greedy search.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def model(request) -> Translator:
 
 
 def test_the_invented_language_is_learned(model):
-    """Its grammar moves verbs and adjectives and makes words agree: neither a copy nor any order of the source will do."""
+    """Its grammar moves verbs and adjectives and makes words agree: a copy of the source will not do."""
     found = model.translate(SOURCES)
     exact = np.mean([text == right for text, right in zip(found, TARGETS, strict=True)])
     assert len(TEST) > 250 and exact >= 0.95 and bleu(found, TARGETS) >= 95
