@@ -89,9 +89,10 @@ def measure(packages: Sequence[str] | None, words: int, run: firth.Run, changes:
 
 
 def page(found: dict[str, Any], words: int) -> Iterator[str]:
-    yield f"`python benchmarks/summaries.py` on {found['device']}, {time.strftime('%Y-%m-%d')}. {found['pairs']:,}"
-    yield f"docstrings to learn from, {found['test']:,} of other modules to test on; the first {words} words of the body become"
-    yield f"the first line. {found['parameters'] / 1e6:.1f} M parameters, {found['epochs']} epochs in {found['seconds']:.0f} s."
+    yield f"`python benchmarks/summaries.py` on {found['device']}, {time.strftime('%Y-%m-%d')}."
+    yield f"{found['pairs']:,} docstrings to learn from, {found['test']:,} of other modules to test on; the first"
+    yield f"{words} words of the body become the first line. {found['parameters'] / 1e6:.1f} M parameters,"
+    yield f"{found['epochs']} epochs in {found['seconds']:.0f} s."
     yield ""
     yield "| | ROUGE-1 | ROUGE-2 | ROUGE-L |"
     yield "| --- | ---: | ---: | ---: |"
