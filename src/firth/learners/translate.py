@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from array import array
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -56,8 +57,8 @@ class Encoded(NamedTuple):
 
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
-        for array in self:
-            digest.update(array.tobytes())
+        for numbers in self:
+            digest.update(numbers.tobytes())
         return digest.hexdigest()
 
     def padded(self, which: NDArray[np.int64], side: int) -> Tensor:
@@ -70,28 +71,27 @@ class Encoded(NamedTuple):
 
 def encode(pairs: Iterable[Pair], tokenizer: SubwordTokenizer, context: int, report: Report, what: str) -> Encoded:
     """All pairs as ids. Those with an empty side or longer than the context are left out, counted and told."""
-    found: list[list[int]] = []
+    ids, lengths = array("i"), array("q")
     empty = long = total = 0
     stream = iter(pairs)
     while stretch := list(islice(stream, STRETCH)):
         whole = [pair for pair in stretch if pair.source.strip() and pair.target.strip()]
         total += len(stretch)
         empty += len(stretch) - len(whole)
-        for source, target in zip(
-            *(token_ids(tokenizer, [pair[side] for pair in whole]) for side in (0, 1)), strict=True
-        ):
+        sources, targets = (token_ids(tokenizer, [pair[side] for pair in whole]) for side in (0, 1))
+        for source, target in zip(sources, targets, strict=True):
             if max(len(source), len(target)) + 1 > context:  # the end token stands behind
                 long += 1
-            else:
-                found += [[*source, END], [BEGIN, *target, END]]
+                continue
+            ids.extend([*source, END, BEGIN, *target, END])
+            lengths.extend([len(source) + 1, len(target) + 2])
     if empty:
         report.note(f"{empty:,} of {total:,} {what} have an empty side and were left out.")
     if long:
         report.note(f"{long:,} of {total:,} {what} are longer than context={context} tokens and were left out.")
-    lengths = np.fromiter(map(len, found), np.int64, len(found))
-    ids = np.fromiter((id for row in found for id in row), np.int32, int(lengths.sum()))
-    starts = np.cumsum(lengths) - lengths
-    return Encoded(ids, starts.reshape(-1, 2), lengths.reshape(-1, 2))
+    sizes = np.array(lengths, np.int64)
+    starts = np.cumsum(sizes) - sizes
+    return Encoded(np.array(ids, np.int32), starts.reshape(-1, 2), sizes.reshape(-1, 2))
 
 
 # ---- learning ----

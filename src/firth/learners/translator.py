@@ -65,17 +65,18 @@ def new_net(method: TranslatorOptions, words: int, seed: int) -> Net:
 
 
 def new_tokenizer(method: TranslatorOptions, texts: Iterable[str], run: Run) -> SubwordTokenizer:
-    kind = BPE(size=method.vocabulary, special_tokens=SPECIAL) if method.tokenizer == "bpe" else None
-    return (kind or Characters(special_tokens=SPECIAL)).train(texts, run)
+    if method.tokenizer == "bpe":
+        return BPE(size=method.vocabulary, special_tokens=SPECIAL).train(texts, run)
+    return Characters(special_tokens=SPECIAL).train(texts, run)
 
 
 def load_weights(net: Net, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Source and target share their embedding: it stands in `arrays` once."""
-    try:
-        for name, tensor in net.state_dict().items():
-            tensor.copy_(torch.from_numpy(np.array(arrays[shared(name)])))
-    except RuntimeError as error:
-        raise FirthError(f"These weights are of a model of another size: {error}.") from None
+    for name, tensor in net.state_dict().items():
+        array = arrays[shared(name)]
+        if array.shape != tuple(tensor.shape):
+            raise FirthError(f"{name} has the shape {array.shape} where this model needs {tuple(tensor.shape)}.")
+        tensor.copy_(torch.from_numpy(np.array(array)))
 
 
 def token_ids(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[list[int]]:

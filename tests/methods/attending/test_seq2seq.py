@@ -151,7 +151,7 @@ def test_settings_and_data_are_checked():
     with pytest.raises(firth.FirthError, match="no pair to learn from"), warnings.catch_warnings():
         warnings.simplefilter("ignore", firth.FirthWarning)
         firth.Seq2Seq(dim=8, context=4).fit(TRAIN[:5])
-    with pytest.raises(firth.FirthError, match="start must be a Seq2Seq"):
+    with pytest.raises(firth.FirthError, match="start must be a Seq2Seq model with the same architecture"):
         firth.Seq2Seq(dim=8).fit(TRAIN[:5], start=object())
     with pytest.warns(firth.FirthWarning, match="1 of 4 pairs have an empty side"):
         firth.Seq2Seq(dim=8, layers=1, epochs=1, vocabulary=261, heads=1).fit([*TRAIN[:3], ("a", "")])

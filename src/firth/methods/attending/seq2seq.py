@@ -13,6 +13,8 @@ from firth.data.pairs import as_pairs
 from firth.learners.translate import learn
 from firth.learners.translator import Translator, TranslatorOptions
 
+SIZES = ("architecture", "layers", "dim", "heads", "hidden")  # what the weights of a model to go on from must share
+
 
 @dataclass(frozen=True, kw_only=True)
 class Seq2Seq(TranslatorOptions):
@@ -31,6 +33,9 @@ class Seq2Seq(TranslatorOptions):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Translator:
         """Learns from Pairs (or an iterable of pairs). With `start`, goes on from that model's weights and tokens."""
-        if start is not None and not isinstance(start, Translator):
-            raise FirthError(f"start must be a Seq2Seq model; got {start!r}.")
+        if start is not None and not (isinstance(start, Translator) and all(self.same(start, name) for name in SIZES)):
+            raise FirthError(f"start must be a Seq2Seq model with the same {', '.join(SIZES)}; got {start!r}.")
         return learn(self, as_pairs(data), run, start)
+
+    def same(self, start: Translator, name: str) -> bool:
+        return bool(getattr(self, name) == getattr(start.method, name))
