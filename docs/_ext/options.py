@@ -1,4 +1,4 @@
-"""`{options} skipgram`: the option table of a method, from the fields that state them; `{options} run` for a run."""
+"""`{options} skipgram`: the option table of a method, from the fields that state them; also of `run` and tokenizers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from sphinx.util.docutils import SphinxDirective
 from firth.core import registry
 from firth.core.options import Option, options_of
 from firth.core.run import Run
+from firth.data.subwords import BPE, Characters, WordPiece
 from firth.evaluate.layout import markdown_table
 
 HEADER = ("option", "default", "values", "meaning")
+OTHERS = {"run": Run, "bpe": BPE, "wordpiece": WordPiece, "characters": Characters}
 
 
 class Options(SphinxDirective):
@@ -21,7 +23,7 @@ class Options(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
-        options = options_of(Run if name == "run" else registry.method(name))
+        options = options_of(OTHERS[name] if name in OTHERS else registry.method(name))
         rows = [[f"`{item.name}`", shown(item.default), values(item), item.help] for item in options]
         return self.parse_text_to_nodes(markdown_table(HEADER, rows))
 

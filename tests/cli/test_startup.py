@@ -11,7 +11,7 @@ import pytest
 import firth
 from firth.cli.main import VERBS
 
-HEAVY = {"numpy", "scipy", "pyarrow", "matplotlib", "torch", "safetensors", "sklearn"}
+HEAVY = {"numpy", "scipy", "pyarrow", "matplotlib", "torch", "safetensors", "sklearn", "tokenizers"}
 
 
 def loaded(code: str) -> set[str]:

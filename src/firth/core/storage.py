@@ -27,6 +27,7 @@ FORMAT = 1
 CONFIG = "config.json"
 TRAINING = "training.json"
 ARRAYS, FOREIGN_ARRAYS = "vectors.safetensors", "model.safetensors"
+FOREIGN = {"gpt2": "gpt"}  # the method that opens a folder of Hugging Face's, by its model_type
 # safetensors' names of the kinds of numbers, all little-endian (BF16 and the 8-bit floats have no NumPy kind).
 KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "?", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1"}
 KINDS |= {"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1"}
@@ -58,6 +59,10 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
 def load_model(folder: str | os.PathLike[str]) -> Model:
     """Opens a saved model. Nothing in the folder is executed; arrays are memory-mapped."""
     path = Path(folder)
+    foreign = foreign_config(path)
+    if foreign:
+        theirs = registry.method(FOREIGN[foreign["model_type"]])
+        return theirs.model.from_foreign(path, foreign, theirs)  # type: ignore[attr-defined, no-any-return]
     config = read_config(path)
     method_class = registry.method(config["method"])
     method = build_settings(method_class, config["options"])
@@ -69,6 +74,15 @@ def load_model(folder: str | os.PathLike[str]) -> Model:
         return method_class.model.from_parts(method, Parts(arrays, documents), training)
     except KeyError as error:
         raise FirthError(f"{path} is incomplete: it has no {error} for {method_class.__name__}.") from error
+
+
+def foreign_config(folder: Path) -> dict[str, Any] | None:
+    """config.json of a network that another library wrote and Firth knows."""
+    if not (folder / CONFIG).is_file():
+        return None
+    config = read_json(folder / CONFIG)
+    ours = not isinstance(config, dict) or "format" in config
+    return None if ours or config.get("model_type") not in FOREIGN else config
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -13,14 +13,6 @@ from firth.data.encode import blocks_of
 from firth.kernels import text as kernel
 from firth.kernels.bpe import Words
 
-# Bytes of GPT-2's letters: printable ones stand for themselves, the others are numbered from U+0100 on.
-PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-BYTE_LETTERS = {byte: chr(byte) for byte in PRINTABLE}
-BYTE_LETTERS |= {
-    byte: chr(0x100 + number) for number, byte in enumerate(byte for byte in range(256) if byte not in BYTE_LETTERS)
-}
-LETTER_BYTES = {ord(letter): byte for byte, letter in BYTE_LETTERS.items()}
-
 
 class Pieces(NamedTuple):
     """Different pieces with counts, the most frequent first; how many were met in all; what the user should know."""
@@ -73,8 +65,3 @@ def read_blocks(encoder: kernel.TextEncoder, slots: int, blocks: Iterable[Block]
     finally:
         run.report.end()
     return pruned
-
-
-def letters_to_text(piece: str) -> str:
-    """A piece of the split "gpt2" as it stood in the text."""
-    return bytes(LETTER_BYTES[ord(letter)] for letter in piece).decode()

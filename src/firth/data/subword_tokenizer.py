@@ -298,7 +298,7 @@ def read_lines(path: Path) -> list[str]:
         text = read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise FirthError(f"{path} is not UTF-8 (byte {error.start:,}).") from None
-    return text.removesuffix("\n").replace("\r\n", "\n").split("\n")
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
 def read_vocab_text(path: Path) -> dict[str, int]:
@@ -320,15 +320,18 @@ def read_gpt2(folder: Path) -> Any:
         raise FirthError(f"{folder / VOCAB_JSON} must give an id below {MOST_TOKENS:,} to each token.")
     if len(set(vocab.values())) < len(vocab):
         raise FirthError(f"{folder / VOCAB_JSON} gives the same id to several tokens.")
-    lines = [line for line in read_lines(folder / MERGES) if line and not line.startswith("#version")]
+    lines = [line for line in read_lines(folder / MERGES) if line]
+    lines = lines[1:] if lines and lines[0].startswith("#version") else lines
     merges = [tuple(line.split(" ")) for line in lines]
     odd = next((line for line, pair in zip(lines, merges, strict=True) if len(pair) != 2), None)
     if odd is not None:
         raise FirthError(f"{folder / MERGES}: a line is two tokens with a space between; got {odd!r:.60}.")
-    parts = {part for left, right in merges for part in (left, right)}
-    special = [token for token in vocab if len(token) > 2 and (token[0], token[-1]) in (("<", ">"), ("[", "]"))]
-    learned = {left + right for left, right in merges} | parts
-    special = [token for token in special if token not in learned]
+    learned = {part for left, right in merges for part in (left, right, left + right)}
+    lacking = min(learned - set(vocab), default=None)
+    if lacking is not None:
+        raise FirthError(f"{folder / MERGES} has or merges to {lacking!r:.60}, which {VOCAB_JSON} lacks.")
+    shaped = (token for token in vocab if len(token) > 2 and token[0] + token[-1] in ("<>", "[]"))
+    special = [token for token in shaped if token not in learned]
     with saying_what(f"{folder} is not a tokenizer"):
         if any(token.endswith(END_OF_WORD) for token in vocab):
             return characters_engine(vocab, merges, special, folds_case(folder, False))  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from firth.core.errors import FirthError
 from firth.core.options import check_options, option
 from firth.core.run import Run
 from firth.data.corpus import Corpus
-from firth.data.pieces import BYTE_LETTERS, Pieces, count_pieces, letters_to_text
+from firth.data.pieces import Pieces, count_pieces
 from firth.data.subword_tokenizer import (
     BERT,
     END_OF_WORD,
@@ -27,6 +27,7 @@ from firth.data.subword_tokenizer import (
     wordpiece_engine,
 )
 from firth.kernels import bpe as kernel
+from firth.kernels.pieces import BYTE_LETTERS, letters_to_text
 
 Special = tuple[str, ...]
 

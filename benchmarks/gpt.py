@@ -1,0 +1,230 @@
+"""GPT: characters of Shakespeare, training speed beside Hugging Face's GPT-2, generation with a cache, bare attention.
+
+    python benchmarks/gpt.py DATA [--only shakespeare|training|generation|attention] [--device auto|cpu|cuda]
+                                  [--budget SECONDS] [--out FOLDER]
+
+DATA holds text/tinyshakespeare.txt.xz. `training` needs a GPU and transformers; `generation` and `attention` make
+their own weights. Shakespeare: the usual split (the last tenth is held out), loss a character; on a GPU a net of 6
+layers and 384 dimensions, on a CPU one of 4 and 128, as in nanoGPT. Peers run in the same process, in turns; the best
+round counts.
+Results: FOLDER/gpt-PART-DEVICE.json (default benchmarks/results).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import firth
+from firth.core.report import JsonLines
+from firth.nets.attention import MultiHead
+from firth.nets.transformer import Decoder, Size, parameters
+
+HERE = Path(__file__).resolve().parent
+
+
+def shakespeare(data: Path, device: str, budget: float) -> dict[str, Any]:
+    with lzma.open(data / "text" / "tinyshakespeare.txt.xz", "rt", encoding="utf-8") as file:
+        text = file.read()
+    common = {"tokenizer": "characters", "held_out": 0.1, "weight_decay": 0.1, "beta2": 0.99}
+    if device == "cuda":
+        method = firth.GPT(
+            layers=6,
+            dim=384,
+            heads=6,
+            context=256,
+            dropout=0.2,
+            batch_tokens=16384,
+            learning_rate=1e-3,
+            epochs=60,
+            **common,
+        )
+    else:
+        method = firth.GPT(
+            layers=4,
+            dim=128,
+            heads=4,
+            context=64,
+            dropout=0.0,
+            batch_tokens=768,
+            learning_rate=2e-3,
+            epochs=100,
+            **common,
+        )
+    model = method.fit([text], firth.Run(device=device, budget=budget, report=JsonLines()))
+    figures = model.training
+    return {
+        "held_out_loss": figures["held_out_loss"],
+        "seconds": figures["seconds"],
+        "tokens_per_second": figures["tokens_per_second"],
+        "steps": figures["steps"],
+        "parameters": figures["parameters"],
+        "held_out": figures["held_out"],
+        "sample": "".join(model.generate("\n", 300, temperature=0.8, seed=1, slide=True)),
+    }
+
+
+def rates(runs: dict[str, Callable[[], None]], units: float, rounds: int, times: int) -> dict[str, float]:
+    """Units a second of each, in turns; the best round of each."""
+    best = dict.fromkeys(runs, 0.0)
+    for _ in range(rounds):
+        for name, run in runs.items():
+            wait()
+            began = time.perf_counter()
+            for _ in range(times):
+                run()
+            wait()
+            best[name] = max(best[name], units * times / (time.perf_counter() - began))
+    return best
+
+
+def wait() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def training(rows: int = 32, places: int = 1024) -> dict[str, Any]:
+    """A step (forward, back, AdamW) at GPT-2 small's size, bf16, both compiled, on the same batch."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    from firth.learners.gradient import PEAKS
+
+    torch.set_float32_matmul_precision("high")
+    words = 50257
+    ids = torch.randint(words, (rows, places + 1), device="cuda")
+    size = Size(layers=12, dim=768, heads=12, places=places, dropout=0.0, activation="gelu_tanh")
+    ours = Decoder(-(-words // 64) * 64, size).cuda()
+    config = GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, use_cache=False)
+    theirs = GPT2LMHeadModel(config).cuda()
+
+    def our_loss(ids: torch.Tensor) -> torch.Tensor:
+        logits = ours.logits(ours(ids[:, :-1]))
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten())
+
+    def their_loss(ids: torch.Tensor) -> torch.Tensor:
+        logits = theirs(ids[:, :-1]).logits
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten())
+
+    def stepper(net: torch.nn.Module, loss: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[], None]:
+        compiled = torch.compile(loss)
+        steps = torch.optim.AdamW(net.parameters(), lr=1e-4, fused=True)
+
+        def step() -> None:
+            with torch.autocast("cuda", torch.bfloat16):
+                found = compiled(ids)
+            steps.zero_grad(set_to_none=True)
+            found.backward()
+            steps.step()
+
+        for _ in range(4):
+            step()
+        return step
+
+    runs = {"firth": stepper(ours, our_loss), "transformers": stepper(theirs, their_loss)}
+    best = rates(runs, rows * places, rounds=3, times=10)
+    name = torch.cuda.get_device_name()
+    peak = next((value for key, value in PEAKS.items() if key in name), None)
+    operations = 6.0 * parameters(ours) + 6.0 * size.layers * size.dim * places
+    return {
+        "device": name, "rows": rows, "places": places, "parameters": parameters(ours), "tokens_per_second": best,
+        "ratio": best["firth"] / best["transformers"],
+        "mfu": {key: value * operations / peak for key, value in best.items()} if peak else None,
+    }  # fmt: skip
+
+
+def generation(tokens: int = 200) -> dict[str, Any]:
+    """Greedy, one text, a small GPT-2 with random weights: the same tokens, in which time."""
+    import numpy as np
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    from firth.learners.gpt import net_of
+    from firth.learners.gpt2 import from_gpt2, size_of
+    from firth.learners.language import Sampling, continued
+
+    torch.manual_seed(0)
+    config = GPT2Config(
+        n_layer=6, n_embd=384, n_head=6, n_positions=512, vocab_size=8000, bos_token_id=0, eos_token_id=None
+    )
+    theirs = GPT2LMHeadModel(config).eval()
+    size, words = size_of(config.to_dict())
+    ours = net_of(from_gpt2({name: np.array(part.detach()) for name, part in theirs.state_dict().items()}, size), size)
+    prompt = [5, 17, 99, 3]
+    given = torch.tensor([prompt])
+    found: dict[str, list[int]] = {}
+
+    def we() -> None:
+        found["firth"] = list(continued(ours, words, prompt, tokens, Sampling(temperature=0), False))
+
+    def they() -> None:
+        with torch.inference_mode():
+            out = theirs.generate(
+                given, max_new_tokens=tokens, do_sample=False, attention_mask=torch.ones_like(given), pad_token_id=0
+            )
+        found["transformers"] = out[0, len(prompt) :].tolist()
+
+    best = rates({"firth": we, "transformers": they}, tokens, rounds=5, times=1)
+    return {
+        "tokens_per_second": best,
+        "ratio": best["firth"] / best["transformers"],
+        "equal": found["firth"] == found["transformers"],
+    }
+
+
+def attention(device: str) -> dict[str, Any]:
+    """The fast path of `MultiHead` beside bare scaled_dot_product_attention with the same products around it."""
+    kind = torch.bfloat16 if device == "cuda" else torch.float32
+    rows, places, dim, heads = (16, 1024, 768, 12) if device == "cuda" else (4, 256, 384, 6)
+    part = MultiHead(dim, heads).to(device, kind).eval()
+    x = torch.randn(rows, places, dim, device=device, dtype=kind)
+
+    @torch.inference_mode()
+    def ours() -> None:
+        part(x, causal=True)
+
+    @torch.inference_mode()
+    def bare() -> None:
+        query, key, value = part.split(part.query_key_value(x), 3)
+        mixed = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        part.output(mixed.transpose(1, 2).reshape(rows, places, dim))
+
+    ours(), bare()
+    best = rates({"firth": ours, "bare": bare}, rows * places, rounds=9, times=20 if device == "cuda" else 4)
+    return {"tokens_per_second": best, "ratio": best["firth"] / best["bare"], "shape": [rows, places, dim, heads]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--only", choices=("shakespeare", "training", "generation", "attention"))
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+    parser.add_argument("--budget", type=float, default=0.0)
+    parser.add_argument("--out", type=Path, default=HERE / "results")
+    arguments = parser.parse_args()
+    device = arguments.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    budget = arguments.budget or (170.0 if device == "cuda" else 600.0)
+    parts: dict[str, Callable[[], dict[str, Any]]] = {
+        "attention": lambda: attention(device),
+        "generation": generation,
+        "training": training,
+        "shakespeare": lambda: shakespeare(arguments.data, device, budget),
+    }
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for name, part in parts.items():
+        if arguments.only not in (None, name) or (name == "training" and device != "cuda"):
+            continue
+        found = part()
+        (arguments.out / f"gpt-{name}-{device}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        print(name, json.dumps({key: value for key, value in found.items() if key != "held_out"}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""`firth generate MODEL [PROMPT]`: text as a language model writes it, streamed."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from firth.cli.common import json_flag, open_model, print_json
+from firth.core.errors import FirthError
+
+
+@click.command()
+@click.argument("model")
+@click.argument("prompt", default="")
+@click.option("--tokens", type=int, default=200, show_default=True, help="At most so many.")
+@click.option(
+    "--temperature", type=float, default=0.8, show_default=True, help="0 takes the likeliest token each time."
+)
+@click.option("--top-k", type=int, default=0, help="Choose among so many likeliest tokens; 0 = all.")
+@click.option(
+    "--top-p", type=float, default=1.0, help="Choose among the likeliest that have this probability together."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Another seed, another text.")
+@click.option("--stop", multiple=True, metavar="TEXT", help="End before this text; may be repeated.")
+@click.option("--slide", is_flag=True, help="Go on past the context, forgetting its older half.")
+@json_flag
+def command(
+    model: str,
+    prompt: str,
+    tokens: int,
+    temperature: float,
+    top_k: int,
+    top_p: float,
+    seed: int,
+    stop: tuple[str, ...],
+    slide: bool,
+    as_json: bool,
+) -> None:
+    """Write what might come after PROMPT (standard input if it is -)."""
+    from firth.core.model import Generates
+
+    opened = open_model(model)
+    if not isinstance(opened, Generates):
+        raise FirthError(f"{model} does not write text ({type(opened.method).method_name()}); gpt does.")
+    given = sys.stdin.read() if prompt == "-" else prompt
+    settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "stop": stop, "slide": slide}
+    pieces = opened.generate(given, tokens, **settings)
+    if as_json:
+        print_json({"prompt": given, "text": "".join(pieces)})
+        return
+    click.echo(given, nl=False)
+    for piece in pieces:
+        click.echo(piece, nl=False)
+        sys.stdout.flush()
+    click.echo()

@@ -1,0 +1,228 @@
+"""A language model with its tokenizer: writing, judging and embedding text, and showing where it looks."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.method import Method
+from firth.core.model import Attention, Model, Parts
+from firth.core.storage import read_arrays
+from firth.core.vectors import Matrix, Vectors
+from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.learners import gpt2
+from firth.learners.language import Sampling, continued, windows
+from firth.learners.words import check_texts
+from firth.nets.attention import keeping_weights
+from firth.nets.transformer import Decoder, Size
+
+END = "<|endoftext|>"
+BATCH_TOKENS = 8192  # of texts that are read at once
+
+
+class Judged(NamedTuple):
+    """How well a text was predicted."""
+
+    loss: float  # −log p a token
+    perplexity: float
+    tokens: int
+
+
+class GPTModel(Model):
+    """A net that predicts the next token, and the tokens it knows."""
+
+    def __init__(self, method: Method, net: Decoder, tokenizer: SubwordTokenizer, training: Mapping[str, Any]) -> None:
+        if len(tokenizer) > net.embedding.tokens.num_embeddings:
+            raise FirthError(
+                f"The tokenizer has {len(tokenizer):,} tokens and the model rows for "
+                f"{net.embedding.tokens.num_embeddings:,}: they do not belong together."
+            )
+        self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
+
+    @property
+    def size(self) -> Size:
+        return self.net.size
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """The tokens' own vectors, before any context."""
+        rows, known = self.net.embedding.tokens.weight.detach().cpu().numpy(), self.tokenizer.tokens
+        return Vectors(
+            [known.get(id, f"<no token {id}>") for id in range(len(self.tokenizer))], rows[: len(self.tokenizer)]
+        )
+
+    @property
+    def tables(self) -> Mapping[str, Vectors]:
+        return {"tokens": self.vectors}
+
+    def ids(self, text: str) -> list[int]:
+        """A text's tokens, after the token that begins every text; refused when the context is too short for them."""
+        found = [self.tokenizer.special_id(END), *self.tokenizer.encode(text).ids]
+        if len(found) > self.size.places:
+            raise FirthError(
+                f"This text has {len(found) - 1:,} tokens and the model's context {self.size.places - 1:,}: cut it "
+                "into parts, or train with a larger context."
+            )
+        return found
+
+    # ---- writing ----
+
+    def generate(self, prompt: str = "", tokens: int = 100, **settings: Any) -> Iterator[str]:
+        """What might come after `prompt`, piece by piece. Settings: temperature, top_k, top_p, seed; `stop`, texts that
+        end it; `slide`, to go on past the context by forgetting its older half."""
+        stop, slide = settings.pop("stop", ()), bool(settings.pop("slide", False))
+        ids, sampling = self.ids(prompt), Sampling(**settings)
+        if tokens < 0:
+            raise FirthError(f"tokens must be at least 0; got {tokens}.")
+        if len(ids) + tokens > self.size.places + 1 and not slide:
+            raise FirthError(
+                f"A prompt of {len(ids) - 1} tokens and {tokens} more do not fit the context of "
+                f"{self.size.places - 1}; ask for fewer, or let it slide (it then forgets the older half)."
+            )
+        return self._pieces(ids, tokens, sampling, slide, [stop] if isinstance(stop, str) else list(stop))
+
+    def _pieces(
+        self, ids: list[int], tokens: int, sampling: Sampling, slide: bool, stop: Sequence[str]
+    ) -> Iterator[str]:
+        """New text as soon as it is certain: a token may hold part of a character, or the beginning of a stop."""
+        end, written, told = self.tokenizer.special_id(END), list[int](), 0
+        longest = max(map(len, stop), default=1) - 1
+        for token in continued(self.net, len(self.tokenizer), ids, tokens, sampling, slide):
+            if token == end:
+                break
+            written.append(token)
+            text = self.tokenizer.decode(written)
+            ends = [place for place in (text.find(word) for word in stop if word) if place >= 0]
+            if ends:
+                text, longest = text[: min(ends)], 0
+            sure = len(text) - longest if not text.endswith("\ufffd") else told
+            if sure > told:
+                yield text[told:sure]
+                told = sure
+            if ends:
+                return
+        rest = self.tokenizer.decode(written)[told:]
+        if rest:
+            yield rest
+
+    # ---- judging and embedding ----
+
+    @torch.inference_mode()
+    def perplexity(self, texts: Sequence[str]) -> Judged:
+        """How well the texts are predicted, all their tokens together. Long texts are read a context at a time."""
+        check_texts(texts)
+        total, count = 0.0, 0
+        for text in texts:
+            ids = np.array([self.tokenizer.special_id(END), *self.tokenizer.encode(text).ids], np.int32)
+            for rows in windows(ids, self.size.places, rows=max(1, BATCH_TOKENS // self.size.places)):
+                given = torch.from_numpy(rows).to(self.device)
+                logits = self.net.logits(self.net(given[:, :-1]))[..., : len(self.tokenizer)].float()
+                total += float(torch.nn.functional.cross_entropy(logits.transpose(1, 2), given[:, 1:], reduction="sum"))
+                count += given[:, 1:].numel()
+        if not count:
+            raise FirthError("There is nothing to judge: the texts have no tokens.")
+        return Judged(total / count, math.exp(min(700.0, total / count)), count)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.net.parameters()).device
+
+    @torch.inference_mode()
+    def states(self, text: str) -> NDArray[np.float32]:
+        """All layers' vectors of a text's tokens, (layers + 1, tokens, dim): the embedding first."""
+        ids = torch.tensor([self.ids(text)], device=self.device)
+        found = self.net.stack.states(self.net.embedding(ids))
+        return np.stack([layer[0, 1:].float().cpu().numpy() for layer in found])
+
+    def embed(self, inputs: Sequence[str], layer: int = -1) -> Matrix:
+        """The mean of a layer's vectors over a text's tokens; zeros for an empty text."""
+        check_texts(inputs)
+        if not -self.size.layers - 1 <= layer <= self.size.layers:
+            raise FirthError(
+                f"layer must be from 0 (the embedding) to {self.size.layers}, or from the end; got {layer}."
+            )
+        found = np.zeros((len(inputs), self.size.dim), np.float32)
+        for place, text in enumerate(inputs):
+            states = self.states(text)[layer]
+            if len(states):
+                found[place] = states.mean(axis=0)
+        return found
+
+    @torch.inference_mode()
+    def attention(self, text: str, other: str | None = None) -> Attention:
+        """Where each token looks among those before it and itself."""
+        if other is not None:
+            raise FirthError("A language model reads one text; a pair is for translators.")
+        ids = self.ids(text)
+        with keeping_weights(self.net) as kept:
+            self.net(torch.tensor([ids], device=self.device))
+            weights = torch.stack([part.kept[0] for part in kept.values() if part.kept is not None])
+        read = self.tokenizer.encode(text)
+        names = [
+            END,
+            *(text[begin:end] or token for token, (begin, end) in zip(read.tokens, read.offsets, strict=True)),
+        ]
+        return Attention(names, names, weights.float().cpu().numpy())
+
+    # ---- files ----
+
+    def parts(self) -> Parts:
+        documents, words = {"tokenizer": json.loads(self.tokenizer.to_json())}, len(self.tokenizer)
+        if gpt2.is_gpt2(self.size):
+            foreign = gpt2.config_of(self.size, words)
+            end = self.tokenizer.special_id(END)
+            return Parts(
+                gpt2.to_gpt2(self.net.state_dict(), self.size, words),
+                {**documents, "tokenizer_config": {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": END}},
+                {**foreign, "bos_token_id": end, "eos_token_id": end},
+            )
+        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in self.net.state_dict().items()}
+        arrays["embedding.tokens.weight"] = arrays["embedding.tokens.weight"][:words]
+        return Parts(arrays, documents)
+
+    @classmethod
+    def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> GPTModel:
+        tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))
+        size: Size = method.size()  # type: ignore[attr-defined]
+        arrays = parts.arrays
+        if gpt2.is_gpt2(size):
+            state = gpt2.from_gpt2(arrays, size)
+        else:
+            state = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+        return cls(method, net_of(state, size), tokenizer, training)
+
+    @classmethod
+    def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> GPTModel:
+        """A GPT-2 of Hugging Face."""
+        size, words = gpt2.size_of(config)
+        state = gpt2.from_gpt2(read_arrays(folder / "model.safetensors"), size)
+        tokenizer = SubwordTokenizer.load(folder)
+        if len(tokenizer) > words:
+            raise FirthError(f"{folder}: the tokenizer has {len(tokenizer):,} tokens, the model {words:,}.")
+        options = {
+            "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden,
+            "context": size.places - 1, "dropout": size.dropout, "activation": size.activation,
+        }  # fmt: skip
+        return cls(method(**options), net_of(state, size), tokenizer, {"source": "gpt2"})
+
+    def __repr__(self) -> str:
+        return f"GPT model: {self.size.layers} layers × {self.size.dim}, {len(self.tokenizer):,} tokens"
+
+
+def net_of(state: Mapping[str, torch.Tensor], size: Size) -> Decoder:
+    """A net with these weights."""
+    net = Decoder(len(state["embedding.tokens.weight"]), size)
+    try:
+        net.load_state_dict(state)
+    except RuntimeError as error:
+        raise FirthError(f"The weights do not fit the model that config.json tells of: {error}") from None
+    return net.eval()
