@@ -31,14 +31,16 @@ DATA: dict[str, Callable[[], Any]] = {
     "graph": lambda: firth.Graph(World(seed=21).friendships(people=60).edges),
     "ratings": lambda: firth.Ratings(zip(*World(seed=21).ratings(60, 40, 12)[:3], strict=True)),
     "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
+    "pairs": lambda: firth.Pairs(World(seed=21).translations(150)),
 }
 INPUTS: dict[str, Callable[[], Any]] = {
     "text": lambda: ["the king sleeps", "", "zzyzx"],
     "labelled": lambda: ["the king sleeps", "", "zzyzx"],
     "table": lambda: DATA["table"]().slice(0, 3),
+    "pairs": lambda: ["the king sleeps", "", "zzyzx"],
 }
 #: Small values of options that methods share, to be quick.
-SMALL = {"dim": 12, "epochs": 2, "min_count": 2}
+SMALL = {"dim": 12, "epochs": 2, "min_count": 2, "vocabulary": 300}
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
@@ -162,6 +164,7 @@ def test_nothing_to_learn_from_is_an_error(method):
         "table": lambda: firth.Table({}),
         "graph": lambda: firth.Graph([]),
         "ratings": lambda: firth.Ratings([]),
+        "pairs": lambda: firth.Pairs([("", "a")]),
     }
     with pytest.raises(firth.FirthError):
         small(method).fit(nothing[method.kind]())

@@ -23,6 +23,7 @@ _PLACES = {
     "SubwordTokenizer": "firth.data.subword_tokenizer",
     "Graph": "firth.data.graph",
     "Ratings": "firth.data.ratings",
+    "Pairs": "firth.data.pairs",
     "Table": "firth.data.table",
     "Tokens": "firth.data.tokens",
     "Vocabulary": "firth.data.vocabulary",

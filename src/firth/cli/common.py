@@ -79,6 +79,12 @@ RATING_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--time", {"metavar": "NAME", "help": "The column of times; the fourth if left out."}),
 )
 
+PAIR_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("--source", {"default": "source", "show_default": True, "metavar": "NAME", "help": "The sources' column."}),
+    ("--target", {"default": "target", "show_default": True, "metavar": "NAME", "help": "The targets' column."}),
+    ("--validation", {"metavar": "FILES", "help": "Pairs to measure on, as in val.de,val.en or val.tsv."}),
+)
+
 
 def open_model(path: str) -> Model:
     """The model in a folder, or in a file of fastText's."""

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from firth.cli.common import DATA_OPTIONS, GRAPH_OPTIONS, LABEL_OPTIONS, RATING_OPTIONS, TABLE_OPTIONS, one_file
+from firth.cli.common import (
+    DATA_OPTIONS,
+    GRAPH_OPTIONS,
+    LABEL_OPTIONS,
+    PAIR_OPTIONS,
+    RATING_OPTIONS,
+    TABLE_OPTIONS,
+    one_file,
+)
 
 Values = Mapping[str, Any]
 Flags = tuple[tuple[str, dict[str, Any]], ...]
@@ -53,10 +61,19 @@ def open_ratings(values: Values) -> Any:
     return Ratings(one_file(values["data"], "set of ratings"), **names)
 
 
+def open_pairs(values: Values) -> Any:
+    from firth.data.pairs import Pairs
+
+    columns = {name: values[name] for name in ("source", "target")}
+    validation = Pairs(*values["validation"].split(","), **columns) if values["validation"] else None
+    return Pairs(*values["data"], **columns, validation=validation)
+
+
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
     "labelled": Kind(LABEL_OPTIONS, open_labelled, "firth predict {} FILE"),
     "ratings": Kind(RATING_OPTIONS, open_ratings, "firth recommend {} --user USER"),
     "table": Kind(TABLE_OPTIONS, open_table, "firth embed {} TABLE -o codes.npy"),
     "graph": Kind(GRAPH_OPTIONS, open_graph, "firth neighbors {} NODE"),
+    "pairs": Kind(PAIR_OPTIONS, open_pairs, "firth translate {} TEXT"),
 }

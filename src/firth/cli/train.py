@@ -58,7 +58,8 @@ def command() -> None:
 
     DATA are files (txt, jsonl, csv, tsv, Parquet, also .gz .xz .bz2 .zst), globs in quotes, or - for standard input;
     for classifiers, texts with __label__ words, or records with a column of labels;
-    for methods of tables, graphs and ratings, one file (csv, tsv, jsonl, Parquet; edges and ratings also txt).
+    for methods of tables, graphs and ratings, one file (csv, tsv, jsonl, Parquet; edges and ratings also txt);
+    for pairs, two parallel files (sources, targets) or one table.
     The same command again goes on with what was broken off. Each METHOD has options of its own:
     firth train METHOD --help.
     """
@@ -155,11 +156,15 @@ def tell(done: Trained, as_json: bool) -> None:
         {
             "words": figures.get("tokens"),
             "vocabulary": figures.get("vocabulary"),
-            **{name: figures.get(name) for name in ("rows", "columns", "features", "nodes", "edges", "users", "items")},
+            **{
+                name: figures.get(name)
+                for name in ("rows", "columns", "features", "nodes", "edges", "users", "items", "pairs")
+            },
             "labels": figures.get("labels"),
             "time": clock(figures["seconds"]) if "seconds" in figures else None,
             "words/s": human(figures["words_per_second"]) if "words_per_second" in figures else None,
             "steps/s": human(figures["steps_per_second"]) if "steps_per_second" in figures else None,
+            "tokens/s": human(figures["tokens_per_second"]) if "tokens_per_second" in figures else None,
             "loss": f"{figures['loss']:.4f}" if figures.get("loss") is not None else None,
             "model": done.folder,
         }

@@ -106,6 +106,14 @@ class Generates(Protocol):
 
 
 @runtime_checkable
+class Translates(Protocol):
+    """Turns texts into others: translations, summaries."""
+
+    def translate(self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6) -> list[str]:
+        """One for each."""
+
+
+@runtime_checkable
 class HasMatrix(Protocol):
     """Keeps the sparse matrix that it counted: documents by words, or words by contexts."""
 

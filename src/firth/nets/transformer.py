@@ -150,10 +150,13 @@ class Stack(nn.Module):
         found[-1] = self.norm(found[-1])
         return found
 
-    def caches(self, batch: int, like: Tensor, memory_places: int = 0) -> list[tuple[Cache, ...]]:
-        """Empty caches for generating."""
+    def caches(
+        self, batch: int, like: Tensor, memory_places: int = 0, most: int | None = None
+    ) -> list[tuple[Cache, ...]]:
+        """Empty caches for generating; `most`: tokens, where fewer than the whole context are enough."""
         size = self.size
-        places = [size.places, memory_places] if self.cross else [size.places]
+        own = size.places if most is None else min(most, size.places)
+        places = [own, memory_places] if self.cross else [own]
         dim = size.dim // size.heads
         return [tuple(Cache(batch, size.heads, n, dim, like) for n in places) for _ in range(size.layers)]
 

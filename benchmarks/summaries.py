@@ -1,0 +1,126 @@
+"""Summaries of real text that every machine has: the body of a docstring becomes its first line.
+
+    python benchmarks/summaries.py [--packages numpy,scipy] [--budget SECONDS] [--words 60] [--out FOLDER]
+
+Pairs are made from the docstrings of the standard library and the installed packages (`firth.data.docstrings`): the
+target is the first line, the source the first words of what follows it. A tenth of the modules is kept to test on, so
+that no sibling of a test's docstring is learned from. Told: ROUGE-1, -2 and -L (F1) of the model's summaries and of the
+lead, the first line of the body, which is the usual baseline; and of first lines drawn at random.
+Results: benchmarks/results/summaries.json and docs/results/summaries.md (with --out, in that folder instead).
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE.parent / "src"))
+
+import firth  # noqa: E402
+from firth.core.report import PlainNotes  # noqa: E402
+from firth.data.docstrings import python_docstrings  # noqa: E402
+from firth.evaluate.translation import rouge  # noqa: E402
+
+SETTINGS: dict[str, Any] = {
+    "layers": 4, "dim": 256, "heads": 4, "dropout": 0.2, "vocabulary": 8000, "epochs": 30, "batch_tokens": 8192,
+    "learning_rate": 1e-3, "warmup": 0.1, "weight_decay": 0.05, "context": 256,
+}  # fmt: skip
+MOST_TEST = 1000
+
+
+def summarised(packages: Sequence[str] | None, words: int) -> Iterator[tuple[str, firth.data.pairs.Pair]]:
+    """(module, pair) of each docstring that has both a first line and a body."""
+    for name, text in python_docstrings(packages):
+        first, _, body = text.strip().partition("\n")
+        target = " ".join(re.findall(r"\w+|[^\w\s]", first.lower()))
+        source = [line for line in body.split("\n") if line.strip()]
+        cut = " \n ".join(" ".join(re.findall(r"\w+|[^\w\s]", line.lower())) for line in source)
+        taken = " ".join(cut.split(" ")[:words])
+        if 3 <= len(target.split()) <= 30 and len(taken.split()) >= 10:
+            yield name.rpartition(".")[0], firth.data.pairs.Pair(taken, target)
+
+
+def held_back(module: str) -> bool:
+    return hashlib.sha256(module.encode()).digest()[0] < 26
+
+
+def measure(packages: Sequence[str] | None, words: int, run: firth.Run, changes: dict[str, Any]) -> dict[str, Any]:
+    found = list(summarised(packages, words))
+    training = [pair for module, pair in found if not held_back(module)]
+    targets = {pair.target for pair in training}
+    # What stands word for word among the learned first lines would be remembered, not summarised.
+    test = [pair for module, pair in found if held_back(module) and pair.target not in targets]
+    test = Random(1).sample(test, min(MOST_TEST, len(test)))
+    method = firth.Seq2Seq(**{**SETTINGS, **changes})
+    began = time.perf_counter()
+    model = method.fit(firth.Pairs(training), run)
+    seconds = time.perf_counter() - began
+    sources, right = [pair.source for pair in test], [pair.target for pair in test]
+    written = [each.text for each in model.translations(sources)]
+    lines = {
+        "Seq2Seq": written,
+        "lead: the body's first line": [source.partition(" \n ")[0] for source in sources],
+        "a first line at random": [Random(number).choice(training).target for number in range(len(test))],
+    }
+    return {
+        "pairs": len(training),
+        "test": len(test),
+        "rouge": {name: list(rouge(texts, right)) for name, texts in lines.items()},
+        "seconds": seconds,
+        "parameters": model.training["parameters"],
+        "epochs": model.training["finished_epochs"],
+        "perplexity": model.training["perplexity"],
+        "device": model.training.get("device", "CPU"),
+        "examples": [[source[:200], text, truth] for source, text, truth in zip(sources, written, right, strict=True)][
+            :5
+        ],
+        "options": method.options(),
+    }
+
+
+def page(found: dict[str, Any], words: int) -> Iterator[str]:
+    yield f"`python benchmarks/summaries.py` on {found['device']}, {time.strftime('%Y-%m-%d')}."
+    yield f"{found['pairs']:,} docstrings to learn from, {found['test']:,} of other modules to test on; the first"
+    yield f"{words} words of the body become the first line. {found['parameters'] / 1e6:.1f} M parameters,"
+    yield f"{found['epochs']} epochs in {found['seconds']:.0f} s."
+    yield ""
+    yield "| | ROUGE-1 | ROUGE-2 | ROUGE-L |"
+    yield "| --- | ---: | ---: | ---: |"
+    for name, scores in found["rouge"].items():
+        yield f"| {name} | {' | '.join(f'{score:.1f}' for score in scores)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--packages", help="only these, as in numpy,scipy")
+    parser.add_argument("--words", type=int, default=60, help="of the body that the model reads")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another option of Seq2Seq")
+    parser.add_argument("--budget", type=float, default=0.0, help="seconds of training")
+    parser.add_argument("--out", type=Path, help="a folder for results instead of benchmarks/results and docs/results")
+    arguments = parser.parse_args()
+    changes = {name: json.loads(value) for name, _, value in (item.partition("=") for item in arguments.set)}
+    run = firth.Run(budget=arguments.budget, report=PlainNotes())
+    packages = arguments.packages.split(",") if arguments.packages else None
+    found = measure(packages, arguments.words, run, changes)
+    record = (arguments.out or HERE / "results") / "summaries.json"
+    written = (arguments.out or HERE.parent / "docs" / "results") / "summaries.md"
+    for path in (record, written):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    written.write_text("\n".join([*page(found, arguments.words), ""]), encoding="utf-8")
+    print(json.dumps(found["examples"], indent=1, ensure_ascii=False))
+    print("\n".join(page(found, arguments.words)))
+
+
+if __name__ == "__main__":
+    main()

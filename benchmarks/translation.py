@@ -1,0 +1,141 @@
+"""Multi30k: the Transformer and the LSTM with Bahdanau attention, both directions, BLEU on test 2016.
+
+    python benchmarks/translation.py DATA [--only transformer:de-en] [--epochs N] [--budget SECONDS] [--out FOLDER]
+
+DATA holds translation/multi30k/{train,val}.lc.norm.tok.{de,en} (also .xz) and test_2016_flickr.lc.norm.tok.{de,en}:
+text that is tokenised and in lower case. So BLEU is sacrebleu's with tokenize="none" against these tokens, as published
+figures on this form of the data are; "13a" beside it cuts some words further. Runs on a GPU where there is one. Told:
+BLEU of a beam of 5 and of greedy search, seconds of training (tokenizer and held-out measures among them) and of
+translating, parameters, target tokens a second. Results: benchmarks/results/translation.json and
+docs/results/translation.md (with --out, in that folder instead); a run adds to what is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE.parent / "src"))
+
+import torch  # noqa: E402
+
+import firth  # noqa: E402
+from firth.core.report import PlainNotes  # noqa: E402
+from firth.evaluate.translation import bleu  # noqa: E402
+
+# Small data: strong dropout, and batches that give some hundred steps an epoch.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "transformer": {
+        "layers": 4, "dim": 256, "heads": 4, "hidden": 1024, "dropout": 0.3, "label_smoothing": 0.1,
+        "vocabulary": 10_000,
+        "epochs": 40, "batch_tokens": 4096, "learning_rate": 1e-3, "warmup": 0.1, "weight_decay": 0.05, "context": 128,
+    },
+    "lstm": {
+        "layers": 1, "dim": 512, "dropout": 0.4, "label_smoothing": 0.1, "vocabulary": 10_000,
+        "epochs": 20, "batch_tokens": 2048, "learning_rate": 1e-3, "warmup": 0.05, "weight_decay": 0.01, "context": 128,
+    },
+}  # fmt: skip
+DIRECTIONS = ("de-en", "en-de")
+BEAM, PENALTY = 5, 1.0
+
+
+def file(data: Path, name: str) -> Path:
+    """A file of the data set, packed or not."""
+    plain = data / "translation" / "multi30k" / name
+    return plain if plain.exists() else plain.with_name(plain.name + ".xz")
+
+
+def pairs(data: Path, part: str, direction: str, **more: Any) -> firth.Pairs:
+    source, target = direction.split("-")
+    return firth.Pairs(*(file(data, f"{part}.lc.norm.tok.{side}") for side in (source, target)), **more)
+
+
+def measure(data: Path, architecture: str, direction: str, run: firth.Run, changes: dict[str, Any]) -> dict[str, Any]:
+    method = firth.Seq2Seq(architecture=architecture, **{**SETTINGS[architecture], **changes})
+    began = time.perf_counter()
+    training = pairs(data, "train", direction, validation=pairs(data, "val", direction))
+    model = method.fit(training, run)
+    seconds = time.perf_counter() - began
+    test = list(pairs(data, "test_2016_flickr", direction))
+    sources, right = [pair.source for pair in test], [pair.target for pair in test]
+    began = time.perf_counter()
+    found = model.translate(sources, beam=BEAM, length_penalty=PENALTY)
+    translating = time.perf_counter() - began
+    figures = model.training
+    return {
+        "architecture": architecture,
+        "direction": direction,
+        "bleu": bleu(found, right),
+        "bleu_13a": bleu(found, right, "13a"),
+        "greedy": bleu(model.translate(sources, beam=1), right),
+        "copy": bleu(sources, right),
+        "seconds": seconds,
+        "translating": translating,
+        "parameters": figures["parameters"],
+        "tokens_per_second": figures["tokens_per_second"],
+        "epochs": figures["finished_epochs"],
+        "perplexity": figures["perplexity"],
+        "best_at": min(figures["held_out"], key=lambda found: found["held_out_loss"])["share"],
+        "options": method.options(),
+        "device": figures.get("device", "CPU"),
+        "examples": [[sources[n], found[n], right[n]] for n in (0, 100, 500)],
+    }
+
+
+def page(results: dict[str, dict[str, Any]]) -> Iterator[str]:
+    devices = sorted({found["device"] for found in results.values()})
+    yield f"`python benchmarks/translation.py DATA` on {', '.join(devices)}, {time.strftime('%Y-%m-%d')}. Multi30k,"
+    yield "29,000 pairs to learn from, test 2016 (1,000). BLEU over the data's own tokens (sacrebleu, `tokenize=none`),"
+    yield "beam 5."
+    yield ""
+    yield "| model | | BLEU | greedy | `13a` | parameters | s to learn | epochs | tokens/s | s to translate |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for found in results.values():
+        yield (
+            f"| {found['architecture']} | {found['direction'].replace('-', ' → ')} | {found['bleu']:.2f} "
+            f"| {found['greedy']:.2f} | {found['bleu_13a']:.2f} | {found['parameters'] / 1e6:.1f} M "
+            f"| {found['seconds']:.0f} | {found['epochs']} "
+            f"| {found['tokens_per_second']:,.0f} | {found['translating']:.1f} |"
+        )
+    copies = {found["direction"]: found["copy"] for found in results.values()}
+    yield ""
+    yield "The source copied has " + ", ".join(f"{score:.1f} BLEU ({way})" for way, score in copies.items()) + "."
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--only", action="append", help="such as transformer:de-en; may be given several times")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another option of Seq2Seq")
+    parser.add_argument("--budget", type=float, default=0.0, help="seconds of training each")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="a folder for results instead of benchmarks/results and docs/results")
+    arguments = parser.parse_args()
+    wanted = arguments.only or [f"{kind}:{way}" for way in DIRECTIONS for kind in SETTINGS]
+    changes = {name: json.loads(value) for name, _, value in (item.partition("=") for item in arguments.set)}
+    record = (arguments.out or HERE / "results") / "translation.json"
+    written = (arguments.out or HERE.parent / "docs" / "results") / "translation.md"
+    results: dict[str, dict[str, Any]] = json.loads(record.read_text())["runs"] if record.exists() else {}
+    print(f"torch {torch.__version__}, {platform.platform()}, cuda {torch.cuda.is_available()}", flush=True)
+    for name in wanted:
+        kind, _, way = name.partition(":")
+        run = firth.Run(budget=arguments.budget, seed=arguments.seed, report=PlainNotes())
+        results[name] = measure(arguments.data, kind, way, run, changes)
+        print(json.dumps({key: value for key, value in results[name].items() if key != "options"}), flush=True)
+        for path in (record, written):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        record.write_text(json.dumps({"runs": results}, indent=1, ensure_ascii=False) + "\n")
+        written.write_text("\n".join([*page(results), ""]), encoding="utf-8")
+    print("\n".join(page(results)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""`Pairs`: texts and what they become (translations, summaries), from parallel files, tables and iterables."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from firth.core.errors import FirthError
+from firth.data.corpus import Corpus, is_table
+from firth.data.readers import kind_of
+
+
+class Pair(NamedTuple):
+    """A text and what it becomes."""
+
+    source: str
+    target: str
+
+
+class Pairs:
+    """Pairs of texts, streamed and re-iterable.
+
+        Pairs("train.de", "train.en")                        # parallel: line n of one belongs to line n of the other
+        Pairs("pairs.tsv", source="german", target="english")
+        Pairs([("ein hund", "a dog"), ("eine katze", "a cat")])
+
+    A table is csv, tsv, jsonl, Parquet (each also compressed) or a data frame; its columns are "source" and "target"
+    unless named. `validation` are pairs to measure on while learning.
+    """
+
+    def __init__(
+        self, *data: Any, source: str = "source", target: str = "target", validation: Pairs | None = None
+    ) -> None:
+        if not 1 <= len(data) <= 2:
+            raise FirthError(
+                f"Pairs takes two parallel files, one table or one iterable of pairs; got {len(data)} things."
+            )
+        self.validation = validation
+        self._items: Iterable[Any] | None = None
+        self._sides: tuple[Corpus, Corpus] | None = None
+        if len(data) == 2:
+            self._sides = (Corpus(data[0]), Corpus(data[1]))
+            self.names = tuple(str(part) if isinstance(part, (str, os.PathLike)) else "the list" for part in data)
+        elif isinstance(data[0], (str, os.PathLike)) or is_table(data[0]):
+            if isinstance(data[0], (str, os.PathLike)) and not kind_of(Path(data[0]))[0]:
+                raise FirthError(
+                    f"{data[0]} holds one side; give two files (sources, then targets), or one csv, tsv, jsonl or "
+                    "Parquet."
+                )
+            self._sides = (Corpus(data[0], column=source), Corpus(data[0], column=target))
+            self.names = (source, target)
+        elif isinstance(data[0], Iterable):
+            self._items = list(data[0]) if isinstance(data[0], Iterator) else data[0]
+        else:
+            raise FirthError(f"Pairs reads files, data frames and iterables of pairs; got {type(data[0]).__name__}.")
+
+    def __iter__(self) -> Iterator[Pair]:
+        """All of them, those with an empty side too."""
+        if self._sides is None:
+            for number, item in enumerate(self._items or (), 1):
+                yield checked(item, number)
+            return
+        for number, (source, target) in enumerate(zip_longest(*self._sides)):
+            if source is None or target is None:
+                longer, shorter = self.names if target is None else reversed(self.names)
+                raise FirthError(
+                    f"{longer} has more lines than {shorter}, which ends after {number:,}: "
+                    "parallel files have one line a pair."
+                )
+            yield Pair(source.text, target.text)
+
+    def fingerprint(self) -> str | None:
+        """Says whether the content is the same as another time; None when that can't be told without reading it all."""
+        if self._sides is None:
+            return None
+        prints = [side.fingerprint() for side in self._sides]
+        if self.validation is not None:
+            prints.append(self.validation.fingerprint())
+        return None if None in prints else hashlib.sha256(repr(prints).encode()).hexdigest()
+
+
+def checked(item: Any, number: int) -> Pair:
+    if isinstance(item, (tuple, list)) and len(item) == 2 and all(isinstance(side, str) for side in item):
+        return Pair(*item)
+    raise FirthError(f"Pair {number:,} must be two texts, (source, target); got {item!r:.60}.")
+
+
+def as_pairs(data: Any) -> Pairs:
+    """`data` itself, or what Pairs reads."""
+    return data if isinstance(data, Pairs) else Pairs(data)

@@ -1,0 +1,160 @@
+"""Beam search: the best few beginnings of each translation go on, token by token.
+
+Of hypotheses that have ended, the best is the one with the highest log p(y | x) / ((5 + |y|) / 6)^α: without the
+divisor (Wu et al. 2016, equation 14) short ones would always win. A beam of 1 is greedy search.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from firth.nets.recurrent import RecurrentTranslator
+from firth.nets.transformer import EncoderDecoder
+
+
+class Writer(Protocol):
+    """A network that writes one token at a time for several rows."""
+
+    def step(self, ids: Tensor) -> Tensor:
+        """Logits (rows, words) of the tokens after `ids` (rows,)."""
+
+    def choose(self, rows: Tensor) -> None:
+        """Goes on with these rows, some of them twice, some not at all; a row keeps its source."""
+
+    def keep(self, rows: Tensor) -> None:
+        """The same, where sources are left out too."""
+
+
+class TransformerWriter:
+    """Keeps keys and values of what was written, so that a token costs one token's work."""
+
+    def __init__(self, net: EncoderDecoder, source: Tensor, mask: Tensor, beam: int, tokens: int) -> None:
+        memory = net.encode(source, mask).repeat_interleave(beam, dim=0)
+        self.net, self.memory, self.mask = net, memory, mask.repeat_interleave(beam, dim=0)
+        self.caches = net.decoder.caches(len(memory), memory, memory.shape[1], tokens)
+        self.place = 0
+
+    def step(self, ids: Tensor) -> Tensor:
+        hidden = self.net.decode(ids[:, None], self.memory, self.mask, self.place, self.caches)
+        self.place += 1
+        return self.net.logits(hidden[:, 0])
+
+    def choose(self, rows: Tensor) -> None:
+        for own, _ in self.caches:  # beams of one source share the keys and values of its memory
+            own.choose(rows)
+
+    def keep(self, rows: Tensor) -> None:
+        self.memory, self.mask = self.memory[rows], self.mask[rows]
+        for caches in self.caches:
+            for cache in caches:
+                cache.choose(rows)
+
+
+class RecurrentWriter:
+    """Keeps the decoder's state."""
+
+    def __init__(self, net: RecurrentTranslator, source: Tensor, mask: Tensor, beam: int, tokens: int) -> None:
+        memory, state = net.encode(source, mask)
+        self.net = net
+        self.memory = type(memory)(*(part.repeat_interleave(beam, dim=0) for part in memory))
+        self.state = type(state)(*(part.repeat_interleave(beam, dim=1) for part in state))
+
+    def step(self, ids: Tensor) -> Tensor:
+        hidden, self.state, _ = self.net.step(ids, self.memory, self.state)
+        return self.net.logits(hidden)
+
+    def choose(self, rows: Tensor) -> None:
+        self.state = type(self.state)(*(part[:, rows] for part in self.state))
+
+    def keep(self, rows: Tensor) -> None:
+        self.memory = type(self.memory)(*(part[rows] for part in self.memory))
+        self.choose(rows)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A translation as ids, without its end token."""
+
+    ids: list[int]
+    score: float  # log-probability, divided by the length penalty
+    ended: bool  # False: it was cut at the most tokens allowed
+
+
+@dataclass
+class Found:
+    """The hypotheses of one source that have ended."""
+
+    best: Written | None = None
+    count: int = 0
+    limit: int = 0  # most tokens, its end among them
+    last: Written = field(default_factory=lambda: Written([], -math.inf, False))
+
+    def add(self, hypothesis: Written) -> None:
+        self.count += 1
+        if self.best is None or hypothesis.score > self.best.score:
+            self.best = hypothesis
+
+
+def penalty(length: int, alpha: float) -> float:
+    return float(((5 + length) / 6) ** alpha)
+
+
+@torch.inference_mode()
+def beam_search(
+    writer: Writer, limits: list[int], beam: int, alpha: float, begin: int, end: int, never: Tensor
+) -> list[Written]:
+    """The best translation of each source; `writer` has `beam` rows a source, one after the other. `limits`: most
+    tokens of each; `never`: tokens that are not to be written."""
+    device = never.device
+    found = [Found(limit=limit) for limit in limits]
+    live = list(range(len(limits)))  # sources that are not done
+    scores = torch.full((len(live), beam), -math.inf, device=device)
+    scores[:, 0] = 0.0  # all rows of a source begin the same: one counts
+    written = torch.zeros(len(live), beam, 0, dtype=torch.long, device=device)
+    ids = torch.full((len(live) * beam,), begin, device=device)
+    for length in range(1, max(limits, default=0) + 1):
+        logits = writer.step(ids).float()
+        words = logits.shape[-1]
+        logits.index_fill_(-1, never, -math.inf)
+        total = scores[..., None] + torch.log_softmax(logits, dim=-1).view(len(live), beam, words)
+        # Twice as many as the beam: were all the first to end, as many would be left to go on.
+        top, places = total.flatten(1).topk(min(2 * beam, beam * words), dim=-1)
+        rows, tokens = places // words, places % words
+        ends = tokens == end
+        for source, rank in ends[:, :beam].nonzero().tolist():
+            score = float(top[source, rank])
+            if score > -math.inf:
+                ids_so_far = written[source, rows[source, rank]].tolist()
+                found[live[source]].add(Written(ids_so_far, score / penalty(length, alpha), True))
+        going = top.masked_fill(ends, -math.inf).topk(beam, dim=-1)
+        scores = going.values
+        rows, tokens = rows.gather(1, going.indices), tokens.gather(1, going.indices)
+        written = torch.cat(
+            [written.gather(1, rows[..., None].expand(-1, -1, written.shape[2])), tokens[..., None]], -1
+        )
+        kept = []
+        for place, (source, score) in enumerate(zip(live, scores[:, 0].tolist(), strict=True)):
+            state = found[source]
+            reached = score / penalty(length, alpha)
+            if state.limit == length and state.best is None:
+                state.last = Written(written[place, 0].tolist(), reached, False)
+            over = state.best is not None and state.count >= beam and state.best.score >= reached
+            if not over and length < state.limit and score > -math.inf:
+                kept.append(place)
+        if not kept:
+            break
+        flat = (torch.arange(len(live), device=device)[:, None] * beam + rows).flatten()
+        if len(kept) < len(live):
+            chosen = torch.tensor(kept, device=device)
+            writer.keep(flat.view(-1, beam)[chosen].flatten())
+            scores, tokens, written = scores[chosen], tokens[chosen], written[chosen]
+            live = [live[place] for place in kept]
+        else:
+            writer.choose(flat)
+        ids = tokens.flatten()
+    return [state.best or state.last for state in found]

@@ -1,0 +1,198 @@
+"""How a translator learns: pairs as ids, batches of like length, the smoothed loss."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from firth.core.errors import FirthError
+from firth.core.report import Report
+from firth.core.run import Run
+from firth.data.pairs import Pair, Pairs
+from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.learners.gradient import Batch, Gradient
+from firth.learners.translator import (
+    BEGIN,
+    END,
+    PAD,
+    Net,
+    Translator,
+    TranslatorOptions,
+    load_weights,
+    new_net,
+    new_tokenizer,
+    token_ids,
+)
+from firth.nets.transformer import EncoderDecoder
+
+STRETCH = 4096  # pairs encoded at a time
+POOL = 64  # steps whose pairs are sorted by length together
+
+
+# ---- pairs as ids ----
+
+
+class Encoded(NamedTuple):
+    """Pairs of id sequences, one after the other. A source is tokens </s>, a target <s> tokens </s>."""
+
+    ids: NDArray[np.int32]
+    starts: NDArray[np.int64]  # (pairs, 2): where source and target begin
+    lengths: NDArray[np.int64]  # (pairs, 2)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def part(self, which: NDArray[np.int64]) -> Encoded:
+        return Encoded(self.ids, self.starts[which], self.lengths[which])
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for numbers in self:
+            digest.update(numbers.tobytes())
+        return digest.hexdigest()
+
+    def padded(self, which: NDArray[np.int64], side: int) -> Tensor:
+        """(rows, the longest of them)."""
+        starts, lengths = self.starts[which, side], self.lengths[which, side]
+        places = np.arange(lengths.max(initial=1))
+        inside = places < lengths[:, None]
+        return torch.from_numpy(np.where(inside, self.ids[np.where(inside, starts[:, None] + places, 0)], PAD)).long()
+
+
+def encode(pairs: Iterable[Pair], tokenizer: SubwordTokenizer, context: int, report: Report, what: str) -> Encoded:
+    """All pairs as ids. Those with an empty side or longer than the context are left out, counted and told."""
+    ids, lengths = array("i"), array("q")
+    empty = long = total = 0
+    stream = iter(pairs)
+    while stretch := list(islice(stream, STRETCH)):
+        whole = [pair for pair in stretch if pair.source.strip() and pair.target.strip()]
+        total += len(stretch)
+        empty += len(stretch) - len(whole)
+        sources, targets = (token_ids(tokenizer, [pair[side] for pair in whole]) for side in (0, 1))
+        for source, target in zip(sources, targets, strict=True):
+            if max(len(source), len(target)) + 1 > context:  # the end token stands behind
+                long += 1
+                continue
+            ids.extend([*source, END, BEGIN, *target, END])
+            lengths.extend([len(source) + 1, len(target) + 2])
+    if empty:
+        report.note(f"{empty:,} of {total:,} {what} have an empty side and were left out.")
+    if long:
+        report.note(f"{long:,} of {total:,} {what} are longer than context={context} tokens and were left out.")
+    sizes = np.array(lengths, np.int64)
+    starts = np.cumsum(sizes) - sizes
+    return Encoded(np.array(ids, np.int32), starts.reshape(-1, 2), sizes.reshape(-1, 2))
+
+
+# ---- learning ----
+
+
+def smoothed_loss(logits: Tensor, target: Tensor, smoothing: float) -> Tensor:
+    """Σ over tokens of the cross-entropy between the smoothed truth q and the prediction p; q gives the right token
+    1 − ε + ε/K and each of the K − 1 others ε/K (Szegedy et al. 2016).
+
+    It is Σ KL(q ‖ p) + H(q): H(q) does not depend on the weights, so both have the same gradient."""
+    return functional.cross_entropy(
+        logits.flatten(0, 1).float(), target.flatten(), ignore_index=PAD, label_smoothing=smoothing, reduction="sum"
+    )
+
+
+class Translating(Gradient):
+    """Teacher forcing: the decoder sees the true tokens so far, and each place predicts the next."""
+
+    method: TranslatorOptions
+    net: Net
+
+    def __init__(self, method: TranslatorOptions, net: Net, pairs: Encoded, held_out: Encoded, run: Run) -> None:
+        self.pairs, self.held_out = pairs, held_out
+        fingerprint = pairs.fingerprint() + held_out.fingerprint()
+        super().__init__(method, net, fingerprint, run, int((pairs.lengths[:, 1] - 1).sum()))
+        # cuDNN's LSTM under autocast knows half precision alone, which needs a scaled loss: stay with float32.
+        self.mixed = self.mixed and isinstance(net, EncoderDecoder)
+
+    def plan(self, epoch: int) -> Sequence[Batch]:
+        """Pairs of like length together, in steps of at least `batch_tokens` target tokens; one part a process."""
+        random = np.random.default_rng([self.run.seed, epoch])
+        steps = bucketed(self.pairs, random, self.method.batch_tokens)
+        parts = [part for step in steps for part in np.array_split(step, self.world) if len(part)]
+        return [Batch(part, int((self.pairs.lengths[part, 1] - 1).sum())) for part in parts]
+
+    def load(self, what: Any) -> Any:
+        return [self.pairs.padded(what, side) for side in (0, 1)]
+
+    def batch_loss(self, *tensors: Tensor) -> Tensor:
+        return smoothed_loss(*self.predicted(*tensors), self.method.label_smoothing)
+
+    def predicted(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits, and the tokens that they should predict."""
+        hidden = self.net(source, source != PAD, target[:, :-1])
+        return self.net.logits(hidden), target[:, 1:]
+
+    def evaluate(self, most: int = 2**62) -> dict[str, float]:
+        """The loss learned by, and the perplexity of the true tokens, on about `most` tokens."""
+        smoothed = plain = tokens = 0.0
+        for which in bucketed(self.held_out, np.random.default_rng(0), self.method.batch_tokens):
+            if tokens >= most:
+                break
+            logits, truth = self.predicted(*(self.held_out.padded(which, side).to(self.device) for side in (0, 1)))
+            smoothed += float(smoothed_loss(logits, truth, self.method.label_smoothing))
+            plain += float(smoothed_loss(logits, truth, 0.0))
+            tokens += float((truth != PAD).sum())
+        if not tokens:
+            return {}
+        return {"held_out_loss": smoothed / tokens, "perplexity": math.exp(min(700.0, plain / tokens))}
+
+
+def bucketed(pairs: Encoded, random: np.random.Generator, tokens: int) -> list[NDArray[np.int64]]:
+    """Pairs in groups of at least `tokens` target tokens, of like length so that little is padded; in random order, and
+    sorted only within pools of some groups, so that neighbours change from epoch to epoch."""
+    groups: list[NDArray[np.int64]] = []
+    predicted = pairs.lengths[:, 1] - 1
+    for pool in cut(random.permutation(len(pairs)), predicted, POOL * tokens):
+        by_length = pool[np.lexsort((pairs.lengths[pool, 0], pairs.lengths[pool, 1]))]
+        groups += cut(by_length, predicted, tokens)
+    return [groups[place] for place in random.permutation(len(groups))]
+
+
+def cut(order: NDArray[np.int64], tokens: NDArray[np.int64], least: int) -> list[NDArray[np.int64]]:
+    """Stretches of at least `least` tokens, the last one aside."""
+    ends: list[int] = []
+    count = 0
+    for place, size in enumerate(tokens[order].tolist(), 1):
+        count += size
+        if count >= least:
+            ends.append(place)
+            count = 0
+    return [part for part in np.split(order, ends) if len(part)]
+
+
+def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Translator | None) -> Translator:
+    """Tokenizer, ids, weights."""
+    report = run.report
+    texts = (text for pair in data if all(side.strip() for side in pair) for text in pair)
+    tokenizer = start.tokenizer if start else new_tokenizer(method, texts, run)
+    pairs = encode(data, tokenizer, method.context, report, "pairs")
+    if data.validation is not None:
+        held_out = encode(data.validation, tokenizer, method.context, report, "validation pairs")
+    else:
+        order = np.random.default_rng(run.seed).permutation(len(pairs))
+        kept = int(len(pairs) * method.held_out)
+        pairs, held_out = pairs.part(np.sort(order[kept:])), pairs.part(np.sort(order[:kept]))
+    if not len(pairs):
+        raise FirthError("There is no pair to learn from: each needs a source and a target.")
+    net = new_net(method, len(tokenizer), run.seed)
+    if start is not None:
+        load_weights(net, start.parts().arrays)
+    task = Translating(method, net, pairs, held_out, run)
+    figures = {"pairs": len(pairs), "held_out_pairs": len(held_out), "vocabulary": len(tokenizer)}
+    return Translator(method, tokenizer, net, figures | task.go())

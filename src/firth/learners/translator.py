@@ -1,0 +1,250 @@
+"""`Translator`: a trained encoder–decoder that translates, tells where it looks, and embeds."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from firth.core.errors import FirthError, FirthWarning
+from firth.core.method import Method
+from firth.core.model import Attention, Model, Parts
+from firth.core.options import option
+from firth.core.run import Run
+from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.data.subwords import BPE, Characters
+from firth.learners.beam import RecurrentWriter, TransformerWriter, Writer, Written, beam_search
+from firth.learners.gradient import GradientOptions
+from firth.nets.attention import keeping_weights
+from firth.nets.recurrent import RecurrentTranslator
+from firth.nets.transformer import EncoderDecoder, Size
+
+SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
+PAD, BEGIN, END, _ = range(4)  # the ids of these
+ROWS = 64  # texts translated at a time
+
+Net = EncoderDecoder | RecurrentTranslator
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslatorOptions(GradientOptions):
+    """What a translator is like."""
+
+    architecture: str = option(
+        "transformer", "transformer, or lstm with Bahdanau attention", choices=("transformer", "lstm")
+    )
+    layers: int = option(3, "blocks of the encoder, and of the decoder", low=1, high=128)
+    dim: int = option(256, "length of the vectors", low=1, high=65536)
+    heads: int = option(4, "attentions side by side; dim must be a multiple (transformer)", low=1, high=1024)
+    hidden: int = option(0, "width of the feed-forward; 0 = 4 · dim (transformer)", low=0)
+    context: int = option(256, "most tokens of a text, and of its translation", low=4, high=65536)
+    tokenizer: str = option(
+        "bpe", "how text of both sides is cut: pieces of words, or single characters", choices=("bpe", "characters")
+    )
+    vocabulary: int = option(8000, "tokens of bpe", low=len(SPECIAL) + 256, high=1_000_000)
+    label_smoothing: float = option(0.1, "share of probability that the wrong tokens get in the truth", low=0, high=0.9)
+    held_out: float = option(0.02, "share of the pairs to measure on, where no validation is given", low=0, high=0.5)
+
+
+def new_net(method: TranslatorOptions, words: int, seed: int) -> Net:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if method.architecture == "lstm":
+            return RecurrentTranslator(words, words, method.dim, method.layers, method.dropout, tied=True)
+        size = Size(
+            method.layers, method.dim, method.heads, method.hidden, method.context, method.dropout, "relu", "sinusoidal"
+        )
+        return EncoderDecoder(words, words, size, tied=True)
+
+
+def new_tokenizer(method: TranslatorOptions, texts: Iterable[str], run: Run) -> SubwordTokenizer:
+    if method.tokenizer == "bpe":
+        return BPE(size=method.vocabulary, special_tokens=SPECIAL).train(texts, run)
+    return Characters(special_tokens=SPECIAL).train(texts, run)
+
+
+def load_weights(net: Net, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Source and target share their embedding: it stands in `arrays` once."""
+    for name, tensor in net.state_dict().items():
+        array = arrays[shared(name)]
+        if array.shape != tuple(tensor.shape):
+            raise FirthError(f"{name} has the shape {array.shape} where this model needs {tuple(tensor.shape)}.")
+        tensor.copy_(torch.from_numpy(np.array(array)))
+
+
+def token_ids(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Ids of each text; "</s>" in a text is text, not an end."""
+    tokenizer.engine.encode_special_tokens = True
+    return tokenizer.ids_batch(texts, special=False)
+
+
+def shared(name: str) -> str:
+    return "source." + name.removeprefix("target.") if name.startswith("target.") else name
+
+
+class Translation(NamedTuple):
+    """A translation and how sure the model is of it."""
+
+    text: str
+    score: float  # log-probability of its tokens, divided by the length penalty
+    ended: bool  # False: it was broken off at the most tokens allowed
+
+
+class Translator(Model):
+    """What `Seq2Seq` learned."""
+
+    method: TranslatorOptions
+
+    def __init__(
+        self, method: TranslatorOptions, tokenizer: SubwordTokenizer, net: Net, training: Mapping[str, Any]
+    ) -> None:
+        self.method, self.net, self.training = method, net.eval(), training
+        self.tokenizer = tokenizer
+
+    def __repr__(self) -> str:
+        return f"Seq2Seq model ({self.method.architecture}): {len(self.tokenizer):,} tokens × {self.method.dim}"
+
+    # ---- storage ----
+
+    def parts(self) -> Parts:
+        arrays = {shared(name): tensor.cpu().numpy() for name, tensor in self.net.state_dict().items()}
+        return Parts(arrays, {"tokenizer": json.loads(self.tokenizer.to_json())})
+
+    @classmethod
+    def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> Translator:
+        assert isinstance(method, TranslatorOptions)
+        tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))
+        words = len(parts.arrays["source.tokens.weight" if method.architecture == "transformer" else "source.weight"])
+        if words != len(tokenizer):
+            raise FirthError(
+                f"The tokenizer has {len(tokenizer):,} tokens and the model {words:,}: they don't belong together."
+            )
+        net = new_net(method, words, 0)
+        load_weights(net, parts.arrays)
+        return cls(method, tokenizer, net, training)
+
+    # ---- reading ----
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.net.parameters()).device
+
+    def to(self, device: str) -> Translator:
+        """Moves the network to "cuda" or "cpu"."""
+        self.net.to(device)
+        return self
+
+    def encoded(self, texts: Sequence[str], what: str = "Text") -> list[list[int]]:
+        """Ids of each text and an end token; refuses what the model cannot hold."""
+        if isinstance(texts, str):
+            raise FirthError("This takes a list of texts; got one text. Put it in a list.")
+        found = [[*ids, END] for ids in token_ids(self.tokenizer, [text if text.strip() else "" for text in texts])]
+        for number, ids in enumerate(found, 1):
+            if len(ids) > self.method.context:
+                raise FirthError(
+                    f"{what} {number} has {len(ids):,} tokens, its end among them; this model reads at most "
+                    f"{self.method.context:,}. Split it into sentences, or train with a larger context."
+                )
+        return found
+
+    def batches(self, encoded: Sequence[list[int]], rows: int = ROWS) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+        """Texts of like length together: their numbers, padded ids and the mask of real places."""
+        order = sorted(range(len(encoded)), key=lambda number: -len(encoded[number]))
+        for first in range(0, len(order), rows):
+            which = order[first : first + rows]
+            ids = torch.full((len(which), len(encoded[which[0]])), PAD)
+            for row, number in enumerate(which):
+                ids[row, : len(encoded[number])] = torch.tensor(encoded[number])
+            yield which, ids.to(self.device), (ids != PAD).to(self.device)
+
+    def written(self, ids: Sequence[int]) -> list[str]:
+        """Each token as it stands in the text, its space before it."""
+        return [self.tokenizer.decode([id], special=True) for id in ids]
+
+    @torch.inference_mode()
+    def embed(self, inputs: Sequence[str]) -> NDArray[np.float32]:
+        """The mean of the encoder's states over a text's tokens and its end."""
+        dim = self.method.dim * (1 if self.method.architecture == "transformer" else 2)
+        found = np.zeros((len(inputs), dim), np.float32)
+        for which, ids, mask in self.batches(self.encoded(inputs)):
+            memory = self.net.encode(ids, mask)
+            states = memory if isinstance(memory, Tensor) else memory[0].states
+            inside = mask[..., None]
+            found[which] = ((states * inside).sum(1) / inside.sum(1)).cpu().numpy()
+        return found
+
+    # ---- writing ----
+
+    def translate(self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6) -> list[str]:
+        """One translation a text. `beam`: beginnings that are followed at once, 1 = greedy; `length_penalty`: the α of
+        `beam_search`, higher prefers longer. An empty text stays empty."""
+        found = self.translations(texts, beam, length_penalty)
+        broken = sum(not translation.ended for translation in found)
+        if broken:
+            warnings.warn(
+                f"{broken:,} of {len(found):,} translations found no end and were broken off.", FirthWarning, 2
+            )
+        return [translation.text for translation in found]
+
+    def translations(self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6) -> list[Translation]:
+        """The same with scores."""
+        return [
+            Translation(self.tokenizer.decode(written.ids), written.score, written.ended)
+            for written in self.search(self.encoded(texts), beam, length_penalty)
+        ]
+
+    def search(self, encoded: Sequence[list[int]], beam: int, length_penalty: float) -> list[Written]:
+        words = len(self.tokenizer)
+        if not 1 <= beam <= words:
+            raise FirthError(f"beam must be at least 1 and at most the {words:,} tokens of the vocabulary; got {beam}.")
+        if not 0 <= length_penalty <= 10:
+            raise FirthError(f"length_penalty must be from 0 to 10; got {length_penalty}.")
+        found = [Written([], 0.0, True)] * len(encoded)
+        full = [number for number, ids in enumerate(encoded) if len(ids) > 1]  # of an empty text, only its end is there
+        never = torch.tensor([PAD, BEGIN], device=self.device)
+        for which, ids, mask in self.batches([encoded[number] for number in full]):
+            limits = [min(self.method.context, 3 * len(encoded[full[row]]) + 20) for row in which]
+            with torch.inference_mode():
+                writer = self.writer(ids, mask, beam, max(limits))
+            results = beam_search(writer, limits, beam, length_penalty, BEGIN, END, never)
+            for row, written in zip(which, results, strict=True):
+                found[full[row]] = written
+        return found
+
+    def writer(self, ids: Tensor, mask: Tensor, beam: int, tokens: int) -> Writer:
+        if isinstance(self.net, EncoderDecoder):
+            return TransformerWriter(self.net, ids, mask, beam, tokens)
+        return RecurrentWriter(self.net, ids, mask, beam, tokens)
+
+    @torch.inference_mode()
+    def attention(self, text: str, other: str | None = None) -> Attention:
+        """Where each token of a translation looked in the text, by layer and head (an lstm has one of each). `other` is
+        the translation; without it, the model's own. The last query is the end of the translation."""
+        (source,) = self.encoded([text])
+        if other is None:
+            target = [*self.search([source], 4, 0.6)[0].ids, END]
+        else:
+            (target,) = self.encoded([other], "Translation")
+        ids = torch.tensor([source], device=self.device)
+        mask = torch.ones_like(ids, dtype=torch.bool)
+        before = torch.tensor([[BEGIN, *target[:-1]]], device=self.device)
+        if isinstance(self.net, EncoderDecoder):
+            with keeping_weights(self.net) as parts:
+                self.net(ids, mask, before)
+                kept = [part.kept for name, part in parts.items() if name.endswith(".cross")]
+            weights = torch.cat([part for part in kept if part is not None])
+        else:
+            memory, state = self.net.encode(ids, mask)
+            rows = []
+            for place in range(before.shape[1]):
+                _, state, row = self.net.step(before[:, place], memory, state)
+                rows.append(row)
+            weights = torch.stack(rows, dim=1)[None]
+        return Attention(self.written(target), self.written(source), weights.cpu().numpy())

@@ -1,0 +1,41 @@
+"""Seq2Seq: a text becomes another text (Vaswani et al. 2017; lstm: Bahdanau, Cho & Bengio 2015)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from firth.core.errors import FirthError
+from firth.core.model import Model
+from firth.core.options import option
+from firth.core.run import Run
+from firth.data.pairs import as_pairs
+from firth.learners.translate import learn
+from firth.learners.translator import Translator, TranslatorOptions
+
+SIZES = ("architecture", "layers", "dim", "heads", "hidden")  # what the weights of a model to go on from must share
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seq2Seq(TranslatorOptions):
+    """Maximises Σ log p(target token | source, target tokens before it), the truth smoothed."""
+
+    model: ClassVar[type[Model]] = Translator
+    summary: ClassVar[str] = "translation, summaries: an encoder reads a text, a decoder writes another"
+    kind: ClassVar[str] = "pairs"
+
+    weight_decay: float = option(0.01, "of matrices; not of biases and norms", low=0, high=10)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.architecture == "transformer" and self.dim % self.heads:
+            raise FirthError(f"Seq2Seq.dim must be a multiple of heads; got {self.dim} and {self.heads}.")
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Translator:
+        """Learns from Pairs (or an iterable of pairs). With `start`, goes on from that model's weights and tokens."""
+        if start is not None and not (isinstance(start, Translator) and all(self.same(start, name) for name in SIZES)):
+            raise FirthError(f"start must be a Seq2Seq model with the same {', '.join(SIZES)}; got {start!r}.")
+        return learn(self, as_pairs(data), run, start)
+
+    def same(self, start: Translator, name: str) -> bool:
+        return bool(getattr(self, name) == getattr(start.method, name))

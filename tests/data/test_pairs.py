@@ -1,0 +1,82 @@
+"""Pairs from everything that holds them, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pandas
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from firth.core.errors import FirthError
+from firth.data.pairs import Pair, Pairs
+
+PAIRS = [Pair("ein hund", "a dog"), Pair('eine "katze"', 'a "cat"'), Pair("", "nothing")]
+
+
+def write(folder, form):
+    columns = {"de": [pair.source for pair in PAIRS], "en": [pair.target for pair in PAIRS]}
+    path = folder / f"pairs{form}"
+    if form in (".csv", ".tsv"):
+        pandas.DataFrame(columns).to_csv(path, index=False, sep="," if form == ".csv" else "\t")
+    elif form == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    else:
+        lines = "".join(json.dumps({"de": pair.source, "en": pair.target, "more": 1}) + "\n" for pair in PAIRS)
+        path.write_bytes(gzip.compress(lines.encode()))
+    return path
+
+
+@pytest.mark.parametrize("form", [".csv", ".tsv", ".jsonl.gz", ".parquet"])
+def test_tables(tmp_path, form):
+    pairs = Pairs(write(tmp_path, form), source="de", target="en")
+    assert list(pairs) == PAIRS and list(pairs) == PAIRS
+    back = Pairs(tmp_path / f"pairs{form}", source="en", target="de")
+    assert [pair.source for pair in back] == [pair.target for pair in PAIRS]
+    assert pairs.fingerprint() and pairs.fingerprint() != back.fingerprint()
+
+
+def test_two_files_line_by_line(tmp_path):
+    for name, side in (("a.de", 0), ("a.en", 1)):
+        (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in PAIRS))
+    pairs = Pairs(tmp_path / "a.de", tmp_path / "a.en")
+    assert list(pairs) == PAIRS
+    assert pairs.fingerprint() not in (None, Pairs(tmp_path / "a.en", tmp_path / "a.de").fingerprint())
+    given = Pairs(tmp_path / "a.de", tmp_path / "a.en", validation=pairs)
+    assert given.fingerprint() != pairs.fingerprint()
+
+
+def test_iterables_and_data_frames():
+    assert list(Pairs(PAIRS)) == PAIRS and list(Pairs([list(pair) for pair in PAIRS])) == PAIRS
+    drawn = Pairs(pair for pair in PAIRS)
+    assert list(drawn) == PAIRS and list(drawn) == PAIRS
+    frame = pandas.DataFrame(PAIRS)
+    assert list(Pairs(frame)) == PAIRS
+    assert Pairs(PAIRS).fingerprint() is None
+
+
+@pytest.mark.parametrize("longer", [0, 1])
+def test_sides_of_unequal_length(tmp_path, longer):
+    names = [tmp_path / "a.de", tmp_path / "a.en"]
+    for side, name in enumerate(names):
+        name.write_text("x\n" * (3 if side == longer else 2))
+    with pytest.raises(FirthError, match=rf"{names[longer].name} has more lines than .*, which ends after 2"):
+        list(Pairs(*names))
+
+
+def test_what_is_refused(tmp_path):
+    (tmp_path / "a.txt").write_text("a\n")
+    with pytest.raises(FirthError, match="holds one side; give two files"):
+        Pairs(tmp_path / "a.txt")
+    with pytest.raises(FirthError, match="no column 'source'; there are de, en"):
+        list(Pairs(write(tmp_path, ".csv")))
+    with pytest.raises(FirthError, match="got 3 things"):
+        Pairs("a", "b", "c")
+    with pytest.raises(FirthError, match="got 0 things"):
+        Pairs()
+    with pytest.raises(FirthError, match=r"Pair 2 must be two texts, \(source, target\); got 'ab'"):
+        list(Pairs([("a", "b"), "ab"]))
+    with pytest.raises(FirthError, match="got int"):
+        Pairs(3)
