@@ -52,17 +52,20 @@ void dealt(int64_t first, int64_t last, int64_t size, int threads, Work work) {
 }  // namespace
 
 void als_gram(const float* table, int64_t rows, int64_t stride, float* out, int threads) {
-    constexpr int64_t PIECES = 16;  // each summed by one thread, then added in their order
+    constexpr int64_t MOST = 16, ROOM = int64_t{1} << 24;  // floats that all sums may take
     const Als& kernel = als_kernels();
-    const int64_t size = stride * stride, piece = std::max<int64_t>(1, (rows + PIECES - 1) / PIECES);
-    Floats sums(PIECES * size);
+    const int64_t size = stride * stride;
+    // Each piece is summed by one thread, then all are added in their order. Threads have no say in how many there are.
+    const int64_t pieces = std::max<int64_t>(1, std::min<int64_t>(MOST, ROOM / size));
+    const int64_t piece = std::max<int64_t>(1, (rows + pieces - 1) / pieces);
+    Floats sums(static_cast<size_t>(pieces * size));
     dealt(0, rows, piece, threads, [&](int64_t begin, int64_t end, int64_t number, int) {
         kernel.gram(table, begin, end, stride, sums.data + number * size);
     });
     for (int64_t i = 0; i < stride; ++i)
         for (int64_t j = i; j < stride; ++j) {
             float total = 0;
-            for (int64_t p = 0; p < PIECES; ++p) total += sums.data[p * size + i * stride + j];
+            for (int64_t p = 0; p < pieces; ++p) total += sums.data[p * size + i * stride + j];
             out[i * stride + j] = out[j * stride + i] = total;
         }
 }

@@ -159,7 +159,7 @@ def test_a_loss_that_is_no_number_stops_with_the_last_checkpoint_kept(tmp_path: 
         training(Run(checkpoint_folder=tmp_path, report=Breaks(3), threads=1)).go()
     kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     broken = training(Run(checkpoint_folder=tmp_path, report=Breaks(-1), threads=1))
-    monkeypatch.setattr(broken, "loss_of", lambda *tensors: broken.batch_loss(*tensors) * float("nan"))
+    monkeypatch.setattr(broken, "loss_of", lambda tensors: broken.batch_loss(*tensors) * float("nan"))
     with pytest.raises(FirthError, match="no longer a number"):
         broken.go()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == kept

@@ -61,7 +61,7 @@ class Ratings:
         if isinstance(source, Ratings):
             self._take(source.users, source.items, source.events())
         elif hasattr(source, "tocoo"):
-            self._take(*matrix_events(source))
+            self._take_matrix(source)
         else:
             self._take(*column_events(columns_of(source, wanted)))
 
@@ -73,10 +73,7 @@ class Ratings:
         return made
 
     def _take(self, users: Sequence[str], items: Sequence[str], events: Events) -> None:
-        counts = np.bincount(events.items, minlength=len(items))
-        rank = np.argsort(-counts, kind="stable")  # equal counts in the order they were met
-        new_id = np.empty(len(items), dtype=np.int32)
-        new_id[rank] = np.arange(len(items), dtype=np.int32)
+        rank, new_id = by_use(events.items, len(items))
         order: Any = slice(None)
         if events.times is not None:
             order = np.lexsort((events.times, events.users))
@@ -89,6 +86,24 @@ class Ratings:
         self.item_ids: NDArray[np.int32] = new_id[events.items[order]]
         self.weights: NDArray[np.float32] = np.ascontiguousarray(events.weights[order])
         self.times = None if events.times is None else events.times[order]
+
+    def _take_matrix(self, matrix: Any) -> None:
+        """Entries of a scipy.sparse matrix; rows and columns without any stay, as users and items with no events. In
+        the order of rows and ids, so that `summed` has nothing left to do."""
+        from scipy.sparse import csr_array
+
+        rows = csr_array(matrix)
+        odd = np.flatnonzero(~np.isfinite(rows.data))
+        if len(odd):
+            row = int(np.searchsorted(rows.indptr, odd[0], side="right")) - 1
+            place = f"row {row}, column {rows.indices[odd[0]]} has {rows.data[odd[0]]}"
+            raise FirthError(f"The matrix must hold finite numbers; {place}.")
+        rank, new_id = by_use(rows.indices, rows.shape[1])
+        ordered = csr_array((rows.data.astype(np.float32), new_id[rows.indices], rows.indptr.copy()), rows.shape)
+        ordered.sort_indices()
+        self.users, self.items = [str(row) for row in range(rows.shape[0])], [str(column) for column in rank.tolist()]
+        self.starts, self.item_ids, self.weights = rows_of(ordered)
+        self.times = None
 
     def events(self) -> Events:
         return Events(self.user_ids(), self.item_ids.astype(np.int64), self.weights, self.times)
@@ -108,7 +123,7 @@ class Ratings:
         """Tells whether two hold the same."""
         digest = hashlib.sha256(json.dumps([self.users, self.items]).encode())
         for array in (self.starts, self.item_ids, self.weights, self.times):
-            digest.update(b"-" if array is None else array.tobytes())
+            digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
     def summed(self) -> Rows:
@@ -121,8 +136,11 @@ class Ratings:
             )
         from scipy.sparse import csr_array
 
-        copies = (array.copy() for array in (self.weights, self.item_ids, self.starts))  # to be changed in place
-        matrix = csr_array(tuple(copies), (len(self.users), len(self.items)))
+        shape = (len(self.users), len(self.items))
+        matrix = csr_array((self.weights, self.item_ids, self.starts), shape)
+        if matrix.has_canonical_format and self.weights.all():
+            return Rows(self.starts, self.item_ids, self.weights)
+        matrix = matrix.copy()  # to be changed in place
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         return rows_of(matrix)
@@ -160,6 +178,14 @@ class Ratings:
     def name_event(self, event: int) -> str:
         user = int(np.searchsorted(self.starts, event, side="right")) - 1
         return f"user {self.users[user]!r} with item {self.items[self.item_ids[event]]!r}"
+
+
+def by_use(items: NDArray[Any], count: int) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Items from the most used to the least (equally used ones as they are), and the place of each in that order."""
+    rank = np.argsort(-np.bincount(items, minlength=count), kind="stable")
+    place = np.empty(count, dtype=np.int32)
+    place[rank] = np.arange(count, dtype=np.int32)
+    return rank, place
 
 
 def rows_of(matrix: Any) -> Rows:
@@ -314,16 +340,3 @@ def times_of(values: Any, columns: Columns) -> NDArray[np.float64]:
     if len(odd):
         raise FirthError(f"{place_of(columns, odd[0])} has no time; leave the column out where some are unknown.")
     return np.asarray(found, dtype=np.float64)
-
-
-def matrix_events(matrix: Any) -> tuple[list[str], list[str], Events]:
-    """Entries of a scipy.sparse matrix; rows and columns without any stay, as users and items with no events."""
-    entries = matrix.tocoo()
-    keys = [[str(number) for number in range(size)] for size in entries.shape]
-    weights = np.asarray(entries.data, dtype=np.float32)
-    events = Events(entries.row.astype(np.int64), entries.col.astype(np.int64), weights, None)
-    odd = np.flatnonzero(~np.isfinite(weights))
-    if len(odd):
-        place = f"row {events.users[odd[0]]}, column {events.items[odd[0]]}"
-        raise FirthError(f"The matrix must hold finite numbers; {place} has {weights[odd[0]]}.")
-    return keys[0], keys[1], events

@@ -84,7 +84,8 @@ class Gradient(Loop):
         self.progress = Steps()
         self.best: dict[str, Tensor] = {}
         self.mixed = self.device.type == "cuda"
-        self.loss_of = torch.compile(self.batch_loss) if self.compiles and self.mixed else self.batch_loss
+        self.compiled = torch.compile(self.batch_loss, dynamic=False) if self.compiles and self.mixed else None
+        self.shape: tuple[int, ...] = ()  # of the batches that it is compiled for: the first one's
         self.plans: tuple[int, Sequence[Batch]] = (-1, ())
 
     # ---- what a learner says ----
@@ -179,7 +180,7 @@ class Gradient(Loop):
         for batch in group[self.rank :: self.world]:
             tensors = [tensor.to(self.device, non_blocking=True) for tensor in self.load(batch.what)]
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
-                loss = self.loss_of(*tensors)
+                loss = self.loss_of(tensors)
             (loss / tokens).backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
         if self.world > 1:
@@ -192,6 +193,14 @@ class Gradient(Loop):
             nn.utils.clip_grad_norm_(self.net.parameters(), self.method.clip)
         self.optimizer.step()
         return total
+
+    def loss_of(self, tensors: list[Tensor]) -> Tensor:
+        """Compiled for batches of one shape; the odd last one of an epoch is not worth another compilation."""
+        shape = tuple(tensors[0].shape)
+        self.shape = self.shape or shape
+        if self.compiled is None or shape != self.shape:
+            return self.batch_loss(*tensors)
+        return self.compiled(*tensors)
 
     def share(self, spent: float = 0.0) -> float:
         """How much of the run is done: of its tokens, or of its budget of seconds where that ends it sooner."""

@@ -73,7 +73,7 @@ class ALS(Method):
         stride = -(-self.dim // 16) * 16
         users, items = new_table(len(ratings.users), stride), new_table(len(ratings.items), stride)
         drawn = np.random.default_rng(run.seed).standard_normal((len(items), self.dim), dtype=np.float32)
-        items[:, : self.dim] = 0.1 * drawn
+        np.multiply(drawn, np.float32(0.1), out=items[:, : self.dim])
         begin_from(first, ratings, users, items)
         users[np.diff(rows.starts) == 0], items[np.diff(columns.starts) == 0] = 0, 0  # which is their solution
         user_total, item_total = (len(b) + self.alpha * sums(a) for a, b in ((rows, items), (columns, users)))
@@ -110,5 +110,6 @@ def weighted(values: NDArray[np.float32], weighting: str) -> NDArray[np.float32]
 
 def sums(rows: Rows) -> NDArray[np.float64]:
     """The sum of each row's values."""
-    owners = np.repeat(np.arange(len(rows.starts) - 1), np.diff(rows.starts))
-    return np.bincount(owners, rows.values, minlength=len(rows.starts) - 1).astype(np.float64)
+    found, filled = np.zeros(len(rows.starts) - 1), np.diff(rows.starts) > 0
+    found[filled] = np.add.reduceat(rows.values, rows.starts[:-1][filled], dtype=np.float64) if filled.any() else 0
+    return found
