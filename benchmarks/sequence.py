@@ -141,7 +141,7 @@ def episode(batch: int, distance: int, pairs: int, device: str) -> tuple[Tensor,
 
 def recall(device: str) -> list[dict[str, Any]]:
     steps, batch, dim, pairs = (4000, 256, 128, 4) if device == "cuda" else (400, 32, 64, 1)
-    distances = [16, 64, 256, 1024] if device == "cuda" else [8, 32, 128, 512]
+    distances = [16, 64, 256, 1024] if device == "cuda" else [8, 32, 128]
     rows = []
     for distance in distances:
         row: dict[str, Any] = {"distance": distance, "steps": steps, "pairs": pairs}
