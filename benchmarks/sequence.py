@@ -174,7 +174,7 @@ def recall_page(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield ""
     pairs = rows[0]["pairs"]
     yield f"({rows[0]['steps']:,} steps each. Pairs of key and value shown: {pairs}; then noise of this length, a key."
-    yield f"Right by chance: {1 / (WORDS // 3) if pairs == 1 else 1 / pairs:.0%}. One seed; learning rates 0.001 for the"
+    yield f"Right by chance: {1 / (WORDS // 3) if pairs == 1 else 1 / pairs:.0%}. One seed; rates 0.001 for the"
     yield "Transformer and 0.003 for the LSTM, not tuned.)"
 
 
