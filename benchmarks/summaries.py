@@ -29,6 +29,7 @@ sys.path.insert(0, str(HERE.parent / "src"))
 import firth  # noqa: E402
 from firth.core.report import PlainNotes  # noqa: E402
 from firth.data.docstrings import python_docstrings  # noqa: E402
+from firth.data.pairs import Pair  # noqa: E402
 from firth.evaluate.translation import rouge  # noqa: E402
 
 SETTINGS: dict[str, Any] = {
@@ -38,16 +39,16 @@ SETTINGS: dict[str, Any] = {
 MOST_TEST = 1000
 
 
-def summarised(packages: Sequence[str] | None, words: int) -> Iterator[tuple[str, firth.data.pairs.Pair]]:
+def summarised(packages: Sequence[str] | None, words: int) -> Iterator[tuple[str, Pair]]:
     """(module, pair) of each docstring that has both a first line and a body."""
-    for name, text in python_docstrings(packages):
+    for name, text in python_docstrings(packages, report=PlainNotes()):
         first, _, body = text.strip().partition("\n")
         target = " ".join(re.findall(r"\w+|[^\w\s]", first.lower()))
         source = [line for line in body.split("\n") if line.strip()]
         cut = " \n ".join(" ".join(re.findall(r"\w+|[^\w\s]", line.lower())) for line in source)
         taken = " ".join(cut.split(" ")[:words])
         if 3 <= len(target.split()) <= 30 and len(taken.split()) >= 10:
-            yield name.rpartition(".")[0], firth.data.pairs.Pair(taken, target)
+            yield name.rpartition(".")[0], Pair(taken, target)
 
 
 def held_back(module: str) -> bool:
