@@ -36,7 +36,7 @@ from firth.learners.translator import (
 from firth.nets.transformer import EncoderDecoder
 
 STRETCH = 4096  # pairs encoded at a time
-POOL = 64  # steps whose pairs are sorted by length together
+MULTIPLE = 8  # lengths are rounded up to it: batches of few shapes, which a GPU prepares once each
 
 
 # ---- pairs as ids ----
@@ -61,10 +61,14 @@ class Encoded(NamedTuple):
             digest.update(numbers.tobytes())
         return digest.hexdigest()
 
+    def places(self) -> NDArray[np.int64]:
+        """How long the longer side of each pair is, rounded up."""
+        return -(-np.maximum(self.lengths[:, 0], self.lengths[:, 1] - 1) // MULTIPLE) * MULTIPLE
+
     def padded(self, which: NDArray[np.int64], side: int) -> Tensor:
-        """(rows, the longest of them)."""
+        """(rows, the places of the longest of them; a target has one more, its first token)."""
         starts, lengths = self.starts[which, side], self.lengths[which, side]
-        places = np.arange(lengths.max(initial=1))
+        places = np.arange(self.part(which).places().max(initial=1) + side)
         inside = places < lengths[:, None]
         return torch.from_numpy(np.where(inside, self.ids[np.where(inside, starts[:, None] + places, 0)], PAD)).long()
 
@@ -121,11 +125,15 @@ class Translating(Gradient):
         self.mixed = self.mixed and isinstance(net, EncoderDecoder)
 
     def plan(self, epoch: int) -> Sequence[Batch]:
-        """Pairs of like length together, in steps of at least `batch_tokens` target tokens; one part a process."""
+        """Pairs of like length together, in steps of about `batch_tokens` target tokens; one part a process."""
         random = np.random.default_rng([self.run.seed, epoch])
         steps = bucketed(self.pairs, random, self.method.batch_tokens)
         parts = [part for step in steps for part in np.array_split(step, self.world) if len(part)]
         return [Batch(part, int((self.pairs.lengths[part, 1] - 1).sum())) for part in parts]
+
+    def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
+        """A batch for each process: the plan has made them large enough."""
+        return batches[self.progress.batch : self.progress.batch + self.world]
 
     def load(self, what: Any) -> Any:
         return [self.pairs.padded(what, side) for side in (0, 1)]
@@ -154,26 +162,14 @@ class Translating(Gradient):
 
 
 def bucketed(pairs: Encoded, random: np.random.Generator, tokens: int) -> list[NDArray[np.int64]]:
-    """Pairs in groups of at least `tokens` target tokens, of like length so that little is padded; in random order, and
-    sorted only within pools of some groups, so that neighbours change from epoch to epoch."""
+    """Pairs of the same number of places in groups of about `tokens` target tokens, all in random order."""
     groups: list[NDArray[np.int64]] = []
-    predicted = pairs.lengths[:, 1] - 1
-    for pool in cut(random.permutation(len(pairs)), predicted, POOL * tokens):
-        by_length = pool[np.lexsort((pairs.lengths[pool, 0], pairs.lengths[pool, 1]))]
-        groups += cut(by_length, predicted, tokens)
+    order, places = random.permutation(len(pairs)), pairs.places()
+    for length in np.unique(places):
+        here = order[places[order] == length]
+        rows = max(1, round(tokens / float((pairs.lengths[here, 1] - 1).mean())))
+        groups += [here[first : first + rows] for first in range(0, len(here), rows)]
     return [groups[place] for place in random.permutation(len(groups))]
-
-
-def cut(order: NDArray[np.int64], tokens: NDArray[np.int64], least: int) -> list[NDArray[np.int64]]:
-    """Stretches of at least `least` tokens, the last one aside."""
-    ends: list[int] = []
-    count = 0
-    for place, size in enumerate(tokens[order].tolist(), 1):
-        count += size
-        if count >= least:
-            ends.append(place)
-            count = 0
-    return [part for part in np.split(order, ends) if len(part)]
 
 
 def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Translator | None) -> Translator:
