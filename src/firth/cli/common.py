@@ -47,6 +47,11 @@ DATA_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--key", {"metavar": "NAME", "help": "The key's column."}),
 )
 
+TAGS_OPTION: tuple[str, dict[str, Any]] = (
+    "--tags",
+    {"metavar": "NAMES", "help": "Columns with a tag or a list of tags, as in author,topics: tags get vectors too."},
+)
+
 TABLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--columns", {"metavar": "NAMES", "help": "Only these columns of the table, as in age,zip."}),
     ("--categories", {"metavar": "NAMES", "help": "Columns that look like numbers and are categories, as in zip."}),

@@ -146,7 +146,7 @@ class Training(Loop):
 
     def task(self) -> kernel.Task:
         method, counts = self.method, self.tokens.vocabulary.counts
-        settings = {"architecture": method.architecture, **method.kernel_settings()}
+        settings = {"architecture": method.architecture, "shrink": method.shrink_window, **method.kernel_settings()}
         return kernel.Task(
             ids=self.tokens.ids,
             starts=np.ascontiguousarray(self.tokens.starts),
@@ -158,7 +158,6 @@ class Training(Loop):
             loss=method.loss,
             window=method.window,
             negatives=method.negatives,
-            shrink=method.shrink_window,
             last=self.size,
             **settings,
         )
