@@ -24,13 +24,17 @@ OPTIONS = [
     for name, method in METHODS.items()
     for option in options_of(method)
 ]
+SENTENCES = list(World(seed=21).sentences(1500))
+TEXTS = ("text", "tagged")  # kinds of data that are texts
 #: Small data for each kind of method, and inputs to embed.
 DATA: dict[str, Callable[[], Any]] = {
-    "text": lambda: firth.Corpus(list(World(seed=21).sentences(1500))),
+    "text": lambda: firth.Corpus(SENTENCES),
+    "tagged": lambda: firth.Corpus([(str(i), text, ["a", "b"][i % 3 :]) for i, text in enumerate(SENTENCES)]),
     "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
 }
 INPUTS: dict[str, Callable[[], Any]] = {
     "text": lambda: ["the king sleeps", "", "zzyzx"],
+    "tagged": lambda: ["the king sleeps", "", "zzyzx"],
     "table": lambda: DATA["table"]().slice(0, 3),
 }
 #: Small values of options that methods share, to be quick.
@@ -136,7 +140,7 @@ def test_deterministic_is_the_same_for_any_number_of_threads(method):
     assert one == two
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS.values() if method.kind == "text"])
+@pytest.mark.parametrize("method", [method for method in METHODS.values() if method.kind in TEXTS])
 def test_texts_without_known_words_have_a_vector(method):
     model = small(method).fit(data_of(method))
     if not isinstance(model, Embeds):
@@ -150,6 +154,10 @@ def test_texts_without_known_words_have_a_vector(method):
 
 @every_method
 def test_nothing_to_learn_from_is_an_error(method):
-    nothing = {"text": lambda: firth.Corpus([""]), "table": lambda: firth.Table({})}
+    nothing = {
+        "text": lambda: firth.Corpus([""]),
+        "tagged": lambda: firth.Corpus([""]),
+        "table": lambda: firth.Table({}),
+    }
     with pytest.raises(firth.FirthError):
         small(method).fit(nothing[method.kind]())

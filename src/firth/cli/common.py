@@ -23,6 +23,9 @@ UNITS = ("line", "block", "file")
 
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 metric_option = click.option("--metric", type=click.Choice(METRICS), default="cosine", show_default=True)
+table_option = click.option(
+    "--table", metavar="NAME", help="Which table of a model, such as documents; else its main one."
+)
 restrict_option = click.option("--restrict", type=int, metavar="N", help="Only the first N words, the most frequent.")
 
 
@@ -78,21 +81,27 @@ def one_file(data: Sequence[str]) -> str:
     return data[0]
 
 
-def open_vectors(path: str) -> Vectors:
-    """The vectors that a model folder or a vector file holds."""
+def open_vectors(path: str, table: str | None = None) -> Vectors:
+    """The vectors that a model folder (its main table, unless one is named) or a vector file holds."""
     if not Path(path).is_dir():
         from firth.formats import read_vectors
 
+        if table:
+            raise FirthError(f"{path} is a vector file, which has no tables; leave --table out.")
         return read_vectors(path)
-    return vectors_of(open_model(path), path)
+    return vectors_of(open_model(path), path, table)
 
 
-def vectors_of(model: Model, path: str) -> Vectors:
+def vectors_of(model: Model, path: str, table: str | None = None) -> Vectors:
     from firth.core.model import HasVectors
 
     if not isinstance(model, HasVectors):
         raise FirthError(f"{path} is a model without a table of vectors ({type(model.method).method_name()}).")
-    return model.vectors
+    if table is None:
+        return model.vectors
+    if table not in model.tables:
+        raise FirthError(f"{path} has no table {table!r}; it has {', '.join(model.tables)}.")
+    return model.tables[table]
 
 
 def choose_report(progress: str = "auto") -> Report:

@@ -20,7 +20,7 @@ class Method(ABC):
     model: ClassVar[type[Model]]
     #: One line for `firth methods`.
     summary: ClassVar[str]
-    #: What it learns from, and how the command line opens its data: "text" or "table".
+    #: What it learns from, and how the command line opens its data: "text", "tagged" (documents with tags) or "table".
     kind: ClassVar[str] = "text"
 
     def __post_init__(self) -> None:

@@ -231,14 +231,20 @@ class Doc2VecModel(TextModel):
 
     def infer(self, ids: NDArray[np.int32], lengths: NDArray[np.int64], seed: int, threads: int) -> Matrix:
         """`pool` for texts that are word ids, one after the other."""
-        dim = self.method.dim
-        rows = kernel.new_table(len(lengths), dim)
+        method, rows = self.method, kernel.new_table(len(lengths), self.method.dim)
         if len(ids):
-            starts = np.concatenate([[0], np.cumsum(lengths)])
-            trainer = kernel.native_trainer(replace(self._task, ids=ids, starts=starts))
-            epochs = self.method.infer_epochs or self.method.epochs
-            trainer.infer(rows, epochs, self.method.learning_rate, mix(seed * GOLDEN & MASK), threads)
-        return np.ascontiguousarray(rows[:, :dim])
+            task = replace(self._task, ids=ids, starts=np.concatenate([[0], np.cumsum(lengths)]))
+            settings = (method.infer_epochs or method.epochs, method.learning_rate, mix(seed * GOLDEN & MASK), threads)
+            kernel.native_trainer(task).infer(rows, *settings)
+            left = np.flatnonzero((lengths > 0) & ~rows.any(axis=1))
+            if len(left):  # short texts of frequent words, all thinned out: those are read in full
+                part = np.concatenate([ids[task.starts[text] : task.starts[text + 1]] for text in left])
+                starts = np.concatenate([[0], np.cumsum(lengths[left])])
+                task = replace(task, ids=part, starts=starts, keep=kernel.keep_thresholds(self.vocabulary.counts, 0))
+                again = kernel.new_table(len(left), method.dim)
+                kernel.native_trainer(task).infer(again, *settings)
+                rows[left] = again
+        return np.ascontiguousarray(rows[:, : method.dim])
 
     @cached_property
     def _task(self) -> kernel.Task:
