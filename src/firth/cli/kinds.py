@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from firth.cli.common import DATA_OPTIONS, GRAPH_OPTIONS, LABEL_OPTIONS, RATING_OPTIONS, TABLE_OPTIONS, one_file
+from firth.cli.common import (
+    DATA_OPTIONS,
+    GRAPH_OPTIONS,
+    LABEL_OPTIONS,
+    RATING_OPTIONS,
+    TABLE_OPTIONS,
+    TAGS_OPTION,
+    one_file,
+)
 
 Values = Mapping[str, Any]
 Flags = tuple[tuple[str, dict[str, Any]], ...]
@@ -23,6 +31,13 @@ def open_text(values: Values) -> Any:
     from firth.data.corpus import Corpus
 
     return Corpus(*values["data"], unit=values["unit"], column=values["column"], key=values["key"])
+
+
+def open_tagged(values: Values) -> Any:
+    from firth.data.corpus import Corpus
+
+    tags = values["tags"].split(",") if values["tags"] else ()
+    return Corpus(*values["data"], unit=values["unit"], column=values["column"], key=values["key"], tags=tags)
 
 
 def open_labelled(values: Values) -> Any:
@@ -55,6 +70,7 @@ def open_ratings(values: Values) -> Any:
 
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
+    "tagged": Kind((*DATA_OPTIONS, TAGS_OPTION), open_tagged, "firth neighbors {} KEY"),
     "labelled": Kind(LABEL_OPTIONS, open_labelled, "firth predict {} FILE"),
     "ratings": Kind(RATING_OPTIONS, open_ratings, "firth recommend {} --user USER"),
     "table": Kind(TABLE_OPTIONS, open_table, "firth embed {} TABLE -o codes.npy"),
