@@ -25,7 +25,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from benchmarks.peers import work as ask_peer  # noqa: E402
+from benchmarks.peers import ask  # noqa: E402
 from benchmarks.words import machine  # noqa: E402
 
 import firth  # noqa: E402
@@ -97,7 +97,7 @@ def measured(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     for number in range(arguments.rounds):
         found["firth"].append(firths(files, settings, arguments.threads, number + 1))
         job = {**files, "settings": {**settings, "thread": arguments.threads}}
-        found["fasttext"].append(ask_peer("fasttext", job, "classify.py"))
+        found["fasttext"].append(ask("fasttext", job, "classify.py"))
     row: dict[str, Any] = {"title": title, "settings": settings}
     for who, rounds in found.items():
         row[who] = {key: min(one[key] for one in rounds) for key in ("seconds", "train_seconds", "predict_seconds")}

@@ -412,12 +412,13 @@ static void train_forward_shared(const Job& job, float* const* x, int inputs, co
     tally.pairs += right;
     if (window.rate == 0) return;
     std::memmove(scratch.scores + right, scratch.scores + padded, noise * sizeof(float));
-    update_hidden<true>(scratch.hidden, scratch.outputs, window.targets, job.stride, scratch, scratch.change);
+    if (job.frozen) update_hidden<false>(scratch.hidden, scratch.outputs, window.targets, job.stride, scratch, scratch.change);
+    else update_hidden<true>(scratch.hidden, scratch.outputs, window.targets, job.stride, scratch, scratch.change);
     add_to_rows(x, inputs, scratch.change, job.exact ? share : 1.0f, job.stride);
 }
 
 static void train(const Job& job, const Window& window, Scratch& scratch, Tally& tally) {
-    tally.words += 1;
+    tally.words += grouped(job) ? window.contexts : 1;
     const bool forward = job.architecture == FORWARD, pairs = job.loss == SOFTMAX || (job.loss == NEGATIVE && !job.shared);
     if (!(forward ? window.contexts : window.targets)) return;
     for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = output_row(job, scratch, window.target[t]);
@@ -428,6 +429,11 @@ static void train(const Job& job, const Window& window, Scratch& scratch, Tally&
         inputs = word_rows(job, scratch, window.centre, x);
         if (job.loss == NEGATIVE && job.shared) train_forward_shared(job, x, inputs, window, scratch, tally);
         else train_forward(job, x, inputs, const_cast<Window&>(window), scratch, tally);
+        return;
+    }
+    if (grouped(job)) {
+        inputs = document_rows(job, scratch, window, x);
+        for (int i = 0; i < inputs; ++i, scratch.ahead_count = 0) train_forward_shared(job, x + i, 1, window, scratch, tally);
         return;
     }
     for (int i = 0; i < window.contexts; ++i) inputs += word_rows(job, scratch, window.context[i], x + inputs);

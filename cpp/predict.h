@@ -70,6 +70,7 @@ struct Tally {
 constexpr int MOST_CONTEXTS = 512;  // twice the largest window
 constexpr int MOST_TAGS = 64;       // rows that stand for one document
 constexpr int BLOCK = 4096;         // raw tokens a walker reads at a time
+constexpr int NOISE_GROUP = 8;      // raw tokens of a document that share noise where it predicts alone; divides BLOCK
 
 // A stretch of the corpus turned into kept tokens with their windows' limits.
 struct Walker {
@@ -85,13 +86,19 @@ struct Walker {
     int64_t base;
 };
 
+// Where only documents predict, what stands beside a word means nothing: the words of a document that come within a
+// group are targets together, against one draw of noise words, and a window is such a group.
+inline bool grouped(const Job& job) {
+    return job.architecture == SKIPGRAM && job.loss == NEGATIVE && job.shared && !job.neighbors;
+}
+
 // One centre word's training example: input rows and target rows, with a sign for each target.
 struct Window {
     int contexts, targets;
     float rate;
     uint64_t hash;
     int32_t centre, document;
-    int32_t context[MOST_CONTEXTS];  // words; -1 where CONCAT finds none
+    int32_t context[MOST_CONTEXTS];  // words (of a group: the centres); -1 where CONCAT finds none
     int32_t* target;
     float* sign;       // +1: true, -1: noise
     int32_t entering;  // the word that comes within reach next, or -1
@@ -127,7 +134,7 @@ struct Scratch {
 // The kernels of one instruction set.
 struct Predict {
     bool (*refill)(const Job&, Walker&);
-    void (*prepare)(const Job&, const Walker&, int centre, float rate, Window&);
+    int (*prepare)(const Job&, const Walker&, int centre, float rate, Window&);  // how many centres it takes
     void (*look_ahead)(const Job&, const Window&, Scratch&);
     void (*train)(const Job&, const Window&, Scratch&, Tally&);
     void (*to_changes)(const Job&, Copies&);  // each copy less the row it was made from

@@ -33,7 +33,8 @@ struct Floats {
 
 int most_targets(const Job& job) {
     if (job.loss == SOFTMAX) return job.words;
-    if (job.loss == NEGATIVE) return job.negatives + (job.architecture == FORWARD ? 2 * job.window : 1);
+    const int right = job.architecture == FORWARD ? 2 * job.window : grouped(job) ? NOISE_GROUP : 1;
+    if (job.loss == NEGATIVE) return job.negatives + right;
     int64_t longest = 0;
     for (int32_t w = 0; w < job.words; ++w)
         longest = std::max(longest, job.path_starts[w + 1] - job.path_starts[w]);
@@ -124,7 +125,7 @@ int train_windows(const Predict& kernel, const Job& job, Walker& walker, int64_t
     Window* coming = &pair[1].window;
     auto prepare = [&](Window& window) {
         const float rate = rate_at(job, walker.base + walker.offset[walker.next], first, last);
-        kernel.prepare(job, walker, walker.next++, rate, window);
+        walker.next += kernel.prepare(job, walker, walker.next, rate, window);
     };
     int done = 0;
     while (done < most) {
@@ -336,8 +337,11 @@ void infer(const Job& job, float* rows, int epochs, double rate, uint64_t seed, 
             alone.first = 0;
             alone.last = length;
             scratch.scratch.document = rows + document * job.stride;
+            // Documents must not all meet the same noise at the same places: it would pull them all the same way.
+            uint64_t words = 0xcbf29ce484222325ull;  // FNV-1a
+            for (int64_t i = 0; i < length; ++i) words = (words ^ (uint64_t)alone.ids[i]) * 0x100000001b3ull;
             for (int epoch = 0; epoch < epochs; ++epoch) {
-                alone.seed = seed + (uint64_t)epoch;
+                alone.seed = seed + words + (uint64_t)epoch;
                 alone.rate_first = rate * (epochs - epoch) / epochs;
                 alone.rate_last = rate * (epochs - epoch - 1) / epochs;
                 memory.walker.position = 0;

@@ -55,7 +55,8 @@ static inline void put(Walker& walker, const Job& job, int i, int64_t position, 
 static bool refill(const Job& job, Walker& walker) {
     if (walker.position >= walker.end) return false;
     const int64_t begin = walker.position;
-    const int64_t stop = begin + walker.block < walker.end ? begin + walker.block : walker.end;
+    const int64_t whole = (begin + walker.block) / NOISE_GROUP * NOISE_GROUP;  // wherever a walker begins, groups stay whole
+    const int64_t stop = whole < walker.end ? whole : walker.end;
     int64_t document = document_of(job, begin);
     int n = 0;
     walker.base = begin;
@@ -162,33 +163,45 @@ static int lay_contexts(const Job& job, const Walker& walker, int centre, int re
     return contexts;
 }
 
-// The centre's contexts and targets.
-static void prepare(const Job& job, const Walker& walker, int centre, float rate, Window& window) {
+// The centres from this one on that come within its group, in the same document.
+static int lay_group(const Walker& walker, int centre, int32_t* group) {
+    const int64_t end = (walker.base + walker.offset[centre]) / NOISE_GROUP * NOISE_GROUP + NOISE_GROUP - walker.base;
+    int count = 0;
+    for (int i = centre; i < walker.last && i < walker.to[centre] && walker.offset[i] < end; ++i) group[count++] = walker.id[i];
+    return count;
+}
+
+// The centre's contexts and targets. Returns how many centres that takes: all of a group, or the one.
+static int prepare(const Job& job, const Walker& walker, int centre, float rate, Window& window) {
     const uint64_t hash = walker.hash[centre];
     const int reach = job.shrink ? job.window - (int)(((hash & 0xffffffffull) * (uint64_t)job.window) >> 32) : job.window;
-    window.contexts = job.neighbors ? lay_contexts(job, walker, centre, reach, window.context) : 0;
+    const bool group = grouped(job);
+    if (group) window.contexts = lay_group(walker, centre, window.context);
+    else window.contexts = job.neighbors ? lay_contexts(job, walker, centre, reach, window.context) : 0;
+    const int taken = group ? window.contexts : 1;
     window.rate = rate;
     window.hash = hash;
     window.centre = walker.id[centre];
     window.document = walker.document[centre];
     window.targets = 0;
     window.entering = -1;
-    if (!window.contexts && !tags(job, window)) return;
+    if (!(group ? 0 : window.contexts) && !tags(job, window)) return taken;
     if (job.neighbors && centre + job.window < walker.to[centre]) window.entering = walker.id[centre + job.window];
     uint64_t state = hash;
-    if (job.architecture == FORWARD) {
-        window.entering = window.centre;
-        if (job.loss != NEGATIVE || !job.shared) return;  // targets differ from context to context
+    if (job.architecture == FORWARD || group) {
+        if (!group) window.entering = window.centre;
+        if (job.loss != NEGATIVE || !job.shared) return taken;  // targets differ from context to context
         for (int i = 0; i < window.contexts; ++i) window.target[i] = window.context[i];
         draw_noise(job, window, window.contexts, state);
     } else {
         lay_targets(job, window, window.centre, state);
     }
-    if (job.loss == NEGATIVE && centre + 1 < walker.last) {  // the table is large and its slots random: ask for the
-        state = walker.hash[centre + 1];                     // next ones now
+    if (job.loss == NEGATIVE && centre + taken < walker.last) {  // the table is large and its slots random: ask for the
+        state = walker.hash[centre + taken];                     // next ones now
         for (int i = 0; i < job.negatives; ++i)
             __builtin_prefetch(job.noise + noise_slot(job, mix(state += GOLDEN)), 0, 3);
     }
+    return taken;
 }
 
 }  // namespace ISA

@@ -24,9 +24,12 @@ OPTIONS = [
     for name, method in METHODS.items()
     for option in options_of(method)
 ]
+SENTENCES = list(World(seed=21).sentences(1500))
+TEXTS = ("text", "tagged", "labelled")  # kinds of data that are texts
 #: Small data for each kind of method, and inputs to embed.
 DATA: dict[str, Callable[[], Any]] = {
-    "text": lambda: firth.Corpus(list(World(seed=21).sentences(1500))),
+    "text": lambda: firth.Corpus(SENTENCES),
+    "tagged": lambda: firth.Corpus([(str(i), text, ["a", "b"][i % 3 :]) for i, text in enumerate(SENTENCES)]),
     "labelled": lambda: firth.Labelled(list(World(seed=21).topics(300))),
     "graph": lambda: firth.Graph(World(seed=21).friendships(people=60).edges),
     "ratings": lambda: firth.Ratings(zip(*World(seed=21).ratings(60, 40, 12)[:3], strict=True)),
@@ -35,6 +38,7 @@ DATA: dict[str, Callable[[], Any]] = {
 }
 INPUTS: dict[str, Callable[[], Any]] = {
     "text": lambda: ["the king sleeps", "", "zzyzx"],
+    "tagged": lambda: ["the king sleeps", "", "zzyzx"],
     "labelled": lambda: ["the king sleeps", "", "zzyzx"],
     "table": lambda: DATA["table"]().slice(0, 3),
     "pairs": lambda: ["the king sleeps", "", "zzyzx"],
@@ -144,7 +148,7 @@ def test_deterministic_is_the_same_for_any_number_of_threads(method):
     assert one == two
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS.values() if method.kind in ("text", "labelled")])
+@pytest.mark.parametrize("method", [method for method in METHODS.values() if method.kind in TEXTS])
 def test_texts_without_known_words_have_a_vector(method):
     model = small(method).fit(data_of(method))
     if not isinstance(model, Embeds):
@@ -160,6 +164,7 @@ def test_texts_without_known_words_have_a_vector(method):
 def test_nothing_to_learn_from_is_an_error(method):
     nothing = {
         "text": lambda: firth.Corpus([""]),
+        "tagged": lambda: firth.Corpus([""]),
         "labelled": lambda: firth.Labelled([("", "a"), ("", "b")]),
         "table": lambda: firth.Table({}),
         "graph": lambda: firth.Graph([]),

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import firth
 from firth.core.options import options_of
 from firth.data.world import World
-from firth.sklearn import LSA, PCA, Binary, Label, Normalize, OneHot, SkipGram, Standardize, TfIdf
+from firth.sklearn import LSA, PCA, Binary, Doc2Vec, Label, Normalize, OneHot, SkipGram, Standardize, TfIdf
 
 CLASSES = (OneHot, Label, Binary, Standardize, Normalize, PCA)
 # scikit-learn's checks come with numbers only: as categories they exercise the codes too.
@@ -44,7 +44,7 @@ def test_scikit_learn_checks(estimator, check):
     check(clone(estimator))
 
 
-@pytest.mark.parametrize("kind", [*CLASSES, TfIdf, LSA, SkipGram], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [*CLASSES, TfIdf, LSA, SkipGram, Doc2Vec], ids=lambda kind: kind.__name__)
 def test_parameters_are_the_options(kind):
     options = options_of(getattr(firth, kind.__name__))
     assert kind().get_params() == {option.name: option.default for option in options}
@@ -120,6 +120,7 @@ def test_texts_in_pipelines_and_searches():
         ((TfIdf(min_count=1),), {"tfidf__idf": ["plain", "smooth"]}),
         ((LSA(min_count=1),), {"lsa__dim": np.array([2, 20])}),
         ((SkipGram(min_count=1, epochs=30), Standardize()), {"skipgram__dim": [20]}),
+        ((Doc2Vec(min_count=1, epochs=30), Standardize()), {"doc2vec__dim": [20]}),
     ):
         search = GridSearchCV(make_pipeline(*steps, LogisticRegression()), options, cv=3).fit(texts, topics)
         assert search.best_score_ > often + 0.3

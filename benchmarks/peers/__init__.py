@@ -68,14 +68,13 @@ def train(peer: str, *, corpus: str | os.PathLike[str], **settings: Any) -> dict
         raise ValueError(f"settings must be among {', '.join(DEFAULTS)}; got {', '.join(sorted(unknown))}.")
     if settings.get("method", "skipgram") not in ("skipgram", "cbow"):
         raise ValueError(f"method must be skipgram or cbow; got {settings['method']!r}.")
-    job = {**DEFAULTS, **settings, "corpus": os.fspath(corpus)}
-    return work(peer, job)
+    return ask(peer, {**DEFAULTS, **settings, "corpus": os.fspath(corpus)})
 
 
-def work(peer: str, job: dict[str, Any], script: str = "worker.py") -> dict[str, Any]:
-    """What a worker script of the peer answers to a job."""
+def ask(peer: str, job: dict[str, Any], worker: str = "worker.py") -> dict[str, Any]:
+    """What a worker script of `peer` answers to a job."""
     # -I: neither this folder nor PYTHONPATH may stand in for the peer's own packages
-    command = [str(environment(peer)), "-I", str(HERE / peer / script)]
+    command = [str(environment(peer)), "-I", str(HERE / peer / worker)]
     done = subprocess.run(command, input=json.dumps(job), stdout=subprocess.PIPE, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result

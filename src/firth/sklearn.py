@@ -144,7 +144,7 @@ class TableTransformer(Transformer):
         return tags
 
 
-BASES = {"table": TableTransformer, "text": TextTransformer}
+BASES = {"table": TableTransformer, "text": TextTransformer, "tagged": TextTransformer}
 
 
 def transformer(method: type[Method]) -> Any:

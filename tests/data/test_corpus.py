@@ -275,3 +275,64 @@ def test_damaged_compression(tmp_path: Path, suffix: str) -> None:
     refused(lambda: Corpus(path), str(path))
     path.write_bytes(b"this is no such thing")
     refused(lambda: Corpus(path), str(path))
+
+
+def tags_of(corpus: Corpus) -> list[tuple[str, ...]]:
+    return [tags for _, tags, _ in corpus.walk()]
+
+
+RECORDS = [
+    {"text": "a", "author": "x", "topics": ["p", "q", "p"]},
+    {"text": "b", "author": None, "topics": []},
+    {"text": "c", "author": "", "topics": None},
+    {"text": "d", "author": 7, "topics": ["x", None, ""]},
+]
+TAGS = [("x", "p", "q"), (), (), ("7", "x")]  # a tag that stands twice counts once; null and "" are none
+
+
+def test_tags_of_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    assert tags_of(Corpus(path, column="text", tags=["author", "topics"])) == TAGS
+    assert tags_of(Corpus(path, column="text", tags="author")) == [("x",), (), (), ("7",)]
+    assert tags_of(Corpus(path, column="text")) == [()] * 4
+    names = {Corpus(path, column="text", tags=tags).fingerprint() for tags in ((), "author", ("author", "topics"))}
+    assert len(names) == 3
+    with pytest.raises(FirthError, match="line 1: no column 'genre'"):
+        tags_of(Corpus(path, column="text", tags="genre"))
+    path.write_text('{"text": "a", "topics": [["p"]]}\n')
+    with pytest.raises(FirthError, match="line 1: a tag is a text"):
+        tags_of(Corpus(path, tags="topics"))
+
+
+def test_tags_of_tables(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.Table.from_pylist(
+        [{**record, "author": record["author"] and str(record["author"])} for record in RECORDS]
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "records.parquet")
+    for source in (table, tmp_path / "records.parquet"):
+        assert tags_of(Corpus(source, column="text", tags=("author", "topics"))) == TAGS
+    with pytest.raises(FirthError, match="no column 'genre'"):
+        tags_of(Corpus(table, column="text", tags="genre"))
+    (tmp_path / "records.csv").write_text('text,author,place\na,x,"p,q"\nb,,\n')
+    assert tags_of(Corpus(tmp_path / "records.csv", column="text", tags=("author", "place"))) == [("x", "p,q"), ()]
+
+
+def test_tags_of_tuples() -> None:
+    items = [("k", "a", ["x", "y"]), (None, "b", ()), "c", Document("d", "e")]
+    for source in (items, iter(items)):
+        corpus = Corpus(source)
+        for _ in range(2):  # an iterator is spilled to a file on the way
+            assert tags_of(corpus) == [("x", "y"), (), (), ()]
+        assert [key for key, _ in corpus] == ["k", "2", "3", "d"]
+    with pytest.raises(FirthError, match=r"Tokens.from_lists"):
+        list(Corpus([("three", "tokens", "here")]))
+
+
+def test_plain_text_has_no_tags(tmp_path: Path) -> None:
+    (tmp_path / "plain.txt").write_text("a\n")
+    with pytest.raises(FirthError, match="plain text, without a column 'author'"):
+        list(Corpus(tmp_path / "plain.txt", tags="author"))

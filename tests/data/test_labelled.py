@@ -129,5 +129,8 @@ def test_sources_that_do_not_fit(tmp_path):
         Labelled(tmp_path / "t.txt", [("a", "b")])
     with pytest.raises(firth.FirthError, match="no column 'label'; there are text, tag"):
         list(Labelled(tmp_path / "t.csv"))
+    (tmp_path / "t.jsonl").write_text('{"text": "a", "label": "x\\u0000y"}\n')
+    with pytest.raises(firth.FirthError, match="must not contain the character NUL"):
+        read_labelled(tmp_path / "t.jsonl")
     with pytest.raises(firth.FirthError, match="at least one source"):
         Labelled()

@@ -393,3 +393,21 @@ def test_keys_are_kept_where_asked_for(tokenizer: Any) -> None:
     assert read_tokens(Corpus(documents), tokenizer=tokenizer, min_count=1).keys == ["1", "2", "3"]
     fewer = read_tokens(read_tokens(Corpus(documents), min_count=1, keys=True), min_count=2)
     assert fewer.keys == ["x", "y", "z"] and len(fewer.vocabulary) == 1
+
+
+@pytest.mark.parametrize("tokenizer", ["words", str.split])
+def test_tags_are_kept_with_the_keys(tokenizer: Any, tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    path.write_text('{"text": "a b", "tag": "x"}\n{"text": "", "tag": null}\n{"text": "b", "tag": ["y", "x"]}\n')
+    for _ in range(2):  # the second time from the cache
+        tokens = read_tokens(Corpus(path, column="text", tags="tag"), tokenizer=tokenizer, min_count=1, keys=True)
+        assert tokens.tags == [("x",), (), ("y", "x")]
+    assert read_tokens(tokens, min_count=2).tags == tokens.tags
+    assert read_tokens(Corpus(path, column="text"), tokenizer=tokenizer, min_count=1, keys=True).tags == ()
+
+
+def test_lists_of_tokens_have_keys_and_tags() -> None:
+    tokens = Tokens.from_lists([["a"], ["b", "a"]], keys=["k", "l"], tags=[["x"], []])
+    assert tokens.keys == ["k", "l"] and tokens.tags == [("x",), ()]
+    with pytest.raises(FirthError, match="tags must be one entry a document; got 1 for 2"):
+        Tokens.from_lists([["a"], ["b"]], tags=[["x"]])

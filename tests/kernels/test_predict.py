@@ -37,6 +37,8 @@ VARIANTS = [
     # documents with rows of their own (Doc2Vec)
     ("skipgram", "negative", {"tags": 2}),
     ("skipgram", "negative", {"tags": 2, "neighbors": False}),
+    ("skipgram", "negative", {"tags": 2, "neighbors": False, "negatives": 15}),
+    ("skipgram", "negative", {"tags": 2, "neighbors": False, "shared": False}),
     ("skipgram", "hierarchical", {"tags": 1, "neighbors": False}),
     ("skipgram", "negative", {"tags": 2, "shared": False}),
     ("cbow", "negative", {"tags": 2}),
@@ -127,11 +129,17 @@ def test_ordered_equals_twin(isa, architecture, loss, settings):
     np.testing.assert_allclose(task.outputs, other.outputs, atol=2e-5)
 
 
-@pytest.mark.parametrize("architecture, loss", [("skipgram", "negative"), ("cbow", "hierarchical")])
-def test_ordered_gives_the_same_bytes_for_any_threads_and_cuts(isa, architecture, loss):
+ALONE = {"tags": 2, "neighbors": False}  # words in groups
+
+
+@pytest.mark.parametrize(
+    "architecture, loss, settings",
+    [("skipgram", "negative", {}), ("cbow", "hierarchical", {}), ("skipgram", "negative", ALONE)],
+)
+def test_ordered_gives_the_same_bytes_for_any_threads_and_cuts(isa, architecture, loss, settings):
     results = []
     for threads, cut in [(1, 400), (2, 400), (4, 7), (3, 1)]:
-        task = make_task(architecture=architecture, loss=loss, tokens=3000, documents=40)
+        task = make_task(architecture=architecture, loss=loss, tokens=3000, documents=40, **settings)
         native = native_trainer(task)
         cursors = np.array(native.stream_starts(16)[:-1])
         tally = (0.0, 0, 0)
@@ -208,11 +216,12 @@ def test_rate_zero_only_measures(isa):
     assert task.inputs.tobytes() + task.outputs.tobytes() == before
 
 
-def test_blocks_and_cuts_do_not_change_what_is_trained(isa):
+@pytest.mark.parametrize("settings", [{}, ALONE])
+def test_blocks_and_cuts_do_not_change_what_is_trained(isa, settings):
     """Windows reach over the borders of blocks: cutting the range elsewhere gives the same windows."""
     tallies = []
     for cuts in ([0, 9000], [0, 4096, 9000], [0, 4096, 8192, 9000]):
-        task = make_task(tokens=9000, documents=3)
+        task = make_task(tokens=9000, documents=3, **settings)
         native = native_trainer(task)
         parts = [native.racing(a, b, 1, 0.0, 0.0, 1) for a, b in pairwise(cuts)]
         tallies.append(np.sum(parts, axis=0))

@@ -104,7 +104,7 @@ def test_batches_hold_every_pair_once_and_little_padding():
     assert sorted(np.concatenate(groups).tolist()) == list(range(200))
     tokens = [int((found.lengths[group, 1] - 1).sum()) for group in groups]
     shapes = [tuple(found.padded(group, 1)[:, 1:].shape) for group in groups]
-    assert max(tokens) < 250 and sum(150 < count for count in tokens) >= len({length for _, length in shapes})
+    assert max(tokens) < 250 and sum(count > 150 for count in tokens) >= len({length for _, length in shapes})
     assert len(set(shapes)) <= 2 * len({length for _, length in shapes})  # whole groups of one shape, and a rest
     assert all(length % 8 == 0 for _, length in shapes)
     assert sum(rows * length for rows, length in shapes) < 1.3 * (found.lengths[:, 1] - 1).sum()

@@ -23,6 +23,9 @@ UNITS = ("line", "block", "file")
 
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 metric_option = click.option("--metric", type=click.Choice(METRICS), default="cosine", show_default=True)
+table_option = click.option(
+    "--table", metavar="NAME", help="Which table of a model, such as users or tags; else its main one."
+)
 restrict_option = click.option("--restrict", type=int, metavar="N", help="Only the first N words, the most frequent.")
 
 
@@ -45,6 +48,11 @@ DATA_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ),
     ("--column", {"metavar": "NAME", "help": "The text's column (jsonl, csv, tsv, Parquet)."}),
     ("--key", {"metavar": "NAME", "help": "The key's column."}),
+)
+
+TAGS_OPTION: tuple[str, dict[str, Any]] = (
+    "--tags",
+    {"metavar": "NAMES", "help": "Columns with a tag or a list of tags, as in author,topics: tags get vectors too."},
 )
 
 LABEL_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -114,12 +122,12 @@ def one_file(data: Sequence[str], what: str) -> str:
 
 
 def open_vectors(path: str, table: str | None = None) -> Vectors:
-    """The vectors that a model (its main table, or the one named) or a vector file holds."""
+    """The vectors that a model (its main table, unless one is named) or a vector file holds."""
     if not Path(path).is_dir() and not is_model_file(path):
-        if table:
-            raise FirthError(f"{path} is a file of vectors, which has no tables; leave --table out.")
         from firth.formats import read_vectors
 
+        if table:
+            raise FirthError(f"{path} is a vector file, which has no tables; leave --table out.")
         return read_vectors(path)
     return vectors_of(open_model(path), path, table)
 

@@ -12,6 +12,7 @@ from firth.cli.common import (
     PAIR_OPTIONS,
     RATING_OPTIONS,
     TABLE_OPTIONS,
+    TAGS_OPTION,
     one_file,
 )
 
@@ -31,6 +32,13 @@ def open_text(values: Values) -> Any:
     from firth.data.corpus import Corpus
 
     return Corpus(*values["data"], unit=values["unit"], column=values["column"], key=values["key"])
+
+
+def open_tagged(values: Values) -> Any:
+    from firth.data.corpus import Corpus
+
+    tags = values["tags"].split(",") if values["tags"] else ()
+    return Corpus(*values["data"], unit=values["unit"], column=values["column"], key=values["key"], tags=tags)
 
 
 def open_labelled(values: Values) -> Any:
@@ -71,6 +79,7 @@ def open_pairs(values: Values) -> Any:
 
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
+    "tagged": Kind((*DATA_OPTIONS, TAGS_OPTION), open_tagged, "firth neighbors {} KEY"),
     "labelled": Kind(LABEL_OPTIONS, open_labelled, "firth predict {} FILE"),
     "ratings": Kind(RATING_OPTIONS, open_ratings, "firth recommend {} --user USER"),
     "table": Kind(TABLE_OPTIONS, open_table, "firth embed {} TABLE -o codes.npy"),

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import click
 
-from firth.cli.common import json_flag, metric_option, open_vectors, print_json, restrict_option
+from firth.cli.common import (
+    json_flag,
+    metric_option,
+    open_model,
+    open_vectors,
+    print_json,
+    restrict_option,
+    table_option,
+)
+from firth.core.errors import FirthError
+
+if TYPE_CHECKING:
+    from firth.core.vectors import Hits
 
 
 @click.command()
@@ -13,7 +28,8 @@ from firth.cli.common import json_flag, metric_option, open_vectors, print_json,
 @click.option("-k", type=int, default=10, show_default=True, help="How many.")
 @click.option("--together", is_flag=True, help="The words nearest to all WORDs at once: their vectors averaged.")
 @click.option("--negative", "-n", multiple=True, metavar="WORD", help="Subtract this word; implies --together.")
-@click.option("--table", metavar="NAME", help="Another table of the model than its main one, such as users.")
+@click.option("--texts", is_flag=True, help="WORDs are texts: the documents nearest to each (models of documents).")
+@table_option
 @metric_option
 @restrict_option
 @json_flag
@@ -23,14 +39,21 @@ def command(
     k: int,
     together: bool,
     negative: tuple[str, ...],
+    texts: bool,
     table: str | None,
     metric: str,
     restrict: int | None,
     as_json: bool,
 ) -> None:
-    """The words nearest to each WORD, side by side. PATH is a model folder or any vector file."""
+    """The words (or documents) nearest to each WORD (or key), side by side. PATH is a model folder or a vector file."""
     if not words and not negative:
         raise click.UsageError("Give at least one WORD.")
+    if texts:
+        if together or negative or table or restrict:
+            raise click.UsageError("--texts goes with -k, --metric and --json alone.")
+        near = near_text(path)
+        show({text: near(text, k, metric=metric) for text in words}, k, as_json)
+        return
     vectors = open_vectors(path, table)
     if together or negative:
         hits = vectors.neighbors(list(words), k, negative=list(negative), metric=metric, restrict=restrict)
@@ -39,10 +62,24 @@ def command(
         else:
             click.echo(repr(hits))
         return
+    show({word: vectors.neighbors(word, k, metric=metric, restrict=restrict) for word in words}, k, as_json)
+
+
+def near_text(path: str) -> Callable[..., Hits]:
+    """What finds the documents nearest to a text."""
+    model = open_model(path)
+    found: Callable[..., Hits] | None = getattr(model, "neighbors", None)
+    if found is None:
+        raise FirthError(
+            f"{path} is no model of documents ({type(model.method).method_name()}): --texts has none to find."
+        )
+    return found
+
+
+def show(found: dict[str, Hits], k: int, as_json: bool) -> None:
     from firth.evaluate.tables import Neighbors, NeighborTable
 
-    found = [Neighbors(word, "", vectors.neighbors(word, k, metric=metric, restrict=restrict)) for word in words]
-    shown = NeighborTable(tuple(found), k)
+    shown = NeighborTable(tuple(Neighbors(word, "", hits) for word, hits in found.items()), k)
     if as_json:
         print_json(shown.to_json())
     else:

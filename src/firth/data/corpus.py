@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import struct
 import sys
@@ -22,6 +23,7 @@ from firth.data import readers
 from firth.kernels.text import as_bytes, line_ends, paragraph_ends, safe_cut
 
 UNITS = ("line", "block", "file")
+Tags = tuple[str, ...]
 SAMPLES, SAMPLE = 64, 4096  # a file's fingerprint reads so many pieces of so many bytes
 
 
@@ -38,6 +40,7 @@ class Block(NamedTuple):
     data: memoryview  # UTF-8 as it was read, cut behind a separator
     ends: NDArray[np.int64]  # where documents end in it; text behind the last end goes on in the next block
     keys: list[str]  # of the documents that end in it, where keys were asked for
+    tags: list[Tags]  # the same
     done: int  # bytes of the sources read so far
 
 
@@ -45,18 +48,27 @@ class Corpus:
     """Documents, streamed and re-iterable.
 
     `sources`: paths, globs, "-" (standard input), iterables of str or Document, pandas / polars / pyarrow columns
-    and tables. `unit` says what one document of a text file is: a "line", a "block" (paragraph, between blank
-    lines) or the whole "file". A record (jsonl, csv, tsv, Parquet, data frame) is one document: `column` is its text,
-    `key` its key. Other documents are numbered from 1 ("wiki.txt:3" when there are several files; in units of
-    files the key is the path).
+    and tables. A document may also be a tuple (key, text, tags), tags being a list. `unit` says what one document of a
+    text file is: a "line", a "block" (paragraph, between blank lines) or the whole "file". A record (jsonl, csv, tsv,
+    Parquet, data frame) is one document: `column` is its text, `key` its key, `tags` names the columns of its tags,
+    with a tag or a list of them in each. Other documents are numbered from 1 ("wiki.txt:3" when there are several
+    files; in units of files the key is the path).
     """
 
-    def __init__(self, *sources: Any, unit: str = "line", column: str | None = None, key: str | None = None) -> None:
+    def __init__(
+        self,
+        *sources: Any,
+        unit: str = "line",
+        column: str | None = None,
+        key: str | None = None,
+        tags: str | Sequence[str] = (),
+    ) -> None:
         if unit not in UNITS:
             raise FirthError(f"Corpus.unit must be one of {', '.join(UNITS)}; got {unit!r}.")
         if not sources:
             raise FirthError('Corpus needs at least one source: a path, a glob, "-" or an iterable of texts.')
         self.unit, self.column, self.key = unit, column, key
+        self.tags = (tags,) if isinstance(tags, str) else tuple(tags)
         self.sources: list[Source] = [part for source in sources for part in self._sources_of(source)]
 
     def _sources_of(self, source: Any) -> Sequence[Source]:
@@ -67,23 +79,27 @@ class Corpus:
         if isinstance(source, Corpus):
             return source.sources
         if is_table(source):
-            return [TableSource(source, self.column, self.key)]
+            return [TableSource(source, self.columns)]
         if isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray, dict)):
             return [IterableSource(source)]
         raise FirthError(f"Corpus reads paths, iterables of str and data frames; got {type(source).__name__}.")
 
+    @property
+    def columns(self) -> readers.Columns:
+        return readers.Columns(self.column, self.key, self.tags)
+
     def __iter__(self) -> Iterator[Document]:
-        for document, _ in self.walk():
+        for document, _, _ in self.walk():
             yield document
 
-    def walk(self) -> Iterator[tuple[Document, int]]:
-        """The documents, each with the bytes of the sources read so far."""
+    def walk(self) -> Iterator[tuple[Document, Tags, int]]:
+        """The documents, each with its tags and the bytes of the sources read so far."""
         pieces: list[bytes] = []
         for block in self.blocks(1 << 20, keys=True):
             start = 0
-            for end, key in zip(block.ends.tolist(), block.keys, strict=True):
+            for end, key, tags in zip(block.ends.tolist(), block.keys, block.tags, strict=True):
                 pieces.append(bytes(block.data[start:end]))
-                yield Document(key, self._text(b"".join(pieces))), block.done
+                yield Document(key, self._text(b"".join(pieces))), tags, block.done
                 pieces.clear()
                 start = end
             pieces.append(bytes(block.data[start:]))
@@ -118,7 +134,8 @@ class Corpus:
         prints = [source.fingerprint() for source in self.sources]
         if None in prints:
             return None
-        return hashlib.sha256(repr((self.unit, self.column, self.key, prints)).encode()).hexdigest()
+        facts = (self.unit, self.column, self.key, prints, *self.tags)
+        return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
 class Filler:
@@ -130,6 +147,7 @@ class Filler:
         self.ends = array("q")
         self.split, self.unit, self.with_keys = split, unit, with_keys
         self.keys: list[str] = []
+        self.tags: list[Tags] = []
         self.source = ""  # name of the source, "" when it is the only one
         self.number = 0  # of the last document in the source
         self.before = self.done = 0  # bytes of the sources before this one; of all so far
@@ -165,12 +183,12 @@ class Filler:
         if is_open:
             self.end_documents(np.zeros(1, dtype=np.int64), name if self.unit == "file" else None)
 
-    def records(self, records: Iterable[tuple[str | None, str]]) -> Iterator[Block]:
+    def records(self, records: Iterable[readers.Record]) -> Iterator[Block]:
         """One document each."""
-        for key, text in records:
+        for key, text, tags in records:
             yield from self.put(readers.to_bytes(text))
             yield from self.put(b"\n")
-            self.end_documents(np.zeros(1, dtype=np.int64), key)
+            self.end_documents(np.zeros(1, dtype=np.int64), key, tags)
 
     def put(self, data: bytes) -> Iterator[Block]:
         while data:
@@ -181,7 +199,7 @@ class Filler:
             self.filled += count
             data = data[count:]
 
-    def end_documents(self, ends: NDArray[np.int64], key: str | None = None) -> None:
+    def end_documents(self, ends: NDArray[np.int64], key: str | None = None, tags: Tags = ()) -> None:
         """Documents end at these places behind what is filled."""
         self.ends.frombytes((ends + self.filled).tobytes())
         if self.with_keys:
@@ -189,6 +207,7 @@ class Filler:
             prefix = f"{self.source}:" if self.source else ""
             numbers = range(first, first + len(ends))
             self.keys += [key] if key is not None else [f"{prefix}{number}" for number in numbers]
+            self.tags += [tags] * len(ends)
         self.number += len(ends)
 
     def cut(self) -> Iterator[Block]:
@@ -210,7 +229,8 @@ class Filler:
         count = int(np.searchsorted(ends, place, side="right"))
         self.ends = array("q", (ends[count:] - place).tolist())
         keys, self.keys = self.keys[:count], self.keys[count:]
-        return Block(self.buffer[:place].toreadonly(), ends[:count], keys, self.done)
+        tags, self.tags = self.tags[:count], self.tags[count:]
+        return Block(self.buffer[:place].toreadonly(), ends[:count], keys, tags, self.done)
 
     def rest(self) -> Iterator[Block]:
         if self.filled:
@@ -242,9 +262,10 @@ class FileSource(Source):
     def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
         with readers.opened(self.path) as (raw, stream):
             if not readers.kind_of(self.path)[0]:
+                refuse_tags(corpus, self.name)
                 yield from filler.text(raw, stream, self.name)
                 return
-            for record in readers.read_records(self.path, stream, corpus.column, corpus.key):
+            for record in readers.read_records(self.path, stream, corpus.columns):
                 yield from filler.records([record])
                 filler.done = filler.before + raw.tell()
 
@@ -262,10 +283,16 @@ class StreamSource(Source):
         self.copy: Any = None
 
     def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
+        refuse_tags(corpus, self.title)
         if self.copy is None:
             self.copy = readers.copy_to_temporary(self.open())
         with Path(self.copy.name).open("rb", buffering=0) as raw:
             yield from filler.text(raw, raw, self.title)
+
+
+def refuse_tags(corpus: Corpus, name: str) -> None:
+    if corpus.tags:
+        raise FirthError(f"{name} is plain text, without a column {corpus.tags[0]!r}; tags need jsonl, csv or Parquet.")
 
 
 def source_in(path: Path) -> Source:
@@ -288,13 +315,13 @@ class IterableSource(Source):
 class TableSource(Source):
     """A column of a data frame: pandas, polars or pyarrow."""
 
-    def __init__(self, table: Any, column: str | None, key: str | None) -> None:
+    def __init__(self, table: Any, columns: readers.Columns) -> None:
         self.table = as_arrow(table)
-        self.names = readers.text_columns(self.table.schema, column, key, "the table")
+        self.columns = readers.text_columns(self.table.schema, columns, "the table")
 
     def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
         for batch in self.table.to_batches(max_chunksize=4096):
-            yield from filler.records(readers.table_records(batch, self.names))
+            yield from filler.records(readers.table_records(batch, self.columns, "the table"))
 
 
 @dataclass
@@ -305,36 +332,44 @@ class Spilled:
     file: Any = field(default_factory=tempfile.TemporaryFile)
     size: int = 0
 
-    def __iter__(self) -> Iterator[tuple[str | None, str]]:
+    def __iter__(self) -> Iterator[readers.Record]:
         place = 0
         while True:
             if place == self.size:
                 item = next(checked_documents(self.iterator), None)
                 if item is None:
                     return
-                key, text = (readers.to_bytes(part or "") for part in item)
-                record = struct.pack("<?qq", item[0] is not None, len(key), len(text)) + key + text
+                parts = [readers.to_bytes(part) for part in (item.key or "", item.text, json.dumps(item.tags))]
+                head = struct.pack("<?qqq", item.key is not None, *map(len, parts))
+                record = head + b"".join(parts)
                 with saying_where(Path(tempfile.gettempdir())):
                     self.file.seek(self.size)
                     self.file.write(record)
                 self.size += len(record)
             self.file.seek(place)
-            has_key, *lengths = struct.unpack("<?qq", self.file.read(17))
-            parts = [self.file.read(length).decode("utf-8", "surrogateescape") for length in lengths]
+            has_key, *lengths = struct.unpack("<?qqq", self.file.read(25))
+            key, text, tags = (self.file.read(length).decode("utf-8", "surrogateescape") for length in lengths)
             place = self.file.tell()
-            yield (parts[0] if has_key else None), parts[1]
+            yield readers.Record(key if has_key else None, text, tuple(json.loads(tags)))
 
 
-def checked_documents(items: Iterable[Any]) -> Iterator[tuple[str | None, str]]:
+def checked_documents(items: Iterable[Any]) -> Iterator[readers.Record]:
     for item in items:
         if isinstance(item, str):
-            yield None, item
-        elif isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], str):
-            yield item[0], item[1]
+            yield readers.Record(None, item)
+        elif is_document(item):
+            yield readers.Record(item[0], item[1], readers.tags_of(item[2:], f"document {item[0]!r}"))
         elif isinstance(item, (list, tuple)):
             raise FirthError("These documents are lists of tokens: pass them to Tokens.from_lists, not to Corpus.")
         else:
             raise FirthError(f"A corpus is made of str or Document; got {type(item).__name__}: {item!r:.40}.")
+
+
+def is_document(item: Any) -> bool:
+    """(key, text) or (key, text, tags), the tags being a list: three texts are rather three tokens."""
+    if not isinstance(item, tuple) or len(item) not in (2, 3) or not isinstance(item[1], str):
+        return False
+    return len(item) == 2 or isinstance(item[2], (list, tuple))
 
 
 def is_file_name(item: Any) -> bool:

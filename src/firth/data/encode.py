@@ -12,7 +12,7 @@ import numpy as np
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.storage import saying_where
-from firth.data.corpus import Block, Corpus
+from firth.data.corpus import Block, Corpus, Tags
 from firth.data.streams import Ids, Piece, write_all
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel
@@ -40,6 +40,7 @@ class Encoded:
         self.generation = 0  # how often rare words were dropped to save memory; each renumbers the ids
         self.final_maps: list[Ids] = []
         self.keys: list[str] = []  # of the documents, where the blocks bring them
+        self.tags: list[Tags] = []
 
     def read(self, blocks: Iterable[Block], total: int) -> None:
         """The first pass."""
@@ -54,6 +55,7 @@ class Encoded:
                     ids = self.finished(under_way)
                     under_way = worker.submit(self.encoder.encode, kernel.as_bytes(block.data), block.ends)
                     self.keys += block.keys
+                    self.tags += block.tags
                     self.write(file, ids)
                     report.step(block.done)
                 self.write(file, self.finished(under_way))
@@ -135,18 +137,20 @@ def blocks_of(corpus: Corpus, split: str, tokenizer: Split | None, run: Run, key
     if tokenizer is None:
         yield from corpus.blocks(size, split, keys)
         return
-    documents = ((tokenizer(text), done, [key] if keys else []) for (key, text), done in corpus.walk())
+    walk = corpus.walk()
+    documents = ((tokenizer(text), done, [key][:keys], [tags][:keys]) for (key, text), tags, done in walk)
     yield from token_blocks(documents, size)
 
 
-def token_blocks(documents: Iterable[tuple[Sequence[str], int, list[str]]], size: int) -> Iterator[Block]:
-    """Documents that are lists of tokens (each with the bytes read so far, and its key where that is wanted), as text
-    for the split "separated"."""
+def token_blocks(documents: Iterable[tuple[Sequence[str], int, list[str], list[Tags]]], size: int) -> Iterator[Block]:
+    """Documents that are lists of tokens (each with the bytes read so far, and its key and tags where they are wanted),
+    as text for the split "separated"."""
     parts: list[bytes] = []
     keys: list[str] = []
+    tags: list[Tags] = []
     ends: list[int] = []
     filled = done = 0
-    for tokens, done, key in documents:
+    for tokens, done, key, tagged in documents:
         text = "\0".join([*tokens, ""])
         if text.count("\0") != len(tokens):
             raise FirthError("A token must not contain the character NUL; this tokenizer or list gives one that does.")
@@ -154,10 +158,11 @@ def token_blocks(documents: Iterable[tuple[Sequence[str], int, list[str]]], size
         filled += len(parts[-1])
         ends.append(filled)
         keys += key
+        tags += tagged
         if filled >= size:
-            yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), keys, done)
-            parts, ends, keys, filled = [], [], [], 0
-    yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), keys, done)
+            yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), keys, tags, done)
+            parts, ends, keys, tags, filled = [], [], [], [], 0
+    yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), keys, tags, done)
 
 
 def nothing_left(merged: kernel.Merged, min_count: int) -> FirthError:

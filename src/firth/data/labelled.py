@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.data import encode, readers
-from firth.data.corpus import Block, Corpus, FileSource, StreamSource, is_table
+from firth.data.corpus import Block, Corpus, FileSource, StreamSource, Tags, is_table
 from firth.data.tokenizer import NATIVE
 from firth.data.tokenizer import tokenizer as tokenizer_named
 from firth.data.tokens import Text, Tokens, Wanted, encode_text, vocabulary_of
@@ -44,11 +44,13 @@ class Labelled:
         if not sources:
             raise FirthError("Labelled needs at least one source: a path, a glob, - or an iterable of (text, label).")
         given = [pairs_of(source) for source in sources]
-        self.corpus = Corpus(*given, column=column, key=readers.Several(label or "label"))
+        self.corpus = Corpus(*given, column=column, tags=label or "label")
         in_text = {is_text(source) for source in self.corpus.sources}
         if len(in_text) > 1:
             raise FirthError("Labelled reads either text files with __label__ words or records; got both at once.")
         self.in_text = in_text.pop()  # labels stand in the text
+        if self.in_text:
+            self.corpus = Corpus(self.corpus)  # without columns
 
     def __iter__(self) -> Iterator[Example]:
         for example, _ in self.walk():
@@ -56,12 +58,12 @@ class Labelled:
 
     def walk(self) -> Iterator[tuple[Example, int]]:
         """The examples, each with the bytes of the sources read so far."""
-        for (key, text), done in self.corpus.walk():
+        for (_, text), labels, done in self.corpus.walk():
             if self.in_text:
                 data = np.frombuffer(readers.to_bytes(text), dtype=np.uint8)
-                (rest, _), (labels, _) = kernel.take_labels(data, np.array([len(data)]), take=True, separate=False)
-                text, key = decoded(rest).strip(), decoded(labels)
-            yield Example(text, tuple(label for label in key.split("\0") if label)), done
+                (rest, _), (taken, _) = kernel.take_labels(data, np.array([len(data)]), take=True, separate=False)
+                text, labels = decoded(rest).strip(), tuple(decoded(taken).split("\0")[:-1])
+            yield Example(text, labels), done
 
     def fingerprint(self) -> str | None:
         """Says whether the content is the same as another time; None when that can't be told without reading it all."""
@@ -79,23 +81,23 @@ def is_text(source: Any) -> bool:
 
 
 def pairs_of(source: Any) -> Any:
-    """What a Corpus reads: iterables of (text, labels) become iterables of (labels joined by NUL, text)."""
+    """What a Corpus reads: iterables of (text, labels) become iterables of documents whose tags are the labels."""
     if isinstance(source, (str, os.PathLike)) or is_table(source) or not isinstance(source, Iterable):
         return source
-    return joined_pairs(source) if isinstance(source, Iterator) else Pairs(source)
+    return tagged(source) if isinstance(source, Iterator) else Pairs(source)
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """`joined_pairs`, as often as asked."""
+    """`tagged`, as often as asked."""
 
     items: Iterable[Any]
 
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return joined_pairs(self.items)
+    def __iter__(self) -> Iterator[tuple[None, str, list[str]]]:
+        return tagged(self.items)
 
 
-def joined_pairs(items: Iterable[Any]) -> Iterator[tuple[str, str]]:
+def tagged(items: Iterable[Any]) -> Iterator[tuple[None, str, list[str]]]:
     for item in items:
         text, labels = item if isinstance(item, (tuple, list)) and len(item) == 2 else (None, None)
         several = [labels] if isinstance(labels, str) else labels
@@ -103,7 +105,7 @@ def joined_pairs(items: Iterable[Any]) -> Iterator[tuple[str, str]]:
         names = list(several) if right and several is not None else []
         if not right or not all(isinstance(name, str) and "\0" not in name for name in names):
             raise FirthError(f"Labelled data are pairs of str: (text, label) or (text, [label, …]); got {item!r:.60}.")
-        yield "\0".join(names), str(text)
+        yield None, str(text), names
 
 
 class Examples(NamedTuple):
@@ -159,16 +161,16 @@ def native_blocks(data: Labelled, tokenizer: str, labels: LabelIds, run: Run) ->
         if data.in_text:
             labels.add(*taken)
         else:
-            labels.add_keys(block.keys)
-        yield Block(memoryview(text), ends, [], block.done)  # type: ignore[arg-type]
+            labels.add_lists(block.tags)
+        yield Block(memoryview(text), ends, [], [], block.done)  # type: ignore[arg-type]
 
 
 def split_documents(
     data: Labelled, split: Callable[[str], list[str]], labels: LabelIds
-) -> Iterator[tuple[list[str], int, list[str]]]:
+) -> Iterator[tuple[list[str], int, list[str], list[Tags]]]:
     for example, done in data.walk():
-        labels.add_keys(["\0".join(example.labels)])
-        yield split(example.text), done, []
+        labels.add_lists([example.labels])
+        yield split(example.text), done, [], []
 
 
 class LabelIds:
@@ -183,9 +185,11 @@ class LabelIds:
         self.encoder.encode(labels, ends)
         self.parts += [np.array(ids) for _, ids in self.encoder.stretches()]
 
-    def add_keys(self, keys: list[str]) -> None:
-        """The labels of each text joined by NUL."""
-        parts = [readers.to_bytes(key + "\0") if key else b"" for key in keys]
+    def add_lists(self, lists: Sequence[Tags]) -> None:
+        """The labels of each text."""
+        if any("\0" in label for labels in lists for label in labels):
+            raise FirthError("A label must not contain the character NUL; there is one that does.")
+        parts = [readers.to_bytes("".join(label + "\0" for label in labels)) for labels in lists]
         ends = np.cumsum([0, *map(len, parts)])[1:].astype(np.int64)
         self.add(text_kernel.as_bytes(b"".join(parts)), ends)
 

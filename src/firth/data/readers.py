@@ -31,14 +31,20 @@ class Record(NamedTuple):
 
     key: str | None
     text: str
+    tags: tuple[str, ...] = ()
 
 
-class Several(str):
-    """The name of a key column whose values may be lists: their parts are joined by NUL, and null is none at all."""
+class Columns(NamedTuple):
+    """Which columns of a record are what; without a name the text is looked for."""
 
-    def joined(self, value: Any) -> str:
-        parts = value if isinstance(value, (list, tuple)) else [] if value is None else [value]
-        return "\0".join(str(part) for part in parts)
+    text: str | None = None
+    key: str | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """All that are named, once each."""
+        return list(dict.fromkeys(name for name in (self.text, self.key, *self.tags) if name))
 
 
 def find_files(pattern: str | os.PathLike[str]) -> list[Path]:
@@ -109,15 +115,15 @@ def copy_to_temporary(stream: Any) -> Any:
     return file
 
 
-def read_records(path: Path, stream: Any, column: str | None, key: str | None) -> Iterator[Record]:
+def read_records(path: Path, stream: Any, columns: Columns) -> Iterator[Record]:
     """The records of a decompressed stream, by the file's format."""
     form, compression = kind_of(path)
     if form == ".parquet":
-        yield from parquet_records(path, stream, compression, column, key)
+        yield from parquet_records(path, stream, compression, columns)
     elif form in (".csv", ".tsv"):
-        yield from separated_records(text_lines(stream, path), path, "," if form == ".csv" else "\t", column, key)
+        yield from separated_records(text_lines(stream, path), path, "," if form == ".csv" else "\t", columns)
     else:
-        yield from json_records(text_lines(stream, path), path, column, key)
+        yield from json_records(text_lines(stream, path), path, columns)
 
 
 def text_lines(stream: Any, path: Path) -> Iterator[str]:
@@ -148,7 +154,7 @@ def to_bytes(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
-def json_records(lines: Iterable[str], path: Path, column: str | None, key: str | None) -> Iterator[Record]:
+def json_records(lines: Iterable[str], path: Path, columns: Columns) -> Iterator[Record]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -159,9 +165,27 @@ def json_records(lines: Iterable[str], path: Path, column: str | None, key: str 
         if not isinstance(record, dict):
             raise FirthError(f"{path}, line {number}: a record must be an object; got {line.strip()[:40]}.")
         where = f"{path}, line {number}"
-        texts = [name for name, value in record.items() if isinstance(value, str) and name != key]
-        column = column or choose_column(list(record), texts, where)
-        yield Record(field(record, key, where) if key else None, field(record, column, where))
+        if not columns.text:
+            texts = [name for name, value in record.items() if isinstance(value, str)]
+            columns = choose_text(columns, list(record), texts, where)
+        yield record_of(record, columns, where)
+
+
+def record_of(fields: dict[str, Any], columns: Columns, where: str) -> Record:
+    assert columns.text is not None
+    key = field(fields, columns.key, where) if columns.key else None
+    lists = [
+        fields[name] if isinstance(fields.get(name), list) else field(fields, name, where) for name in columns.tags
+    ]
+    return Record(key, field(fields, columns.text, where), tags_of(lists, where))
+
+
+def tags_of(values: Iterable[Any], where: str) -> tuple[str, ...]:
+    """Each value is a tag or a list of tags; null and empty texts are none, and a tag that stands twice counts once."""
+    tags = [tag for value in values for tag in (value if isinstance(value, (list, tuple)) else [value])]
+    if any(isinstance(tag, (dict, list, tuple)) for tag in tags):
+        raise FirthError(f"{where}: a tag is a text, or there is a list of them; got {tags!r:.60}.")
+    return tuple(dict.fromkeys(str(tag) for tag in tags if tag not in (None, "")))
 
 
 def field(record: dict[str, Any], name: str, where: str) -> str:
@@ -169,43 +193,40 @@ def field(record: dict[str, Any], name: str, where: str) -> str:
     if name not in record:
         raise FirthError(f"{where}: no column {name!r}; there are {', '.join(record)}.")
     value = record[name]
-    if isinstance(name, Several):
-        return name.joined(value)
     if isinstance(value, (dict, list)):
         raise FirthError(f"{where}: column {name!r} holds no text but a {type(value).__name__}.")
     return "" if value is None else str(value)
 
 
-def choose_column(names: Sequence[str], texts: Sequence[str], where: str) -> str:
-    """ "text" if there is one, else the only column of strings."""
+def choose_text(columns: Columns, names: Sequence[str], texts: Sequence[str], where: str) -> Columns:
+    """The same with a column for the text: "text" if there is one, else the only one of strings not named yet."""
+    if columns.text:
+        return columns
     if "text" in names:
-        return "text"
-    if len(texts) == 1:
-        return texts[0]
+        return columns._replace(text="text")
+    others = [name for name in texts if name not in columns.names]
+    if len(others) == 1:
+        return columns._replace(text=others[0])
     raise FirthError(f"{where}: which column is the text? Pass column=…; there are {', '.join(names) or 'none'}.")
 
 
-def separated_records(
-    lines: Iterable[str], path: Path, delimiter: str, column: str | None, key: str | None
-) -> Iterator[Record]:
+def separated_records(lines: Iterable[str], path: Path, delimiter: str, columns: Columns) -> Iterator[Record]:
     csv.field_size_limit(sys.maxsize)  # a field may be a whole book
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         header = next(rows, [])
-        column = column or choose_column(header, [name for name in header if name != key], f"{path}, line 1")
+        columns = choose_text(columns, header, header, f"{path}, line 1")
         for row in rows:
             if not row:
                 continue
             if len(row) != len(header):
                 raise FirthError(f"{path}, line {rows.line_num}: {len(row)} fields where the header has {len(header)}.")
-            record = dict(zip(header, row, strict=True))
-            where = f"{path}, line {rows.line_num}"
-            yield Record(field(record, key, where) if key else None, field(record, column, where))
+            yield record_of(dict(zip(header, row, strict=True)), columns, f"{path}, line {rows.line_num}")
     except csv.Error as error:
         raise FirthError(f"{path}, line {rows.line_num}: {error}.") from None
 
 
-def parquet_records(path: Path, stream: Any, compression: str, column: str | None, key: str | None) -> Iterator[Record]:
+def parquet_records(path: Path, stream: Any, compression: str, columns: Columns) -> Iterator[Record]:
     import pyarrow
     import pyarrow.parquet
 
@@ -216,16 +237,16 @@ def parquet_records(path: Path, stream: Any, compression: str, column: str | Non
         raise FirthError(f"{path} is not Parquet: {error}.") from None
     if parquet.metadata.num_rows == 0:
         raise FirthError(f"{path} has no rows.")
-    names = text_columns(parquet.schema_arrow, column, key, str(path))
+    found = text_columns(parquet.schema_arrow, columns, str(path))
     try:
-        for batch in parquet.iter_batches(batch_size=4096, columns=list(dict.fromkeys(names))):
-            yield from table_records(batch, names)
+        for batch in parquet.iter_batches(batch_size=4096, columns=found.names):
+            yield from table_records(batch, found, str(path))
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise FirthError(f"{path} is damaged: {error}.") from None
 
 
-def text_columns(schema: Any, column: str | None, key: str | None, where: str) -> list[str]:
-    """Names of the text column and, where asked for, of the key column; both must exist."""
+def text_columns(schema: Any, columns: Columns, where: str) -> Columns:
+    """The same with the text's column chosen; all that are named must exist."""
     import pyarrow.types as kinds
 
     def is_text(kind: Any) -> bool:
@@ -233,20 +254,20 @@ def text_columns(schema: Any, column: str | None, key: str | None, where: str) -
         return bool(kinds.is_string(inner) or kinds.is_large_string(inner) or "string_view" in str(inner))
 
     texts = [item.name for item in schema if is_text(item.type)]
-    others = [name for name in texts if name != key]
-    names = [column or choose_column(schema.names, others, where), *([key] if key else [])]
-    for name in names:
+    found = choose_text(columns, schema.names, texts, where)
+    for name in found.names:
         if name not in schema.names:
             raise FirthError(f"{where}: no column {name!r}; there are {', '.join(schema.names)}.")
-    if names[0] not in texts:
-        raise FirthError(f"{where}: column {names[0]!r} holds no text but {schema.field(names[0]).type}.")
-    return names
+    if found.text not in texts:
+        raise FirthError(f"{where}: column {found.text!r} holds no text but {schema.field(found.text).type}.")
+    return found
 
 
-def table_records(batch: Any, names: Sequence[str]) -> Iterator[Record]:
+def table_records(batch: Any, columns: Columns, where: str) -> Iterator[Record]:
     """Rows of a pyarrow batch; a missing text is an empty one."""
-    texts = batch.column(names[0]).to_pylist()
-    keys = batch.column(names[1]).to_pylist() if len(names) > 1 else [None] * len(texts)
-    as_key = names[-1].joined if isinstance(names[-1], Several) else str
-    for key, text in zip(keys, texts, strict=True):
-        yield Record(None if len(names) == 1 else as_key(key), text or "")
+    texts = batch.column(columns.text).to_pylist()
+    keys = map(str, batch.column(columns.key).to_pylist()) if columns.key else [None] * len(texts)
+    tags = [batch.column(name).to_pylist() for name in columns.tags]
+    rows: Iterable[Sequence[Any]] = zip(*tags, strict=True) if tags else [()] * len(texts)
+    for key, text, values in zip(keys, texts, rows, strict=True):
+        yield Record(key, text or "", tags_of(values, where))

@@ -86,7 +86,7 @@ def batches(tokenizer: SubwordTokenizer, texts: Corpus) -> Iterator[tuple[list[s
     """Parts of documents, whether each is its document's last, and the bytes read so far."""
     whole = not can_be_cut(tokenizer)
     parts, lasts, filled, done = list[str](), list[bool](), 0, 0
-    for document, done in texts.walk():
+    for document, _, done in texts.walk():
         for part, last in [(document.text, True)] if whole else parts_of(document.text):
             parts.append(part)
             lasts.append(last)

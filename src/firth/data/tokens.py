@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.errors import FirthError
 from firth.core.report import human
 from firth.core.run import Run
 from firth.core.storage import saying_where
-from firth.data import cache, encode
+from firth.data import cache, encode, readers
 from firth.data import phrases as phrases_of
-from firth.data.corpus import Block, Corpus
+from firth.data.corpus import Block, Corpus, Tags
 from firth.data.phrases import Phrase
 from firth.data.streams import IDS, STARTS, Piece, Stream, choose, flat_pieces, renamed, write_final
 from firth.data.tokenizer import NATIVE
@@ -24,7 +25,7 @@ from firth.data.tokenizer import tokenizer as tokenizer_named
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel
 
-FORMAT = 2  # of cache entries
+FORMAT = 3  # of cache entries
 WORDS, COUNTS = "words.utf8", "counts.i64"
 
 
@@ -33,7 +34,8 @@ class Tokens:
 
     `raw_tokens` is how many tokens were met, those left out among them. `phrases` are those that were joined, a list
     for each pass. `keys` names the documents: as the corpus does where `read_tokens` was asked for keys, else
-    from 1 on. `fingerprint` tells whether two are the same, apart from the keys.
+    from 1 on; `tags` are theirs, empty where no document has any. `fingerprint` tells whether two are the same, apart
+    from keys and tags.
     """
 
     def __init__(
@@ -44,10 +46,12 @@ class Tokens:
         raw_tokens: int,
         phrases: Sequence[Sequence[Phrase]] = (),
         keys: Sequence[str] = (),
+        tags: Sequence[Tags] = (),
     ) -> None:
         self.ids, self.starts, self.vocabulary, self.raw_tokens = ids, starts, vocabulary, raw_tokens
         self.phrases = phrases
         self._keys = keys
+        self.tags: Sequence[Tags] = [tuple(tagged) for tagged in tags] if any(tags) else ()
         self.fingerprint = content_hash(ids, starts, vocabulary)
 
     def __len__(self) -> int:
@@ -68,11 +72,18 @@ class Tokens:
         min_count: int = 1,
         max_size: int | None = None,
         run: Run = Run(),
+        keys: Sequence[str] = (),
+        tags: Sequence[Sequence[str]] = (),
     ) -> Tokens:
-        """From documents that are lists of tokens already."""
-        blocks = encode.token_blocks(((tokens, 0, []) for tokens in documents), encode.BLOCK)
+        """From documents that are lists of tokens already; `keys` and `tags` as `Tokens` has them, one entry each."""
+        blocks = encode.token_blocks(((tokens, 0, [], []) for tokens in documents), encode.BLOCK)
         text = Text(blocks, "separated", lowercase=False)
-        return encode_text(text, Wanted(min_count, max_size), run, name=None)
+        tokens = encode_text(text, Wanted(min_count, max_size), run, name=None)
+        for name, given in (("keys", keys), ("tags", tags)):
+            if given and len(given) != len(tokens):
+                raise FirthError(f"{name} must be one entry a document; got {len(given):,} for {len(tokens):,}.")
+        tagged = [readers.tags_of([these], "tags") for these in tags]
+        return cls(tokens.ids, tokens.starts, tokens.vocabulary, tokens.raw_tokens, (), keys, tagged)
 
 
 class Wanted(NamedTuple):
@@ -110,7 +121,7 @@ def read_tokens(
     Words below `min_count` vanish from the ids, as in word2vec; empty documents stay, as empty ranges. `phrases` is
     how often neighbours are joined: 1 for phrases of two words, 2 for up to four. The words of `known` keep their
     ids however rare they are now (their counts are those of this text) and new words follow them. `keys` keeps the
-    documents' keys, which take memory.
+    documents' keys and tags, which take memory.
     """
     wanted = Wanted(min_count, max_size, phrases, known)
     if isinstance(data, Tokens):
@@ -159,7 +170,8 @@ def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Token
         notes = encoded.notes(met, text.split)
         for note in notes:
             run.report.note(note)
-        tokens = Tokens(*map_arrays(folder), vocabulary_of(merged, wanted.min_count), met.tokens, found, encoded.keys)
+        vocabulary = vocabulary_of(merged, wanted.min_count)
+        tokens = Tokens(*map_arrays(folder), vocabulary, met.tokens, found, encoded.keys, encoded.tags)
         if name and cached:
             keep_entry(name, folder, tokens, notes)
         return tokens  # its maps stay valid when the files are removed
@@ -186,7 +198,8 @@ def fit_to(tokens: Tokens, wanted: Wanted, run: Run) -> Tokens:
         vocabulary = vocabulary_of(merged, max(wanted.min_count, old.min_count))
         vocabulary.dropped_types += old.dropped_types
         vocabulary.dropped_tokens += old.dropped_tokens
-        return Tokens(*map_arrays(folder), vocabulary, tokens.raw_tokens, [*tokens.phrases, *found], tokens._keys)
+        phrases = [*tokens.phrases, *found]
+        return Tokens(*map_arrays(folder), vocabulary, tokens.raw_tokens, phrases, tokens._keys, tokens.tags)
 
 
 def choose_words(
@@ -235,6 +248,7 @@ def keep_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> Non
         "fingerprint": tokens.fingerprint,
         "phrases": tokens.phrases,
         "keys": tokens._keys,
+        "tags": tokens.tags,
         "notes": notes,
     }
     with saying_where(cache.cache_folder()):
@@ -253,7 +267,7 @@ def open_entry(name: str, run: Run) -> Tokens | None:
         counts = np.fromfile(folder / COUNTS, dtype=np.int64)
         vocabulary = Vocabulary(words, counts, **{fact: facts[fact] for fact in names})
         phrases = [[Phrase(*phrase) for phrase in found] for found in facts["phrases"]]
-        tokens = Tokens(*map_arrays(folder), vocabulary, facts["raw_tokens"], phrases, facts["keys"])
+        tokens = Tokens(*map_arrays(folder), vocabulary, facts["raw_tokens"], phrases, facts["keys"], facts["tags"])
         whole = tokens.fingerprint == facts["fingerprint"]
     except (OSError, ValueError, KeyError, TypeError):
         whole = False

@@ -17,6 +17,8 @@ ARCHITECTURES = ("skipgram", "cbow", "concat", "forward")  # see cpp/predict.h
 LOSSES = ("negative", "hierarchical", "softmax")
 BLOCK = 4096  # raw tokens a thread takes at a time; ranges given to `racing` begin at a multiple of it
 MOST_WINDOW = 256
+MOST_TAGS = 64  # rows that stand for one document
+GROUP = 8  # raw tokens whose words share noise where documents predict alone
 
 Table = NDArray[np.float32]
 
@@ -109,7 +111,11 @@ def native_trainer(task: Task) -> _native.Trainer:
 
 def new_table(rows: int, dim: int) -> Table:
     """Zeros, rows padded to 64 bytes, on huge pages where there are any."""
-    return _native.new_table(rows, -(-dim // 16) * 16)
+    return _native.new_table(rows, padded(dim))
+
+
+def padded(dim: int) -> int:
+    return -(-dim // 16) * 16
 
 
 def keep_thresholds(counts: NDArray[np.int64], subsample: float) -> NDArray[np.uint32]:

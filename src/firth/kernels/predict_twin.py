@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.kernels.predict import Lists, Table, Tally, Task
+from firth.kernels.predict import GROUP, Lists, Table, Tally, Task
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -34,6 +34,7 @@ class TwinTrainer:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.seed = 0
+        self.frozen = False  # the outputs stay as they are
         self.touched: tuple[set[int], set[int]] = set(), set()  # input and output rows changed in this round
 
     # ---- from raw tokens to windows ----
@@ -62,6 +63,24 @@ class TwinTrainer:
         if task.architecture == "concat":
             return [-1] * (reach - len(before)) + found + [-1] * (reach - len(after))
         return found
+
+    @property
+    def grouped(self) -> bool:
+        """Only documents predict: their words are targets in groups, each with one draw of noise."""
+        task = self.task
+        return task.architecture == "skipgram" and task.loss == "negative" and task.shared and not task.neighbors
+
+    def windows(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """The centres of a stretch, each with where its window's centres end: behind it, or behind its group."""
+        position = first
+        while position < last:
+            if not self.kept(position):
+                position += 1
+                continue
+            group = (position // GROUP + 1) * GROUP, int(self.task.starts[self.document(position) + 1]), last
+            end = min(group) if self.grouped else position + 1
+            yield position, end
+            position = end
 
     def tags(self, position: int) -> list[int]:
         """Input rows of the centre's document."""
@@ -107,8 +126,10 @@ class TwinTrainer:
         right = 1 / (1 + np.exp(-labels * scores))
         return np.asarray(rate * labels * (1 - right), dtype=np.float32), float(-np.log(right).sum())
 
-    def train_window(self, position: int, rate: float, first: int, last: int) -> Tally:
+    def train_window(self, position: int, end: int, rate: float, first: int, last: int) -> Tally:
         task = self.task
+        if self.grouped:
+            return self.train_group(position, end, rate)
         centre = int(task.ids[position])
         contexts, tags = self.contexts(position, first, last), self.tags(position)
         if not contexts and not tags:
@@ -178,6 +199,34 @@ class TwinTrainer:
         self.touched[0].update(inputs)
         return Tally(loss, 1, 1)
 
+    def train_group(self, first: int, last: int, rate: float) -> Tally:
+        """Each of a document's rows predicts the words of a group."""
+        words = [int(self.task.ids[position]) for position in range(first, last) if self.kept(position)]
+        tally = Tally(0.0, 0, len(words))
+        for row in self.tags(first):
+            change, loss = self.train_shared(self.task.inputs[row].copy(), words, first, rate)
+            self.task.inputs[row] += change
+            self.touched[0].add(row)
+            tally += Tally(loss, len(words), 0)
+        return tally
+
+    def train_shared(self, hidden: Table, words: list[int], position: int, rate: float) -> tuple[Table, float]:
+        """One vector against several words and one draw of noise, which counts for each of them: change and loss."""
+        noise, _ = self.draw(words, self.hash(position))
+        parts = [(words, 1.0, 1), (noise, -1.0, len(words))]
+        found = [
+            self.steps(hidden[None], -1, part, np.full(len(part), label, np.float32), rate * times)
+            for part, label, times in parts
+        ]
+        steps = np.concatenate([steps[0] for steps, _ in found])
+        total = np.zeros_like(hidden)
+        for row, step in zip(words + noise, steps, strict=True):  # a word that stands twice acts from its new row
+            total += step * self.task.outputs[row]
+            if not self.frozen:
+                self.task.outputs[row] += step * hidden
+        self.touched[1].update(words + noise)
+        return total, sum(times * lost for (_, lost), (_, _, times) in zip(found, parts, strict=True))
+
     def train_forward(self, centre: int, contexts: list[int], position: int, rate: float) -> Tally:
         """The mean of the centre's rows predicts each context. A noise word shared by all contexts counts for each."""
         task, inputs = self.task, self.pieces(centre)
@@ -187,19 +236,7 @@ class TwinTrainer:
         total, loss = np.zeros_like(hidden), 0.0
         self.touched[0].update(inputs)
         if task.loss == "negative" and task.shared:
-            noise, _ = self.draw(contexts, self.hash(position))
-            parts = [(contexts, 1.0, 1), (noise, -1.0, len(contexts))]
-            rows = contexts + noise
-            found = [
-                self.steps(hidden[None], -1, part, np.full(len(part), label, np.float32), rate * times)
-                for part, label, times in parts
-            ]
-            steps = np.concatenate([steps[0] for steps, _ in found])
-            for row, step in zip(rows, steps, strict=True):  # a context that stands twice acts from its new row
-                total += step * task.outputs[row]
-                task.outputs[row] += step * hidden
-            loss = sum(times * lost for (_, lost), (_, _, times) in zip(found, parts, strict=True))
-            self.touched[1].update(rows)
+            total, loss = self.train_shared(hidden, contexts, position, rate)
             total *= back
         else:
             state = self.hash(position)
@@ -222,10 +259,9 @@ class TwinTrainer:
         end = self.task.trained_tokens
         low, high = (0, end) if first < end else (end, len(self.task.ids))
         tally = Tally(0.0, 0, 0)
-        for position in range(first, last):
-            if self.kept(position):
-                rate = rate_first + (rate_last - rate_first) * (position - low) / (high - low)
-                tally += self.train_window(position, rate, low, high)
+        for position, end in self.windows(first, last):
+            rate = rate_first + (rate_last - rate_first) * (position - low) / (high - low)
+            tally += self.train_window(position, end, rate, low, high)
         return tally
 
     def ordered(
@@ -248,9 +284,9 @@ class TwinTrainer:
             for s in range(len(cursors)):
                 task.inputs[:], task.outputs[:] = inputs, outputs
                 self.touched = set(), set()
-                for position, share in self.next_windows(cursors, s, windows):
+                for position, end, share in self.next_windows(cursors, s, windows):
                     rate = rate_first + (rate_last - rate_first) * share
-                    tally += self.train_window(position, rate, 0, task.trained_tokens)
+                    tally += self.train_window(position, end, rate, 0, task.trained_tokens)
                 input_changes += task.inputs - inputs
                 output_changes += task.outputs - outputs
                 for counts, rows in zip(changed_by, self.touched, strict=True):
@@ -259,15 +295,13 @@ class TwinTrainer:
             task.outputs[:] = outputs + output_changes / np.maximum(changed_by[1], 1)[:, None]
         return tally
 
-    def next_windows(self, cursors: NDArray[np.int64], s: int, windows: int) -> Iterator[tuple[int, float]]:
-        """The next kept positions of a stream, each with the share of the stream before it; moves its cursor."""
+    def next_windows(self, cursors: NDArray[np.int64], s: int, most: int) -> Iterator[tuple[int, int, float]]:
+        """The next windows of a stream, each with the share of the stream before it; moves its cursor."""
         first, last = self.stream_starts(len(cursors))[s : s + 2]
-        found = 0
-        while cursors[s] < last and (found < windows or not self.kept(int(cursors[s]))):
-            if self.kept(int(cursors[s])):
-                found += 1
-                yield int(cursors[s]), (int(cursors[s]) - first) / (last - first)
-            cursors[s] += 1
+        found = list(islice(self.windows(int(cursors[s]), last), most + 1))
+        cursors[s] = found[most][0] if len(found) > most else last
+        for position, end in found[:most]:
+            yield position, end, (position - first) / (last - first)
 
     def stream_starts(self, streams: int) -> list[int]:
         whole, rest = divmod(self.task.trained_tokens, streams)
@@ -282,10 +316,14 @@ class TwinTrainer:
             tags = Lists(np.array([0, 1]), np.array([len(task.inputs)], np.int32))
             starts = np.array([0, len(ids)])
             alone = TwinTrainer(replace(task, ids=ids, starts=starts, inputs=inputs, outputs=outputs, tags=tags))
-            for epoch, position in product(range(epochs), range(len(ids))):
-                alone.seed = seed + epoch
-                if alone.kept(position):
+            alone.frozen = True
+            words = 0xCBF29CE484222325  # FNV-1a: documents must not all meet the same noise at the same places
+            for word in ids.tolist():
+                words = (words ^ word) * 0x100000001B3 & MASK
+            for epoch in range(epochs):
+                alone.seed = seed + words + epoch
+                for position, end in alone.windows(0, len(ids)):
                     now = rate * (epochs - epoch - position / len(ids)) / epochs
-                    alone.train_window(position, now, 0, len(ids))
+                    alone.train_window(position, end, now, 0, len(ids))
                     inputs[:-1], outputs[:] = task.inputs, task.outputs
             row[:] = inputs[-1]

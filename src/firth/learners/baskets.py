@@ -76,7 +76,7 @@ class BasketTraining(Training):
     unit: ClassVar[str] = "items"
 
     def __init__(self, method: Any, tokens: Tokens, run: Run) -> None:
-        super().__init__(method, tokens, run, None)
+        super().__init__(method, tokens, run)
         self._ordered = np.array(tokens.ids)
         self._owners = np.repeat(np.arange(len(tokens)), np.diff(tokens.starts))
         self._shuffled = -1  # the epoch that the baskets are shuffled for

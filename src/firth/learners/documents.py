@@ -249,14 +249,14 @@ def stored_scale(parts: Parts) -> Scale:
     return Scale(np.asarray(idf), float(average[0]))
 
 
-def stored_keys(parts: Parts) -> Callable[[], Sequence[str]]:
+def stored_keys(parts: Parts, name: str = "documents") -> Callable[[], Sequence[str]]:
     """The documents' keys, read at their first use."""
 
     def keys() -> Sequence[str]:
-        found = parts.documents["documents"]
+        found = parts.documents[name]
         listed = found.get("keys") if isinstance(found, dict) else None
         if not isinstance(listed, list) or not all(isinstance(key, str) for key in listed):
-            raise FirthError("documents.json must hold a list of keys.")
+            raise FirthError(f"{name}.json must hold a list of keys.")
         return listed
 
     return keys

@@ -21,7 +21,7 @@ from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import predict as kernel
 from firth.learners.loop import Loop, Progress, Slice
-from firth.learners.words import Phrases, WordModel, WordOptions
+from firth.learners.words import WordModel, WordOptions
 
 LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in word2vec
 MOST_STREAMS, MOST_WINDOWS = 8, 32  # of deterministic runs: streams, and windows of each between two merges
@@ -30,7 +30,7 @@ MOST_SOFTMAX_WORDS = 50_000
 
 @dataclass(frozen=True, kw_only=True)
 class PredictOptions(Method):
-    """What SkipGram and CBOW have in common."""
+    """What all have in common that predict within windows."""
 
     dim: int = option(100, "length of the vectors", low=1, high=65536)
     window: int = option(5, "words each side", low=1, high=kernel.MOST_WINDOW)
@@ -43,61 +43,28 @@ class PredictOptions(Method):
     shrink_window: bool = option(True, "each centre's window is drawn from 1 to window: near words count more")
     epochs: int = option(5, "passes over the text", low=1)
     learning_rate: float = option(0.025, "at the start; it falls to nothing linearly", low=1e-9, high=100)
-    held_out: float = option(0.0, "share of the text, at its end, kept to measure the loss on", low=0, high=0.9)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictingMethod(WordOptions, PredictOptions):
+class WindowMethod(WordOptions, PredictOptions):
     """A method that learns by predicting within windows; subclasses say which way round."""
 
-    model: ClassVar[type[Model]] = WordModel
     architecture: ClassVar[str]
 
     def kernel_settings(self) -> dict[str, Any]:
         """What the kernel needs to know beyond the common options."""
         return {}
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
-        """Learns from a corpus (or Tokens, paths, texts). With `start`, goes on from that model: its words keep
-        their vectors, new words are added."""
+    def read_words(
+        self, data: Any, run: Run, known: Vocabulary | None = None, keys: bool = False
+    ) -> tuple[Tokens, float]:
+        """`read`, refusing what can't be learned from, and the seconds it took."""
         if run.device == "cuda":
             raise FirthError(f"{type(self).__name__} runs on the CPU; device must be auto or cpu, got cuda.")
-        known = self.known_words(start)
         began = time.monotonic()
-        tokens = self.read(data, run, known)
+        tokens = self.read(data, run, known, keys)
         self.check_words(tokens.vocabulary)
-        reading = time.monotonic() - began
-        training = self.begin(tokens, run, start)
-        figures = training.go()
-        figures |= {
-            "tokens": tokens.raw_tokens,
-            "vocabulary": len(tokens.vocabulary),
-            "documents": len(tokens),
-            "reading_seconds": reading,
-            "data": tokens.fingerprint,
-            "seed": run.seed,
-            "deterministic": run.deterministic,
-            "threads": run.cores,
-        }
-        vocabulary = grown(tokens.vocabulary, known) if known else tokens.vocabulary
-        return self.finish(training, vocabulary, figures, tokens.phrases)
-
-    def known_words(self, start: Model | None) -> Vocabulary | None:
-        """The vocabulary of a model to go on from; refuses one that this method can't go on from."""
-        if start is None:
-            return None
-        if not (isinstance(start, WordModel) and start.vectors.dim == self.dim):
-            raise FirthError(f"start must be a model of words with dim={self.dim}; got {start!r}.")
-        return start.vocabulary
-
-    def begin(self, tokens: Tokens, run: Run, start: Any) -> Training:
-        """The tables before the first step."""
-        return Training(self, tokens, run, start)
-
-    def finish(self, training: Any, vocabulary: Vocabulary, figures: dict[str, Any], phrases: Phrases) -> Model:
-        """The model after the last."""
-        words, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
-        return WordModel(self, vocabulary, words, outputs, figures, phrases)
+        return tokens, time.monotonic() - began
 
     def check_words(self, vocabulary: Vocabulary) -> None:
         """Refuses vocabularies too small to predict in, or too large for the exact softmax."""
@@ -114,6 +81,27 @@ class PredictingMethod(WordOptions, PredictOptions):
             )
 
 
+@dataclass(frozen=True, kw_only=True)
+class PredictingMethod(WindowMethod):
+    """A method whose windows give words their vectors."""
+
+    model: ClassVar[type[Model]] = WordModel
+
+    held_out: float = option(0.0, "share of the text, at its end, kept to measure the loss on", low=0, high=0.9)
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+        """Learns from a corpus (or Tokens, paths, texts). With `start`, goes on from that model: its words keep
+        their vectors, new words are added."""
+        if start is not None and not (isinstance(start, WordModel) and start.vectors.dim == self.dim):
+            raise FirthError(f"start must be a model of words with dim={self.dim}; got {start!r}.")
+        tokens, reading = self.read_words(data, run, start.vocabulary if start else None)
+        training = Training(self, tokens, run, start, self.held_out)
+        figures = training.go() | {"reading_seconds": reading}
+        words, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
+        vocabulary = grown(tokens.vocabulary, start.vocabulary) if start else tokens.vocabulary
+        return WordModel(self, vocabulary, words, outputs, figures, tokens.phrases)
+
+
 @dataclass
 class Reading(Progress):
     """Where in the text a run stands."""
@@ -128,8 +116,8 @@ class Training(Loop):
     unit: ClassVar[str] = "words"
     progress: Reading
 
-    def __init__(self, method: PredictingMethod, tokens: Tokens, run: Run, start: Any) -> None:
-        super().__init__(method, tokens.fingerprint, run, int(len(tokens.ids) * (1 - method.held_out)))
+    def __init__(self, method: WindowMethod, tokens: Tokens, run: Run, start: Any = None, held_out: float = 0) -> None:
+        super().__init__(method, tokens.fingerprint, run, int(len(tokens.ids) * (1 - held_out)))
         self.tokens = tokens
         self.inputs, self.outputs = self.first_tables(start)
         self.trainer = kernel.native_trainer(self.task())
@@ -144,8 +132,16 @@ class Training(Loop):
         if run.budget and run.deterministic:
             run.report.note("A budget of seconds ends a run at another word each time: it can't be deterministic.")
 
-    def first_tables(self, start: Any) -> tuple[kernel.Table, kernel.Table]:
-        return first_tables(self.method, len(self.tokens.vocabulary), self.run.seed, start)
+    def first_tables(self, start: WordModel | None) -> tuple[kernel.Table, kernel.Table]:
+        """Inputs drawn from ±1/(2·dim), outputs zero, as in word2vec; the rows of `start` where there are any."""
+        words, dim, tree = len(self.tokens.vocabulary), self.method.dim, self.method.loss == "hierarchical"
+        inputs = drawn_table(words, dim, self.run.seed)
+        outputs = kernel.new_table(words - 1 if tree else words, dim)
+        if start is not None:
+            inputs[: len(start.vectors), :dim] = start.vectors.matrix
+            if len(start.outputs) == len(start.vectors) and not tree:
+                outputs[: len(start.outputs), :dim] = start.outputs  # a tree's nodes mean something else in a new tree
+        return inputs, outputs
 
     @property
     def tables(self) -> dict[str, kernel.Table]:
@@ -153,6 +149,7 @@ class Training(Loop):
 
     def task(self) -> kernel.Task:
         method, counts = self.method, self.tokens.vocabulary.counts
+        settings = {"architecture": method.architecture, "shrink": method.shrink_window, **method.kernel_settings()}
         return kernel.Task(
             ids=self.tokens.ids,
             starts=np.ascontiguousarray(self.tokens.starts),
@@ -161,13 +158,11 @@ class Training(Loop):
             keep=kernel.keep_thresholds(counts, method.subsample),
             noise=kernel.alias_table(noise_weights(counts, method.noise_exponent)),
             paths=kernel.huffman_paths(counts) if method.loss == "hierarchical" else kernel.no_paths(),
-            architecture=method.architecture,
             loss=method.loss,
             window=method.window,
             negatives=method.negatives,
-            shrink=method.shrink_window,
             last=self.size,
-            **method.kernel_settings(),
+            **settings,
         )
 
     def position(self) -> int:
@@ -217,22 +212,23 @@ class Training(Loop):
         progress = self.progress
         raw = self.tokens.raw_tokens / max(1, len(self.tokens.ids))  # speed is told in words of the text
         speed = progress.words * raw / progress.seconds if progress.seconds else 0.0
-        return super().figures() | {"words_per_second": speed}
+        return super().figures() | {
+            "words_per_second": speed,
+            "tokens": self.tokens.raw_tokens,
+            "vocabulary": len(self.tokens.vocabulary),
+            "documents": len(self.tokens),
+            "data": self.tokens.fingerprint,
+            "seed": self.run.seed,
+            "deterministic": self.run.deterministic,
+            "threads": self.run.cores,
+        }
 
 
-def first_tables(
-    method: PredictingMethod, words: int, seed: int, start: WordModel | None
-) -> tuple[kernel.Table, kernel.Table]:
-    """Inputs drawn from ±1/(2·dim), outputs zero, as in word2vec; the rows of `start` where there are any."""
-    dim = method.dim
-    inputs = kernel.new_table(words, dim)
-    inputs[:, :dim] = (np.random.default_rng(seed).random((words, dim), dtype=np.float32) - 0.5) / dim
-    outputs = kernel.new_table(max(1, words - 1) if method.loss == "hierarchical" else words, dim)
-    if start is not None:
-        inputs[: len(start.vectors), :dim] = start.vectors.matrix
-        if len(start.outputs) == len(start.vectors) and method.loss != "hierarchical":
-            outputs[: len(start.outputs), :dim] = start.outputs  # a tree's nodes mean something else in a new tree
-    return inputs, outputs
+def drawn_table(rows: int, dim: int, seed: int) -> kernel.Table:
+    """Numbers from ±1/(2·dim)."""
+    table = kernel.new_table(rows, dim)
+    table[:, :dim] = (np.random.default_rng(seed).random((rows, dim), dtype=np.float32) - 0.5) / dim
+    return table
 
 
 def noise_weights(counts: NDArray[np.int64], exponent: float) -> NDArray[np.float64]:

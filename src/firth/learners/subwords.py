@@ -119,7 +119,7 @@ class SubwordTraining(Training):
             known = start.subwords.bucket_ids
             ids = np.arange(method.buckets, dtype=np.int32) if known is None else np.union1d(ids, known)
         self.subwords = Subwords(method.minn, method.maxn, method.buckets, ids)
-        super().__init__(method, tokens, run, start)
+        super().__init__(method, tokens, run, start, method.held_out)
 
     def first_tables(self, start: Any) -> tuple[kernel.Table, kernel.Table]:
         """Inputs drawn from ±1/dim as in fastText, outputs zero; the rows of `start` where there are any."""
@@ -141,4 +141,4 @@ class SubwordTraining(Training):
     def task(self) -> kernel.Task:
         words = self.tokens.vocabulary.tokens
         pieces = self.subwords.lists(words, np.arange(len(words), dtype=np.int32), len(words))
-        return replace(super().task(), pieces=pieces, architecture=self.method.kernel_architecture())
+        return replace(super().task(), pieces=pieces)

@@ -16,6 +16,9 @@ from firth.kernels import predict as kernel
 from firth.learners.baskets import BasketTraining, Item2VecModel, baskets, learned_rows
 from firth.learners.people import begin_from, keys_of, take_ratings, take_start
 
+#: What a text's figures are called here.
+AS_BASKETS = {"words_per_second": "items_per_second", "documents": "users", "vocabulary": "items", "tokens": "events"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Item2Vec(Method):
@@ -28,7 +31,6 @@ class Item2Vec(Method):
     architecture: ClassVar[str] = "skipgram"
     loss: ClassVar[str] = "negative"
     shrink_window: ClassVar[bool] = False
-    held_out: ClassVar[float] = 0.0
 
     dim: int = option(64, "length of the vectors", low=1, high=65536)
     sessions: bool = option(
@@ -56,9 +58,7 @@ class Item2Vec(Method):
         entries = ratings.summed()
         training = BasketTraining(self, baskets(ratings), run)
         begin_from(first, ratings, np.zeros((len(ratings.users), self.dim), np.float32), training.inputs)
-        figures = training.go()
-        figures["items_per_second"] = figures.pop("words_per_second")
-        figures |= {"users": len(ratings.users), "items": len(ratings.items), "events": len(ratings)}
-        figures |= {"seed": run.seed, "deterministic": run.deterministic, "threads": run.cores}
+        figures = {AS_BASKETS.get(name, name): figure for name, figure in training.go().items()}
+        figures["events"] = len(ratings)  # those without weight too
         rows = learned_rows(training, entries)
         return Item2VecModel(self, rows, Histories(entries.starts, entries.columns), keys_of(ratings), figures)

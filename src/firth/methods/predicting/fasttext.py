@@ -11,14 +11,11 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.data.tokens import Tokens
-from firth.data.vocabulary import Vocabulary
 from firth.formats.fasttext import LONGEST_NGRAM
 from firth.kernels.product import ProductCodes
 from firth.learners.fasttext import OBJECTIVES, FastTextModel
-from firth.learners.predict import PredictingMethod
+from firth.learners.predict import PredictingMethod, grown
 from firth.learners.subwords import SubwordTraining
-from firth.learners.words import Phrases
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +24,7 @@ class FastText(PredictingMethod):
 
     summary: ClassVar[str] = "word vectors made of subwords: rich in forms, and unseen words have one too"
     model: ClassVar[type[Model]] = FastTextModel
-    architecture: ClassVar[str] = "forward"
+    architecture: ClassVar[str] = "forward"  # of skipgram; `kernel_settings` says that of cbow
 
     objective: str = option(
         "skipgram", "the word predicts its neighbours, or they together predict the word", choices=tuple(OBJECTIVES)
@@ -53,28 +50,26 @@ class FastText(PredictingMethod):
             raise FirthError(f"FastText.minn must be at most maxn, {self.maxn}; got {self.minn}.")
 
     def kernel_settings(self) -> dict[str, Any]:
-        return {"shared": self.share_negatives, "exact": self.exact_gradient}
+        architecture = "cbow" if self.objective == "cbow" else self.architecture
+        return {"architecture": architecture, "shared": self.share_negatives, "exact": self.exact_gradient}
 
-    def kernel_architecture(self) -> str:
-        return "cbow" if self.objective == "cbow" else self.architecture
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> FastTextModel:
+        """Learns from a corpus (or Tokens, paths, texts). With `start`, goes on from that model: its words and n-grams
+        keep their vectors, new ones are added."""
+        before = self.check_start(start) if start is not None else None
+        tokens, reading = self.read_words(data, run, before.vocabulary if before else None)
+        training = SubwordTraining(self, tokens, run, before)
+        figures = training.go() | {"reading_seconds": reading, "ngram_rows": training.subwords.rows}
+        table, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
+        vocabulary = grown(tokens.vocabulary, before.vocabulary) if before else tokens.vocabulary
+        return FastTextModel(self, vocabulary, table, outputs, training.subwords, figures, tokens.phrases)
 
-    def known_words(self, start: Model | None) -> Vocabulary | None:
-        if start is None:
-            return None
+    def check_start(self, start: Model) -> FastTextModel:
+        """Refuses a model whose rows mean something else."""
         if not isinstance(start, FastTextModel) or isinstance(start.table, ProductCodes):
             raise FirthError(f"start must be a FastText model whose rows are not in codes; got {start!r}.")
         found, wanted = start.subwords, (self.dim, self.minn, self.maxn, self.buckets)
         theirs = (start.table.shape[1], found.minn, found.maxn, found.buckets)
         if theirs != wanted:
             raise FirthError(f"start must have dim, minn, maxn, buckets = {wanted}, as this method; got {theirs}.")
-        return start.vocabulary
-
-    def begin(self, tokens: Tokens, run: Run, start: Any) -> SubwordTraining:
-        return SubwordTraining(self, tokens, run, start)
-
-    def finish(
-        self, training: SubwordTraining, vocabulary: Vocabulary, figures: dict[str, Any], phrases: Phrases
-    ) -> FastTextModel:
-        table, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
-        figures["ngram_rows"] = training.subwords.rows
-        return FastTextModel(self, vocabulary, table, outputs, training.subwords, figures, phrases)
+        return start

@@ -1,0 +1,215 @@
+"""Doc2Vec: Firth against gensim, speed of training and of inference and the labels that a probe reads off the vectors.
+
+    python benchmarks/documents.py DATA [--rounds 3] [--seeds 2] [--epochs 20] [--work FOLDER] [--only speed|quality]
+
+DATA holds documents/20news-train.jsonl.xz and 20news-test.jsonl.xz ({label, id, text} a line) and
+text/wiki17m.txt.xz, which is cut into documents of 230 words, the mean of IMDB's reviews. Both libraries get the same
+words, split at spaces, one document a line; 100 dimensions, window 5, 5 noise words, min_count 5, 2 threads.
+
+Speed: words of the raw text a second of training, one epoch, the vocabulary pass left out for both; runs are
+interleaved and the best of the rounds counts. Quality: trained on 20news-train; a logistic regression on the trained
+documents' vectors names the groups of 20news-test, whose vectors are inferred with as many epochs. Inference: the first
+10,000 texts of test and train; gensim one after the other, as it has it, Firth all at once on 2 threads, splitting the
+texts included. Results: benchmarks/results/documents.json and docs/results/documents.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.peers import ask  # noqa: E402
+from benchmarks.words import machine, plain_text  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+
+import firth  # noqa: E402
+from firth.data.tokenizer import tokenizer  # noqa: E402
+
+THREADS, DIM, INFERRED = 2, 100, 10_000
+DOCUMENT = 230  # words
+MODES = {"dbow": {}, "dbow with words": {"train_words": True}, "dm": {"mode": "dm"}}
+NEWS, LARGE = "20 newsgroups", "20 newsgroups and Wikipedia"
+
+
+class Texts:
+    """Files of one document a line, its words between spaces."""
+
+    def __init__(self, data: Path, work: Path) -> None:
+        self.work = work
+        self.labels: dict[str, list[str]] = {}
+        self.files = {part: self.news(data, part) for part in ("train", "test")}
+        self.files["large"] = self.large(data)
+        lines = [line for part in ("test", "train") for line in self.lines(part)]
+        self.files["inferred"] = work / f"inferred-{INFERRED}.txt"
+        self.files["inferred"].write_text("\n".join(lines[:INFERRED]) + "\n", encoding="utf-8")
+
+    def news(self, data: Path, part: str) -> Path:
+        split = tokenizer("words", True)
+        with lzma.open(data / "documents" / f"20news-{part}.jsonl.xz", "rt", encoding="utf-8") as file:
+            records = [json.loads(line) for line in file]
+        self.labels[part] = [record["label"] for record in records]
+        path = self.work / f"20news-{part}.txt"
+        path.write_text("".join(" ".join(split(record["text"])) + "\n" for record in records), encoding="utf-8")
+        return path
+
+    def large(self, data: Path) -> Path:
+        """The groups, then Wikipedia."""
+        path = self.work / "20news-wiki.txt"
+        words = plain_text(data, self.work).read_text(encoding="utf-8").split()
+        documents = (" ".join(words[start : start + DOCUMENT]) for start in range(0, len(words), DOCUMENT))
+        path.write_text("\n".join([*self.lines("train"), *documents]) + "\n", encoding="utf-8")
+        return path
+
+    def lines(self, part: str) -> list[str]:
+        return self.files[part].read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def method(mode: str, epochs: int) -> firth.Doc2Vec:
+    return firth.Doc2Vec(dim=DIM, epochs=epochs, tokenizer="whitespace", lowercase=False, **MODES[mode])
+
+
+def gensim(mode: str, epochs: int, corpus: Path, seed: int = 1, **job: Any) -> dict[str, Any]:
+    job |= {"mode": mode, "dim": DIM, "epochs": epochs, "threads": THREADS, "seed": seed, "corpus": str(corpus)}
+    return ask("gensim", job, "documents.py")
+
+
+# ---- speed ----
+
+
+def firth_speed(mode: str) -> Callable[[Path], float]:
+    run = firth.Run(threads=THREADS)
+    # Twice: a run of seconds meets other work on the machine by luck, one of a minute for sure.
+    return lambda path: max(method(mode, 1).fit(firth.Corpus(path), run).training["words_per_second"] for _ in range(2))
+
+
+def gensim_speed(mode: str) -> Callable[[Path], float]:
+    return lambda path: float(gensim(mode, 1, path)["words_per_second"])
+
+
+def measure_speed(texts: Texts, rounds: int) -> list[dict[str, Any]]:
+    rows = [(LARGE, "large", "dbow"), *((NEWS, "train", mode) for mode in MODES)]
+    best: dict[tuple[str, str, str], float] = {}
+    for turn in range(rounds):
+        for data, part, mode in rows:
+            for name, measure in (("Firth", firth_speed(mode)), ("gensim", gensim_speed(mode))):
+                found = measure(texts.files[part])
+                best[data, mode, name] = max(found, best.get((data, mode, name), 0.0))
+                print(f"round {turn + 1}  {data:<28} {mode:<16} {name:<7} {found / 1e6:6.2f}M words/s", file=sys.stderr)
+    return [
+        {"data": data, "mode": mode, **{name: best[data, mode, name] for name in ("Firth", "gensim")}}
+        for data, _, mode in rows
+    ]
+
+
+# ---- quality and inference ----
+
+
+def probe(documents: Any, labels: list[str], others: Any, other_labels: list[str]) -> float:
+    scaled = StandardScaler().fit(documents)
+    model = LogisticRegression(C=0.1, max_iter=300).fit(scaled.transform(documents), labels)
+    return float(model.score(scaled.transform(others), other_labels))
+
+
+def measure_quality(texts: Texts, seeds: int, epochs: int) -> list[dict[str, Any]]:
+    """Accuracy of each seed; seconds of the fastest inference."""
+    rows: list[dict[str, Any]] = []
+    for mode in MODES:
+        row: dict[str, Any] = {"mode": mode, "Firth": [], "gensim": [], "Firth infers": [], "gensim infers": []}
+        for seed in range(1, seeds + 1):
+            for name, vectors_of in (("Firth", firth_vectors), ("gensim", gensim_vectors)):
+                documents, inferred, seconds = vectors_of(texts, mode, seed, epochs)
+                test = inferred[: len(texts.labels["test"])]
+                row[name].append(probe(documents, texts.labels["train"], test, texts.labels["test"]))
+                row[f"{name} infers"].append(seconds)
+                print(
+                    f"{mode:<16} {name:<7} seed {seed}: {row[name][-1]:.4f}, inferred in {seconds:.1f} s",
+                    file=sys.stderr,
+                )
+        rows.append(row)
+    return rows
+
+
+def firth_vectors(texts: Texts, mode: str, seed: int, epochs: int) -> tuple[Any, Any, float]:
+    run = firth.Run(threads=THREADS, seed=seed)
+    model = method(mode, epochs).fit(firth.Corpus(texts.files["train"]), run)
+    began = time.perf_counter()
+    inferred = model.pool(texts.lines("inferred"), threads=THREADS).matrix
+    return model.documents.matrix, inferred, time.perf_counter() - began
+
+
+def gensim_vectors(texts: Texts, mode: str, seed: int, epochs: int) -> tuple[Any, Any, float]:
+    output = str(texts.work / "gensim-documents")
+    found = gensim(mode, epochs, texts.files["train"], seed, infer=str(texts.files["inferred"]), output=output)
+    return np.load(f"{output}.documents.npy"), np.load(f"{output}.inferred.npy"), found["infer_seconds"]
+
+
+# ---- what is written ----
+
+
+def page(results: dict[str, Any]) -> Iterator[str]:
+    yield f"`python benchmarks/documents.py DATA` on {results['machine']}, {results['date']}."
+    yield f"{DIM} dimensions, {THREADS} threads; Wikipedia is cut into documents of 230 words."
+    if "speed" in results:
+        yield from (
+            "",
+            "| training | Firth, words/s | gensim, words/s | Firth is faster by |",
+            "| --- | ---: | ---: | ---: |",
+        )
+        for row in results["speed"]:
+            ours, theirs = row["Firth"], row["gensim"]
+            yield f"| {row['data']}: {row['mode']} | {ours / 1e6:.2f}M | {theirs / 1e6:.2f}M | {ours / theirs:.1f}× |"
+    if "quality" in results:
+        yield from (
+            "",
+            f"20 newsgroups, {results['epochs']} epochs of training and of inference. The groups of test texts as a",
+        )
+        yield f"logistic regression names them, learned from the training texts' vectors; {INFERRED:,} texts inferred."
+        yield ""
+        yield "| | Firth, named | gensim, named | Firth infers | gensim infers | faster by |"
+        yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+        for row in results["quality"]:
+            named = " | ".join(f"{statistics.mean(row[name]):.1%}" for name in ("Firth", "gensim"))
+            ours, theirs = (min(row[f"{name} infers"]) for name in ("Firth", "gensim"))
+            yield f"| {row['mode']} | {named} | {ours:.1f} s | {theirs:.1f} s | {theirs / ours:.1f}× |"
+    yield ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--work", type=Path, default=Path("benchmarks/work"))
+    parser.add_argument("--only", choices=("speed", "quality"))
+    arguments = parser.parse_args()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    texts = Texts(arguments.data, arguments.work)
+    stored, target = HERE / "results" / "documents.json", HERE.parent / "docs" / "results" / "documents.md"
+    results = json.loads(stored.read_text()) if stored.exists() else {}
+    results |= {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
+    if arguments.only != "quality":
+        results["speed"] = measure_speed(texts, arguments.rounds)
+    if arguments.only != "speed":
+        results |= {"epochs": arguments.epochs, "quality": measure_quality(texts, arguments.seeds, arguments.epochs)}
+    stored.parent.mkdir(exist_ok=True)
+    stored.write_text(json.dumps(results, indent=1) + "\n")
+    target.write_text("\n".join(page(results)), encoding="utf-8")
+    print("\n".join(page(results)))
+
+
+if __name__ == "__main__":
+    main()
