@@ -7,7 +7,7 @@ DATA holds text/tinyshakespeare.txt.xz. `training` needs a GPU and transformers;
 their own weights. Shakespeare: the usual split (the last tenth is held out), loss a character; on a GPU a net of 6
 layers and 384 dimensions, on a CPU one of 4 and 128, as in nanoGPT. Peers run in the same process, in turns; the best
 round counts.
-Results: FOLDER/gpt-PART-DEVICE.json (default benchmarks/results).
+Results: FOLDER/gpt-PART-DEVICE.json (default benchmarks/results), and docs/results/gpt.md from those that are there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import argparse
 import json
 import lzma
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +141,6 @@ def training(rows: int = 32, places: int = 1024) -> dict[str, Any]:
 
 def generation(tokens: int = 200) -> dict[str, Any]:
     """Greedy, one text, a small GPT-2 with random weights: the same tokens, in which time."""
-    import numpy as np
     from transformers import GPT2Config, GPT2LMHeadModel
 
     from firth.learners.gpt import net_of
@@ -154,7 +153,7 @@ def generation(tokens: int = 200) -> dict[str, Any]:
     )
     theirs = GPT2LMHeadModel(config).eval()
     size, words = size_of(config.to_dict())
-    ours = net_of(from_gpt2({name: np.array(part.detach()) for name, part in theirs.state_dict().items()}, size), size)
+    ours = net_of(from_gpt2({name: part.detach().numpy() for name, part in theirs.state_dict().items()}, size), size)
     prompt = [5, 17, 99, 3]
     given = torch.tensor([prompt])
     found: dict[str, list[int]] = {}
@@ -199,6 +198,43 @@ def attention(device: str) -> dict[str, Any]:
     return {"tokens_per_second": best, "ratio": best["firth"] / best["bare"], "shape": [rows, places, dim, heads]}
 
 
+def page(folder: Path) -> Iterator[str]:
+    """docs/results/gpt.md: the parts that were run, on a GPU or a CPU."""
+    found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("gpt-*.json"))}
+    yield "`python benchmarks/gpt.py DATA`, on the machines named.\n"
+    rows = [found[name] | {"name": name} for name in found if "shakespeare" in name]
+    if rows:
+        yield "Characters of Shakespeare (1.1 MB, the last tenth held out):\n"
+        yield "| | held-out loss | s to learn | parameters | characters/s |"
+        yield "| --- | ---: | ---: | ---: | ---: |"
+        for row in rows:
+            where = "one H200" if row["name"].endswith("cuda") else "2 cores"
+            yield (
+                f"| {where} | {row['held_out_loss']:.3f} | {row['seconds']:.0f} | {row['parameters'] / 1e6:.1f} M | "
+                f"{row['tokens_per_second']:,.0f} |"
+            )
+        yield ""
+    if "gpt-training-cuda" in found:
+        row = found["gpt-training-cuda"]
+        speed, mfu = row["tokens_per_second"], row["mfu"]
+        size = f"{row['rows']} × {row['places']:,} tokens"
+        yield f"A step at GPT-2 small's size (124 M), {size}, bf16, compiled, {row['device']}:\n"
+        yield "| | tokens/s | MFU |\n| --- | ---: | ---: |"
+        yield from (f"| {name} | {speed[name]:,.0f} | {mfu[name]:.1%} |" for name in speed)
+        yield f"\nFirth is faster by {row['ratio']:.2f}×.\n"
+    for name, row in found.items():
+        if "generation" in name:
+            speed = row["tokens_per_second"]
+            yield (
+                f"Greedy writing on a CPU, 6 layers × 384, one text: Firth {speed['firth']:,.0f} tokens/s, "
+                f"transformers {speed['transformers']:,.0f} ({row['ratio']:.2f}×), "
+                f"{'the same tokens' if row['equal'] else 'other tokens'}.\n"
+            )
+        if "attention" in name:
+            where = name.rpartition("-")[2]
+            yield f"`MultiHead` beside bare scaled_dot_product_attention ({where}): {row['ratio']:.3f} of its speed.\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -224,6 +260,9 @@ def main() -> None:
         found = part()
         (arguments.out / f"gpt-{name}-{device}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         print(name, json.dumps({key: value for key, value in found.items() if key != "held_out"}, indent=1))
+    if arguments.out == HERE / "results":
+        text = "\n".join(page(arguments.out)).rstrip() + "\n"
+        (HERE.parent / "docs" / "results" / "gpt.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ struct Tally {
 constexpr int MOST_CONTEXTS = 512;  // twice the largest window
 constexpr int MOST_TAGS = 64;       // rows that stand for one document
 constexpr int BLOCK = 4096;         // raw tokens a walker reads at a time
-constexpr int NOISE_GROUP = 8;      // raw tokens of a document that share noise where it predicts alone; divides BLOCK
+constexpr int NOISE_GROUP = 4;      // raw tokens of a document that share noise where it predicts alone; divides BLOCK
 
 // A stretch of the corpus turned into kept tokens with their windows' limits.
 struct Walker {

@@ -44,7 +44,7 @@ INPUTS: dict[str, Callable[[], Any]] = {
     "pairs": lambda: ["the king sleeps", "", "zzyzx"],
 }
 #: Small values of options that methods share, to be quick.
-SMALL = {"dim": 12, "epochs": 2, "min_count": 2, "vocabulary": 300}
+SMALL = {"dim": 12, "epochs": 2, "min_count": 2, "vocabulary": 300, "layers": 1, "context": 64, "batch_tokens": 2048}
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 

@@ -90,7 +90,7 @@ BAD = {
     "weights for some": (("recommend", "ALS", "--items", "i3,i4=2"), "all items a number or none"),
     "weight that is none": (("recommend", "ALS", "--items", "i3=lots"), "A=2,B=5; got 'i3=lots'"),
     "unknown table": (("neighbors", "ALS", "u3", "--table", "words"), "no table 'words'; it has items, users"),
-    "two files": (("train", "als", "train.tsv", "test.tsv", "-o", "m"), "Ratings are one file; got 2"),
+    "two files": (("train", "als", "train.tsv", "test.tsv", "-o", "m"), "A set of ratings is one file; got 2"),
     "no such column": (("train", "als", "stars.csv", "-o", "m", "--user", "whom"), "no column 'whom'"),
     "words to recommend": (("recommend", "WORDS", "--user", "u3"), "does not recommend (skipgram)"),
     "words to evaluate": (("evaluate", "WORDS", "--ratings", "test.tsv"), "does not recommend"),

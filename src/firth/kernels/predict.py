@@ -18,7 +18,7 @@ LOSSES = ("negative", "hierarchical", "softmax")
 BLOCK = 4096  # raw tokens a thread takes at a time; ranges given to `racing` begin at a multiple of it
 MOST_WINDOW = 256
 MOST_TAGS = 64  # rows that stand for one document
-GROUP = 8  # raw tokens whose words share noise where documents predict alone
+GROUP = 4  # raw tokens whose words share noise where documents predict alone
 
 Table = NDArray[np.float32]
 
