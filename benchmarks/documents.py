@@ -167,7 +167,7 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     yield f"`python benchmarks/documents.py DATA` on {results['machine']}, {results['date']}."
     yield f"{DIM} dimensions, {THREADS} threads; Wikipedia is cut into documents of 230 words."
     if "speed" in results:
-        yield f"Speed: one epoch, the best of {results['rounds']} rounds."
+        yield f"Speed: one epoch; rounds, of which the best counts: {results['rounds']}."
         yield from (
             "",
             "| training | Firth, words/s | gensim, words/s | Firth is faster by |",

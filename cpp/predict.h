@@ -87,8 +87,9 @@ struct Walker {
 };
 
 // Where only documents predict, what stands beside a word means nothing: the words of a document that come within a
-// group are targets together, against one draw of noise words, and a window is such a group.
-inline bool grouped(const Job& job) {
+// group are targets together, against one draw of noise words, and a window is such a group. (Static: of an inline
+// function the linker would keep one copy for all instruction sets.)
+static inline bool grouped(const Job& job) {
     return job.architecture == SKIPGRAM && job.loss == NEGATIVE && job.shared && !job.neighbors;
 }
 

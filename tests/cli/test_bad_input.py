@@ -147,7 +147,7 @@ def test_damaged_models(call, model, tmp_path, broken):
 
 
 def test_an_unexpected_error_is_one_line_too(call, model, monkeypatch):
-    def broken(path: str) -> None:
+    def broken(path: str, table: str | None) -> None:
         raise ZeroDivisionError("division by zero")
 
     monkeypatch.setattr("firth.cli.neighbors.open_vectors", broken)

@@ -140,7 +140,7 @@ class DocumentTraining(Training):
             for first, table in ((0, start.words), (words, start.documents), (tags, start.tags)):
                 if table is not None:
                     inputs[first : first + len(table), :dim] = table.matrix
-            if self.method.loss != "hierarchical":  # a tree's nodes mean something else in a new tree
+            if self.method.loss == start.method.loss == "negative":  # a tree's nodes mean something else in a new tree
                 fill(outputs, start.outputs, dim)
         return inputs, outputs
 
@@ -255,10 +255,11 @@ class Doc2VecModel(TextModel):
     def _task(self) -> kernel.Task:
         """What the kernel infers with, made at the first use."""
         method, counts = self.method, self.vocabulary.counts
-        inputs = kernel.new_table(len(counts), method.dim)
+        inputs, outputs = kernel.new_table(len(counts), method.dim), output_table(method, len(counts))
+        if len(self.outputs) != len(outputs) or (self.words is not None and len(self.words) != len(inputs)):
+            raise FirthError(f"The model is broken: its {len(counts):,} words and its tables do not fit together.")
         if self.words is not None:
             fill(inputs, self.words.matrix, method.dim)
-        outputs = output_table(method, len(counts))
         fill(outputs, self.outputs, method.dim)
         # All of a document's words are its window's centres in turn; only with dm do their neighbours help.
         settings = {"shrink": method.shrink_window, **method.kernel_settings(), "neighbors": method.mode != "dbow"}

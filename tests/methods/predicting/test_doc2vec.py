@@ -272,6 +272,17 @@ def test_more_documents_later(topics):
         firth.Doc2Vec(dim=16).fit(firth.Corpus(more), start=firth.SkipGram(dim=16, epochs=1).fit(["a b"] * 9))
 
 
+def test_outputs_go_on_from_noise_words_and_begin_anew_after_a_tree(small):
+    """Measured with steps too small to matter: outputs of zero cost log 2 for each of the six decisions."""
+    losses = {}
+    for loss in ("negative", "hierarchical"):
+        start = firth.Doc2Vec(dim=16, epochs=5, loss=loss).fit(small)
+        method = firth.Doc2Vec(dim=16, epochs=1, learning_rate=1e-9, noise_exponent=0)
+        losses[loss] = method.fit(small, firth.Run(report=Notes()), start=start).training["loss"]
+    assert losses["hierarchical"] == pytest.approx(6 * math.log(2), rel=0.02)
+    assert losses["negative"] < 0.95 * losses["hierarchical"]
+
+
 def test_a_budget_stops_in_time(topics):
     model = firth.Doc2Vec(dim=50, epochs=100_000).fit([document.text for document in topics], firth.Run(budget=0.3))
     assert model.training["finished_epochs"] < 100_000 and 0.3 <= model.training["seconds"] < 5
@@ -285,4 +296,7 @@ def test_a_model_from_a_file_that_lies_is_refused(trained, tmp_path):
         broken = Parts({**parts.arrays, name: parts.arrays[name][:, :-1]}, parts.documents)
         with pytest.raises(firth.FirthError, match="needs tables 16 wide"):
             firth.Doc2Vec.model.from_parts(trained.method, broken, {})
+    short = Parts({**parts.arrays, "outputs": parts.arrays["outputs"][:-1]}, parts.documents)
+    with pytest.raises(firth.FirthError, match="do not fit together"):
+        firth.Doc2Vec.model.from_parts(trained.method, short, {}).embed(["the sword"])
     assert read_tokens(["x y"], min_count=1).tags == ()
