@@ -145,7 +145,7 @@ def generation(tokens: int = 200) -> dict[str, Any]:
 
     from firth.learners.gpt import net_of
     from firth.learners.gpt2 import from_gpt2, size_of
-    from firth.learners.language import Sampling, continued
+    from firth.learners.language import Sampling, continued, lay_out_for_writing
 
     torch.manual_seed(0)
     config = GPT2Config(
@@ -154,6 +154,7 @@ def generation(tokens: int = 200) -> dict[str, Any]:
     theirs = GPT2LMHeadModel(config).eval()
     size, words = size_of(config.to_dict())
     ours = net_of(from_gpt2({name: part.detach().numpy() for name, part in theirs.state_dict().items()}, size), size)
+    lay_out_for_writing(ours)
     prompt = [5, 17, 99, 3]
     given = torch.tensor([prompt])
     found: dict[str, list[int]] = {}

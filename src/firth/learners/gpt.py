@@ -20,7 +20,7 @@ from firth.core.storage import read_arrays
 from firth.core.vectors import Matrix, Vectors
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners import gpt2
-from firth.learners.language import Sampling, continued, windows
+from firth.learners.language import Sampling, continued, lay_out_for_writing, windows
 from firth.learners.words import check_texts
 from firth.nets.attention import keeping_weights
 from firth.nets.transformer import Decoder, Size
@@ -47,6 +47,7 @@ class GPTModel(Model):
                 f"{net.embedding.tokens.num_embeddings:,}: they do not belong together."
             )
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
+        lay_out_for_writing(net)
 
     @property
     def size(self) -> Size:
