@@ -57,3 +57,19 @@ def test_every_verb_is_listed_and_has_help(call):
         assert f"  {verb} " in listed and line in " ".join(listed.split())
         result = call(verb, "--help")
         assert result.exit_code == 0 and result.output.startswith("Usage: ")
+
+
+@pytest.mark.parametrize("arguments", [["methods"], ["train", "--help"], ["train", "gpt", "--help"]])
+def test_listing_methods_loads_no_network(arguments):
+    code = f"from firth.cli.main import cli\ntry: cli({arguments!r}, 'firth')\nexcept SystemExit: pass"
+    assert loaded(code) & {"torch", "tokenizers", "sklearn", "matplotlib"} == set()
+
+
+def test_without_torch_networks_say_what_they_need(tmp_path):
+    (tmp_path / "t.txt").write_text("a b c d e f\n" * 50)
+    command = ["train", "gpt", str(tmp_path / "t.txt"), "-o", str(tmp_path / "m")]
+    program = f"import sys; sys.modules['torch'] = None\nfrom firth.cli.main import cli\ncli({command!r}, 'firth')"
+    path = str(Path(firth.__file__).parents[1])
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={"PYTHONPATH": path})
+    assert done.returncode == 1
+    assert done.stderr == 'firth: Networks need the package torch: pip install "firth[neural]".\n'

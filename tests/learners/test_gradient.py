@@ -16,8 +16,9 @@ import torch
 from firth.core.errors import FirthError
 from firth.core.report import Silence
 from firth.core.run import Run
-from firth.learners.gradient import GradientOptions, rate_share
+from firth.learners.gradient import rate_share
 from firth.learners.language import LanguageTraining, Sampling, continued
+from firth.learners.network import GradientOptions
 from firth.nets.transformer import Decoder, Size
 
 

@@ -20,10 +20,10 @@ from firth.version import __version__
 
 #: One line for each verb; its command stands in the module of the same name.
 VERBS = {
-    "train": "Learn vectors from text, tables or ratings into a folder; a killed run goes on.",
+    "train": "Learn from text, tables, graphs or ratings into a folder; a killed run goes on.",
     "methods": "List what can be trained.",
     "info": "Tell what a model, an unfinished run or a vector file holds.",
-    "neighbors": "The words nearest to words.",
+    "neighbors": "What is nearest to words, documents, nodes, items.",
     "analogy": "A is to B as C is to what?",
     "similarity": "How alike two words are; which of several is the odd one.",
     "associations": "What goes with a word more than by chance.",
@@ -133,7 +133,7 @@ def show_warning(message: Warning | str, category: type[Warning], *_: Any, **mor
 @click.version_option(__version__, prog_name="firth")
 @click.option("--debug", is_flag=True, help="Show the trace of an unexpected error.")
 def cli(debug: bool) -> None:
-    """Firth turns text into vectors and lets you ask them.
+    """Firth turns text, tables, graphs and who-used-what into vectors and lets you ask them.
 
     \b
       firth train skipgram text.txt -o model     learn

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -16,17 +18,22 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Attention, Model, Parts
+from firth.core.run import Run
 from firth.core.storage import read_arrays
 from firth.core.vectors import Matrix, Vectors
+from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.data.subword_tokens import encode_corpus
+from firth.data.subwords import BPE, Characters
 from firth.learners import gpt2
-from firth.learners.language import Sampling, continued, lay_out_for_writing, windows
+from firth.learners.language import LanguageTraining, Sampling, continued, lay_out_for_writing, windows
 from firth.learners.words import check_texts
 from firth.nets.attention import keeping_weights
 from firth.nets.transformer import Decoder, Size
 
 END = "<|endoftext|>"
 BATCH_TOKENS = 8192  # of texts that are read at once
+MULTIPLE = 64  # rows of the embedding: products with an even number of columns are faster
 
 
 class Judged(NamedTuple):
@@ -193,7 +200,7 @@ class GPTModel(Model):
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> GPTModel:
         tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))
-        size: Size = method.size()  # type: ignore[attr-defined]
+        size = size_of(method)
         arrays = parts.arrays
         if gpt2.is_gpt2(size):
             state = gpt2.from_gpt2(arrays, size)
@@ -227,3 +234,51 @@ def net_of(state: Mapping[str, torch.Tensor], size: Size) -> Decoder:
     except RuntimeError as error:
         raise FirthError(f"The weights do not fit the model that config.json tells of: {error}") from None
     return net.eval()
+
+
+def size_of(method: Any) -> Size:
+    """The net that a method's options tell of."""
+    return Size(
+        layers=method.layers,
+        dim=method.dim,
+        heads=method.heads,
+        hidden=method.hidden,
+        places=method.context + 1,  # the token that begins every text stands before it
+        dropout=method.dropout,
+        activation=method.activation,
+        positions=method.positions,
+    )
+
+
+def learn(method: Any, data: Any, run: Run, start: Model | None) -> GPTModel:
+    """Tokenizer, ids, weights."""
+    size = size_of(method)
+    if start is not None and not (isinstance(start, GPTModel) and start.size == size):
+        raise FirthError(f"start must be a GPT model of the same size; got {start!r}.")
+    began = time.monotonic()
+    corpus = data if isinstance(data, Corpus) else Corpus(data)
+    tokenizer = start.tokenizer if start else train_tokenizer(method, corpus, run)
+    tokens = encode_corpus(tokenizer, corpus, run, end=END)
+    reading = time.monotonic() - began
+    if start is not None:
+        net = copy.deepcopy(start.net)
+    else:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(run.seed)
+            net = Decoder(-(-len(tokenizer) // MULTIPLE) * MULTIPLE, size)
+    training = LanguageTraining(method, net, tokens.ids, method.context, method.held_out, tokens.fingerprint, run)
+    figures = training.go() | {
+        "tokens": len(tokens.ids),
+        "vocabulary": len(tokenizer),
+        "documents": len(tokens),
+        "reading_seconds": reading,
+        "data": tokens.fingerprint,
+        "seed": run.seed,
+    }
+    return GPTModel(method, net.cpu(), tokenizer, figures)
+
+
+def train_tokenizer(method: Any, corpus: Corpus, run: Run) -> SubwordTokenizer:
+    if method.tokenizer == "characters":
+        return Characters(special_tokens=("<unk>", END)).train(corpus, run)
+    return BPE(size=method.vocabulary, special_tokens=(END,)).train(corpus, run)

@@ -24,28 +24,12 @@ from torch import Tensor, nn
 
 from firth.core.checkpoint import Checkpoints
 from firth.core.errors import FirthError
-from firth.core.method import Method
-from firth.core.options import option
 from firth.core.run import Run
 from firth.learners.loop import Loop, Progress, Slice
+from firth.learners.network import GradientOptions
 
 EVALUATIONS = 20  # times in a run that the held-out loss is measured
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # dense bf16 operations a second, by the makers' data sheets
-
-
-@dataclass(frozen=True, kw_only=True)
-class GradientOptions(Method):
-    """How a network learns."""
-
-    epochs: int = option(10, "passes over the data", low=1)
-    batch_tokens: int = option(8192, "tokens a step", low=1)
-    learning_rate: float = option(1e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
-    warmup: float = option(0.05, "share of the run in which the rate rises", low=0, high=1)
-    decay: str = option("cosine", "how the rate falls after that", choices=("cosine", "linear", "inverse_sqrt", "none"))
-    weight_decay: float = option(0.1, "of matrices; not of biases and norms", low=0, high=10)
-    beta2: float = option(0.98, "memory of AdamW's second moment", low=0, high=0.99999)
-    clip: float = option(1.0, "longest gradient; 0 = any", low=0)
-    dropout: float = option(0.1, "share of values left out while learning", low=0, high=0.95)
 
 
 class Batch(NamedTuple):

@@ -15,7 +15,8 @@ from torch.nn import functional
 
 from firth.core.errors import FirthError
 from firth.core.run import Run
-from firth.learners.gradient import Batch, Gradient, GradientOptions
+from firth.learners.gradient import Batch, Gradient
+from firth.learners.network import GradientOptions
 from firth.nets.transformer import Decoder
 
 MOST_TOKENS = 32_768  # of a batch that is held in memory at once; larger steps add up several

@@ -16,18 +16,19 @@ from torch import Tensor
 from torch.nn import functional
 
 from firth.core.errors import FirthError
+from firth.core.model import Model
 from firth.core.report import Report
 from firth.core.run import Run
 from firth.data.pairs import Pair, Pairs
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners.gradient import Batch, Gradient
+from firth.learners.network import TranslatorOptions
 from firth.learners.translator import (
     BEGIN,
     END,
     PAD,
     Net,
     Translator,
-    TranslatorOptions,
     load_weights,
     new_net,
     new_tokenizer,
@@ -35,6 +36,7 @@ from firth.learners.translator import (
 )
 from firth.nets.transformer import EncoderDecoder
 
+SIZES = ("architecture", "layers", "dim", "heads", "hidden")  # what the weights of a model to go on from must share
 STRETCH = 4096  # pairs encoded at a time
 MULTIPLE = 8  # lengths are rounded up to it: batches of few shapes, which a GPU prepares once each
 
@@ -172,8 +174,10 @@ def bucketed(pairs: Encoded, random: np.random.Generator, tokens: int) -> list[N
     return [groups[place] for place in random.permutation(len(groups))]
 
 
-def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Translator | None) -> Translator:
+def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Model | None) -> Translator:
     """Tokenizer, ids, weights."""
+    if start is not None and not (isinstance(start, Translator) and all(same(method, start, name) for name in SIZES)):
+        raise FirthError(f"start must be a Seq2Seq model with the same {', '.join(SIZES)}; got {start!r}.")
     report = run.report
     texts = (text for pair in data if all(side.strip() for side in pair) for text in pair)
     tokenizer = start.tokenizer if start else new_tokenizer(method, texts, run)
@@ -192,3 +196,7 @@ def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Translator | 
     task = Translating(method, net, pairs, held_out, run)
     figures = {"pairs": len(pairs), "held_out_pairs": len(held_out), "vocabulary": len(tokenizer)}
     return Translator(method, tokenizer, net, figures | task.go())
+
+
+def same(method: TranslatorOptions, start: Translator, name: str) -> bool:
+    return bool(getattr(method, name) == getattr(start.method, name))

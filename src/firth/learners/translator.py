@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,41 +15,19 @@ from torch import Tensor
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
 from firth.core.model import Attention, Model, Parts
-from firth.core.options import option
 from firth.core.run import Run
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.subwords import BPE, Characters
 from firth.learners.beam import RecurrentWriter, TransformerWriter, Writer, Written, beam_search
-from firth.learners.gradient import GradientOptions
+from firth.learners.network import SPECIAL, TranslatorOptions
 from firth.nets.attention import keeping_weights
 from firth.nets.recurrent import RecurrentTranslator
 from firth.nets.transformer import EncoderDecoder, Size
 
-SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")
 PAD, BEGIN, END, _ = range(4)  # the ids of these
 ROWS = 64  # texts translated at a time
 
 Net = EncoderDecoder | RecurrentTranslator
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslatorOptions(GradientOptions):
-    """What a translator is like."""
-
-    architecture: str = option(
-        "transformer", "transformer, or lstm with Bahdanau attention", choices=("transformer", "lstm")
-    )
-    layers: int = option(3, "blocks of the encoder, and of the decoder", low=1, high=128)
-    dim: int = option(256, "length of the vectors", low=1, high=65536)
-    heads: int = option(4, "attentions side by side; dim must be a multiple (transformer)", low=1, high=1024)
-    hidden: int = option(0, "width of the feed-forward; 0 = 4 · dim (transformer)", low=0)
-    context: int = option(256, "most tokens of a text, and of its translation", low=4, high=65536)
-    tokenizer: str = option(
-        "bpe", "how text of both sides is cut: pieces of words, or single characters", choices=("bpe", "characters")
-    )
-    vocabulary: int = option(8000, "tokens of bpe", low=len(SPECIAL) + 256, high=1_000_000)
-    label_smoothing: float = option(0.1, "share of probability that the wrong tokens get in the truth", low=0, high=0.9)
-    held_out: float = option(0.02, "share of the pairs to measure on, where no validation is given", low=0, high=0.5)
 
 
 def new_net(method: TranslatorOptions, words: int, seed: int) -> Net:

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import copy
-import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
-
-import torch
 
 from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.data.corpus import Corpus
-from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.data.subword_tokens import encode_corpus
-from firth.data.subwords import BPE, Characters
-from firth.learners.gpt import END, GPTModel
-from firth.learners.gradient import GradientOptions
-from firth.learners.language import LanguageTraining
-from firth.nets.transformer import Decoder, Size
-
-MULTIPLE = 64  # rows of the embedding: products with an even number of columns are faster
+from firth.learners.network import GradientOptions, learner, model_in
 
 
+@model_in("gpt", "GPTModel")
 @dataclass(frozen=True, kw_only=True)
 class GPT(GradientOptions):
     """Maximises Σ log p(token | tokens before it) with a causal Transformer."""
 
     summary: ClassVar[str] = "a language model: writes text, judges it, and gives vectors that move with their context"
-    model: ClassVar[type[Model]] = GPTModel
 
     layers: int = option(6, "blocks above each other", low=1, high=1000)
     dim: int = option(384, "length of the vectors", low=2, high=65536)
@@ -45,46 +32,8 @@ class GPT(GradientOptions):
     vocabulary: int = option(8000, "tokens of bpe", low=260, high=1_000_000)
     held_out: float = option(0.05, "share of the text, at its end, kept to measure the loss on", low=0, high=0.9)
 
-    def size(self) -> Size:
-        return Size(
-            layers=self.layers,
-            dim=self.dim,
-            heads=self.heads,
-            hidden=self.hidden,
-            places=self.context + 1,
-            dropout=self.dropout,
-            activation=self.activation,
-            positions=self.positions,
-        )
-
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> GPTModel:
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from a corpus (or paths, texts). With `start`, goes on from that model, with its tokenizer."""
-        if start is not None and not (isinstance(start, GPTModel) and start.size == self.size()):
-            raise FirthError(f"start must be a GPT model of the same size; got {start!r}.")
         if self.dim % self.heads:
             raise FirthError(f"GPT.dim must be a multiple of heads; got {self.dim} and {self.heads}.")
-        began = time.monotonic()
-        corpus = data if isinstance(data, Corpus) else Corpus(data)
-        tokenizer = start.tokenizer if start else self.train_tokenizer(corpus, run)
-        tokens = encode_corpus(tokenizer, corpus, run, end=END)
-        reading = time.monotonic() - began
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(run.seed)
-            net = Decoder(-(-len(tokenizer) // MULTIPLE) * MULTIPLE, self.size())
-        if start is not None:
-            net = copy.deepcopy(start.net)
-        training = LanguageTraining(self, net, tokens.ids, self.context, self.held_out, tokens.fingerprint, run)
-        figures = training.go() | {
-            "tokens": len(tokens.ids),
-            "vocabulary": len(tokenizer),
-            "documents": len(tokens),
-            "reading_seconds": reading,
-            "data": tokens.fingerprint,
-            "seed": run.seed,
-        }
-        return GPTModel(self, net.cpu(), tokenizer, figures)
-
-    def train_tokenizer(self, corpus: Corpus, run: Run) -> SubwordTokenizer:
-        if self.tokenizer == "characters":
-            return Characters(special_tokens=("<unk>", END)).train(corpus, run)
-        return BPE(size=self.vocabulary, special_tokens=(END,)).train(corpus, run)
+        return learner("gpt").learn(self, data, run, start)

@@ -10,17 +10,14 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.pairs import as_pairs
-from firth.learners.translate import learn
-from firth.learners.translator import Translator, TranslatorOptions
-
-SIZES = ("architecture", "layers", "dim", "heads", "hidden")  # what the weights of a model to go on from must share
+from firth.learners.network import TranslatorOptions, learner, model_in
 
 
+@model_in("translator", "Translator")
 @dataclass(frozen=True, kw_only=True)
 class Seq2Seq(TranslatorOptions):
     """Maximises Σ log p(target token | source, target tokens before it), the truth smoothed."""
 
-    model: ClassVar[type[Model]] = Translator
     summary: ClassVar[str] = "translation, summaries: an encoder reads a text, a decoder writes another"
     kind: ClassVar[str] = "pairs"
 
@@ -31,11 +28,6 @@ class Seq2Seq(TranslatorOptions):
         if self.architecture == "transformer" and self.dim % self.heads:
             raise FirthError(f"Seq2Seq.dim must be a multiple of heads; got {self.dim} and {self.heads}.")
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Translator:
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from Pairs (or an iterable of pairs). With `start`, goes on from that model's weights and tokens."""
-        if start is not None and not (isinstance(start, Translator) and all(self.same(start, name) for name in SIZES)):
-            raise FirthError(f"start must be a Seq2Seq model with the same {', '.join(SIZES)}; got {start!r}.")
-        return learn(self, as_pairs(data), run, start)
-
-    def same(self, start: Translator, name: str) -> bool:
-        return bool(getattr(self, name) == getattr(start.method, name))
+        return learner("translate").learn(self, as_pairs(data), run, start)
