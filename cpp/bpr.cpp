@@ -1,17 +1,11 @@
 #include "bpr.h"
 
+#include "hash.h"
 #include "vec.h"
 
 namespace firth {
 namespace ISA {
 
-static inline uint64_t mix(uint64_t x) {  // the finalizer of splitmix64 (Steele et al. 2014)
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-}
-
-constexpr uint64_t GOLDEN = 0x9e3779b97f4a7c15ull;
 constexpr int TRIES = 16;  // draws for an item that the user does not have
 
 struct Triple {

@@ -1,18 +1,13 @@
 // One text at a time: mean of its input rows → scores → step, compiled for each instruction set.
 #include "classify.h"
 
+#include "hash.h"
 #include "vec.h"
 
 namespace firth {
 namespace ISA {
 
 constexpr int64_t AHEAD = 6;  // input rows fetched meanwhile; they may belong to the next text
-
-static inline uint64_t mix(uint64_t x) {  // the finalizer of splitmix64 (Steele et al. 2014)
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-}
 
 static inline void fetch(const float* from, int64_t floats) {
     for (int64_t d = 0; d < floats; d += 16) __builtin_prefetch(from + d, 1, 3);
@@ -179,7 +174,7 @@ static double train_hierarchical(const LabelJob& job, int32_t label, float rate,
 static double train_negative(const LabelJob& job, int32_t label, uint64_t state, float rate, LabelScratch& scratch) {
     double loss = train_binary(job, label, true, rate, scratch);
     for (int n = 0; n < job.negatives;) {
-        const uint64_t bits = mix(state += 0x9e3779b97f4a7c15ull);
+        const uint64_t bits = mix(state += GOLDEN);
         const auto slot = (int32_t)(((bits >> 32) * (uint64_t)job.labels) >> 32);
         const int32_t noise = (uint32_t)bits < job.noise[slot].cut ? slot : job.noise[slot].other;
         if (noise == label) continue;  // there are two labels at least, and each can be drawn

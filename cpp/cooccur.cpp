@@ -7,16 +7,14 @@
 #include <mutex>
 
 #include "files.h"
+#include "hash.h"
 #include "threads.h"
 
 namespace firth {
 namespace {
 
-uint64_t token_hash(uint64_t seed, int64_t position) {  // as in predict.cpp
-    uint64_t x = seed + static_cast<uint64_t>(position) * 0x9e3779b97f4a7c15ull;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
+uint64_t token_hash(uint64_t seed, int64_t position) {  // as in windows.h
+    return mix(seed + static_cast<uint64_t>(position) * GOLDEN);
 }
 
 // ---- a shard ----

@@ -8,6 +8,8 @@
 #include <stdexcept>
 
 #include "cpu.h"
+#include "floats.h"
+#include "hash.h"
 #include "subwords.h"
 #include "text.h"
 #include "threads.h"
@@ -29,28 +31,13 @@ const Classify& kernels() {
     return baseline::classify;
 }
 
-// 64-byte aligned floats, zero.
-struct Floats {
-    explicit Floats(size_t count) : memory(new float[count + 16]()) {
-        data = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(memory.get()) + 63) / 64 * 64);
-    }
-    std::unique_ptr<float[]> memory;
-    float* data;
-};
-
 struct ScratchMemory {
     explicit ScratchMemory(const LabelJob& job)
-        : hidden(static_cast<size_t>(job.stride)), change(static_cast<size_t>(job.stride)),
-          scores((static_cast<size_t>(job.labels) + 15) / 16 * 16), scratch{hidden.data, change.data, scores.data} {}
+        : hidden(static_cast<size_t>(job.stride), true), change(static_cast<size_t>(job.stride), true),
+          scores((static_cast<size_t>(job.labels) + 15) / 16 * 16, true), scratch{hidden.data, change.data, scores.data} {}
     Floats hidden, change, scores;
     LabelScratch scratch;
 };
-
-uint64_t mixed(uint64_t x) {  // the finalizer of splitmix64
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-}
 
 // Deals the numbers 0 … count − 1 to threads, `part` at a time: work(thread, first, last).
 template <class Work>
@@ -137,7 +124,7 @@ LabelTally train_labels(const LabelJob& job, const LabelledTexts& texts, const K
             const size_t before = found.rows.size();
             add_rows(texts, text, known, inputs, found);
             if (found.rows.size() == before) continue;
-            const uint64_t key = mixed(seed + static_cast<uint64_t>(text) * 0x9e3779b97f4a7c15ull);
+            const uint64_t key = mix(seed + static_cast<uint64_t>(text) * GOLDEN);
             if (job.loss == LABEL_ONE_VS_ALL)  // each once, however often it is given
                 for (int64_t i = first; i < first + count; ++i) {
                     if (std::find(texts.labels + first, texts.labels + i, texts.labels[i]) == texts.labels + i)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cpu.h"
+#include "floats.h"
 #include "threads.h"
 
 namespace firth {
@@ -29,15 +30,6 @@ const Bpr& bpr_kernels() {
     return baseline::bpr;
 }
 
-// 64-byte aligned floats.
-struct Floats {
-    explicit Floats(size_t count) : memory(new float[count + 16]()) {
-        data = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(memory.get()) + 63) / 64 * 64);
-    }
-    std::unique_ptr<float[]> memory;
-    float* data;
-};
-
 // Deals stretches of `size` out of [first, last) to threads: work(begin, end, number of the stretch, thread).
 template <class Work>
 void dealt(int64_t first, int64_t last, int64_t size, int threads, Work work) {
@@ -58,7 +50,7 @@ void als_gram(const float* table, int64_t rows, int64_t stride, float* out, int 
     // Each piece is summed by one thread, then all are added in their order. Threads have no say in how many there are.
     const int64_t pieces = std::max<int64_t>(1, std::min<int64_t>(MOST, ROOM / size));
     const int64_t piece = std::max<int64_t>(1, (rows + pieces - 1) / pieces);
-    Floats sums(static_cast<size_t>(pieces * size));
+    Floats sums(static_cast<size_t>(pieces * size), true);
     dealt(0, rows, piece, threads, [&](int64_t begin, int64_t end, int64_t number, int) {
         kernel.gram(table, begin, end, stride, sums.data + number * size);
     });
@@ -78,7 +70,7 @@ double als_solve(const AlsJob& job, int64_t first, int64_t last, int threads) {
         entries = std::max(entries, job.starts[std::min(last, row + GROUP)] - job.starts[row]);
     std::vector<double> losses(static_cast<size_t>((last - first + STRETCH - 1) / STRETCH));
     std::vector<std::unique_ptr<Floats>> rooms(static_cast<size_t>(threads));
-    for (auto& room : rooms) room = std::make_unique<Floats>(static_cast<size_t>(scratch_floats(job.stride, entries)));
+    for (auto& room : rooms) room = std::make_unique<Floats>(static_cast<size_t>(scratch_floats(job.stride, entries)), true);
     dealt(first, last, STRETCH, threads, [&](int64_t begin, int64_t end, int64_t number, int thread) {
         losses[static_cast<size_t>(number)] = kernel.solve(job, begin, end, rooms[static_cast<size_t>(thread)]->data);
     });

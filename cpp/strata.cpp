@@ -7,6 +7,7 @@
 
 #include "cpu.h"
 #include "files.h"
+#include "hash.h"
 #include "threads.h"
 
 namespace firth {
@@ -21,15 +22,9 @@ const Glove& kernel() {
     return baseline::glove;
 }
 
-uint64_t mix(uint64_t x) {  // the finalizer of splitmix64
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-}
-
 void shuffle(GloveRecord* records, int64_t count, uint64_t seed) {
     for (int64_t i = count - 1; i > 0; --i) {
-        seed += 0x9e3779b97f4a7c15ull;
+        seed += GOLDEN;
         const auto j = static_cast<int64_t>((static_cast<unsigned __int128>(mix(seed)) * static_cast<uint64_t>(i + 1)) >> 64);
         std::swap(records[i], records[j]);
     }

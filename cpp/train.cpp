@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpu.h"
+#include "floats.h"
 
 namespace firth {
 namespace {
@@ -21,15 +22,6 @@ const Predict& kernels() {
 #endif
     return baseline::predict;
 }
-
-// 64-byte aligned floats.
-struct Floats {
-    explicit Floats(size_t count) : memory(new float[count + 16]) {
-        data = reinterpret_cast<float*>((reinterpret_cast<uintptr_t>(memory.get()) + 63) / 64 * 64);
-    }
-    std::unique_ptr<float[]> memory;
-    float* data;
-};
 
 int most_targets(const Job& job) {
     if (job.loss == SOFTMAX) return job.words;

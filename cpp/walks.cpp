@@ -4,22 +4,16 @@
 #include <atomic>
 #include <vector>
 
+#include "hash.h"
 #include "sampling.h"
 #include "threads.h"
 
 namespace firth {
 namespace {
 
-constexpr uint64_t GOLDEN = 0x9e3779b97f4a7c15ull;
 constexpr uint64_t WALKS = 0xd1b54a32d192ed03ull;  // so that no walk repeats the draws of a trained token
 constexpr int64_t AT_A_TIME = 64;                  // walks that a thread takes
 constexpr int FEWEST_TRIES = 16;
-
-uint64_t mix(uint64_t x) {  // the finalizer of splitmix64 (Steele et al. 2014)
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-}
 
 // One walk's random numbers and the steps it takes by them.
 class Wanderer {

@@ -1,19 +1,12 @@
 // From raw tokens to windows: which tokens are kept, how far each reaches, what noise it meets.
 #pragma once
 
+#include "hash.h"
 #include "predict.h"
 #include "vec.h"
 
 namespace firth {
 namespace ISA {
-
-static inline uint64_t mix(uint64_t x) {  // the finalizer of splitmix64 (Steele et al. 2014)
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-}
-
-constexpr uint64_t GOLDEN = 0x9e3779b97f4a7c15ull;
 
 static inline uint64_t token_hash(const Job& job, int64_t position) {
     return mix(job.seed + (uint64_t)position * GOLDEN);
