@@ -29,7 +29,7 @@ def command(
     opened = open_model(model)
     if not isinstance(opened, Attends):
         method = type(opened.method).method_name()
-        raise FirthError(f"{model} does not attend ({method}); bert, gpt and seq2seq do.")
+        raise FirthError(f"{model} does not attend ({method}); gpt and seq2seq do.")
     found = opened.attention(text, other)
     if output:
         plot_attention(found, output, layer, head)

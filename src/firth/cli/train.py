@@ -145,6 +145,8 @@ def how_to_go_on(folder: str) -> str:
 
 
 def tell(done: Trained, as_json: bool) -> None:
+    from firth.core.model import Generates
+
     figures = {name: value for name, value in done.model.training.items() if name != "command"}
     method = type(done.model.method).method_name()
     if as_json:
@@ -169,4 +171,6 @@ def tell(done: Trained, as_json: bool) -> None:
             "model": done.folder,
         }
     )
-    click.echo("\nNext: " + KINDS[done.model.method.kind].next.format(shlex.quote(str(done.folder))))
+    writes = isinstance(done.model, Generates)
+    step = "firth generate {} PROMPT" if writes else KINDS[done.model.method.kind].next
+    click.echo("\nNext: " + step.format(shlex.quote(str(done.folder))))

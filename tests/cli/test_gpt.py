@@ -1,0 +1,76 @@
+"""firth train gpt, generate, attention."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from firth.data.world import World
+
+SMALL = [
+    "--layers",
+    "1",
+    "--dim",
+    "16",
+    "--heads",
+    "2",
+    "--context",
+    "30",
+    "--vocabulary",
+    "300",
+    "--epochs",
+    "2",
+    "--batch-tokens",
+    "512",
+    "--threads",
+    "1",
+]
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory) -> Path:
+    from click.testing import CliRunner
+
+    from firth.cli.main import cli
+
+    folder = tmp_path_factory.mktemp("gpt")
+    (folder / "text.txt").write_text("\n".join(World(seed=5).sentences(300)))
+    result = CliRunner().invoke(cli, ["train", "gpt", str(folder / "text.txt"), "-o", str(folder / "gpt"), *SMALL])
+    assert result.exit_code == 0, result.output
+    assert "tokens/s" in result.output and f"Next: firth generate {folder / 'gpt'} PROMPT" in result.output
+    return folder / "gpt"
+
+
+def test_generate_writes_after_the_prompt(call, writer):
+    result = call("generate", writer, "the king", "--tokens", 8, "--seed", 2)
+    assert result.exit_code == 0 and result.stdout.startswith("the king") and result.stdout.endswith("\n")
+    assert result.stdout == call("generate", writer, "the king", "--tokens", 8, "--seed", 2).stdout
+    told = json.loads(call("generate", writer, "the king", "--tokens", 8, "--seed", 2, "--json").stdout)
+    assert told["prompt"] == "the king" and "the king" + told["text"] + "\n" == result.stdout
+
+
+def test_attention_as_table_json_picture_and_page(call, writer, tmp_path):
+    table = call("attention", writer, "the king").stdout
+    assert table.startswith("layer 1, mean of its heads") and "the  " in table
+    told = json.loads(call("attention", writer, "the king", "--json").stdout)
+    assert len(told["weights"]) == 1 and len(told["weights"][0]) == 2 and told["keys"][0] == "<|endoftext|>"
+    head = json.loads(call("attention", writer, "the king", "--layer", 1, "--head", 2, "--json").stdout)
+    assert head["weights"] == told["weights"][0][1]
+    for name in ("heads.png", "heads.svg", "heads.html"):
+        assert call("attention", writer, "the king", "-o", tmp_path / name).stdout == f"{tmp_path / name}\n"
+        assert (tmp_path / name).stat().st_size > 1000
+
+
+def test_what_goes_wrong_is_one_line(call, writer, model):
+    for arguments, why in (
+        (("generate", writer, "the king", "--tokens", 100), "do not fit the context of 30"),
+        (("generate", writer, "--temperature", -1), "temperature must be at least 0; got -1.0"),
+        (("generate", model, "the king"), "does not write text (skipgram)"),
+        (("attention", model, "the king"), "does not attend (skipgram)"),
+        (("attention", writer, "the king", "--layer", 3), "layer must be from 1 to 1; got 3"),
+        (("attention", writer, "the king", "a pair"), "pair is for translators"),
+    ):
+        result = call(*arguments)
+        assert result.exit_code == 1 and why in result.stderr and result.stderr.count("\n") == 1
