@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import firth
 from firth.data.world import World
 
 SMALL = [
@@ -74,3 +78,16 @@ def test_what_goes_wrong_is_one_line(call, writer, model):
     ):
         result = call(*arguments)
         assert result.exit_code == 1 and why in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_two_processes_train_one_model(tmp_path):
+    """torchrun starts them; one tells and writes, and a budget of seconds ends both at the same step."""
+    (tmp_path / "text.txt").write_text("\n".join(World(seed=5).sentences(300)))
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "firth"]
+    command += ["train", "gpt", "text.txt", "-o", "gpt", *SMALL, "--epochs", "1000", "--budget", "2", "--device", "cpu"]
+    paths = os.pathsep.join([str(Path(firth.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths, "FIRTH_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-1000:]
+    assert done.stdout.count("Next: firth generate gpt PROMPT") == 1
+    assert 0 < firth.load(tmp_path / "gpt").training["finished_epochs"] < 1000

@@ -118,13 +118,15 @@ def shown(value: Any) -> str:
 
 
 def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
-    from firth.core.train import train
+    from firth.core.report import Nothing
+    from firth.core.train import is_first_process, train
 
     def given(kind: type) -> dict[str, Any]:
         return {option.name: value for option in options_of(kind) if (value := values[option.name]) is not None}
 
     method = build_settings(method_class, given(method_class))
-    run = Run(**given(Run), report=choose_report(values["progress"]))
+    first = is_first_process()
+    run = Run(**given(Run), report=choose_report(values["progress"]) if first else Nothing())
     data = KINDS[method_class.kind].open(values)
     start = open_model(values["start"]) if values["start"] else None
     typed = shlex.join(["firth", *sys.argv[1:]])
@@ -132,7 +134,8 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
         done = train(method, data, values["folder"], run=run, start=start, overwrite=values["overwrite"], command=typed)
     except KeyboardInterrupt:
         raise Interrupted(how_to_go_on(values["folder"])) from None
-    tell(done, values["as_json"])
+    if first:
+        tell(done, values["as_json"])
 
 
 def how_to_go_on(folder: str) -> str:

@@ -44,6 +44,13 @@ class Silence:
         warnings.warn(text, FirthWarning, stacklevel=3)
 
 
+class Nothing(Silence):
+    """No notes either: for all processes but the first."""
+
+    def note(self, text: str) -> None:
+        pass
+
+
 class TerminalBar:
     """One line that rewrites itself: task, share done, speed, figures, time left."""
 

@@ -61,6 +61,8 @@ def train(
     identity = identity_of(method, data, run, start)
     if not overwrite and identity["data"] is not None and finished_identity(place) == identity:
         return Trained(load_model(place), place, "already finished")
+    if not is_first_process():  # of several under torchrun, one writes
+        return Trained(method.fit(data, run, start), place, "trained")
     check_target(place, identity, overwrite)
     with sitting(place) as work:
         check_target(place, identity, overwrite)  # again, now that no other process can change it
@@ -71,6 +73,11 @@ def train(
         model.training = {**model.training, "command": identity}
         save_model(model, place, overwrite=True)
     return Trained(model, place, "resumed" if resumed else "trained")
+
+
+def is_first_process() -> bool:
+    """Whether this process is the one that tells and writes: torchrun numbers those that it starts."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def identity_of(method: Method, data: Any, run: Run, start: Model | None) -> dict[str, Any]:

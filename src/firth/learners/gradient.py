@@ -125,8 +125,18 @@ class Gradient(Loop):
     def position(self) -> int:
         return self.progress.position
 
+    def out_of_time(self) -> bool:
+        late = super().out_of_time()
+        if self.world == 1 or not self.run.budget:
+            return late
+        told = torch.tensor(float(late), device=self.device)
+        dist.broadcast(told, 0)  # clocks differ, and all must stop at the same step
+        return bool(told)
+
     def train(self, units: float, seed: int) -> Slice:
         self.net.train()
+        if self.world > 1:
+            units = 1  # a step at a time: where slices end depends on the clock, and processes must agree
         progress, batches = self.progress, self.batches()
         began, first = time.perf_counter(), progress.position
         total = torch.zeros((), dtype=torch.float64, device=self.device)
@@ -242,9 +252,11 @@ class Gradient(Loop):
         return kept, state | {"best": best if math.isfinite(best) else None}
 
     def resume(self, checkpoints: Checkpoints) -> None:
-        if self.rank:
-            checkpoints.folder = None  # one process writes
-        found = checkpoints.load()
+        found = checkpoints.load() if self.rank == 0 else None
+        if self.world > 1:  # one process reads and writes; the others are told
+            told = [found]
+            dist.broadcast_object_list(told)
+            found = told[0]
         if not found:
             return
         arrays, state = found
@@ -264,8 +276,11 @@ class Gradient(Loop):
             moments.setdefault(int(number), {})[what] = tensor
         if moments:
             self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": moments})
-        torch.set_rng_state(tensors["random.cpu"])
-        if "random.cuda" in tensors and self.device.type == "cuda":
+        if self.rank:  # each process leaves out other values
+            torch.manual_seed(self.run.seed + self.rank + self.world * (1 + state["steps"]))
+        else:
+            torch.set_rng_state(tensors["random.cpu"])
+        if "random.cuda" in tensors and self.device.type == "cuda" and not self.rank:
             torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
         state["best"] = math.inf if state["best"] is None else state["best"]
         self.progress = Steps(**state)
