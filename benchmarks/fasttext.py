@@ -26,10 +26,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from benchmarks.peers import train as train_peer  # noqa: E402
-from benchmarks.words import THREADS, first_words, firth_speed, machine, plain_text, quality_table  # noqa: E402
+from benchmarks.words import THREADS, first_words, firth_speed, judged, machine, plain_text, quality_table  # noqa: E402
 
 import firth  # noqa: E402
-from firth import evaluate  # noqa: E402
 from firth.formats.fasttext import read_fasttext, write_fasttext  # noqa: E402
 
 SUBWORDS = {"minn": 3, "maxn": 6, "subsample": 1e-4}
@@ -117,27 +116,7 @@ def measure_quality(data: Path, text: Path, work: Path, seeds: int) -> list[dict
         for seed in range(1, seeds + 1):
             for kind, vectors in trained(name, seed, text, work).items():
                 models.setdefault(kind, []).append(vectors)
-    everything = [vectors for runs in models.values() for vectors in runs]
-    questions = evaluate.common_questions(evaluate.read_questions(data / "words" / "questions-words.txt"), *everything)
-    pairs = {name: evaluate.read_pairs(data / "words" / f"EN-{name}.txt") for name in ("WS-353-ALL", "SIMLEX-999")}
-    rows = []
-    for name, runs in models.items():
-        found = [evaluate.analogies(vectors, questions) for vectors in runs]
-        similar = {
-            task: [evaluate.word_similarity(vectors, pairs[task]).spearman for vectors in runs] for task in pairs
-        }
-        rows.append(
-            {
-                "name": name,
-                "questions": found[0].total.answered,
-                "analogies": [result.total.accuracy for result in found],
-                "semantic": [result.semantic.accuracy for result in found],
-                "syntactic": [result.syntactic.accuracy for result in found],
-                "ws353": similar["WS-353-ALL"],
-                "simlex": similar["SIMLEX-999"],
-            }
-        )
-    return rows
+    return judged(data, models)
 
 
 def measure_codes(work: Path) -> list[dict[str, Any]]:
@@ -177,7 +156,7 @@ def page(results: dict[str, Any]) -> Iterator[str]:
         first = results["quality"][0]
         seeds = len(first["analogies"])
         asked = f"analogies of {first['questions']:,} questions that every model answers"
-        yield f"\n{results['quality_words'] or 'All'} words of the text, 5 epochs; {asked};"
+        yield f"\n{f'{results['quality_words']:,}' if results['quality_words'] else 'All'} words of the text, 5 epochs; {asked};"
         yield f"{f'mean of {seeds} seeds' if seeds > 1 else 'one seed'}:\n"
         yield from quality_table(results["quality"])
         yield "\n| Firth's model | bytes | relative squared error | seconds |"

@@ -160,6 +160,11 @@ def measure_quality(data: Path, text: Path, work: Path, seeds: int) -> list[dict
         name: [trained(name, kind, settings, seed, text, work) for seed in range(1, seeds + 1)]
         for name, (kind, settings) in quality_runs().items()
     }
+    return judged(data, models)
+
+
+def judged(data: Path, models: dict[str, list[firth.Vectors]]) -> list[dict[str, Any]]:
+    """The tests of words for each model, on the questions that all of them answer; one entry a seed."""
     everything = [vectors for runs in models.values() for vectors in runs]
     questions = evaluate.common_questions(evaluate.read_questions(data / "words" / "questions-words.txt"), *everything)
     pairs = {name: evaluate.read_pairs(data / "words" / f"EN-{name}.txt") for name in ("WS-353-ALL", "SIMLEX-999")}
