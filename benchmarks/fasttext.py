@@ -156,7 +156,8 @@ def page(results: dict[str, Any]) -> Iterator[str]:
         first = results["quality"][0]
         seeds = len(first["analogies"])
         asked = f"analogies of {first['questions']:,} questions that every model answers"
-        yield f"\n{f'{results['quality_words']:,}' if results['quality_words'] else 'All'} words of the text, 5 epochs; {asked};"
+        words = f"{results['quality_words']:,}" if results["quality_words"] else "All"
+        yield f"\n{words} words of the text, 5 epochs; {asked};"
         yield f"{f'mean of {seeds} seeds' if seeds > 1 else 'one seed'}:\n"
         yield from quality_table(results["quality"])
         yield "\n| Firth's model | bytes | relative squared error | seconds |"
