@@ -29,10 +29,12 @@ FORMAT = 1
 CONFIG = "config.json"
 TRAINING = "training.json"
 ARRAYS, FOREIGN_ARRAYS = "vectors.safetensors", "model.safetensors"
-FOREIGN = {"gpt2": "gpt"}  # the method that opens a folder of Hugging Face's, by its model_type
-# safetensors' names of the kinds of numbers, all little-endian (BF16 and the 8-bit floats have no NumPy kind).
+FOREIGN = {"bert": "bert", "gpt2": "gpt"}  # the method that opens a folder of Hugging Face's, by its model_type
+# safetensors' names of the kinds of numbers, all little-endian (BF16, the upper half of F32, has no NumPy kind: it is
+# widened when it is read).
 KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "?", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1"}
 KINDS |= {"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1"}
+WEIGHTS_INDEX = "model.safetensors.index.json"  # names the files of a network that has several
 
 
 def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
@@ -45,6 +47,7 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
         foreign = bool(parts.foreign)
         write_arrays(work / (FOREIGN_ARRAYS if foreign else ARRAYS), parts.arrays, foreign)
         for name, document in {**parts.documents, "training": dict(model.training)}.items():
+            (work / name).parent.mkdir(exist_ok=True)
             write_json(work / f"{name}.json", document)
         config = {
             **parts.foreign,
@@ -52,7 +55,11 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
             "firth": __version__,
             "method": type(model.method).method_name(),
             "options": model.method.options(),
-            "files": {path.name: fingerprint(path) for path in sorted(work.iterdir())},
+            "files": {
+                path.relative_to(work).as_posix(): fingerprint(path)
+                for path in sorted(work.rglob("*"))
+                if path.is_file()
+            },
         }
         write_json(work / CONFIG, config, indent=2)
     return folder
@@ -107,7 +114,8 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not isinstance(config.get("method"), str) or not isinstance(config.get("options"), dict):
         raise FirthError(f"{folder / CONFIG} does not name its method and options.")
     for name, facts in config["files"].items():
-        if Path(name).name != name or not (folder / name).is_file():
+        inside = not Path(name).is_absolute() and ".." not in Path(name).parts
+        if not inside or not (folder / name).is_file():
             raise FirthError(f"{folder} is incomplete: {name} is missing.")
         known = isinstance(facts, dict) and isinstance(facts.get("bytes"), int) and isinstance(facts.get("sha256"), str)
         if not known:
@@ -191,9 +199,38 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
                 if count
                 else np.zeros(shape, dtype=kind)
             )
+            if entry["dtype"] == "BF16":
+                arrays[name] = (arrays[name].astype("<u4") << 16).view("<f4")
         except (ValueError, OverflowError, OSError) as error:  # too many dimensions, or one too long for an empty array
             raise FirthError(f"{path}: {name} of shape {shape} cannot be opened ({error}).") from None
     return arrays
+
+
+def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
+    """Arrays of a folder of Hugging Face's: one safetensors file, or several that an index names."""
+    if (folder / FOREIGN_ARRAYS).is_file():
+        return read_arrays(folder / FOREIGN_ARRAYS)
+    if not (folder / WEIGHTS_INDEX).is_file():
+        pickled = next((path.name for path in sorted(folder.glob("pytorch_model*.bin"))), None)
+        if pickled:
+            raise FirthError(
+                f"{folder / pickled} is a pickle, which can run any code when it is opened, so Firth does not; save it as "
+                "safetensors (in transformers: model.save_pretrained(folder), after you have decided to trust it)."
+            )
+        raise FirthError(f"{folder} has no weights: neither {FOREIGN_ARRAYS} nor {WEIGHTS_INDEX}.")
+    index = read_json(folder / WEIGHTS_INDEX)
+    places = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
+        raise FirthError(f"{folder / WEIGHTS_INDEX} does not say in which file each array is (weight_map).")
+    found: dict[str, NDArray[Any]] = {}
+    for file in sorted(set(places.values())):
+        if Path(file).name != file:
+            raise FirthError(f"{folder / WEIGHTS_INDEX} names a file of another folder: {file}.")
+        found |= read_arrays(folder / file)
+    missing = sorted(places.keys() - found.keys())
+    if missing:
+        raise FirthError(f"{folder}: {missing[0]} is in none of the files that {WEIGHTS_INDEX} names.")
+    return found
 
 
 def read_header(path: Path) -> tuple[dict[str, Any], int]:
@@ -221,11 +258,11 @@ def checked_entry(path: Path, name: str, entry: Any) -> tuple[np.dtype[Any], tup
     """Kind, shape, begin and end of one array, as its header entry says."""
     facts = entry if isinstance(entry, dict) else {}
     kind, shape, offsets = facts.get("dtype"), facts.get("shape"), facts.get("data_offsets")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise FirthError(f"{path}: {name} has the kind {kind!r}; Firth reads {', '.join(KINDS)}.")
+    if not isinstance(kind, str) or kind not in (*KINDS, "BF16"):
+        raise FirthError(f"{path}: {name} has the kind {kind!r}; Firth reads {', '.join(KINDS)}, BF16.")
     if not (whole_numbers(shape) and whole_numbers(offsets) and len(offsets) == 2):
         raise FirthError(f"{path}: {name} has no proper shape and data_offsets.")
-    return np.dtype(KINDS[kind]), tuple(shape), offsets[0], offsets[1]
+    return np.dtype(KINDS.get(kind, "<u2")), tuple(shape), offsets[0], offsets[1]
 
 
 def whole_numbers(values: Any) -> TypeGuard[list[int]]:

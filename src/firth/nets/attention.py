@@ -1,7 +1,8 @@
 """Attention: softmax(Q Kᵀ / √d) V (Vaswani et al. 2017), and the additive kind (Bahdanau et al. 2015).
 
 Each call has two ways to the same numbers: `attend_slowly` writes out the four steps and returns the weights; torch's
-fused kernel is used where nobody asks for them. Masks are True where attending is allowed.
+fused kernel is used where nobody asks for them. Masks are True where attending is allowed; `Packed` stands for the mask of
+sequences that lie one behind the other.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import torch
@@ -65,6 +67,36 @@ def attend(
     some = mask.any(-1, keepdim=True)  # a row that sees nothing is let see everything, then zeroed: no NaN anywhere
     found = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask | ~some, dropout_p=dropout)
     return found.masked_fill(~some, 0.0)
+
+
+class Packed(NamedTuple):
+    """Sequences of several lengths, one behind the other without padding: each sees itself only."""
+
+    starts: Tensor  # int32: where each begins, and the end of the last
+    longest: int  # no sequence has more places
+    lengths: tuple[int, ...] = ()  # for the CPU, which takes neighbours of one length at a time
+
+    @classmethod
+    def of(cls, lengths: tuple[int, ...], longest: int = 0, device: Any = None) -> Packed:
+        starts = torch.tensor([0, *lengths]).cumsum(0).to(device, torch.int32)
+        return cls(starts, longest or max(lengths, default=1), lengths)
+
+
+def attend_packed(query: Tensor, key: Tensor, value: Tensor, packed: Packed) -> Tensor:
+    """`attend` over (places, heads, dim) within each sequence. (No dropout: the fused kernel for it has none.)"""
+    if query.is_cuda and query.dtype in (torch.float16, torch.bfloat16):
+        from torch.nn.attention.varlen import varlen_attn
+
+        starts, longest = packed.starts, packed.longest
+        mixed: Tensor = varlen_attn(query, key, value, starts, starts, longest, longest)
+        return mixed
+    found, begin = [], 0
+    for length, alike in groupby(packed.lengths or packed.starts.diff().tolist()):
+        end = begin + length * len(list(alike))
+        parts = (x[begin:end].unflatten(0, (-1, length)).transpose(1, 2) for x in (query, key, value))
+        found.append(attend(*parts).transpose(1, 2).flatten(0, 1))
+        begin = end
+    return found[0] if len(found) == 1 else torch.cat(found)
 
 
 class Cache:
@@ -131,12 +163,14 @@ class MultiHead(nn.Module):
         self,
         x: Tensor,
         memory: Tensor | None = None,
-        mask: Tensor | None = None,
+        mask: Tensor | Packed | None = None,
         causal: bool = False,
         cache: Cache | None = None,
     ) -> Tensor:
         """x: (batch, places, dim). `mask`: (batch, keys) of real places, or anything that broadcasts to
-        (batch, heads, queries, keys)."""
+        (batch, heads, queries, keys). Packed sequences have x: (places, dim)."""
+        if isinstance(mask, Packed):
+            return self.forward_packed(x, mask)
         if mask is not None and mask.dim() == 2:
             mask = mask[:, None, None, :]
         query, key, value = self.project(x, memory, cache)
@@ -146,6 +180,12 @@ class MultiHead(nn.Module):
             mixed = attend(query, key, value, mask, causal, self.dropout if self.training else 0.0)
         batch, places, dim = x.shape
         out: Tensor = self.output(mixed.transpose(1, 2).reshape(batch, places, dim))
+        return out
+
+    def forward_packed(self, x: Tensor, packed: Packed) -> Tensor:
+        query, key, value = self.query_key_value(x).view(len(x), 3, self.heads, -1).unbind(1)
+        mixed = attend_packed(query, key, value, packed)
+        out: Tensor = self.output(mixed.flatten(1))
         return out
 
     def attend_slowly(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from firth.core.errors import FirthError
-from firth.nets.attention import Cache, MultiHead
+from firth.nets.attention import Cache, MultiHead, Packed
 from firth.nets.positions import Positions, Rotary
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "swiglu")
@@ -100,7 +100,7 @@ class Block(nn.Module):
     def forward(
         self,
         x: Tensor,
-        mask: Tensor | None = None,
+        mask: Tensor | Packed | None = None,
         causal: bool = False,
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
@@ -132,7 +132,7 @@ class Stack(nn.Module):
     def forward(
         self,
         x: Tensor,
-        mask: Tensor | None = None,
+        mask: Tensor | Packed | None = None,
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
         caches: list[tuple[Cache, ...]] | None = None,
@@ -142,7 +142,7 @@ class Stack(nn.Module):
         found: Tensor = self.norm(x)
         return found
 
-    def states(self, x: Tensor, mask: Tensor | None = None) -> list[Tensor]:
+    def states(self, x: Tensor, mask: Tensor | Packed | None = None) -> list[Tensor]:
         """What came in and what each block gave, the last one normed: embeddings from any layer."""
         found = [x]
         for block in self.blocks:

@@ -1,0 +1,74 @@
+"""From the vectors of a text's tokens to one vector: which layers, how they are joined, how tokens are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from firth.core.errors import FirthError
+from firth.core.options import check_options, option
+from firth.nets.attention import Packed
+
+HOW = ("mean", "cls", "max", "sum")
+COMBINE = ("mean", "sum", "concat")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pooling:
+    """How a text becomes one vector."""
+
+    how: str = option("mean", "the tokens' mean, sum or greatest values, or the vector of [CLS]", choices=HOW)
+    layers: tuple[int, ...] = (-1,)  # 0 is the input, -1 the last
+    combine: str = option("mean", "how several layers become one", choices=COMBINE)
+    normalize: bool = option(False, "each vector has length 1")
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        if not self.layers:
+            raise FirthError("Pooling.layers must name at least one layer, such as -1.")
+
+    def dim(self, width: int) -> int:
+        return width * len(self.layers) if self.combine == "concat" else width
+
+    def highest(self, layers: int) -> int:
+        """The highest layer that is needed, of a net of so many."""
+        return max(numbers(self.layers, layers))
+
+    def __call__(self, states: Sequence[Tensor], packed: Packed, layers: int) -> Tensor:
+        """One row a text. `states` are the net's layers from 0 on, up to `highest`."""
+        chosen = [states[number].float() for number in numbers(self.layers, layers)]
+        pooled = pool_tokens(combined(chosen, self.combine), packed, self.how)
+        return functional.normalize(pooled, dim=-1) if self.normalize else pooled
+
+
+def numbers(layers: Sequence[int], most: int) -> list[int]:
+    """Layers counted from 0, the input; negative ones count from the last."""
+    for layer in layers:
+        if not -most - 1 <= layer <= most:
+            raise FirthError(
+                f"A layer must be from 0 (the input) to {most}, or from the end (-1 the last); got {layer}."
+            )
+    return [layer % (most + 1) for layer in layers]
+
+
+def combined(states: Sequence[Tensor], how: str) -> Tensor:
+    """Several layers' vectors as one a token."""
+    if len(states) == 1:
+        return states[0]
+    if how == "concat":
+        return torch.cat(list(states), dim=-1)
+    total = torch.stack(list(states)).sum(0)
+    return total / len(states) if how == "mean" else total
+
+
+def pool_tokens(x: Tensor, packed: Packed, how: str) -> Tensor:
+    """One row a text, from one row a token."""
+    starts = packed.starts.long()
+    if how == "cls":
+        return x[starts[:-1]]
+    kinds = {"mean": "mean", "sum": "sum", "max": "max"}
+    return torch.segment_reduce(x, kinds[how], offsets=starts, axis=0)

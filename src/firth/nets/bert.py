@@ -1,0 +1,100 @@
+"""BERT (Devlin et al. 2019): an encoder that sees both sides of every token, and the heads it is trained by.
+
+Texts lie one behind the other without padding (`Packed`): all tensors have one row a token.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from firth.nets.attention import Packed
+from firth.nets.transformer import Size, Stack
+
+
+class Input(nn.Module):
+    """Token + segment + place, summed and normed."""
+
+    def __init__(self, words: int, size: Size, segments: int = 2) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(words, size.dim)
+        self.places = nn.Embedding(size.places, size.dim)
+        self.segments = nn.Embedding(segments, size.dim)
+        self.norm = nn.LayerNorm(size.dim, size.epsilon)
+        self.dropout = nn.Dropout(size.dropout)
+
+    def forward(self, ids: Tensor, places: Tensor, segments: Tensor) -> Tensor:
+        x = self.norm(self.tokens(ids) + self.places(places) + self.segments(segments))
+        x = self.dropout(x)
+        kind: torch.dtype = torch.get_autocast_dtype(x.device.type)  # the residual stream is narrow under autocast
+        found: Tensor = x.to(kind) if torch.is_autocast_enabled(x.device.type) else x
+        return found
+
+
+class Masked(nn.Module):
+    """Which token stood here? The scores are products with the tokens' own vectors."""
+
+    def __init__(self, words: int, size: Size) -> None:
+        super().__init__()
+        self.dense = nn.Linear(size.dim, size.dim)
+        self.norm = nn.LayerNorm(size.dim, size.epsilon)
+        self.bias = nn.Parameter(torch.zeros(words))
+
+    def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
+        x = self.norm(functional.gelu(self.dense(x)))
+        return functional.linear(x, tokens, self.bias)
+
+
+class Bert(nn.Module):
+    """The encoder. `pooler` turns [CLS] into a vector for the whole; `masked` and `following` are the two heads of
+    pre-training. Weights of others may lack any of the three."""
+
+    def __init__(
+        self,
+        words: int,
+        size: Size,
+        pooler: bool = True,
+        masked: bool = True,
+        following: bool = True,
+        segments: int = 2,
+    ) -> None:
+        super().__init__()
+        self.size = size
+        self.input = Input(words, size, segments)
+        self.stack = Stack(size)
+        self.pooler = nn.Linear(size.dim, size.dim) if pooler else None
+        self.masked = Masked(words, size) if masked else None
+        self.following = nn.Linear(size.dim, 2) if following else None  # 0: B follows A, 1: it does not
+        for part in self.modules():
+            if isinstance(part, nn.Linear | nn.Embedding):
+                nn.init.normal_(part.weight, std=0.02)
+            if isinstance(part, nn.Linear):
+                nn.init.zeros_(part.bias)
+
+    def forward(self, ids: Tensor, places: Tensor, segments: Tensor, packed: Packed) -> Tensor:
+        """The last layer's vectors, one a token."""
+        found: Tensor = self.stack(self.input(ids, places, segments), packed)
+        return found
+
+    def states(self, ids: Tensor, places: Tensor, segments: Tensor, packed: Packed) -> list[Tensor]:
+        """Every layer's vectors, the input's first."""
+        return self.stack.states(self.input(ids, places, segments), packed)
+
+    def pooled(self, hidden: Tensor, packed: Packed) -> Tensor:
+        """A vector for each text: tanh of a layer on its [CLS]."""
+        assert self.pooler is not None
+        return torch.tanh(self.pooler(hidden[packed.starts[:-1].long()]))
+
+    def masked_logits(self, hidden: Tensor) -> Tensor:
+        assert self.masked is not None
+        found: Tensor = self.masked(hidden, self.input.tokens.weight)
+        return found
+
+
+def places_of(packed: Packed, total: int) -> Tensor:
+    """0, 1, 2, … from each sequence's start."""
+    starts = packed.starts.long()
+    return torch.arange(total, device=starts.device) - torch.repeat_interleave(
+        starts[:-1], starts.diff(), output_size=total
+    )
