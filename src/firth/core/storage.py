@@ -214,8 +214,8 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
         pickled = next((path.name for path in sorted(folder.glob("pytorch_model*.bin"))), None)
         if pickled:
             raise FirthError(
-                f"{folder / pickled} is a pickle, which can run any code when it is opened, so Firth does not; save it as "
-                "safetensors (in transformers: model.save_pretrained(folder), after you have decided to trust it)."
+                f"{folder / pickled} is a pickle, which can run any code when it is opened, so Firth does not; save it "
+                "as safetensors (in transformers: model.save_pretrained(folder), once you have decided to trust it)."
             )
         raise FirthError(f"{folder} has no weights: neither {FOREIGN_ARRAYS} nor {WEIGHTS_INDEX}.")
     index = read_json(folder / WEIGHTS_INDEX)

@@ -1,8 +1,8 @@
 """Attention: softmax(Q Kᵀ / √d) V (Vaswani et al. 2017), and the additive kind (Bahdanau et al. 2015).
 
 Each call has two ways to the same numbers: `attend_slowly` writes out the four steps and returns the weights; torch's
-fused kernel is used where nobody asks for them. Masks are True where attending is allowed; `Packed` stands for the mask of
-sequences that lie one behind the other.
+fused kernel is used where nobody asks for them. Masks are True where attending is allowed; `Packed` stands for the mask
+of sequences that lie one behind the other.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ def attend_packed(query: Tensor, key: Tensor, value: Tensor, packed: Packed) -> 
         from torch.nn.attention.varlen import varlen_attn
 
         starts, longest = packed.starts, packed.longest
-        mixed: Tensor = varlen_attn(query, key, value, starts, starts, longest, longest)
-        return mixed
+        return varlen_attn(query, key, value, starts, starts, longest, longest)  # type: ignore[return-value]
     found, begin = [], 0
     for length, alike in groupby(packed.lengths or packed.starts.diff().tolist()):
         end = begin + length * len(list(alike))
-        parts = (x[begin:end].unflatten(0, (-1, length)).transpose(1, 2) for x in (query, key, value))
+        shape = (-1, length, *query.shape[1:])
+        parts = (x[begin:end].reshape(shape).transpose(1, 2) for x in (query, key, value))
         found.append(attend(*parts).transpose(1, 2).flatten(0, 1))
         begin = end
     return found[0] if len(found) == 1 else torch.cat(found)
