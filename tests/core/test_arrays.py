@@ -79,7 +79,7 @@ def entry(kind: Any = "F32", shape: Any = (2, 3), offsets: Any = (0, 24)) -> dic
         (with_header(b"\xff\xfe"), "broken safetensors header"),
         (with_header(b'{"a": ' + b"9" * 5000 + b"}"), "broken safetensors header"),
         (with_header({"a": []}), "a has the kind None"),
-        (with_header(entry(kind="BF16")), "a has the kind 'BF16'; Firth reads F64"),
+        (with_header(entry(kind="F8_E5M2")), "a has the kind 'F8_E5M2'; Firth reads F64"),
         (with_header(entry(kind=["F32"])), "a has the kind"),
         (with_header(entry(shape="23")), "no proper shape"),
         (with_header(entry(shape=[2.0, 3])), "no proper shape"),

@@ -93,8 +93,8 @@ def attend_packed(query: Tensor, key: Tensor, value: Tensor, packed: Packed) -> 
     for length, alike in groupby(packed.lengths or packed.starts.diff().tolist()):
         end = begin + length * len(list(alike))
         shape = (-1, length, *query.shape[1:])
-        parts = (x[begin:end].reshape(shape).transpose(1, 2) for x in (query, key, value))
-        found.append(attend(*parts).transpose(1, 2).flatten(0, 1))
+        q, k, v = (x[begin:end].reshape(shape).transpose(1, 2) for x in (query, key, value))
+        found.append(attend(q, k, v).transpose(1, 2).flatten(0, 1))
         begin = end
     return found[0] if len(found) == 1 else torch.cat(found)
 
