@@ -99,6 +99,15 @@ def attend_packed(query: Tensor, key: Tensor, value: Tensor, packed: Packed) -> 
     return found[0] if len(found) == 1 else torch.cat(found)
 
 
+def short(qkv: Tensor, heads: int, packed: Packed) -> bool:
+    """Whether Firth's kernel for short sequences takes these."""
+    try:
+        from firth.nets.short_attention import fits
+    except ImportError:  # no Triton here
+        return False
+    return fits(qkv.shape[1] // (3 * heads), packed.longest, qkv.dtype)
+
+
 class Cache:
     """Keys and values of the places read so far, so that generating a token costs one token's work."""
 
@@ -183,9 +192,15 @@ class MultiHead(nn.Module):
         return out
 
     def forward_packed(self, x: Tensor, packed: Packed) -> Tensor:
-        query, key, value = self.query_key_value(x).view(len(x), 3, self.heads, -1).unbind(1)
-        mixed = attend_packed(query, key, value, packed)
-        out: Tensor = self.output(mixed.flatten(1))
+        qkv = self.query_key_value(x)
+        if qkv.is_cuda and short(qkv, self.heads, packed):
+            from firth.nets.short_attention import attend_short
+
+            mixed: Tensor = attend_short(qkv, packed.starts, self.heads, packed.longest)
+        else:
+            query, key, value = qkv.view(len(x), 3, self.heads, -1).unbind(1)
+            mixed = attend_packed(query, key, value, packed).flatten(1)
+        out: Tensor = self.output(mixed)
         return out
 
     def attend_slowly(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from firth.nets.attention import Packed
-from firth.nets.transformer import Size, Stack
+from firth.nets.transformer import Dropout, Size, Stack
 
 
 class Input(nn.Module):
@@ -22,7 +22,7 @@ class Input(nn.Module):
         self.places = nn.Embedding(size.places, size.dim)
         self.segments = nn.Embedding(segments, size.dim)
         self.norm = nn.LayerNorm(size.dim, size.epsilon)
-        self.dropout = nn.Dropout(size.dropout)
+        self.dropout = Dropout(size.dropout)
 
     def forward(self, ids: Tensor, places: Tensor, segments: Tensor) -> Tensor:
         x = self.norm(self.tokens(ids) + self.places(places) + self.segments(segments))
