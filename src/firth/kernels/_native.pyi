@@ -261,3 +261,27 @@ class BprTrainer:
     ) -> None: ...
     def train(self, first: int, last: int, rate: float, seed: int, threads: int) -> tuple[float, int]: ...
     def fold(self, passes: int, rate: float, seed: int, threads: int) -> None: ...
+
+class Writer:
+    def __init__(
+        self,
+        arrays: list[NDArray[np.float32]],
+        layers: int,
+        dim: int,
+        heads: int,
+        hidden: int,
+        places: int,
+        words: int,
+        activation: str,
+        epsilon: float,
+    ) -> None: ...
+    def write(
+        self,
+        x: NDArray[np.float32],
+        place: int,
+        turns: NDArray[np.float32],
+        keys: NDArray[np.float32],
+        values: NDArray[np.float32],
+        logits: NDArray[np.float32],
+        threads: int,
+    ) -> None: ...

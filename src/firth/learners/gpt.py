@@ -26,7 +26,7 @@ from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.subword_tokens import encode_corpus
 from firth.data.subwords import BPE, Characters
 from firth.learners import gpt2
-from firth.learners.language import LanguageTraining, Sampling, continued, lay_out_for_writing, windows
+from firth.learners.language import LanguageTraining, Sampling, continued, windows
 from firth.learners.words import check_texts
 from firth.nets.attention import keeping_weights
 from firth.nets.transformer import Decoder, Size
@@ -54,7 +54,6 @@ class GPTModel(Model):
                 f"{net.embedding.tokens.num_embeddings:,}: they do not belong together."
             )
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
-        lay_out_for_writing(net)
 
     @property
     def size(self) -> Size:

@@ -16,7 +16,7 @@ LONGEST = 128  # keys of one tile
 
 
 @triton.jit
-def weights_of(q, k, length, scale, TILE: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+def weights_of(q, k, length, scale, TILE: tl.constexpr):  # noqa: N803
     """softmax(q kᵀ · scale) over the first `length` keys."""
     keys = tl.arange(0, TILE)
     scores = tl.dot(q, tl.trans(k)) * scale
@@ -26,7 +26,7 @@ def weights_of(q, k, length, scale, TILE: tl.constexpr):  # type: ignore[no-unty
 
 
 @triton.jit
-def forward_kernel(qkv, starts, out, scale, HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+def forward_kernel(qkv, starts, out, scale, HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr):  # noqa: N803
     """One sequence and head: `qkv` (places, 3, heads, dim) to `out` (places, heads, dim)."""
     begin = tl.load(starts + tl.program_id(0)).to(tl.int64)
     length = tl.load(starts + tl.program_id(0) + 1) - begin
@@ -44,7 +44,7 @@ def forward_kernel(qkv, starts, out, scale, HEADS: tl.constexpr, DIM: tl.constex
 
 
 @triton.jit
-def backward_kernel(qkv, starts, slope, found, scale, HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+def backward_kernel(qkv, starts, slope, found, scale, HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr):  # noqa: N803
     """From the gradient of `out` to that of `qkv`."""
     begin = tl.load(starts + tl.program_id(0)).to(tl.int64)
     length = tl.load(starts + tl.program_id(0) + 1) - begin
