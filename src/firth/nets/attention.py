@@ -92,6 +92,8 @@ def attend_packed(query: Tensor, key: Tensor, value: Tensor, packed: Packed) -> 
     found, begin = [], 0
     for length, alike in groupby(packed.lengths or packed.starts.diff().tolist()):
         end = begin + length * len(list(alike))
+        if end == begin:  # sequences without tokens, in batches of a fixed shape
+            continue
         shape = (-1, length, *query.shape[1:])
         q, k, v = (x[begin:end].reshape(shape).transpose(1, 2) for x in (query, key, value))
         found.append(attend(q, k, v).transpose(1, 2).flatten(0, 1))
