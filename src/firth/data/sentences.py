@@ -25,20 +25,21 @@ END = re.compile(
 WORD = re.compile(r"[^\s\"'“‘(\[]*\Z")  # the last one, without what opens it
 INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # J, U.S
 #: Words whose full stop mostly ends no sentence.
-SHORT = frozenset(
+SHORT = (
     "mr mrs ms dr prof st sr jr rev gen col lt sgt capt gov sen rep hon messrs mme mlle mt ft fig figs no nos vol vols "
     "pp ed eds cf vs viz al approx ca inc ltd co corp dept univ est jan feb mar apr jun jul aug sep sept oct nov dec "
-    "bzw ca dr hr fr nr str usw evtl ggf inkl exkl z.b d.h u.a etc".split()
+    "bzw ca dr hr fr nr str usw evtl ggf inkl exkl z.b d.h u.a etc"
 )
+NO_ENDS = frozenset(SHORT.split())
 SEEN = re.compile(r"\w|[!-/:-@[-`{-~]")  # what every tokenizer makes a token of
 
 
 def split_sentences(text: str) -> Iterator[str]:
     """The sentences of a text, by punctuation: plain rules for Latin-like and CJK writing, no model.
 
-    Line ends and 。！？ always end one. A mark such as . ! ? does before a space, if what follows does not begin in lower
-    case (where the text has capitals at all) and no abbreviation or initial stands before it; a mark that stands alone,
-    as in text cut into tokens, always does.
+    Line ends and 。！？ always end one. A mark such as . ! ? does before a space, if what follows does not begin in
+    lower case (where the text has capitals at all) and no abbreviation or initial stands before it; a mark that stands
+    alone, as in text cut into tokens, always does.
     """
     cased = text != text.lower()
     begin = 0
@@ -68,7 +69,7 @@ def ends(text: str, found: re.Match[str], begin: int, cased: bool) -> bool:
         return True
     word = WORD.search(text, max(begin, at - 20), at)
     before = word[0] if word else ""
-    return before.lower() not in SHORT and not INITIALS.fullmatch(before)
+    return before.lower() not in NO_ENDS and not INITIALS.fullmatch(before)
 
 
 def is_seen(sentence: str) -> bool:

@@ -216,9 +216,11 @@ class Gradient(Loop):
 
     def loaded(self, number: int) -> list[Tensor]:
         """A batch of the plan, while the next ones that this process takes are being loaded."""
-        batches, mine = self.batches(), number + (AHEAD + 1) * self.world
-        for later in range(number, min(mine, len(batches)), self.world):
-            if later not in self.loading and self.loader is not None:
+        batches, end = self.batches(), number + (AHEAD + 1) * self.world
+        if self.loader is None:
+            return self.prepared(batches[number])
+        for later in range(number, min(end, len(batches)), self.world):
+            if later not in self.loading:
                 self.loading[later] = self.loader.submit(self.prepared, batches[later])
         return self.loading.pop(number).result()
 
@@ -261,6 +263,14 @@ class Gradient(Loop):
             progress.best = found["held_out_loss"]
             self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.net.state_dict().items()}
 
+    def told(self) -> dict[str, float]:
+        return super().told() | self.held_out_figures()
+
+    def held_out_figures(self) -> dict[str, float]:
+        """Those measured last."""
+        found = self.progress.measured[-1:]
+        return {name: value for figures in found for name, value in figures.items() if name != "share"}
+
     def judge(self, most: int) -> dict[str, float]:
         self.net.eval()
         with torch.no_grad(), torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
@@ -268,8 +278,7 @@ class Gradient(Loop):
 
     def end_epoch(self) -> dict[str, float]:
         self.progress.batch = self.progress.position = 0
-        held_out = self.progress.measured[-1:]
-        return {name: value for found in held_out for name, value in found.items() if name != "share"}
+        return self.held_out_figures()
 
     # ---- what a checkpoint keeps ----
 

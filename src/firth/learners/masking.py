@@ -1,7 +1,7 @@
 """Which tokens are hidden, and behind what (Devlin et al. 2019, 3.1 and appendix A.1).
 
-Each decision is a hash of seed, epoch and the token's place in the text: another choice in each epoch, the same whatever
-the batches, the processes and where a run was resumed.
+Each decision is a hash of seed, epoch and the token's place in the text: another choice in each epoch, the same
+whatever the batches, the processes and where a run was resumed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Masking:
         return Masked(hidden, chosen, targets.astype(np.int64))
 
     def most(self, tokens: int) -> int:
-        """More of so many tokens are chosen about never: seven deviations; where whole words are, twice as wide ones."""
+        """More of so many tokens are hardly ever chosen: seven deviations, twice as wide where whole words are."""
         deviation = (tokens * self.rate * (1 - self.rate)) ** 0.5 * (2 if self.whole_words else 1)
         return min(tokens, int(tokens * self.rate + 7 * deviation) + 1)
 

@@ -6,7 +6,7 @@ with sequences of [PAD] that no loss looks at, and there are more slots for mask
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ class Special(NamedTuple):
     sep: int
 
 
-class Packed(NamedTuple):
+class PackedBatch(NamedTuple):
     """A batch. Weights are such that Σ weight · loss is the mean over its masked tokens plus the mean over its pairs,
     times its tokens."""
 
@@ -55,7 +55,7 @@ def pack(
     seed: int,
     shape: Shape | None = None,
     longest: int = 0,
-) -> Packed:
+) -> PackedBatch:
     """A batch of `pairs` of the text, masked; of a fixed shape, with fillers of at most `longest` tokens."""
     pairs = pairs.take(np.argsort(pairs.tokens(), kind="stable"))  # a CPU takes those of one length together
     lengths = pairs.tokens()
@@ -71,7 +71,7 @@ def pack(
     second = lengths - 2 - pairs.length[:, 0]
     segments = np.repeat(np.tile(np.array([0, 1], np.int32), len(pairs)), np.stack([lengths - second, second], 1).flat)
     told = pairs.label != ALONE
-    found = Packed(
+    found = PackedBatch(
         ids=masked.ids,
         places=(np.arange(total) - np.repeat(starts[:-1], lengths)).astype(np.int32),
         segments=segments,
@@ -93,12 +93,12 @@ def runs(begin: Numbers, length: Numbers) -> Numbers:
     return np.repeat(begin - ends + length, length) + np.arange(ends[-1] if len(ends) else 0)
 
 
-def fixed(batch: Packed, shape: Shape, pad: int, longest: int) -> Packed:
+def fixed(batch: PackedBatch, shape: Shape, pad: int, longest: int) -> PackedBatch:
     """The batch in arrays of a given shape. Sequences that are too many have no tokens."""
     total = len(batch.ids)
     filler = np.arange(shape.tokens - total, dtype=np.int32) % max(1, longest)
     ends = np.minimum(batch.starts[-1] + longest * np.arange(1, shape.sequences + 2), shape.tokens).astype(np.int32)
-    return Packed(
+    return PackedBatch(
         ids=filled(batch.ids, shape.tokens, pad),
         places=np.concatenate([batch.places, filler]),
         segments=filled(batch.segments, shape.tokens),
@@ -112,7 +112,7 @@ def fixed(batch: Packed, shape: Shape, pad: int, longest: int) -> Packed:
     )
 
 
-def filled(values: NDArray[np.generic], length: int, value: int = 0) -> NDArray[np.generic]:
+def filled(values: NDArray[Any], length: int, value: int = 0) -> NDArray[Any]:
     """The first `length` of the values, or as many others behind them."""
     found = np.full(length, value, values.dtype)
     found[: len(values)] = values[:length]

@@ -50,6 +50,7 @@ class Pretraining(Gradient):
     """Pairs of sentences (or texts alone), packed without padding, masked anew in each epoch."""
 
     compiles: ClassVar[bool] = True
+    method: Any  # the options of methods/attending/bert.py
     net: Bert
 
     def __init__(self, method: Any, net: Bert, sentences: Sentences, tokenizer: SubwordTokenizer, run: Run) -> None:
@@ -109,9 +110,7 @@ class Pretraining(Gradient):
 
     def load(self, what: Any) -> Any:
         seed = seed_of(self.seed, what.epoch)
-        arrays = pack(
-            self.sentences.ids, what.pairs, self.special, self.masking, seed, what.shape, what.longest
-        )
+        arrays = pack(self.sentences.ids, what.pairs, self.special, self.masking, seed, what.shape, what.longest)
         return [torch.from_numpy(array) for array in arrays]
 
     # ---- losses ----
@@ -180,7 +179,7 @@ class Pretraining(Gradient):
 
 
 def split(sentences: Sentences, held_out: float) -> tuple[Sentences, Sentences]:
-    """The last documents, with about this share of the tokens, are held out; of a single document its last sentences."""
+    """The last documents, about this share of the tokens, are held out; of a single document its last sentences."""
     last = len(sentences.starts) - 1
     places = sentences.documents if len(sentences.documents) > 2 else np.arange(last + 1)
     wanted = sentences.starts[-1] - held_out * (sentences.starts[-1] - sentences.starts[0])

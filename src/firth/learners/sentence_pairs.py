@@ -29,12 +29,13 @@ class Pairs(NamedTuple):
     def __len__(self) -> int:
         return len(self.label)
 
-    def take(self, which: Numbers) -> Pairs:
+    def take(self, which: Numbers | slice) -> Pairs:
         return Pairs(self.begin[which], self.length[which], self.label[which])
 
     def tokens(self) -> Numbers:
         """Of each pair: [CLS] A [SEP] B [SEP], or [CLS] A [SEP]."""
-        return self.length.sum(axis=1) + 2 + (self.length[:, 1] > 0)
+        found: Numbers = self.length.sum(axis=1) + 2 + (self.length[:, 1] > 0)
+        return found
 
 
 def short_sentences(sentences: Sentences, most: int) -> tuple[Sentences, int]:
