@@ -3,9 +3,9 @@
     python benchmarks/bert_training.py DATA [--device auto|cpu|cuda] [--size base] [--lengths 128,512] [--tokens 32768]
                                        [--steps 20] [--rounds 5] [--curve 300] [--dropout 0.1] [--out FOLDER]
 
-DATA holds text/wiki-raw.txt.xz (or another text under that name: blank lines between documents). Both nets have the same
-weights at first and see the same masked pairs in bf16 (float32 on a CPU), compiled on a GPU. `full`: every sequence has
-all its tokens, so that Hugging Face pads nothing; `text`: sequences as sentences make them, which it pads to the length.
+DATA holds text/wiki-raw.txt.xz (or another text under that name: blank lines between documents). Both nets have the
+same weights at first and see the same masked pairs in bf16 (float32 on a CPU), compiled on a GPU. `full`: every
+sequence has all its tokens, so that Hugging Face pads nothing; `text`: sequences as sentences make them, which it pads.
 Firth's steps are those of its own loop, its batches loaded meanwhile; Hugging Face's batches lie on the device already.
 Only tokens of texts count, not padding. A step: forward, back, clipping, AdamW. In turns; the best round counts. The
 curves are of `full`, without dropout. Results: FOLDER/bert-training-DEVICE.json (default benchmarks/results), and
@@ -197,7 +197,10 @@ def curves(arguments: Any, length: int, text: tuple[SubwordTokenizer, Sentences]
     count = min(arguments.curve, len(training.batches()) - 1)  # the last one is not full
     for name in ("firth", "transformers"):
         losses: list[torch.Tensor] = []
-        share: Callable[[], float] = lambda losses=losses: len(losses) / count  # type: ignore[misc]
+
+        def share(losses: list[torch.Tensor] = losses) -> float:
+            return len(losses) / count
+
         if name == "firth":
             step = our_step(training, share, losses)
         else:
@@ -232,7 +235,7 @@ def page(folder: Path) -> Iterator[str]:
     yield "`python benchmarks/bert_training.py DATA`, on the machines named.\n"
     for path in sorted(folder.glob("bert-training-*.json")):
         found = json.loads(path.read_text(encoding="utf-8"))
-        yield f"{found['device']}, size {found['size']}, {found['tokens']:,} tokens a step, dropout {found['dropout']}:\n"
+        yield f"{found['device']}, {found['size']}, {found['tokens']:,} tokens a step, dropout {found['dropout']}:\n"
         yield "| length | sequences | Firth tokens/s | transformers | faster by | Firth MFU | transformers |"
         yield "| ---: | --- | ---: | ---: | ---: | ---: | ---: |"
         for row in found["speeds"]:
@@ -248,7 +251,7 @@ def page(folder: Path) -> Iterator[str]:
             ours, theirs = curve["firth"], curve["transformers"]
             tenth = max(1, len(ours) // 10)
             yield (
-                f"Losses from the same weights on the same batches of length {curve['length']}, {curve['steps']} steps: "
+                f"Losses from the same weights on the same batches, length {curve['length']}, {curve['steps']} steps: "
                 f"{np.mean(ours[:tenth]):.3f} → {np.mean(ours[-tenth:]):.3f} (Firth), {np.mean(theirs[:tenth]):.3f} → "
                 f"{np.mean(theirs[-tenth:]):.3f} (transformers) over the first and the last tenth; a step's losses "
                 f"differ by {curve['apart']:.4f} on average, {curve['most_apart']:.4f} at most.\n"

@@ -20,7 +20,7 @@ FORMAT = "sentences 1"  # of cache entries: how text is split
 END = re.compile(
     r"(?P<line>[\n\r\x0b\x0c\x85\u2028\u2029]+)"
     r"|(?P<wide>[。！？｡]+[\"'”’」』）】]*)"
-    r"|(?P<mark>[.!?…؟۔।॥]+)[\"'”’»)\]]*(?=\s)"
+    r"|(?<![.!?…؟۔।॥])(?P<mark>[.!?…؟۔।॥]+)[\"'”’»)\]]*(?=\s)"
 )
 WORD = re.compile(r"[^\s\"'“‘(\[]*\Z")  # the last one, without what opens it
 INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # J, U.S
