@@ -224,10 +224,11 @@ def foreign_pooling(folder: Path) -> Pooling:
 
 def size_of(method: Any) -> Size:
     """The net that a method's options tell of."""
+    layers, dim, heads = method.shape
     return Size(
-        layers=method.layers,
-        dim=method.dim,
-        heads=method.heads,
+        layers=layers,
+        dim=dim,
+        heads=heads,
         hidden=method.hidden,
         places=method.context,
         dropout=method.dropout,

@@ -127,7 +127,7 @@ class Block(nn.Module):
             if self.cross is not None and self.cross_norm is not None:
                 x = x + self.dropout(self.cross(self.cross_norm(x), memory, memory_mask, cache=other))
             return x + self.dropout(self.feed(self.feed_norm(x)))  # type: ignore[no-any-return]
-        kind = x.dtype  # autocast's norms are wide; what goes on is not
+        kind = x.dtype  # norms give float32 under autocast: the residual stays as narrow as it came
         x = self.attention_norm(x + self.dropout(self.attention(x, mask=mask, causal=causal, cache=own))).to(kind)
         if self.cross is not None and self.cross_norm is not None:
             x = self.cross_norm(x + self.dropout(self.cross(x, memory, memory_mask, cache=other))).to(kind)
