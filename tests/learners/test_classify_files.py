@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import fasttext
 import numpy as np
 import pytest
@@ -83,6 +86,12 @@ def test_what_fasttext_trained_predicts_the_same(labelled, tmp_path, name):
 @pytest.mark.parametrize("name", ["labels", "labels_tree", "codes", "codes_norms", "codes_pruned", "codes_few"])
 def test_quantised_and_pruned_files(fasttext_files, name):
     same_predictions(fasttext_files[name], firth.load(fasttext_files[name]), k=2)
+
+
+@pytest.mark.skipif("FIRTH_LID176" not in os.environ, reason="FIRTH_LID176 names lid.176.ftz where there is one")
+def test_the_released_language_model_predicts_the_same():
+    path = Path(os.environ["FIRTH_LID176"])
+    same_predictions(path, firth.load(path))
 
 
 def test_quantised_outputs(tmp_path):

@@ -167,11 +167,11 @@ def rows_of(ids: Sequence[int], inputs: Inputs) -> list[int]:
     return rows + [row for row in inputs.bucket_rows[buckets].tolist() if row >= 0]
 
 
-def sigmoid(x: NDArray[np.float32]) -> NDArray[np.float32]:
+def sigmoid(x: NDArray[np.floating]) -> NDArray[np.float32]:
     return np.asarray(1 / (1 + np.exp(-x)), dtype=np.float32)
 
 
-def sigmoid_looked_up(x: NDArray[np.float32]) -> NDArray[np.float32]:
+def sigmoid_looked_up(x: NDArray[np.floating]) -> NDArray[np.float32]:
     """fastText's sigmoid of predictions: 512 steps from −8 to 8, each with its left end's value; 0 and 1 outside."""
     step = np.floor((np.clip(x, -8, 8) + 8) * 32) / 32 - 8
     return np.asarray(np.where(x < -8, 0, np.where(x > 8, 1, sigmoid(step))), dtype=np.float32)
