@@ -23,11 +23,12 @@ MODES = {
     "dbow": {},
     "dbow, Huffman tree": {"loss": "hierarchical"},
     "dbow with words": {"train_words": True},
-    "dm": {"mode": "dm"},
-    "dm, Huffman tree": {"mode": "dm", "loss": "hierarchical"},
-    "dm_concat": {"mode": "dm_concat", "window": 2, "learning_rate": 0.1},
+    # Sentences of the world are so regular that five neighbours each side say all there is to say of a word: documents
+    # beside them learn little (0.60 of the topics; gensim, too, 0.60 to 0.64). Two leave them something to tell.
+    "dm": {"mode": "dm", "window": 2},
+    "dm, Huffman tree": {"mode": "dm", "loss": "hierarchical", "window": 2, "learning_rate": 0.05},
+    "dm_concat": {"mode": "dm_concat", "window": 1, "learning_rate": 0.1},
 }
-WEAKER = 0.45  # what dm must reach in so short documents: gensim's, with the same settings, reaches 0.55 to 0.63
 
 every_mode = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 
@@ -76,10 +77,11 @@ def probe(vectors, labels, others, other_labels) -> float:
 def test_topics_of_the_world_are_found(mode, topics):
     """A probe learns from the trained documents and names the topics of inferred ones."""
     texts, labels = zip(*topics, strict=True)
-    model = firth.Doc2Vec(dim=30, min_count=2, epochs=20, **mode).fit(list(texts[:1000]))
+    method = firth.Doc2Vec(dim=30, min_count=2, epochs=30, **mode)
+    model = method.fit(list(texts[:1000]), firth.Run(deterministic=True))
     found = probe(model.documents.matrix, labels[:1000], model.embed(texts[1000:]), labels[1000:])
     random = np.random.default_rng(0).normal(size=(1300, 30))  # the baseline: vectors that know nothing
-    assert found > (WEAKER if "mode" in mode else 0.9)
+    assert found > 0.9
     assert probe(random[:1000], labels[:1000], random[1000:], labels[1000:]) < 0.25
 
 
