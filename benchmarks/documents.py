@@ -7,10 +7,11 @@ text/wiki17m.txt.xz, which is cut into documents of 230 words, the mean of IMDB'
 words, split at spaces, one document a line; 100 dimensions, window 5, 5 noise words, min_count 5, 2 threads.
 
 Speed: words of the raw text a second of training, one epoch (of 20 newsgroups alone, which would take Firth less than
-half a second, ten), the vocabulary pass left out for both; runs are interleaved and the best of the rounds counts. Quality: trained on 20news-train; a logistic regression on the trained
-documents' vectors names the groups of 20news-test, whose vectors are inferred with as many epochs. Inference: the first
-10,000 texts of test and train; gensim one after the other, as it has it, Firth all at once on 2 threads, splitting the
-texts included. Firth begins inference at half the learning rate; gensim is told with its own default and with that.
+half a second, ten), the vocabulary pass left out for both; runs are interleaved and the best of the rounds counts.
+Quality: trained on 20news-train; a logistic regression on the trained documents' vectors names the groups of 20news-
+test, whose vectors are inferred with as many epochs. Inference: the first 10,000 texts of test and train; gensim one
+after the other, as it has it, Firth all at once on 2 threads, splitting the texts included. Firth begins inference at
+half the learning rate; gensim is told with its own default and with that.
 Results: benchmarks/results/documents.json and docs/results/documents.md.
 """
 
@@ -173,7 +174,8 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     yield f"`python benchmarks/documents.py DATA` on {results['machine']}, {results['date']}."
     yield f"{DIM} dimensions, {THREADS} threads; Wikipedia is cut into documents of 230 words."
     if "speed" in results:
-        yield f"Speed: one epoch, {NEWS_EPOCHS} of the newsgroups alone; rounds, of which the best counts: {results['rounds']}."
+        rounds = f"rounds, of which the best counts: {results['rounds']}"
+        yield f"Speed: one epoch, {NEWS_EPOCHS} of the newsgroups alone; {rounds}."
         yield from (
             "",
             "| training | Firth, words/s | gensim, words/s | Firth is faster by |",
