@@ -62,6 +62,8 @@ WAYS = {
     "tree": {"loss": "hs"},
     "one_vs_all": {"loss": "ova"},
     "negative": {"loss": "ns"},
+    "one_vs_all, many equally sure": {"loss": "ova", "lr": 1.0, "epoch": 20},
+    "tree, sure": {"loss": "hs", "lr": 2.0, "epoch": 20},
 }
 
 
@@ -76,7 +78,7 @@ def labelled(tmp_path_factory):
 
 @pytest.mark.parametrize("name", WAYS)
 def test_what_fasttext_trained_predicts_the_same(labelled, tmp_path, name):
-    fasttext.train_supervised(str(labelled), **SMALL, **WAYS[name]).save_model(str(tmp_path / "m.bin"))
+    fasttext.train_supervised(str(labelled), **SMALL | WAYS[name]).save_model(str(tmp_path / "m.bin"))
     mine = firth.load(tmp_path / "m.bin")
     same_predictions(tmp_path / "m.bin", mine)
     mine.save(tmp_path / "folder")
