@@ -46,6 +46,12 @@ class BertModel(Model):
         lacking = [token for token in SPECIAL if token not in tokenizer.ids]
         if lacking:
             raise FirthError(f"A BERT's tokenizer needs {', '.join(SPECIAL)}; this one lacks {', '.join(lacking)}.")
+        around = tokenizer._call(tokenizer.engine.encode, "", "")
+        if around.tokens != ["[CLS]", "[SEP]", "[SEP]"] or around.type_ids != [0, 0, 1]:
+            raise FirthError(
+                "A BERT's tokenizer writes a pair as [CLS] A [SEP] B [SEP], the first three of segment 0; this one "
+                f"writes {' '.join(around.tokens) or 'nothing'} around it (its post_processor says so)."
+            )
         rows = net.input.tokens.num_embeddings
         if len(tokenizer) > rows:
             raise FirthError(f"The tokenizer has {len(tokenizer):,} tokens, the model rows for {rows:,}.")
@@ -55,6 +61,11 @@ class BertModel(Model):
     @property
     def size(self) -> Size:
         return self.net.size
+
+    @property
+    def heads(self) -> list[str]:
+        """What it has above the encoder, of: pooler, masked (words), following (sentences)."""
+        return [name for name in bert_files.HEADS if getattr(self.net, name) is not None]
 
     @property
     def device(self) -> torch.device:
@@ -175,13 +186,15 @@ class BertModel(Model):
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> BertModel:
         """A BERT of Hugging Face, or of sentence-transformers with its pooling."""
         size = bert_files.size_of(config)
-        net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
         options = {
             "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden,
             "context": size.places, "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
         }  # fmt: skip
+        settings = method(**options)  # which refuses what is out of range, before anything is read
         tokenizer = SubwordTokenizer.load(folder)
-        return cls(method(**options), net, tokenizer, foreign_pooling(folder), {"source": "bert"})
+        net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
+        bert_files.check_rows(net, config)
+        return cls(settings, net, tokenizer, foreign_pooling(folder), {"source": "bert"})
 
     def __repr__(self) -> str:
         return f"BERT model: {self.size.layers} layers × {self.size.dim}, {len(self.tokenizer):,} tokens"

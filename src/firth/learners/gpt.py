@@ -19,7 +19,7 @@ from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Attention, Model, Parts
 from firth.core.run import Run
-from firth.core.storage import read_arrays
+from firth.core.storage import read_weights
 from firth.core.vectors import Matrix, Vectors
 from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
@@ -212,7 +212,7 @@ class GPTModel(Model):
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> GPTModel:
         """A GPT-2 of Hugging Face."""
         size, words = gpt2.size_of(config)
-        state = gpt2.from_gpt2(read_arrays(folder / "model.safetensors"), size)
+        state = gpt2.from_gpt2(read_weights(folder), size)
         tokenizer = SubwordTokenizer.load(folder)
         if len(tokenizer) > words:
             raise FirthError(f"{folder}: the tokenizer has {len(tokenizer):,} tokens, the model {words:,}.")
