@@ -20,8 +20,9 @@ from firth.core.model import Attention, Model, Parts
 from firth.core.storage import read_json, read_weights
 from firth.core.vectors import Matrix, Vectors
 from firth.data.subword_tokenizer import BERT as SPECIAL
-from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.learners import bert_files
+from firth.learners.contextual import ContextualModel
 from firth.learners.pooling import Pooling
 from firth.learners.words import check_texts
 from firth.nets.attention import Packed, keeping_weights
@@ -32,7 +33,7 @@ BATCH_TOKENS = 4096  # of texts that are read at once
 Pair = tuple[str, str]
 
 
-class BertModel(Model):
+class BertModel(ContextualModel, Model):
     """A net that reads texts from both sides, and the tokens it knows."""
 
     def __init__(
@@ -87,6 +88,8 @@ class BertModel(Model):
 
     def read(self, inputs: Sequence[str | Pair]) -> list[Any]:
         """Each text, or pair of texts, with [CLS] and [SEP] around it: `tokenizers.Encoding`s."""
+        for text in inputs:
+            checked_texts([text] if isinstance(text, str) else list(text))
         found = self.tokenizer._call(self.tokenizer.engine.encode_batch, list(inputs))
         for encoding in found:
             self.check_length(len(encoding.ids))
@@ -104,6 +107,19 @@ class BertModel(Model):
         encoding = self.read([text if other is None else (text, other)])[0]
         found = self.net.states(*self.tensors([encoding.ids], [encoding.type_ids]))
         return torch.stack(found).float().cpu().numpy()
+
+    @property
+    def room(self) -> int:
+        return self.size.places - 2  # [CLS] and [SEP] stand around every text
+
+    def states_of(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
+        """Every layer's vectors of the tokens of texts, one behind the other, without those of [CLS] and [SEP]."""
+        before, after = (self.tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
+        given = self.tensors([[before, *each, after] for each in ids])
+        inner = torch.ones(len(given[0]), dtype=torch.bool, device=self.device)
+        starts = given[-1].starts.long()
+        inner[starts[:-1]] = inner[starts[1:] - 1] = False
+        return [layer[inner] for layer in self.net.states(*given)]
 
     def tensors(
         self, ids: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None
@@ -127,11 +143,11 @@ class BertModel(Model):
     # ---- blanks ----
 
     @torch.inference_mode()
-    def fill(self, text: str, k: int = 5) -> list[list[tuple[str, float]]]:
-        """For each [MASK] of the text, the k most probable tokens with their probabilities."""
+    def fill(self, text: str, k: int = 5, other: str | None = None) -> list[list[tuple[str, float]]]:
+        """For each [MASK] of a text, or pair of texts, the k most probable tokens with their probabilities."""
         if self.net.masked is None:
             raise FirthError("This model has no head that predicts masked words: its folder holds an encoder only.")
-        encoding = self.read([text])[0]
+        encoding = self.read([text if other is None else (text, other)])[0]
         mask = self.tokenizer.ids["[MASK]"]
         blanks = [place for place, id in enumerate(encoding.ids) if id == mask]
         if not blanks:
@@ -154,7 +170,8 @@ class BertModel(Model):
         with keeping_weights(self.net) as kept:
             self.net.stack(self.net.input(ids, places, segments)[None])
             weights = torch.stack([part.kept[0] for part in kept.values() if part.kept is not None])
-        return Attention(list(encoding.tokens), list(encoding.tokens), weights.float().cpu().numpy())
+        names, kinds = list(encoding.tokens), () if other is None else list(encoding.type_ids)
+        return Attention(names, names, weights.float().cpu().numpy(), kinds)
 
     # ---- files ----
 
