@@ -19,7 +19,9 @@ from firth.core.errors import FirthError
 def command(
     model: str, text: str, other: str | None, layer: int | None, head: int | None, output: str | None, as_json: bool
 ) -> None:
-    """Where MODEL looks when it reads TEXT; for translators, when it writes OTHER (or its own translation) from TEXT.
+    """Where MODEL looks when it reads TEXT.
+
+    A translator looks at TEXT when it writes OTHER (or its own translation); BERT reads TEXT and OTHER as one.
 
     Without --layer a picture shows all layers and heads; the table of the terminal shows the last layer's mean.
     """
@@ -29,14 +31,16 @@ def command(
     opened = open_model(model)
     if not isinstance(opened, Attends):
         method = type(opened.method).method_name()
-        raise FirthError(f"{model} does not attend ({method}); gpt and seq2seq do.")
+        raise FirthError(f"{model} does not attend ({method}); bert, gpt and seq2seq do.")
     found = opened.attention(text, other)
     if output:
         plot_attention(found, output, layer, head)
         click.echo(output)
     elif as_json:
         shown = found.weights if layer is None else chosen(found, layer, head)
-        print_json({"queries": found.queries, "keys": found.keys, "weights": shown.astype(float).round(6).tolist()})
+        segments = {"segments": list(found.segments)} if found.segments else {}
+        weights = shown.astype(float).round(6).tolist()
+        print_json({"queries": found.queries, "keys": found.keys, **segments, "weights": weights})
     else:
         last = layer or len(found.weights)
         click.echo(f"{place_of(last, head)}\n")
