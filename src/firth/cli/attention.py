@@ -14,10 +14,18 @@ from firth.core.errors import FirthError
 @click.argument("other", required=False)
 @click.option("--layer", type=int, help="Only this layer, counted from 1; without --head, the mean of its heads.")
 @click.option("--head", type=int, help="Only this head of the layer.")
+@click.option("--no-marks", is_flag=True, help="Leave out [CLS], [SEP] and other tokens that are no words.")
 @click.option("-o", "--output", metavar="FILE", help="A .png or .svg, or a page to look around in (.html).")
 @json_flag
 def command(
-    model: str, text: str, other: str | None, layer: int | None, head: int | None, output: str | None, as_json: bool
+    model: str,
+    text: str,
+    other: str | None,
+    layer: int | None,
+    head: int | None,
+    no_marks: bool,
+    output: str | None,
+    as_json: bool,
 ) -> None:
     """Where MODEL looks when it reads TEXT.
 
@@ -26,13 +34,15 @@ def command(
     Without --layer a picture shows all layers and heads; the table of the terminal shows the last layer's mean.
     """
     from firth.core.model import Attends
-    from firth.maps.attention import chosen, place_of, plot_attention, visible
+    from firth.maps.attention import chosen, place_of, plot_attention, visible, without_marks
 
     opened = open_model(model)
     if not isinstance(opened, Attends):
         method = type(opened.method).method_name()
         raise FirthError(f"{model} does not attend ({method}); bert, gpt and seq2seq do.")
     found = opened.attention(text, other)
+    if no_marks:
+        found = without_marks(found)
     if output:
         plot_attention(found, output, layer, head)
         click.echo(output)
