@@ -135,6 +135,10 @@ def test_settings_that_are_refused(model, settings, message):
 def test_texts_that_do_not_fit(model):
     with pytest.raises(firth.FirthError, match=r"has 6\d tokens and the model room for 62"):
         model.words(["king, " * 33])
+    (found,) = model.words(["king, " * 33], windows=True)
+    assert len(found.words) == len(found.vectors) == 66
+    (first,) = model.words([("king, " * 33)[: found.offsets[61][1]]])
+    np.testing.assert_allclose(found.vectors[: len(first.vectors)], first.vectors, atol=1e-5)
     characters = firth.Characters(special_tokens=("<unk>", END)).train(TEXTS)
     reader = GPTModel(firth.GPT(), Decoder(len(characters), Size(layers=1, dim=8, heads=2, places=9)), characters, {})
     with pytest.raises(firth.FirthError, match=r"\(characters\) does not cut text into words"):
@@ -217,6 +221,12 @@ def test_nothing_is_computed_for_words_that_have_enough(model, monkeypatch):
     monkeypatch.setattr(model, "states_of", lambda ids: read.extend(ids) or kept(ids))
     model.static(["the king"] * 50, ["king"], contexts=3)
     assert len(read) == 3
+
+
+def test_a_word_that_no_window_holds_is_refused(writer):
+    with pytest.raises(firth.FirthError, match="The word 'qwx.*'… has more tokens than the model has room for, 64"):
+        writer.words(["qwx" * 100], windows=True)
+    assert list(writer.static(["the king " + "qwx" * 100 + " sleeps"], ["king", "sleeps"]).keys) == ["king", "sleeps"]
 
 
 def test_static_vectors_of_a_writer(writer):

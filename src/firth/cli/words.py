@@ -31,6 +31,7 @@ BATCH = 256  # texts at a time
 @click.option(
     "--pieces", type=click.Choice(("mean", "first", "last")), default="mean", show_default=True, help="Of a word."
 )
+@click.option("--windows", is_flag=True, help="Read texts that do not fit in parts, cut between words.")
 @click.option("--static", is_flag=True, help="One vector a word: the mean over the places where it stands.")
 @click.option("--most", type=int, metavar="N", help="--static: so many words, the most frequent.  [default: 20000]")
 @click.option("--only", metavar="FILE", help="--static: the words of this file, one a line.")
@@ -44,6 +45,7 @@ def command(
     layers: str,
     combine: str,
     pieces: str,
+    windows: bool,
     static: bool,
     most: int | None,
     only: str | None,
@@ -81,7 +83,7 @@ def command(
         words = most or 20_000 if only is None else words_in(only)
         facts = write_static(opened, corpus, str(output), words, contexts or 100, chosen)
     else:
-        facts = write_words(opened, corpus, output, chosen)
+        facts = write_words(opened, corpus, output, {**chosen, "windows": windows})
     if as_json:
         print_json(facts)
     elif output:

@@ -130,7 +130,12 @@ class Contextual(Protocol):
     """Gives a word the vector that it has where it stands, from any of its layers."""
 
     def words(
-        self, texts: Sequence[str], layers: Sequence[int] = (-1,), combine: str = "mean", pieces: str = "mean"
+        self,
+        texts: Sequence[str],
+        layers: Sequence[int] = (-1,),
+        combine: str = "mean",
+        pieces: str = "mean",
+        windows: bool = False,
     ) -> list[WordsInContext]:
         """Of each text, its words with their vectors."""
 

@@ -24,7 +24,7 @@ from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners.pooling import COMBINE, combined, numbers
-from firth.learners.reading import Reading, Span, Wanted, characters, chunks, inside, read, windows
+from firth.learners.reading import Reading, Span, Wanted, characters, chunks, in_windows, inside, read
 from firth.learners.words import check_texts
 from firth.nets.transformer import Size
 
@@ -54,27 +54,42 @@ class ContextualModel(ABC):
         text is left out."""
 
     def words(
-        self, texts: Sequence[str], layers: Sequence[int] = (-1,), combine: str = "mean", pieces: str = "mean"
+        self,
+        texts: Sequence[str],
+        layers: Sequence[int] = (-1,),
+        combine: str = "mean",
+        pieces: str = "mean",
+        windows: bool = False,
     ) -> list[WordsInContext]:
         """The words of each text with the vectors they have there.
 
         `layers` are counted from 0, the input; -1 is the last. Several are joined by their mean, sum or concat; a word
-        of several pieces has their mean, or the vector of the first or last of them.
+        of several pieces has their mean, or the vector of the first or last of them. A text that does not fit is
+        refused; with `windows` it is read in parts, cut between words.
         """
         check_texts(texts)
-        readings = [self.fitting(reading) for reading in read(self.tokenizer, texts)]
-        spans = [[(word.first, word.last) for word in reading.words] for reading in readings]
-        found = [np.empty(0, np.float32)] * len(texts)
-        for batch in batches([len(reading.ids) for reading in readings]):
-            chosen = [readings[text].ids for text in batch]
-            rows = self.span_vectors(chosen, [spans[text] for text in batch], layers, combine, pieces)
-            for text, vectors in zip(batch, rows, strict=True):
-                found[text] = vectors
+        self.chosen(layers, combine, pieces)
+        readings = read(self.tokenizer, texts)
+        parts = [
+            (number, part)
+            for number, reading in enumerate(readings)
+            for part in (self.parts_of(reading) if windows else [self.fitting(reading)])
+        ]
+        by_text = [list[Matrix]() for _ in texts]
+        found: dict[int, Matrix] = {}
+        for batch in batches([len(part.ids) for _, part in parts]):
+            ids = [parts[place][1].ids for place in batch]
+            spans = [[(word.first, word.last) for word in parts[place][1].words] for place in batch]
+            found |= zip(batch, self.span_vectors(ids, spans, layers, combine, pieces), strict=True)
+        for place, (number, _) in enumerate(parts):
+            by_text[number].append(found[place])
         return [
             WordsInContext(
-                [word.text for word in reading.words], [(word.begin, word.end) for word in reading.words], vectors
+                [word.text for word in reading.words],
+                [(word.begin, word.end) for word in reading.words],
+                np.concatenate(rows),
             )
-            for reading, vectors in zip(readings, found, strict=True)
+            for reading, rows in zip(readings, by_text, strict=True)
         ]
 
     def fitting(self, reading: Reading) -> Reading:
@@ -83,6 +98,15 @@ class ContextualModel(ABC):
                 f"This text has {len(reading.ids):,} tokens and the model room for {self.room:,}: cut it into parts."
             )
         return reading
+
+    def parts_of(self, reading: Reading) -> Iterator[Reading]:
+        """A text in parts that fit."""
+        for word in reading.words:
+            if word.last - word.first > self.room:
+                raise FirthError(
+                    f"The word {word.text[:20]!r}… has more tokens than the model has room for, {self.room:,}."
+                )
+        return in_windows(reading, self.room)
 
     def chosen(self, layers: Sequence[int], combine: str, pieces: str) -> list[int]:
         """Layers counted from 0; what is not known is refused."""
@@ -202,7 +226,7 @@ class ContextualModel(ABC):
         ids, rows, spans, tokens = list[list[int]](), list[int](), list[list[Span]](), 0
         for texts, done in chunks(corpus):
             for reading in read(self.tokenizer, texts):
-                for part in windows(reading, min(WINDOW, self.room)):
+                for part in in_windows(reading, min(WINDOW, self.room)):
                     found = []
                     for row, span in wanted.within(part):
                         if counts[row] < most:

@@ -87,8 +87,8 @@ def characters(reading: Reading, span: Span) -> tuple[int, int]:
     return words[0].begin, words[-1].end
 
 
-def windows(reading: Reading, most: int) -> Iterator[Reading]:
-    """A long text in parts of at most so many tokens, cut between words; a word that is longer itself is left out."""
+def in_windows(reading: Reading, most: int) -> Iterator[Reading]:
+    """A text in parts of at most so many tokens, cut between words; a word that is longer itself is in none."""
     if len(reading.ids) <= most:
         yield reading
         return
