@@ -14,7 +14,7 @@ import pytest
 import firth
 from firth.cli.train import train_command
 from firth.core import registry
-from firth.core.model import Embeds, HasVectors, Predicts
+from firth.core.model import Contextual, Embeds, Fills, HasVectors, Predicts
 from firth.core.options import Option, options_of
 from firth.data.world import World
 
@@ -68,6 +68,10 @@ def outputs(model: firth.Model) -> dict[str, Any]:
         found["predict"] = model.predict(INPUTS[type(model.method).kind](), k=3)
     if isinstance(model, Embeds):
         found["embed"] = model.embed(INPUTS[type(model.method).kind]()).tobytes()
+    if isinstance(model, Contextual):
+        found["words"] = [each.vectors.tobytes() for each in model.words(INPUTS["text"](), layers=[0, -1])]
+    if isinstance(model, Fills):
+        found["fill"] = model.fill("the [MASK] sleeps in the [MASK]")
     return found
 
 
@@ -158,6 +162,25 @@ def test_texts_without_known_words_have_a_vector(method):
     assert model.embed([]).shape == (0, rows.shape[1])
     with pytest.raises(firth.FirthError):
         model.embed("one text, not a list")
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS.values() if method.kind in TEXTS])
+def test_what_reads_words_in_context_or_fills_blanks(method):
+    model = small(method).fit(data_of(method))
+    if isinstance(model, Contextual):
+        text = "The king's house"
+        (found,) = model.words([text], layers=[0, -1], combine="concat")
+        assert [text[begin:end] for begin, end in found.offsets] == found.words and "house" in found.words
+        assert found.vectors.shape == (len(found.words), 2 * SMALL["dim"]) and np.isfinite(found.vectors).all()
+        assert model.static(SENTENCES[:50], 3).matrix.shape == (3, SMALL["dim"])
+    if isinstance(model, Fills):
+        blanks = model.fill("the [MASK] sleeps", k=4, other="in the [MASK]")
+        assert [len(blank) for blank in blanks] == [4, 4]
+        for blank in blanks:
+            chances = [chance for _, chance in blank]
+            assert chances == sorted(chances, reverse=True) and 0 < sum(chances) <= 1
+        with pytest.raises(firth.FirthError, match="MASK"):
+            model.fill("the king sleeps")
 
 
 @every_method

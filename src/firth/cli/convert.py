@@ -24,7 +24,12 @@ from firth.core.errors import FirthError
 )
 @click.option("--cutoff", type=int, metavar="N", help=".ftz: keep only the N longest rows.")
 @click.option("--norms", is_flag=True, help=".ftz: rows' lengths get codes of their own.")
-def command(source: str, target: str, format: str | None, storage: str, cutoff: int | None, norms: bool) -> None:
+@click.option(
+    "--pickled", is_flag=True, help="IN is a folder with pytorch_model.bin: read its tensors alone, as safetensors."
+)
+def command(
+    source: str, target: str, format: str | None, storage: str, cutoff: int | None, norms: bool, pickled: bool
+) -> None:
     """Write the vectors of IN, a model or any vector file, to the file OUT.
 
     \b
@@ -32,11 +37,18 @@ def command(source: str, target: str, format: str | None, storage: str, cutoff: 
     .bin           word2vec binary      .safetensors   one file, mapped when opened
     .vec           fastText text        .glove         GloVe text
 
-    A model with subwords or labels becomes a fastText model: .bin whole, .ftz quantised. A fastText model becomes a
-    model folder where OUT has no suffix.
+    A model with subwords or labels becomes a fastText model: .bin whole, .ftz quantised. A fastText model, and a
+    network's folder that another library wrote, become a model folder where OUT has no suffix.
     """
+    from firth.core.storage import foreign_config
     from firth.formats import format_of_name, write_vectors
 
+    if pickled:
+        from firth.learners.network import learner
+
+        count = learner("pickled").convert_pickled(Path(source), Path(target))
+        click.echo(f"{count:,} arrays as safetensors in {target}")
+        return
     settings: dict[str, Any] = {"cutoff": cutoff} if cutoff is not None else {}
     settings |= {"norms": True} if norms else {}
     place = Path(target)
@@ -50,7 +62,8 @@ def command(source: str, target: str, format: str | None, storage: str, cutoff: 
         return
     if settings:
         raise FirthError("--cutoff and --norms are for fastText's models in .ftz.")
-    if is_model_file(source) and format is None and format_of_name(place) is None and not suffix:
+    whole = is_model_file(source) or (is_model and foreign_config(Path(source)))
+    if whole and format is None and format_of_name(place) is None and not suffix:
         open_model(source).save(place)
         click.echo(f"a model folder in {target}")
         return

@@ -35,18 +35,24 @@ def command(path: str, as_json: bool) -> None:
 
 def model_facts(path: str) -> dict[str, Any]:
     from firth.core.model import HasVectors
-    from firth.core.storage import read_config
+    from firth.core.storage import foreign_config, read_config
 
-    config = read_config(Path(path))
+    config = None if foreign_config(Path(path)) else read_config(Path(path))
     model = open_model(path)
     training = {name: value for name, value in model.training.items() if name != "command"}
     tables = model.tables if isinstance(model, HasVectors) else {}
-    return {
-        "kind": "model",
-        "method": config["method"],
+    facts = {
+        "kind": "model" if config else "model of another library",
+        "method": type(model.method).method_name(),
         "tables": {name: {"rows": len(table), "dim": table.dim} for name, table in tables.items()},
-        "options": config["options"],
+        "heads": getattr(model, "heads", None),  # of a BERT
+        "options": model.method.options(),
         "training": training,
+    }
+    if config is None:
+        return {**facts, "bytes": sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())}
+    return {
+        **facts,
         "bytes": sum(file["bytes"] for file in config["files"].values()),
         "format": config["format"],
         "firth": config["firth"],

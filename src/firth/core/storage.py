@@ -93,8 +93,16 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
     if not (folder / CONFIG).is_file():
         return None
     config = read_json(folder / CONFIG)
-    ours = not isinstance(config, dict) or "format" in config
-    return None if ours or config.get("model_type") not in FOREIGN else config
+    if not isinstance(config, dict) or "format" in config:
+        return None
+    kind = config.get("model_type")
+    if isinstance(kind, str) and kind in FOREIGN:
+        return config
+    theirs = {"architectures", "hidden_size", "transformers_version"} & config.keys()
+    if isinstance(kind, str) or theirs:
+        what = f"is a network of the kind {kind!r}" if kind else "does not say which kind of network it is (model_type)"
+        raise FirthError(f"{folder / CONFIG} {what}; Firth reads {' and '.join(FOREIGN)}.")
+    return None
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -129,6 +137,11 @@ def read_config(folder: Path) -> dict[str, Any]:
 def verify_model(folder: str | os.PathLike[str]) -> dict[str, str]:
     """Checks the sha256 of every file of a model; the hashes by file name."""
     path = Path(folder)
+    if foreign_config(path):
+        raise FirthError(
+            f"{path} was written by another library, with no hashes to check by; `firth convert {path} NEW-FOLDER` "
+            "writes a folder that has them."
+        )
     config = read_config(path)
     for name, facts in config["files"].items():
         found = fingerprint(path / name)["sha256"]
@@ -214,8 +227,8 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
         pickled = next((path.name for path in sorted(folder.glob("pytorch_model*.bin"))), None)
         if pickled:
             raise FirthError(
-                f"{folder / pickled} is a pickle, which can run any code when it is opened, so Firth does not; save it "
-                "as safetensors (in transformers: model.save_pretrained(folder), once you have decided to trust it)."
+                f"{folder / pickled} is a pickle, which can run any code when it is opened, so Firth does not; "
+                f"`firth convert {folder} NEW-FOLDER --pickled` reads its numbers alone and writes safetensors."
             )
         raise FirthError(f"{folder} has no weights: neither {FOREIGN_ARRAYS} nor {WEIGHTS_INDEX}.")
     index = read_json(folder / WEIGHTS_INDEX)

@@ -20,8 +20,9 @@ from firth.core.model import Attention, Model, Parts
 from firth.core.storage import read_json, read_weights
 from firth.core.vectors import Matrix, Vectors
 from firth.data.subword_tokenizer import BERT as SPECIAL
-from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.learners import bert_files
+from firth.learners.contextual import ContextualModel
 from firth.learners.pooling import Pooling
 from firth.learners.words import check_texts
 from firth.nets.attention import Packed, keeping_weights
@@ -32,7 +33,7 @@ BATCH_TOKENS = 4096  # of texts that are read at once
 Pair = tuple[str, str]
 
 
-class BertModel(Model):
+class BertModel(ContextualModel, Model):
     """A net that reads texts from both sides, and the tokens it knows."""
 
     def __init__(
@@ -46,6 +47,12 @@ class BertModel(Model):
         lacking = [token for token in SPECIAL if token not in tokenizer.ids]
         if lacking:
             raise FirthError(f"A BERT's tokenizer needs {', '.join(SPECIAL)}; this one lacks {', '.join(lacking)}.")
+        around = tokenizer._call(tokenizer.engine.encode, "", "")
+        if around.tokens != ["[CLS]", "[SEP]", "[SEP]"] or around.type_ids != [0, 0, 1]:
+            raise FirthError(
+                "A BERT's tokenizer writes a pair as [CLS] A [SEP] B [SEP], the first three of segment 0; this one "
+                f"writes {' '.join(around.tokens) or 'nothing'} around it (its post_processor says so)."
+            )
         rows = net.input.tokens.num_embeddings
         if len(tokenizer) > rows:
             raise FirthError(f"The tokenizer has {len(tokenizer):,} tokens, the model rows for {rows:,}.")
@@ -55,6 +62,11 @@ class BertModel(Model):
     @property
     def size(self) -> Size:
         return self.net.size
+
+    @property
+    def heads(self) -> list[str]:
+        """What it has above the encoder, of: pooler, masked (words), following (sentences)."""
+        return [name for name in bert_files.HEADS if getattr(self.net, name) is not None]
 
     @property
     def device(self) -> torch.device:
@@ -76,6 +88,8 @@ class BertModel(Model):
 
     def read(self, inputs: Sequence[str | Pair]) -> list[Any]:
         """Each text, or pair of texts, with [CLS] and [SEP] around it: `tokenizers.Encoding`s."""
+        for text in inputs:
+            checked_texts([text] if isinstance(text, str) else list(text))
         found = self.tokenizer._call(self.tokenizer.engine.encode_batch, list(inputs))
         for encoding in found:
             self.check_length(len(encoding.ids))
@@ -93,6 +107,19 @@ class BertModel(Model):
         encoding = self.read([text if other is None else (text, other)])[0]
         found = self.net.states(*self.tensors([encoding.ids], [encoding.type_ids]))
         return torch.stack(found).float().cpu().numpy()
+
+    @property
+    def room(self) -> int:
+        return self.size.places - 2  # [CLS] and [SEP] stand around every text
+
+    def states_of(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
+        """Every layer's vectors of the tokens of texts, one behind the other, without those of [CLS] and [SEP]."""
+        before, after = (self.tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
+        given = self.tensors([[before, *each, after] for each in ids])
+        inner = torch.ones(len(given[0]), dtype=torch.bool, device=self.device)
+        starts = given[-1].starts.long()
+        inner[starts[:-1]] = inner[starts[1:] - 1] = False
+        return [layer[inner] for layer in self.net.states(*given)]
 
     def tensors(
         self, ids: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None
@@ -116,11 +143,11 @@ class BertModel(Model):
     # ---- blanks ----
 
     @torch.inference_mode()
-    def fill(self, text: str, k: int = 5) -> list[list[tuple[str, float]]]:
-        """For each [MASK] of the text, the k most probable tokens with their probabilities."""
+    def fill(self, text: str, k: int = 5, other: str | None = None) -> list[list[tuple[str, float]]]:
+        """For each [MASK] of a text, or pair of texts, the k most probable tokens with their probabilities."""
         if self.net.masked is None:
             raise FirthError("This model has no head that predicts masked words: its folder holds an encoder only.")
-        encoding = self.read([text])[0]
+        encoding = self.read([text if other is None else (text, other)])[0]
         mask = self.tokenizer.ids["[MASK]"]
         blanks = [place for place, id in enumerate(encoding.ids) if id == mask]
         if not blanks:
@@ -143,7 +170,8 @@ class BertModel(Model):
         with keeping_weights(self.net) as kept:
             self.net.stack(self.net.input(ids, places, segments)[None])
             weights = torch.stack([part.kept[0] for part in kept.values() if part.kept is not None])
-        return Attention(list(encoding.tokens), list(encoding.tokens), weights.float().cpu().numpy())
+        names, kinds = list(encoding.tokens), () if other is None else list(encoding.type_ids)
+        return Attention(names, names, weights.float().cpu().numpy(), kinds)
 
     # ---- files ----
 
@@ -175,13 +203,15 @@ class BertModel(Model):
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> BertModel:
         """A BERT of Hugging Face, or of sentence-transformers with its pooling."""
         size = bert_files.size_of(config)
-        net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
         options = {
             "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden,
             "context": size.places, "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
         }  # fmt: skip
+        settings = method(**options)  # which refuses what is out of range, before anything is read
         tokenizer = SubwordTokenizer.load(folder)
-        return cls(method(**options), net, tokenizer, foreign_pooling(folder), {"source": "bert"})
+        net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
+        bert_files.check_rows(net, config)
+        return cls(settings, net, tokenizer, foreign_pooling(folder), {"source": "bert"})
 
     def __repr__(self) -> str:
         return f"BERT model: {self.size.layers} layers × {self.size.dim}, {len(self.tokenizer):,} tokens"

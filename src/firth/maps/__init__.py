@@ -11,6 +11,7 @@ from firth.maps.plots import (
     plot_variance,
     plot_zipf,
 )
+from firth.maps.senses import plot_senses
 
 __all__ = [
     "Projection",
@@ -20,6 +21,7 @@ __all__ = [
     "plot_block",
     "plot_loss",
     "plot_map",
+    "plot_senses",
     "plot_similarity",
     "plot_variance",
     "plot_zipf",

@@ -89,12 +89,17 @@ class FeedForward(nn.Module):
         if self.activation == "swiglu":
             gate, x = x.chunk(2, dim=-1)
             x = functional.silu(gate) * x
-        elif self.activation == "relu":
-            x = functional.relu(x)
         else:
-            x = functional.gelu(x, approximate="tanh" if self.activation == "gelu_tanh" else "none")
+            x = bent(x, self.activation)
         found: Tensor = self.back(x)
         return found
+
+
+def bent(x: Tensor, activation: str) -> Tensor:
+    """gelu, gelu_tanh or relu of x."""
+    if activation == "relu":
+        return functional.relu(x)
+    return functional.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")
 
 
 class Block(nn.Module):
