@@ -78,6 +78,7 @@ auto unlocked_on_disk(Work work) {
 
 void bind_classify(nb::module_& m);
 void bind_cooccur(nb::module_& m);
+void bind_encoder(nb::module_& m);
 void bind_glove(nb::module_& m);
 void bind_people(nb::module_& m);
 void bind_predict(nb::module_& m);

@@ -8,6 +8,7 @@ NB_MODULE(_native, m) {
     m.def("chosen_isa", [] { return firth::chosen_isa(); });
     firth::bind_classify(m);
     firth::bind_cooccur(m);
+    firth::bind_encoder(m);
     firth::bind_glove(m);
     firth::bind_people(m);
     firth::bind_predict(m);

@@ -22,12 +22,14 @@ class Parts:
     """A model taken apart for storage: arrays go to safetensors, the rest to JSON files by name.
 
     A network that other libraries know gives `foreign`, the keys they look for in config.json, and its arrays go to
-    model.safetensors under their names: the folder is then theirs too.
+    model.safetensors under their names: the folder is then theirs too. `more` are arrays that must stand in a file of
+    their own, by its path without the suffix.
     """
 
     arrays: Mapping[str, NDArray[Any]]
     documents: Mapping[str, Any] = field(default_factory=dict)
     foreign: Mapping[str, Any] = field(default_factory=dict)
+    more: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
 
 
 class Model(ABC):

@@ -46,6 +46,9 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
     with new_folder(folder) as work:
         foreign = bool(parts.foreign)
         write_arrays(work / (FOREIGN_ARRAYS if foreign else ARRAYS), parts.arrays, foreign)
+        for name, arrays in parts.more.items():
+            (work / name).parent.mkdir(exist_ok=True)
+            write_arrays(work / f"{name}.safetensors", arrays, foreign)
         for name, document in {**parts.documents, "training": dict(model.training)}.items():
             (work / name).parent.mkdir(exist_ok=True)
             write_json(work / f"{name}.json", document)
@@ -80,10 +83,13 @@ def load_model(folder: str | os.PathLike[str]) -> Model:
     method = build_settings(method_class, config["options"])
     names = [name for name in config["files"] if name.endswith(".json") and name != TRAINING]
     documents = LazyDocuments({name[:-5]: path / name for name in names})
-    arrays = read_arrays(path / (FOREIGN_ARRAYS if FOREIGN_ARRAYS in config["files"] else ARRAYS))
+    main = FOREIGN_ARRAYS if FOREIGN_ARRAYS in config["files"] else ARRAYS
+    ends = ".safetensors"
+    others = [name for name in config["files"] if name.endswith(ends) and name != main]
+    more = {name.removesuffix(ends): read_arrays(path / name) for name in others}
     training = read_json(path / TRAINING) if TRAINING in config["files"] else {}
     try:
-        return method_class.model.from_parts(method, Parts(arrays, documents), training)
+        return method_class.model.from_parts(method, Parts(read_arrays(path / main), documents, more=more), training)
     except KeyError as error:
         raise FirthError(f"{path} is incomplete: it has no {error} for {method_class.__name__}.") from error
 

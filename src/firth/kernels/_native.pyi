@@ -117,6 +117,31 @@ def write_strata(
     blocks: NDArray[np.int64],
 ) -> None: ...
 
+class Encoder:
+    def __init__(
+        self,
+        arrays: list[NDArray[np.float32]],
+        layers: int,
+        heads: int,
+        dim: int,
+        hidden: int,
+        places: int,
+        activation: int,
+        epsilon: float,
+        bytes: bool,
+    ) -> None: ...
+    def encode(
+        self,
+        ids: NDArray[np.int32],
+        starts: NDArray[np.int64],
+        weights: NDArray[np.float32],
+        concat: bool,
+        pool: int,
+        chunk_tokens: int,
+        out: NDArray[np.float32],
+        threads: int,
+    ) -> None: ...
+
 class GloveTrainer:
     def __init__(
         self,

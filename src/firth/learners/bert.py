@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,21 @@ from torch import Tensor
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Attention, Model, Parts
-from firth.core.storage import read_json, read_weights
-from firth.core.vectors import Matrix, Vectors
+from firth.core.storage import read_weights
+from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.learners import bert_files
 from firth.learners.contextual import ContextualModel
-from firth.learners.pooling import Pooling
-from firth.learners.words import check_texts
+from firth.learners.encoding import WINDOW, Engine, Reader, ahead, chosen_engine, new_engine
+from firth.learners.pooling import Pooling, numbers
+from firth.learners.sentence_files import DENSE, read_sentence_files, sentence_documents
+from firth.learners.whitening import Projection, whitening
+from firth.learners.words import Pooled, check_texts
 from firth.nets.attention import Packed, keeping_weights
 from firth.nets.bert import Bert, places_of
 from firth.nets.transformer import Size
 
-BATCH_TOKENS = 4096  # of texts that are read at once
 Pair = tuple[str, str]
 
 
@@ -43,6 +45,7 @@ class BertModel(ContextualModel, Model):
         tokenizer: SubwordTokenizer,
         pooling: Pooling,
         training: Mapping[str, Any],
+        projection: Projection | None = None,
     ) -> None:
         lacking = [token for token in SPECIAL if token not in tokenizer.ids]
         if lacking:
@@ -57,7 +60,10 @@ class BertModel(ContextualModel, Model):
         if len(tokenizer) > rows:
             raise FirthError(f"The tokenizer has {len(tokenizer):,} tokens, the model rows for {rows:,}.")
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
-        self.pooling = pooling
+        self.pooling, self.projection = pooling, projection
+        self._engines: dict[tuple[str, str], Engine] = {}
+        if pooling.max_tokens > self.size.places:
+            raise FirthError(f"The model has {self.size.places:,} places; max_tokens is {pooling.max_tokens:,}.")
 
     @property
     def size(self) -> Size:
@@ -134,11 +140,72 @@ class BertModel(ContextualModel, Model):
         )
         return flat, places_of(packed, len(flat)), kinds, packed
 
-    def embed(self, inputs: Sequence[str]) -> Matrix:
-        """One row a text, by this model's pooling."""
-        check_texts(inputs)
-        ids = [encoding.ids for encoding in self.read(inputs)]
-        return encode(self.net, ids, self.pooling, self.tensors)
+    # ---- texts ----
+
+    def embed(
+        self, inputs: Sequence[str], pooling: Pooling | None = None, device: str = "auto", precision: str = "auto"
+    ) -> Matrix:
+        """One row a text, by this model's pooling or another. `precision`: float32 or int8 on a CPU, float32 or bf16 on
+        a GPU; what is chosen when left open is float32 and bf16."""
+        return self.pool(inputs, pooling, device, precision).matrix
+
+    def pool(
+        self, texts: Sequence[str], pooling: Pooling | None = None, device: str = "auto", precision: str = "auto"
+    ) -> Pooled:
+        """`embed`, with how many tokens of each text were known and unknown to the tokenizer."""
+        check_texts(texts)
+        windows = (texts[first : first + WINDOW] for first in range(0, len(texts), WINDOW))
+        found = list(self.pool_windows(windows, pooling, device, precision))
+        if not found:
+            return Pooled(np.zeros((0, self.dim_of(pooling or self.pooling)), np.float32), *np.zeros((2, 0), np.int64))
+        return Pooled(*(np.concatenate(part) for part in zip(*found, strict=True)))
+
+    def pool_windows(
+        self,
+        windows: Iterable[Sequence[str]],
+        pooling: Pooling | None = None,
+        device: str = "auto",
+        precision: str = "auto",
+    ) -> Iterator[Pooled]:
+        """`pool` for lists of texts without end: the next list is cut into tokens while one is computed."""
+        pooling = pooling or self.pooling
+        reader = Reader(self.tokenizer, pooling, self.size.places)
+        engine = self.engine(device, precision)
+        for read in ahead(map(reader, windows)):
+            rows = read.joined(engine(read.ids, pooling), pooling.how)
+            yield Pooled(self.finished(rows, pooling), read.known, read.unknown)
+        reader.tell()
+
+    def engine(self, device: str = "auto", precision: str = "auto") -> Engine:
+        """What computes vectors there; kept, since weights are packed for it."""
+        chosen = chosen_engine(device, precision)
+        if chosen not in self._engines:
+            self._engines[chosen] = new_engine(self.net, *chosen)
+        return self._engines[chosen]
+
+    def finished(self, rows: Matrix, pooling: Pooling) -> Matrix:
+        """Projected and normalised, where that is asked for."""
+        if self.projection is not None and pooling.same_vectors(self.pooling):
+            rows = self.projection(rows)
+        return unit_rows(rows) if pooling.normalize else rows
+
+    def dim_of(self, pooling: Pooling) -> int:
+        numbers(pooling.layers, self.size.layers)  # refuses layers that are not there
+        kept = self.projection if pooling.same_vectors(self.pooling) else None
+        return pooling.dim(self.size.dim) if kept is None else kept.dim
+
+    def with_pooling(self, **settings: Any) -> BertModel:
+        """The same net with another way from tokens to a text's vector: fields of `Pooling`."""
+        pooling = replace(self.pooling, **settings)
+        numbers(pooling.layers, self.size.layers)
+        kept = self.projection if pooling.same_vectors(self.pooling) else None
+        return BertModel(self.method, self.net, self.tokenizer, pooling, self.training, kept)
+
+    def whitened(self, texts: Sequence[str], dim: int = 0) -> BertModel:
+        """This model with its vectors whitened, by what these texts are like; `dim`: fewer dimensions."""
+        plain = BertModel(self.method, self.net, self.tokenizer, replace(self.pooling, normalize=False), self.training)
+        found = whitening(plain.embed(texts), dim)
+        return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, found)
 
     # ---- blanks ----
 
@@ -182,12 +249,15 @@ class BertModel(ContextualModel, Model):
             "tokenizer_config": {
                 "tokenizer_class": "BertTokenizer",
                 "do_lower_case": lowercase,
-                "model_max_length": self.size.places,
+                "model_max_length": self.pooling.max_tokens or self.size.places,
                 **{f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")},
             },
             "pooling": asdict(self.pooling),
+            **sentence_documents(self.pooling, self.projection, self.size.dim, self.size.places),
         }
-        return Parts(bert_files.to_bert(self.net), documents, bert_files.config_of(self.net))
+        kept = self.projection
+        more = {} if kept is None else {f"{DENSE}/model": {"linear.weight": kept.weight, "linear.bias": kept.bias}}
+        return Parts(bert_files.to_bert(self.net), documents, bert_files.config_of(self.net), more=more)
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> BertModel:
@@ -195,9 +265,10 @@ class BertModel(ContextualModel, Model):
         size = size_of(method)
         stored = dict(parts.documents["pooling"])
         pooling = Pooling(**stored | {"layers": tuple(stored["layers"])})
-        return cls(
-            method, bert_files.net_of(bert_files.from_bert(parts.arrays, size), size), tokenizer, pooling, training
-        )
+        found = parts.more.get(f"{DENSE}/model")
+        projection = None if found is None else Projection.of(found, pooling.dim(size.dim))
+        net = bert_files.net_of(bert_files.from_bert(parts.arrays, size), size)
+        return cls(method, net, tokenizer, pooling, training, projection)
 
     @classmethod
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> BertModel:
@@ -211,45 +282,11 @@ class BertModel(ContextualModel, Model):
         tokenizer = SubwordTokenizer.load(folder)
         net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
         bert_files.check_rows(net, config)
-        return cls(settings, net, tokenizer, foreign_pooling(folder), {"source": "bert"})
+        pooling, projection = read_sentence_files(folder, size.dim, size.places)
+        return cls(settings, net, tokenizer, pooling, {"source": "bert"}, projection)
 
     def __repr__(self) -> str:
         return f"BERT model: {self.size.layers} layers × {self.size.dim}, {len(self.tokenizer):,} tokens"
-
-
-@torch.inference_mode()
-def encode(net: Bert, ids: Sequence[Sequence[int]], pooling: Pooling, tensors: Callable[..., Any]) -> Matrix:
-    """Texts by length, so many that together they have `BATCH_TOKENS`, without padding."""
-    found = np.zeros((len(ids), pooling.dim(net.size.dim)), np.float32)
-    order = sorted(range(len(ids)), key=lambda text: len(ids[text]))
-    while order:
-        batch, tokens = list[int](), 0
-        while order and (not batch or tokens + len(ids[order[-1]]) <= BATCH_TOKENS):
-            batch.append(order.pop())
-            tokens += len(ids[batch[-1]])
-        given = tensors([ids[text] for text in batch])
-        found[batch] = pooling(net.states(*given), given[-1], net.size.layers).cpu().numpy()
-    return found
-
-
-def foreign_pooling(folder: Path) -> Pooling:
-    """What sentence-transformers' files say; the mean of the last layer where there are none."""
-    if not (folder / "modules.json").is_file():
-        return Pooling()
-    modules = read_json(folder / "modules.json")
-    kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
-    if kinds[:2] != ["Transformer", "Pooling"] or not set(kinds[2:]) <= {"Normalize"}:
-        raise FirthError(
-            f"{folder}: Firth reads Transformer, Pooling and Normalize; modules.json has {', '.join(kinds)}."
-        )
-    config = read_json(folder / str(modules[1]["path"]) / "config.json")
-    how = config.get("pooling_mode") or next(
-        (name for name in ("cls", "mean", "max") if config.get(f"pooling_mode_{name}_token{'s' * (name != 'cls')}")),
-        None,
-    )
-    if how not in ("cls", "mean", "max"):
-        raise FirthError(f"{folder}: Firth pools by cls, mean or max; the folder says {config}.")
-    return Pooling(how=how, normalize="Normalize" in kinds)
 
 
 def size_of(method: Any) -> Size:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from firth.core.errors import FirthError
 from firth.core.options import check_options, option
@@ -15,6 +14,7 @@ from firth.nets.attention import Packed
 
 HOW = ("mean", "cls", "max", "sum")
 COMBINE = ("mean", "sum", "concat")
+LONG = ("truncate", "chunk", "refuse")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,24 +25,29 @@ class Pooling:
     layers: tuple[int, ...] = (-1,)  # 0 is the input, -1 the last
     combine: str = option("mean", "how several layers become one", choices=COMBINE)
     normalize: bool = option(False, "each vector has length 1")
+    max_tokens: int = option(0, "of a text, [CLS] and [SEP] among them; 0 = the model's places", low=0)
+    long: str = option(
+        "truncate", "a text with more tokens is cut (and counted), read in chunks, or refused", choices=LONG
+    )
 
     def __post_init__(self) -> None:
         check_options(self)
-        if not self.layers:
-            raise FirthError("Pooling.layers must name at least one layer, such as -1.")
+        if not self.layers or not all(type(layer) is int for layer in self.layers):
+            raise FirthError(f"Pooling.layers must be numbers of layers, such as (-1,); got {self.layers!r}.")
+        if 0 < self.max_tokens < 3:
+            raise FirthError(f"Pooling.max_tokens must leave room for a token; got {self.max_tokens}.")
 
     def dim(self, width: int) -> int:
         return width * len(self.layers) if self.combine == "concat" else width
 
-    def highest(self, layers: int) -> int:
-        """The highest layer that is needed, of a net of so many."""
-        return max(numbers(self.layers, layers))
+    def same_vectors(self, other: Pooling) -> bool:
+        """Whether both give the same, but for what is done to the vector afterwards."""
+        return (self.how, self.layers, self.combine) == (other.how, other.layers, other.combine)
 
     def __call__(self, states: Sequence[Tensor], packed: Packed, layers: int) -> Tensor:
-        """One row a text. `states` are the net's layers from 0 on, up to `highest`."""
+        """One row a text, not yet normalised. `states` are the net's layers from 0 on."""
         chosen = [states[number].float() for number in numbers(self.layers, layers)]
-        pooled = pool_tokens(combined(chosen, self.combine), packed, self.how)
-        return functional.normalize(pooled, dim=-1) if self.normalize else pooled
+        return pool_tokens(combined(chosen, self.combine), packed, self.how)
 
 
 def numbers(layers: Sequence[int], most: int) -> list[int]:
