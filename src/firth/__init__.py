@@ -18,6 +18,7 @@ _PLACES = {
     "BPE": "firth.data.subwords",
     "Characters": "firth.data.subwords",
     "Cooccurrence": "firth.data.cooccur",
+    "Examples": "firth.data.examples",
     "Corpus": "firth.data.corpus",
     "Labelled": "firth.data.labelled",
     "SubwordTokenizer": "firth.data.subword_tokenizer",

@@ -11,7 +11,7 @@ from scipy import stats
 
 from firth import FirthError, Vectors
 from firth.evaluate import Pair, read_pairs, word_similarity
-from firth.evaluate.similarity import correlation, ranks
+from firth.core.scores import correlation, ranks
 
 small_numbers = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=3, max_size=30)
 

@@ -24,7 +24,8 @@ Tests = dict[str, Callable[[str], Any]]  # by name: what the model at a path mak
     "-k", type=int, default=1, show_default=True, help="Labelled: how many labels are predicted for each text."
 )
 @click.option("--column", metavar="NAME", help="Labelled: the text's column (jsonl, csv, tsv, Parquet).")
-@click.option("--label", metavar="NAME", help="Labelled: the column of labels.")
+@click.option("--other", metavar="NAME", help="Labelled: the column of the second texts, of pairs.")
+@click.option("--label", metavar="NAME", help="Labelled: the column of labels, or of numbers.")
 @click.option("--nodes", multiple=True, metavar="FILE", help="Nodes of a graph with their labels, one node a line.")
 @click.option("--share", type=float, default=0.5, show_default=True, help="Nodes: the share a probe is trained on.")
 @click.option("--splits", type=int, default=10, show_default=True, help="Nodes: how many random splits.")
@@ -82,12 +83,24 @@ def similarity_test(file: str) -> Callable[[str], Any]:
 
 
 def labelled_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
-    from firth.cli.predict import classifier
-    from firth.data.labelled import Labelled
-    from firth.evaluate import classification
+    return lambda path: judged_labels(open_model(path), path, file, settings)
 
-    examples = Labelled(file, column=settings["column"], label=settings["label"])
-    return lambda path: classification(classifier(open_model(path), path), examples, settings["k"])
+
+def judged_labels(model: Any, path: str, file: str, settings: dict[str, Any]) -> Any:
+    """Labels, or numbers, of the texts in a file."""
+    from firth.cli.predict import classifier, rows_of
+    from firth.core.model import Estimates
+    from firth.data.labelled import Labelled
+    from firth.evaluate import classification, label_result, number_result
+
+    names, k = {name: settings[name] for name in ("column", "label")}, settings["k"]
+    if not (settings["other"] or getattr(model, "columns", ()) or isinstance(model, Estimates)):
+        return classification(classifier(model, path), Labelled(file, **names), k)
+    rows = rows_of(model, file, settings["column"], settings["other"], settings["label"] or "label")
+    if isinstance(model, Estimates):
+        return number_result(rows.table.numbers(rows.label), rows.estimate())
+    truths = [{label} if label is not None else set() for label in rows.table.categories(rows.label)]
+    return label_result(zip(truths, rows.predict(k), strict=True), k)
 
 
 def node_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from firth.cli.common import (
     DATA_OPTIONS,
+    EXAMPLE_OPTIONS,
     GRAPH_OPTIONS,
     LABEL_OPTIONS,
     PAIR_OPTIONS,
@@ -15,6 +16,7 @@ from firth.cli.common import (
     TAGS_OPTION,
     one_file,
 )
+from firth.core.errors import FirthError
 
 Values = Mapping[str, Any]
 Flags = tuple[tuple[str, dict[str, Any]], ...]
@@ -77,6 +79,20 @@ def open_pairs(values: Values) -> Any:
     return Pairs(*values["data"], **columns, validation=validation)
 
 
+def open_examples(values: Values) -> Any:
+    from firth.data.examples import Examples
+
+    columns = values["columns"].split(",") if values["columns"] else ()
+    names = {name: values[name] for name in ("text", "other", "label", "dev")}
+    return Examples(one_file(values["data"], "set of examples"), **names, columns=columns)
+
+
+def open_pair_examples(values: Values) -> Any:
+    if not values["other"]:
+        raise FirthError("Pairs have two columns of text: name them by --text and --other.")
+    return open_examples(values)
+
+
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
     "tagged": Kind((*DATA_OPTIONS, TAGS_OPTION), open_tagged, "firth neighbors {} KEY"),
@@ -85,4 +101,6 @@ KINDS: dict[str, Kind] = {
     "table": Kind(TABLE_OPTIONS, open_table, "firth embed {} TABLE -o codes.npy"),
     "graph": Kind(GRAPH_OPTIONS, open_graph, "firth neighbors {} NODE"),
     "pairs": Kind(PAIR_OPTIONS, open_pairs, "firth translate {} TEXT"),
+    "examples": Kind(EXAMPLE_OPTIONS, open_examples, "firth predict {} FILE"),
+    "pair examples": Kind(EXAMPLE_OPTIONS, open_pair_examples, "firth predict {} FILE --column NAME --other NAME"),
 }

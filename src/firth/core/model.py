@@ -69,6 +69,31 @@ class Predicts(Protocol):
 
 
 @runtime_checkable
+class Estimates(Protocol):
+    """Gives texts a number."""
+
+    def estimate(self, texts: Sequence[Any]) -> NDArray[np.float32]:
+        """One for each text, or pair of texts."""
+
+
+class Answer(NamedTuple):
+    """A stretch of a passage: `passage[start:end] == text`. Without an answer all are empty."""
+
+    text: str
+    start: int
+    end: int
+    score: float  # the logits of its two ends, less those of "no answer" where the model knows of it
+
+
+@runtime_checkable
+class Answers(Protocol):
+    """Finds the answer to a question in a passage."""
+
+    def answer(self, questions: Sequence[str], passages: Sequence[str]) -> list[Answer]:
+        """One for each question and the passage beside it."""
+
+
+@runtime_checkable
 class HasVectors(Protocol):
     """Holds one or more named tables of vectors; the first is the main one."""
 

@@ -30,6 +30,12 @@ CONFIG = "config.json"
 TRAINING = "training.json"
 ARRAYS, FOREIGN_ARRAYS = "vectors.safetensors", "model.safetensors"
 FOREIGN = {"bert": "bert", "gpt2": "gpt"}  # the method that opens a folder of Hugging Face's, by its model_type
+HEADS = {  # of networks that others fine-tuned, by their architecture
+    "BertForSequenceClassification": "classify",
+    "BertForTokenClassification": "tags",
+    "BertForQuestionAnswering": "answer",
+    "GPT2ForSequenceClassification": "classify",
+}
 # safetensors' names of the kinds of numbers, all little-endian (BF16, the upper half of F32, has no NumPy kind: it is
 # widened when it is read).
 KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "?", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1"}
@@ -73,7 +79,7 @@ def load_model(folder: str | os.PathLike[str]) -> Model:
         return found
     foreign = foreign_config(path)
     if foreign:
-        theirs = registry.method(FOREIGN[foreign["model_type"]])
+        theirs = registry.method(foreign_method(foreign))
         return theirs.model.from_foreign(path, foreign, theirs)  # type: ignore[attr-defined, no-any-return]
     config = read_config(path)
     method_class = registry.method(config["method"])
@@ -93,8 +99,17 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
     if not (folder / CONFIG).is_file():
         return None
     config = read_json(folder / CONFIG)
-    ours = not isinstance(config, dict) or "format" in config
+    # transformers keeps all keys of a config.json, Firth's too, when it writes a folder anew; and adds its version.
+    ours = not isinstance(config, dict) or ("format" in config and "transformers_version" not in config)
     return None if ours or config.get("model_type") not in FOREIGN else config
+
+
+def foreign_method(config: Mapping[str, Any]) -> str:
+    """The method whose model a folder of Hugging Face's holds."""
+    found = [HEADS[name] for name in config.get("architectures") or () if name in HEADS]
+    if found[:1] == ["classify"] and (config.get("num_labels") == 1 or len(config.get("id2label") or "12") == 1):
+        return "regress"
+    return found[0] if found else FOREIGN[config["model_type"]]
 
 
 def read_config(folder: Path) -> dict[str, Any]:

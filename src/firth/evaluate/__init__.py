@@ -1,7 +1,7 @@
 """How good models are: analogies, word similarity, neighbour tables, labels of texts and of nodes, recommendations."""
 
 from firth.evaluate.analogy import AnalogyResult, Score, Section, analogies, common_questions, read_questions
-from firth.evaluate.labels import LabelResult, LabelScore, classification
+from firth.evaluate.labels import LabelResult, LabelScore, NumberResult, classification, label_result, number_result
 from firth.evaluate.nodes import NodeResult, node_classification, read_labels
 from firth.evaluate.recommendation import RatingResult, RecommendationResult, rating_errors, recommendations
 from firth.evaluate.similarity import Pair, SimilarityResult, read_pairs, word_similarity
@@ -14,6 +14,7 @@ __all__ = [
     "NeighborTable",
     "Neighbors",
     "NodeResult",
+    "NumberResult",
     "Pair",
     "RatingResult",
     "RecommendationResult",
@@ -23,8 +24,10 @@ __all__ = [
     "analogies",
     "classification",
     "common_questions",
+    "label_result",
     "neighbor_table",
     "node_classification",
+    "number_result",
     "rating_errors",
     "read_labels",
     "read_pairs",

@@ -172,10 +172,14 @@ class BertModel(Model):
         )
 
     @classmethod
-    def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> BertModel:
-        """A BERT of Hugging Face, or of sentence-transformers with its pooling."""
+    def from_foreign(
+        cls, folder: Path, config: Mapping[str, Any], method: type[Method], weights: Mapping[str, Any] | None = None
+    ) -> BertModel:
+        """A BERT of Hugging Face, or of sentence-transformers with its pooling. `weights`: those of the folder, less
+        what does not belong to the encoder."""
         size = bert_files.size_of(config)
-        net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
+        arrays = read_weights(folder) if weights is None else weights
+        net = bert_files.net_of(bert_files.from_bert(arrays, size), size)
         options = {
             "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden,
             "context": size.places, "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
