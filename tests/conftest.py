@@ -1,5 +1,5 @@
-"""For all tests: one thread for networks; small networks (tiny.py); models trained by the fasttext package, for the tests
-of its files."""
+"""For all tests: one thread for networks; small networks (tiny.py); models trained by the fasttext package, for the
+tests of its files."""
 
 from __future__ import annotations
 

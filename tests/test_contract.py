@@ -27,7 +27,14 @@ OPTIONS = [
     for option in options_of(method)
 ]
 SENTENCES = list(World(seed=21).sentences(1500))
-TEXTS = ("text", "tagged", "labelled", "examples")  # kinds of data that are texts
+TEXTS = ("text", "tagged", "labelled", "examples", "questions")  # kinds of data that are texts
+
+
+def asked(count: int) -> dict[str, list[str]]:
+    rows = list(World(seed=21).questions(count))
+    return {name: [getattr(row, name) for row in rows] for name in ("question", "passage", "answer")}
+
+
 #: Small data for each kind of method, and inputs to embed.
 DATA: dict[str, Callable[[], Any]] = {
     "text": lambda: firth.Corpus(SENTENCES),
@@ -37,6 +44,7 @@ DATA: dict[str, Callable[[], Any]] = {
     "ratings": lambda: firth.Ratings(zip(*World(seed=21).ratings(60, 40, 12)[:3], strict=True)),
     "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
     "pairs": lambda: firth.Pairs(World(seed=21).translations(150)),
+    "questions": lambda: firth.Questions(asked(60)),
     "examples": lambda: firth.Examples({"text": SENTENCES[:60], "label": [0, 1, 2] * 20}),
 }
 INPUTS: dict[str, Callable[[], Any]] = {
@@ -46,6 +54,7 @@ INPUTS: dict[str, Callable[[], Any]] = {
     "table": lambda: DATA["table"]().slice(0, 3),
     "pairs": lambda: ["the king sleeps", "", "zzyzx"],
     "examples": lambda: ["the king sleeps", "", "zzyzx"],
+    "questions": lambda: ["the king sleeps", "", "zzyzx"],
 }
 #: Small values of options that methods share, to be quick.
 SMALL = {"dim": 12, "epochs": 2, "min_count": 2, "vocabulary": 300, "layers": 1, "context": 64, "batch_tokens": 2048}
@@ -179,6 +188,7 @@ def test_nothing_to_learn_from_is_an_error(method):
         "graph": lambda: firth.Graph([]),
         "ratings": lambda: firth.Ratings([]),
         "pairs": lambda: firth.Pairs([("", "a")]),
+        "questions": lambda: firth.Questions({"question": ["a"], "passage": ["b"], "answer": ["c"]}),
         "examples": lambda: firth.Examples({"text": ["a", "b"], "label": [None, None]}),
     }
     with pytest.raises(firth.FirthError), warnings.catch_warnings():

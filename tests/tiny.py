@@ -16,19 +16,19 @@ from firth.nets.transformer import Decoder, Size
 
 
 @cache
-def texts() -> list[str]:
-    world = World(seed=21)
+def texts(world: int = 21) -> list[str]:
+    made = World(seed=world)
     return [
-        *world.sentences(1500),
-        *(example.text for example in world.sentiment(300)),
-        *(f"{asked.question} {asked.passage}" for asked in world.questions(300)),
+        *made.sentences(1500),
+        *(example.text for example in made.sentiment(300)),
+        *(f"{asked.question} {asked.passage}" for asked in made.questions(300)),
     ]
 
 
-def tiny_bert(layers: int = 2, dim: int = 32, places: int = 128, vocabulary: int = 600, seed: int = 1) -> BertModel:
-    tokenizer = firth.WordPiece(size=vocabulary).train(texts())
+def tiny_bert(layers: int = 2, dim: int = 32, places: int = 128, vocabulary: int = 600, world: int = 21) -> BertModel:
+    tokenizer = firth.WordPiece(size=vocabulary).train(texts(world))
     with torch.random.fork_rng():
-        torch.manual_seed(seed)
+        torch.manual_seed(1)
         net = Bert(len(tokenizer), Size(layers, dim, 2, places=places, dropout=0.0, pre_norm=False, epsilon=1e-12))
     method = firth.BERT(layers=layers, dim=dim, heads=2, context=places, dropout=0.0)
     return BertModel(method, net, tokenizer, Pooling(), {})

@@ -25,6 +25,7 @@ _PLACES = {
     "Graph": "firth.data.graph",
     "Ratings": "firth.data.ratings",
     "Pairs": "firth.data.pairs",
+    "Questions": "firth.data.questions",
     "Table": "firth.data.table",
     "Tokens": "firth.data.tokens",
     "Vocabulary": "firth.data.vocabulary",

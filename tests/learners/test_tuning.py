@@ -128,7 +128,7 @@ def test_tune_beyond_the_base_is_refused(base):
 def test_the_best_of_several_tries_is_kept(base):
     """A rate at which nothing is learned loses against one at which something is, whichever comes first."""
     known = {
-        "text": [f"the {'king queen'.split()[i % 2]} {i}" for i in range(64)],
+        "text": [f"the {['king', 'queen'][i % 2]} {i}" for i in range(64)],
         "label": ["xy"[i % 2] for i in range(64)],
     }
     method = firth.Classify(rates="1e-9,1e-2", restarts=2, epochs=6, batch=16, dropout=0.0, held_out=0.25)

@@ -103,6 +103,19 @@ EXAMPLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
+QUESTION_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    *(
+        (
+            f"--{name}-column",
+            {"default": name, "show_default": True, "metavar": "NAME", "help": f"The {name}s' column."},
+        )
+        for name in ("question", "passage", "answer")
+    ),
+    ("--start-column", {"metavar": "NAME", "help": "The column that says at which character answers begin, if any."}),
+    ("--dev", {"metavar": "FILE", "help": "Data to choose and stop by; else a part of DATA is held out."}),
+)
+
+
 def open_model(path: str) -> Model:
     """The model in a folder, or in a file of fastText's."""
     from firth.core.storage import CONFIG, load_model

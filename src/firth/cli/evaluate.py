@@ -26,6 +26,9 @@ Tests = dict[str, Callable[[str], Any]]  # by name: what the model at a path mak
 @click.option("--column", metavar="NAME", help="Labelled: the text's column (jsonl, csv, tsv, Parquet).")
 @click.option("--other", metavar="NAME", help="Labelled: the column of the second texts, of pairs.")
 @click.option("--label", metavar="NAME", help="Labelled: the column of labels, or of numbers.")
+@click.option(
+    "--questions", multiple=True, metavar="FILE", help="Questions with passages and answers (SQuAD's json …)."
+)
 @click.option("--nodes", multiple=True, metavar="FILE", help="Nodes of a graph with their labels, one node a line.")
 @click.option("--share", type=float, default=0.5, show_default=True, help="Nodes: the share a probe is trained on.")
 @click.option("--splits", type=int, default=10, show_default=True, help="Nodes: how many random splits.")
@@ -37,6 +40,7 @@ def command(
     analogies: Files,
     similarity: Files,
     labelled: Files,
+    questions: Files,
     nodes: Files,
     ratings: Files,
     as_json: bool,
@@ -44,19 +48,23 @@ def command(
 ) -> None:
     """How good each PATH is, a model or a file of vectors, on the tests that are given.
 
-    Analogies and similarity are for words; labelled texts for classifiers; labels of nodes, told by a linear probe, for
-    graphs. For models of people and items: what recommendations find (recall, NDCG, MAP) beside popularity and
-    item-kNN, and the errors of predicted ratings.
+    Analogies and similarity are for words; labelled texts for classifiers; questions for models that answer (exact
+    match and F1, as SQuAD's script computes them); labels of nodes, told by a linear probe, for graphs. For models of
+    people and items: what recommendations find (recall, NDCG, MAP) beside popularity and item-kNN, and the errors of
+    predicted ratings.
     """
     tests: Tests = {}
     tests |= {file: analogy_test(file, settings) for file in analogies}
     tests |= {file: similarity_test(file) for file in similarity}
     tests |= {file: labelled_test(file, settings) for file in labelled}
+    tests |= {file: question_test(file) for file in questions}
     tests |= {file: node_test(file, settings) for file in nodes}
     for file in ratings:
         tests |= rating_tests(file, settings)
     if not tests:
-        raise click.UsageError("Give a test: --analogies, --similarity, --labelled, --nodes or --ratings FILE.")
+        raise click.UsageError(
+            "Give a test: --analogies, --similarity, --labelled, --questions, --nodes or --ratings FILE."
+        )
     results: dict[str, dict[str, Any]] = {}
     for path in paths:
         found = {name: result for name, test in tests.items() if (result := test(path)) is not None}
@@ -101,6 +109,15 @@ def judged_labels(model: Any, path: str, file: str, settings: dict[str, Any]) ->
         return number_result(rows.table.numbers(rows.label), rows.estimate())
     truths = [{label} if label is not None else set() for label in rows.table.categories(rows.label)]
     return label_result(zip(truths, rows.predict(k), strict=True), k)
+
+
+def question_test(file: str) -> Callable[[str], Any]:
+    from firth.cli.answer import answering
+    from firth.data.questions import Questions
+    from firth.evaluate import answers
+
+    asked = Questions(file)
+    return lambda path: answers(answering(open_model(path), path), asked)
 
 
 def node_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:

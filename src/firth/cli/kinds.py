@@ -11,6 +11,7 @@ from firth.cli.common import (
     GRAPH_OPTIONS,
     LABEL_OPTIONS,
     PAIR_OPTIONS,
+    QUESTION_OPTIONS,
     RATING_OPTIONS,
     TABLE_OPTIONS,
     TAGS_OPTION,
@@ -93,6 +94,13 @@ def open_pair_examples(values: Values) -> Any:
     return open_examples(values)
 
 
+def open_questions(values: Values) -> Any:
+    from firth.data.questions import Questions
+
+    names = {name: values[f"{name}_column"] for name in ("question", "passage", "answer", "start")}
+    return Questions(one_file(values["data"], "set of questions"), **names, dev=values["dev"])
+
+
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
     "tagged": Kind((*DATA_OPTIONS, TAGS_OPTION), open_tagged, "firth neighbors {} KEY"),
@@ -101,6 +109,7 @@ KINDS: dict[str, Kind] = {
     "table": Kind(TABLE_OPTIONS, open_table, "firth embed {} TABLE -o codes.npy"),
     "graph": Kind(GRAPH_OPTIONS, open_graph, "firth neighbors {} NODE"),
     "pairs": Kind(PAIR_OPTIONS, open_pairs, "firth translate {} TEXT"),
+    "questions": Kind(QUESTION_OPTIONS, open_questions, "firth answer {} --question TEXT --passage TEXT"),
     "examples": Kind(EXAMPLE_OPTIONS, open_examples, "firth predict {} FILE"),
     "pair examples": Kind(EXAMPLE_OPTIONS, open_pair_examples, "firth predict {} FILE --column NAME --other NAME"),
 }

@@ -29,6 +29,7 @@ VERBS = {
     "similarity": "How alike two words are; which of several is the odd one.",
     "associations": "What goes with a word more than by chance.",
     "predict": "The labels of texts, one a line.",
+    "answer": "The answer to a question, found in a passage.",
     "recommend": "Items that a user may like.",
     "evaluate": "Accuracy on tests of words, labels, graphs, recommendations.",
     "generate": "Write text with a language model.",

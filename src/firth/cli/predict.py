@@ -44,10 +44,13 @@ def command(
     standard input. A text in which the model knows nothing gives an empty line. A model of numbers gives a number a
     line. Pairs of texts, and models that read other columns too, need one table (csv, tsv, jsonl, Parquet).
     """
-    model: Any = open_model(path)
-    if other or getattr(model, "columns", ()):
+    model = open_model(path)
+    beside: tuple[str, ...] = getattr(model, "columns", ())
+    if other or beside:
         rows = rows_of(model, one_file(data, "table"), column, other)
-        answers = zip(map(str, range(1, len(rows) + 1)), answered(model, rows, k, threshold), strict=True)
+        answers: Iterator[tuple[str | None, Any]] = zip(
+            map(str, range(1, len(rows) + 1)), answered(model, rows, k, threshold), strict=True
+        )
     else:
         answers = texts_answered(model, path, data, k, threshold, unit=unit, column=column, key=key)
     for name, found in answers:

@@ -175,7 +175,7 @@ def tell(done: Trained, as_json: bool) -> None:
                 name: figures.get(name)
                 for name in ("rows", "columns", "features", "nodes", "edges", "users", "items", "pairs")
             },
-            "texts": figures.get("texts"),
+            **{name: figures.get(name) for name in ("texts", "questions")},
             "labels": figures.get("labels"),
             "time": clock(figures["seconds"]) if "seconds" in figures else None,
             "words/s": human(figures["words_per_second"]) if "words_per_second" in figures else None,

@@ -76,7 +76,7 @@ class Estimates(Protocol):
         """One for each text, or pair of texts."""
 
 
-class Answer(NamedTuple):
+class Span(NamedTuple):
     """A stretch of a passage: `passage[start:end] == text`. Without an answer all are empty."""
 
     text: str
@@ -89,7 +89,7 @@ class Answer(NamedTuple):
 class Answers(Protocol):
     """Finds the answer to a question in a passage."""
 
-    def answer(self, questions: Sequence[str], passages: Sequence[str]) -> list[Answer]:
+    def answer(self, questions: Sequence[str], passages: Sequence[str]) -> list[Span]:
         """One for each question and the passage beside it."""
 
 

@@ -25,9 +25,9 @@ class Examples:
         Examples("pairs.tsv", text="question1", other="question2", label="same", dev="dev.tsv")
         Examples("ads.parquet", text="title", label="sold", columns=["price", "colour"])
 
-    `source` is whatever a `Table` is made of: csv, tsv, jsonl, Parquet, data frames, dictionaries of columns. `other` is
-    the column of the second texts of pairs; `columns` are others that stand beside the text. `dev` (another source with
-    the same columns) is what to choose and stop by.
+    `source` is whatever a `Table` is made of: csv, tsv, jsonl, Parquet, data frames, dictionaries of columns. `other`
+    is the column of the second texts of pairs; `columns` are others that stand beside the text. `dev` (another source
+    with the same columns) is what to choose and stop by.
     """
 
     def __init__(

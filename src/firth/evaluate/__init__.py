@@ -1,6 +1,7 @@
 """How good models are: analogies, word similarity, neighbour tables, labels of texts and of nodes, recommendations."""
 
 from firth.evaluate.analogy import AnalogyResult, Score, Section, analogies, common_questions, read_questions
+from firth.evaluate.answers import AnswerResult, answers
 from firth.evaluate.labels import LabelResult, LabelScore, NumberResult, classification, label_result, number_result
 from firth.evaluate.nodes import NodeResult, node_classification, read_labels
 from firth.evaluate.recommendation import RatingResult, RecommendationResult, rating_errors, recommendations
@@ -9,6 +10,7 @@ from firth.evaluate.tables import Neighbors, NeighborTable, neighbor_table
 
 __all__ = [
     "AnalogyResult",
+    "AnswerResult",
     "LabelResult",
     "LabelScore",
     "NeighborTable",
@@ -22,6 +24,7 @@ __all__ = [
     "Section",
     "SimilarityResult",
     "analogies",
+    "answers",
     "classification",
     "common_questions",
     "label_result",

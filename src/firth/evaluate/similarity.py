@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.scores import correlation, ranks

@@ -87,8 +87,8 @@ class Gradient(Loop):
         """The summed loss of a batch over its tokens."""
 
     def evaluate(self, most: int) -> dict[str, float]:
-        """Figures on about `most` tokens of what was held out, `held_out_loss` among them, and maybe `score` (the higher the
-        better) to choose weights by; nothing by default."""
+        """Figures on about `most` tokens of what was held out, `held_out_loss` among them; maybe a `score`, the higher
+        the better, to choose weights by. Nothing by default."""
         return {}
 
     def operations(self) -> float:
@@ -214,7 +214,8 @@ class Gradient(Loop):
         return last or share - progress.evaluated >= 1 / EVALUATIONS or progress.evaluated < 1 <= share
 
     def measure(self, share: float) -> None:
-        """The held-out figures; the weights with the highest score are kept, or without one those with the least loss."""
+        """The held-out figures; the weights with the highest score are kept, without scores those with the least
+        loss."""
         progress = self.progress
         tenth = self.method.epochs * self.size // (10 * EVALUATIONS)  # together a tenth of what is trained on
         found = self.judge(tenth)

@@ -42,6 +42,8 @@ class Part(NamedTuple):
 class TextTuning(Tuning):
     """`classes` 0: a number is learned, by its squared error."""
 
+    method: Any
+
     def __init__(
         self,
         method: Any,

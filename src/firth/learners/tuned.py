@@ -181,7 +181,7 @@ def base_of(start: Model | None, method: TuningOptions, pooled: bool) -> Base:
     base = copy.copy(model)
     for name in [name for name in vars(base) if isinstance(getattr(type(base), name, None), cached_property)]:
         del vars(base)[name]  # of the weights as they were
-    base.net = copy.deepcopy(model.net)  # type: ignore[assignment]
+    base.net = copy.deepcopy(model.net)
     if isinstance(base.net, Bert):
         base.net.masked = base.net.following = None
         if not pooled:

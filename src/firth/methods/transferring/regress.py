@@ -1,4 +1,4 @@
-"""A number for each text, or pair of texts, by fine-tuning: how alike two sentences are, how many stars a review has."""
+"""A number for each text, or pair of texts, by fine-tuning: how alike two sentences are, how many stars were given."""
 
 from __future__ import annotations
 
