@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from firth.cli.common import json_flag, open_model, open_vectors, print_json
+from firth.core.errors import FirthError
 
 Files = tuple[str, ...]
 Tests = dict[str, Callable[[str], Any]]  # by name: what the model at a path makes of it
@@ -29,6 +30,18 @@ Tests = dict[str, Callable[[str], Any]]  # by name: what the model at a path mak
 @click.option(
     "--questions", multiple=True, metavar="FILE", help="Questions with passages and answers (SQuAD's json …)."
 )
+@click.option(
+    "--features", multiple=True, metavar="FILE", help="A table: how well vectors of its texts tell the label."
+)
+@click.option("--columns", metavar="NAMES", help="Features: other columns beside the text, as in price,colour.")
+@click.option(
+    "--head",
+    type=click.Choice(("logistic", "ridge", "mlp")),
+    default="logistic",
+    show_default=True,
+    help="Features: what learns from them. Ridge is for numbers.",
+)
+@click.option("--folds", type=int, default=5, show_default=True, help="Features: parts of the cross-validation.")
 @click.option("--nodes", multiple=True, metavar="FILE", help="Nodes of a graph with their labels, one node a line.")
 @click.option("--share", type=float, default=0.5, show_default=True, help="Nodes: the share a probe is trained on.")
 @click.option("--splits", type=int, default=10, show_default=True, help="Nodes: how many random splits.")
@@ -41,6 +54,7 @@ def command(
     similarity: Files,
     labelled: Files,
     questions: Files,
+    features: Files,
     nodes: Files,
     ratings: Files,
     as_json: bool,
@@ -49,21 +63,23 @@ def command(
     """How good each PATH is, a model or a file of vectors, on the tests that are given.
 
     Analogies and similarity are for words; labelled texts for classifiers; questions for models that answer (exact
-    match and F1, as SQuAD's script computes them); labels of nodes, told by a linear probe, for graphs. For models of
-    people and items: what recommendations find (recall, NDCG, MAP) beside popularity and item-kNN, and the errors of
-    predicted ratings.
+    match and F1, as SQuAD's script computes them). Features are any model's vectors of texts, beside other columns of a
+    table, from which a simple layer learns a label or a number, cross-validated. Labels of nodes, told by a linear
+    probe, are for graphs. For models of people and items: what recommendations find (recall, NDCG, MAP) beside
+    popularity and item-kNN, and the errors of predicted ratings.
     """
     tests: Tests = {}
     tests |= {file: analogy_test(file, settings) for file in analogies}
     tests |= {file: similarity_test(file) for file in similarity}
     tests |= {file: labelled_test(file, settings) for file in labelled}
     tests |= {file: question_test(file) for file in questions}
+    tests |= {file: feature_test(file, settings) for file in features}
     tests |= {file: node_test(file, settings) for file in nodes}
     for file in ratings:
         tests |= rating_tests(file, settings)
     if not tests:
         raise click.UsageError(
-            "Give a test: --analogies, --similarity, --labelled, --questions, --nodes or --ratings FILE."
+            "Give a test: --analogies, --similarity, --labelled, --questions, --features, --nodes or --ratings FILE."
         )
     results: dict[str, dict[str, Any]] = {}
     for path in paths:
@@ -118,6 +134,36 @@ def question_test(file: str) -> Callable[[str], Any]:
 
     asked = Questions(file)
     return lambda path: answers(answering(open_model(path), path), asked)
+
+
+def feature_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
+    import numpy as np
+
+    from firth.core import registry
+    from firth.core.model import Embeds
+    from firth.core.options import build_settings
+    from firth.data.examples import Examples
+    from firth.data.table import Table
+    from firth.evaluate import features
+
+    names = {"text": settings["column"] or "text", "label": settings["label"] or "label"}
+    columns = settings["columns"].split(",") if settings["columns"] else ()
+    known = Examples(file, **names, columns=columns)
+    labels = known.numbers() if settings["head"] == "ridge" else np.array([label or "" for label in known.labels()])
+    there = ~np.isnan(labels) if settings["head"] == "ridge" else labels != ""
+    beside = np.zeros((len(known), 0))
+    if columns:
+        encoder: Any = build_settings(registry.method("onehot"), {"missing": "mean"})
+        beside = encoder.fit(Table(known.table, columns=columns)).transform(known.table)
+
+    def test(path: str) -> Any:
+        model = open_model(path)
+        if not isinstance(model, Embeds):
+            raise FirthError(f"{path} embeds no texts ({type(model.method).method_name()}).")
+        matrix = np.hstack([model.embed(known.texts()), beside])
+        return features(matrix[there], labels[there], settings["head"], settings["folds"])
+
+    return test
 
 
 def node_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:

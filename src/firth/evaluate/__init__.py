@@ -2,6 +2,7 @@
 
 from firth.evaluate.analogy import AnalogyResult, Score, Section, analogies, common_questions, read_questions
 from firth.evaluate.answers import AnswerResult, answers
+from firth.evaluate.features import FeatureResult, features
 from firth.evaluate.labels import LabelResult, LabelScore, NumberResult, classification, label_result, number_result
 from firth.evaluate.nodes import NodeResult, node_classification, read_labels
 from firth.evaluate.recommendation import RatingResult, RecommendationResult, rating_errors, recommendations
@@ -11,6 +12,7 @@ from firth.evaluate.tables import Neighbors, NeighborTable, neighbor_table
 __all__ = [
     "AnalogyResult",
     "AnswerResult",
+    "FeatureResult",
     "LabelResult",
     "LabelScore",
     "NeighborTable",
@@ -27,6 +29,7 @@ __all__ = [
     "answers",
     "classification",
     "common_questions",
+    "features",
     "label_result",
     "neighbor_table",
     "node_classification",
