@@ -16,7 +16,7 @@ from tiny import tiny_bert
 import firth
 from firth.cli.train import train_command
 from firth.core import registry
-from firth.core.model import Answers, Embeds, Estimates, HasVectors, Predicts
+from firth.core.model import Answers, Embeds, Estimates, HasVectors, Predicts, TagsWords
 from firth.core.options import Option, options_of
 from firth.data.world import World
 
@@ -27,7 +27,7 @@ OPTIONS = [
     for option in options_of(method)
 ]
 SENTENCES = list(World(seed=21).sentences(1500))
-TEXTS = ("text", "tagged", "labelled", "examples", "questions")  # kinds of data that are texts
+TEXTS = ("text", "tagged", "labelled", "examples", "questions", "tagged words")  # kinds of data that are texts
 
 
 def asked(count: int) -> dict[str, list[str]]:
@@ -45,6 +45,9 @@ DATA: dict[str, Callable[[], Any]] = {
     "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
     "pairs": lambda: firth.Pairs(World(seed=21).translations(150)),
     "questions": lambda: firth.Questions(asked(60)),
+    "tagged words": lambda: firth.TaggedWords(
+        [(text.split(), [word[0] for word in text.split()]) for text in SENTENCES[:60]]
+    ),
     "examples": lambda: firth.Examples({"text": SENTENCES[:60], "label": [0, 1, 2] * 20}),
 }
 INPUTS: dict[str, Callable[[], Any]] = {
@@ -55,6 +58,7 @@ INPUTS: dict[str, Callable[[], Any]] = {
     "pairs": lambda: ["the king sleeps", "", "zzyzx"],
     "examples": lambda: ["the king sleeps", "", "zzyzx"],
     "questions": lambda: ["the king sleeps", "", "zzyzx"],
+    "tagged words": lambda: ["the king sleeps", "", "zzyzx"],
 }
 #: Small values of options that methods share, to be quick.
 SMALL = {"dim": 12, "epochs": 2, "min_count": 2, "vocabulary": 300, "layers": 1, "context": 64, "batch_tokens": 2048}
@@ -86,6 +90,8 @@ def outputs(model: firth.Model) -> dict[str, Any]:
         found["predict"] = model.predict(INPUTS[type(model.method).kind](), k=3)
     if isinstance(model, Estimates):
         found["estimate"] = model.estimate(INPUTS[type(model.method).kind]()).tobytes()
+    if isinstance(model, TagsWords):
+        found["tag"] = model.tag(INPUTS[type(model.method).kind]())
     if isinstance(model, Answers):
         found["answer"] = model.answer(["who sleeps"] * 2, ["the king sleeps", ""])
     if isinstance(model, Embeds):
@@ -188,6 +194,7 @@ def test_nothing_to_learn_from_is_an_error(method):
         "graph": lambda: firth.Graph([]),
         "ratings": lambda: firth.Ratings([]),
         "pairs": lambda: firth.Pairs([("", "a")]),
+        "tagged words": lambda: firth.TaggedWords([(["a", "b"], ["x", "x"])]),
         "questions": lambda: firth.Questions({"question": ["a"], "passage": ["b"], "answer": ["c"]}),
         "examples": lambda: firth.Examples({"text": ["a", "b"], "label": [None, None]}),
     }

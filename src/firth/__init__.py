@@ -27,6 +27,7 @@ _PLACES = {
     "Pairs": "firth.data.pairs",
     "Questions": "firth.data.questions",
     "Table": "firth.data.table",
+    "TaggedWords": "firth.data.tagged",
     "Tokens": "firth.data.tokens",
     "Vocabulary": "firth.data.vocabulary",
     "WordPiece": "firth.data.subwords",

@@ -5,8 +5,9 @@
     make_pipeline(LSA(dim=100), LogisticRegression())               # a list of texts
     make_pipeline(Features(model="minilm"), LogisticRegression())   # the same, by a model that is there already
 
-`Features` takes the folder of any model that embeds texts. Each other class has the options of its method as parameters, made from the method's fields at the first use; the fitted model
-of Firth is `model_`. Needs scikit-learn: `pip install "firth[sklearn]"`.
+`Features` takes the folder of any model that embeds texts. Each other class has the options of its method as
+parameters, made from the method's fields at the first use; the fitted model of Firth is `model_`. Needs scikit-learn:
+`pip install "firth[sklearn]"`.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class TextTransformer(Transformer):
 
 
 class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Texts as the vectors of a saved model, which `fit` leaves as it is: any that embeds, counting, static or contextual.
+    """Texts as the vectors of a saved model, which `fit` leaves as it is: any that embeds texts.
 
     model: its folder (or a fastText file), Firth's, Hugging Face's or sentence-transformers'
     normalize: each vector gets length 1 (default False)

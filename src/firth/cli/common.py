@@ -103,6 +103,12 @@ EXAMPLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
+TAGGED_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("--text", {"default": "text", "show_default": True, "metavar": "NAME", "help": "The words' column."}),
+    ("--tags", {"default": "tags", "show_default": True, "metavar": "NAME", "help": "The tags' column."}),
+    ("--dev", {"metavar": "FILE", "help": "Data to choose and stop by; else a part of DATA is held out."}),
+)
+
 QUESTION_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     *(
         (

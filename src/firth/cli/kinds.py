@@ -14,6 +14,7 @@ from firth.cli.common import (
     QUESTION_OPTIONS,
     RATING_OPTIONS,
     TABLE_OPTIONS,
+    TAGGED_OPTIONS,
     TAGS_OPTION,
     one_file,
 )
@@ -101,6 +102,13 @@ def open_questions(values: Values) -> Any:
     return Questions(one_file(values["data"], "set of questions"), **names, dev=values["dev"])
 
 
+def open_tagged_words(values: Values) -> Any:
+    from firth.data.tagged import TaggedWords
+
+    names = {name: values[name] for name in ("text", "tags", "dev")}
+    return TaggedWords(one_file(values["data"], "set of tagged words"), **names)
+
+
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
     "tagged": Kind((*DATA_OPTIONS, TAGS_OPTION), open_tagged, "firth neighbors {} KEY"),
@@ -110,6 +118,7 @@ KINDS: dict[str, Kind] = {
     "graph": Kind(GRAPH_OPTIONS, open_graph, "firth neighbors {} NODE"),
     "pairs": Kind(PAIR_OPTIONS, open_pairs, "firth translate {} TEXT"),
     "questions": Kind(QUESTION_OPTIONS, open_questions, "firth answer {} --question TEXT --passage TEXT"),
+    "tagged words": Kind(TAGGED_OPTIONS, open_tagged_words, "firth predict {} FILE"),
     "examples": Kind(EXAMPLE_OPTIONS, open_examples, "firth predict {} FILE"),
     "pair examples": Kind(EXAMPLE_OPTIONS, open_pair_examples, "firth predict {} FILE --column NAME --other NAME"),
 }

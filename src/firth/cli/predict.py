@@ -42,8 +42,11 @@ def command(
 
     MODEL is the folder of a classifier or a .bin or .ftz file of fastText; DATA are files, globs in quotes, or - for
     standard input. A text in which the model knows nothing gives an empty line. A model of numbers gives a number a
-    line. Pairs of texts, and models that read other columns too, need one table (csv, tsv, jsonl, Parquet).
+    line; a model of tags gives a word and its tag a line, and an empty line behind each text. Pairs of texts, and
+    models that read other columns too, need one table (csv, tsv, jsonl, Parquet).
     """
+    from firth.core.model import TagsWords
+
     model = open_model(path)
     beside: tuple[str, ...] = getattr(model, "columns", ())
     if other or beside:
@@ -54,7 +57,9 @@ def command(
     else:
         answers = texts_answered(model, path, data, k, threshold, unit=unit, column=column, key=key)
     for name, found in answers:
-        if isinstance(found, float):
+        if isinstance(model, TagsWords):
+            show_tags(name, found, as_json)
+        elif isinstance(found, float):
             print_json({"key": name, "number": found}) if as_json else click.echo(f"{found:.4f}")
         elif as_json:
             labels = [{"label": label, "probability": probability} for label, probability in found]
@@ -67,7 +72,7 @@ def texts_answered(
     model: Any, path: str, data: tuple[str, ...], k: int, threshold: float, **settings: Any
 ) -> Iterator[tuple[str | None, Any]]:
     """Each text's key, and its labels or its number."""
-    from firth.core.model import Estimates
+    from firth.core.model import Estimates, TagsWords
     from firth.data.corpus import Corpus
 
     documents = iter(Corpus(*data, **settings))
@@ -76,9 +81,18 @@ def texts_answered(
         found: Any
         if isinstance(model, Estimates):
             found = model.estimate(texts).tolist()
+        elif isinstance(model, TagsWords):
+            found = model.tag(texts)
         else:
             found = classifier(model, path).predict(texts, k, threshold)
         yield from zip((name for name, _ in batch), found, strict=True)
+
+
+def show_tags(name: str | None, words: Any, as_json: bool) -> None:
+    if as_json:
+        print_json({"key": name, "words": [word._asdict() for word in words]})
+    else:
+        click.echo("".join(f"{word.word}\t{word.tag}\n" for word in words))
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,22 @@ class Estimates(Protocol):
         """One for each text, or pair of texts."""
 
 
+class TaggedWord(NamedTuple):
+    """A word of a text, its tag and how probable that is."""
+
+    word: str
+    tag: str
+    probability: float
+
+
+@runtime_checkable
+class TagsWords(Protocol):
+    """Gives each word a tag."""
+
+    def tag(self, texts: Sequence[str | Sequence[str]]) -> list[list[TaggedWord]]:
+        """The words of each text, or list of words."""
+
+
 class Span(NamedTuple):
     """A stretch of a passage: `passage[start:end] == text`. Without an answer all are empty."""
 
