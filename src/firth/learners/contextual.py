@@ -30,7 +30,7 @@ from firth.nets.transformer import Size
 
 PIECES = ("mean", "first", "last")
 BATCH_TOKENS = 4096  # that are read at once
-WINDOW = 128  # tokens of a context, where a document is longer
+WINDOW = 64  # tokens of a context, where a document is longer
 
 
 class ContextualModel(ABC):
