@@ -93,7 +93,8 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
     if not (folder / CONFIG).is_file():
         return None
     config = read_json(folder / CONFIG)
-    if not isinstance(config, dict) or "format" in config:
+    # Libraries that open a folder of ours and save it elsewhere keep the keys they don't know; then it is theirs.
+    if not isinstance(config, dict) or ("format" in config and "transformers_version" not in config):
         return None
     kind = config.get("model_type")
     if isinstance(kind, str) and kind in FOREIGN:
