@@ -11,7 +11,13 @@ import firth
 from firth.data.sentences import read_sentences, split_sentences
 from firth.data.subwords import WordPiece
 
-TEXTS = ["The king slept. The queen woke! Who was there?", "", "One sentence only", "A first.\nA second line", " \x00 \n"]
+TEXTS = [
+    "The king slept. The queen woke! Who was there?",
+    "",
+    "One sentence only",
+    "A first.\nA second line",
+    " \x00 \n",
+]
 
 
 @pytest.mark.parametrize(
@@ -19,7 +25,7 @@ TEXTS = ["The king slept. The queen woke! Who was there?", "", "One sentence onl
     [
         ("The king slept. The queen woke! Who?", ["The king slept.", "The queen woke!", "Who?"]),
         ('"Stop!" he cried. "Go." She went.', ['"Stop!" he cried.', '"Go."', "She went."]),
-        ("Mr. Smith met J. R. Firth. They talked, e.g. of No. 5.", ["Mr. Smith met J. R. Firth.", "They talked, e.g. of No. 5."]),
+        ("Mr. Smith met J. R. Firth. It is e.g. No. 5.", ["Mr. Smith met J. R. Firth.", "It is e.g. No. 5."]),
         ("It cost 3.14 then. 5 p.m. came.", ["It cost 3.14 then.", "5 p.m. came."]),
         ("Wait... what? I see.", ["Wait... what?", "I see."]),
         ("no capitals here. so case says nothing.", ["no capitals here.", "so case says nothing."]),
@@ -38,7 +44,7 @@ def test_text_is_split_by_its_punctuation(text, sentences):
 
 def test_long_runs_of_marks_lose_nothing():
     """(And take no longer than their length: a quadratic search would not end.)"""
-    for text in ("!" * 300_000, '.' + '"' * 300_000, "a." * 150_000, ". " * 100_000):
+    for text in ("!" * 300_000, "." + '"' * 300_000, "a." * 150_000, ". " * 100_000):
         assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())
 
 
