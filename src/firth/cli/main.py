@@ -33,6 +33,7 @@ VERBS = {
     "generate": "Write text with a language model.",
     "attention": "Where a network looks.",
     "embed": "Turn texts into vectors, one row a line.",
+    "pool": "Set how a BERT's tokens become a text's vector, or have it chosen.",
     "translate": "Turn texts into others: translations, summaries.",
     "convert": "Write vectors in another format.",
     "corpus": "Make a corpus, or look at one.",
