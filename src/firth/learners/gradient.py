@@ -26,7 +26,7 @@ from firth.core.checkpoint import Checkpoints
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.learners.loop import Loop, Progress, Slice
-from firth.learners.network import GradientOptions
+from firth.learners.network import LearningOptions
 
 EVALUATIONS = 20  # times in a run that the held-out loss is measured
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # dense bf16 operations a second, by the makers' data sheets
@@ -57,9 +57,9 @@ class Gradient(Loop):
     unit: ClassVar[str] = "tokens"
     compiles: ClassVar[bool] = False  # batches have one shape, so that torch.compile pays
     progress: Steps
-    method: GradientOptions
+    method: LearningOptions
 
-    def __init__(self, method: GradientOptions, net: nn.Module, fingerprint: str, run: Run, size: int) -> None:
+    def __init__(self, method: LearningOptions, net: nn.Module, fingerprint: str, run: Run, size: int) -> None:
         super().__init__(method, fingerprint, run, size)
         self.rank, self.world = distributed(run)
         self.device = device_of(run, self.rank)
@@ -156,9 +156,9 @@ class Gradient(Loop):
         return Slice(float(total), trained, over)
 
     def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
-        """The batches of one step: as many as make up `batch_tokens` on all processes together."""
+        """The batches of one step: as many as make up `batch_units` on all processes together."""
         start, end, tokens = self.progress.batch, self.progress.batch, 0
-        while end < len(batches) and (tokens < self.method.batch_tokens or (end - start) % self.world):
+        while end < len(batches) and (tokens < self.method.batch_units or (end - start) % self.world):
             tokens += batches[end].tokens
             end += 1
         return batches[start:end]
@@ -290,7 +290,7 @@ class Gradient(Loop):
         progress = self.progress
         speed = progress.words / progress.seconds if progress.seconds else 0.0
         figures = super().figures() | {
-            "tokens_per_second": speed,
+            f"{self.unit}_per_second": speed,
             "steps": progress.steps,
             "held_out": progress.measured,
         }
@@ -304,7 +304,7 @@ class Gradient(Loop):
         return figures
 
 
-def optimizer(method: GradientOptions, net: nn.Module, device: torch.device) -> torch.optim.AdamW:
+def optimizer(method: LearningOptions, net: nn.Module, device: torch.device) -> torch.optim.AdamW:
     """AdamW (Loshchilov & Hutter 2019): decay pulls at matrices, not at biases and norms."""
     learned = [part for part in net.parameters() if part.requires_grad]
     groups = [
@@ -316,7 +316,7 @@ def optimizer(method: GradientOptions, net: nn.Module, device: torch.device) -> 
     )
 
 
-def rate_share(method: GradientOptions, share: float) -> float:
+def rate_share(method: LearningOptions, share: float) -> float:
     """The learning rate at this share of the run, as a share of the highest."""
     if share < method.warmup:
         return max(1e-3, share / method.warmup)
