@@ -22,6 +22,7 @@ from firth.learners.rows import RowTraining
 from firth.nets.autoencoder import TableNet, divergence_loss, divergences, drawn
 
 ACTIVE = 0.01  # nats of KL above which a dimension of a code tells something
+COLLAPSED = "The codes have collapsed: no dimension tells {rows} apart, and all of them are decoded alike. {cure}"
 LOOKED_AT = 5000  # rows that tell which dimensions are in use
 
 
@@ -156,8 +157,6 @@ def active_dimensions(model: AutoencoderModel, cells: Cells, run: Run) -> int:
         nats += divergences(model.net.encode(numbers, ids)).sum(0)
     active = int((nats / len(some.ids) > ACTIVE).sum())
     if not active:
-        run.report.note(
-            "The codes have collapsed: no dimension tells rows apart, and all rows are rebuilt alike. Where columns "
-            "depend on each other, a lower beta, a longer anneal or free_bits=0.1 helps."
-        )
+        cure = "Where columns depend on each other, a lower beta, a longer anneal or free_bits=0.1 helps."
+        run.report.note(COLLAPSED.format(rows="rows", cure=cure))
     return active

@@ -93,9 +93,13 @@ class Stack(nn.Module):
             x = functional.dropout(self.activation(layer(x)), self.dropout, self.training)
         return x
 
-    def forward(self, x: Tensor) -> Tensor:
+    def joined(self, x: Tensor, hidden: Tensor) -> Tensor:
+        """What the last hidden layer and the straight path come to."""
         found: Tensor = self.straight(x)
-        return found if self.last is None else found + self.last(self.hidden(x))
+        return found if self.last is None else found + self.last(hidden)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.joined(x, self.hidden(x))
 
 
 class Mirror(nn.Module):
@@ -145,9 +149,9 @@ class TableNet(nn.Module):
 
     def encode(self, numbers: Tensor, ids: Tensor) -> Code:
         x = self.input(numbers, ids)
-        if self.spread is None:
-            return Code(self.encoder(x), None)
-        return Code(self.encoder(x), self.spread(self.encoder.hidden(x)).clamp(-12, 6))
+        hidden = self.encoder.hidden(x)
+        mean = self.encoder.joined(x, hidden)
+        return Code(mean, None if self.spread is None else self.spread(hidden).clamp(-12, 6))
 
     def decode(self, code: Tensor) -> Tensor:
         """Numbers of columns that don't vary are 0: the one number that they have."""
