@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.core.errors import FirthError
@@ -17,13 +18,12 @@ from firth.core.vectors import Vectors
 from firth.data.table import Table
 from firth.learners.cells import Cells, Layout, describe, finite
 from firth.learners.columns import DroppedColumn
-from firth.learners.compressed import AutoencoderModel, elbo_parts, shape_of
+from firth.learners.compressed import AutoencoderModel, VAEModel, elbo_parts, shape_of
 from firth.learners.rows import RowTraining
-from firth.nets.autoencoder import TableNet, divergence_loss, divergences, drawn
+from firth.nets.autoencoder import TableNet, divergence_loss, drawn
 
 ACTIVE = 0.01  # nats of KL above which a dimension of a code tells something
-COLLAPSED = "The codes have collapsed: no dimension tells {rows} apart, and all of them are decoded alike. {cure}"
-LOOKED_AT = 5000  # rows that tell which dimensions are in use
+KNOWN_ROWS = 5000  # whose codes are kept, to draw others from
 
 
 class CompressTraining(RowTraining):
@@ -113,8 +113,10 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
         "seed": run.seed,
     }
     model = kind(method, layout, net, figures)
-    if shape.variational:
-        figures["active"] = active_dimensions(model, cells, run)
+    if isinstance(model, VAEModel):
+        rows = np.sort(np.random.default_rng(run.seed).permutation(len(table))[:KNOWN_ROWS])
+        model.known = model.encoded(Cells(*(part[rows] for part in cells)))
+        figures["active"] = active_dimensions(*model.known, "rows", run)
     if isinstance(data, Vectors):
         model.points = Vectors(data.keys, model.embed(table))
     return model
@@ -147,16 +149,14 @@ def opened(method: Any, data: Any, run: Run, start: Model | None) -> tuple[Layou
     return layout, table
 
 
-@torch.inference_mode()
-def active_dimensions(model: AutoencoderModel, cells: Cells, run: Run) -> int:
+def active_dimensions(means: NDArray[Any], deviations: NDArray[Any], rows: str, run: Run) -> int:
     """How many dimensions tell rows apart; where none does, the codes have collapsed to the prior (Bowman et al. 2016),
     and that is said."""
-    nats = torch.zeros(model.method.dim, dtype=torch.float64)
-    some = Cells(*(part[:LOOKED_AT] for part in cells))
-    for _, numbers, ids in model.batches(some):
-        nats += divergences(model.net.encode(numbers, ids)).sum(0)
-    active = int((nats / len(some.ids) > ACTIVE).sum())
+    nats = 0.5 * (means**2 + deviations**2 - 1) - np.log(deviations)
+    active = int((nats.mean(axis=0) > ACTIVE).sum())
     if not active:
-        cure = "Where columns depend on each other, a lower beta, a longer anneal or free_bits=0.1 helps."
-        run.report.note(COLLAPSED.format(rows="rows", cure=cure))
+        run.report.note(
+            f"The codes have collapsed: no dimension tells {rows} apart, and all of them are decoded alike. A lower "
+            "beta, a longer anneal or more epochs help, unless there is nothing to tell."
+        )
     return active

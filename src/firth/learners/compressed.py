@@ -24,6 +24,7 @@ from firth.nets.autoencoder import Code, Shape, TableNet, divergences, drawn
 Array = NDArray[np.float64]
 ROWS = 4096  # rows that go through a network at once
 NET = "net."  # before the names of the network's arrays
+KNOWN = ("known", "known_deviations")
 
 
 def shape_of(method: Any, layout: Layout) -> Shape:
@@ -212,6 +213,23 @@ class AutoencoderModel(TableModel):
 class VAEModel(AutoencoderModel):
     """An autoencoder whose codes are distributions, and which can make up rows."""
 
+    #: Codes of rows that it learned from (means, and the deviations around them): where new rows' codes are drawn.
+    known: tuple[Array, Array]
+
+    def parts(self) -> Parts:
+        stored = super().parts()
+        return Parts({**stored.arrays, **dict(zip(KNOWN, self.known, strict=True))}, stored.documents)
+
+    @classmethod
+    def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> AutoencoderModel:
+        model = super().from_parts(method, parts, training)
+        assert isinstance(model, VAEModel)
+        means, deviations = (parts.arrays[name] for name in KNOWN)
+        if not len(means) or means.shape[1:] != (model.method.dim,) or deviations.shape != means.shape:
+            raise FirthError("A VAE model needs codes of some rows, with their deviations.")
+        model.known = means, deviations
+        return model
+
     def __repr__(self) -> str:
         return f"{super().__repr__()}, {self.training['active']} of them in use"
 
@@ -233,28 +251,39 @@ class VAEModel(AutoencoderModel):
         reconstruction, kl = (parts / max(1, len(cells.ids))).tolist()
         return {"elbo": -reconstruction - kl, "reconstruction": reconstruction, "kl": kl}
 
-    @torch.inference_mode()
-    def sample(self, n: int = 1, *, seed: int = 1, noise: bool = True) -> Table:
+    def sample(self, n: int = 1, *, seed: int = 1, noise: bool = True, prior: bool = False) -> Table:
         """`n` new rows. Numbers lie within those that fit saw, whole where all of these were; categories are drawn from
         those it met. Without `noise`, numbers are what is expected at a drawn code and categories the likeliest:
-        smoother pictures, less varied rows."""
+        smoother pictures, less varied rows.
+
+        Codes are drawn from where rows' codes lie, the mixture of their distributions, which is the prior under which
+        the rows are likeliest (Tomczak & Welling 2018, section 2.2); with `prior`, from N(0, 1), the textbook's.
+        """
         if n < 1:
             raise FirthError(f"n must be at least 1; got {n}.")
-        generator = torch.Generator().manual_seed(seed)
-        outputs = self.outputs(torch.randn(n, self.method.dim, generator=generator, dtype=torch.float64).numpy())
+        random = np.random.default_rng(seed)
+        codes = random.standard_normal((n, self.method.dim))
+        if not prior:
+            rows = random.integers(len(self.known[0]), size=n)
+            codes = self.known[0][rows] + self.known[1][rows] * codes
+        return self.decoded(self.outputs(codes), torch.Generator().manual_seed(seed), noise)
+
+    @torch.inference_mode()
+    def decoded(self, outputs: Tensor, generator: torch.Generator, noise: bool) -> Table:
+        """Rows drawn from what the network says of them."""
         count = len(self.net.shape.varies)
         numbers, found = outputs[:, :count], []
         if noise:
-            scatter = torch.randn(n, count, generator=generator, dtype=torch.float64)
+            scatter = torch.randn(numbers.shape, generator=generator, dtype=torch.float64)
             numbers = numbers + scatter * torch.exp(self.net.log_deviations()) * self.net.varies
         for part in self.logits(outputs):
             if not part.shape[1]:
-                found.append(torch.full((n,), -1))
+                found.append(torch.full((len(part),), -1))
             elif noise:
                 found.append(torch.multinomial(torch.softmax(part, dim=1), 1, generator=generator)[:, 0])
             else:
                 found.append(part.argmax(1))
-        ids = torch.stack(found, dim=1) if found else torch.zeros(n, 0, dtype=torch.long)
+        ids = torch.stack(found, dim=1) if found else torch.zeros(len(outputs), 0, dtype=torch.long)
         return self.layout.table(numbers.numpy(), ids.numpy(), like_data=True)
 
 

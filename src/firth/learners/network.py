@@ -85,7 +85,7 @@ class GradientOptions(LearningOptions):
 class RowOptions(LearningOptions):
     """How a network of rows learns: rows of a table, or users."""
 
-    epochs: int = option(200, "passes over the data", low=1)
+    epochs: int = option(100, "passes over the data", low=1)
     batch_rows: int = option(128, "rows a step", low=1)
     learning_rate: float = option(2e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
     weight_decay: float = option(0.01, "of matrices; not of biases and norms", low=0, high=10)
@@ -143,9 +143,9 @@ class UserOptions(RowOptions):
 
     epochs: int = option(100, "passes over the users", low=1)
     batch_rows: int = option(256, "users a step", low=1)
-    learning_rate: float = option(1e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
+    learning_rate: float = option(3e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
     dim: int = option(200, "length of the users' vectors", low=1, high=65536)
-    widths: str = option("600", "hidden layers from the items inwards, as in 600; empty = none")
+    widths: str = option("", "hidden layers from the items inwards, as in 600; empty = none")
     dropout: float = option(0.5, "share of a user's items that are hidden while learning", low=0, high=0.95)
     held_out: float = option(0.05, "share of users kept to measure on; the best weights count", low=0, high=0.9)
 

@@ -18,7 +18,7 @@ from firth.core.model import Histories, History, Model, Parts
 from firth.core.run import Run
 from firth.core.vectors import Matrix, Vectors
 from firth.kernels.sparse import Rows
-from firth.learners.compress import ACTIVE, COLLAPSED
+from firth.learners.compress import active_dimensions
 from firth.learners.compressed import NET, load_weights
 from firth.learners.network import UserOptions, widths_of
 from firth.learners.people import KEYS, PeopleModel, StoredKeys, keys_of, stored_histories, take_ratings
@@ -212,14 +212,5 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> UserModel:
     known = {"users": means}
     if hasattr(method, "beta"):
         known["deviations"] = deviations
-        figures["active"] = active_dimensions(means, deviations, run)
+        figures["active"] = active_dimensions(means, deviations, "users", run)
     return kind(method, net, known, seen, keys_of(ratings), figures)
-
-
-def active_dimensions(means: Matrix, deviations: Matrix, run: Run) -> int:
-    """How many dimensions tell users apart; where none does, it is said."""
-    nats = 0.5 * (means**2 + deviations**2 - 1) - np.log(deviations)
-    active = int((nats.mean(axis=0) > ACTIVE).sum())
-    if not active:
-        run.report.note(COLLAPSED.format(rows="users", cure="A lower beta or a longer anneal helps."))
-    return active
