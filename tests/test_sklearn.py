@@ -20,7 +20,20 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import firth
 from firth.core.options import options_of
 from firth.data.world import World
-from firth.sklearn import LSA, PCA, VAE, Autoencoder, Binary, Doc2Vec, Label, Normalize, OneHot, SkipGram, Standardize, TfIdf
+from firth.sklearn import (
+    LSA,
+    PCA,
+    VAE,
+    Autoencoder,
+    Binary,
+    Doc2Vec,
+    Label,
+    Normalize,
+    OneHot,
+    SkipGram,
+    Standardize,
+    TfIdf,
+)
 
 CLASSES = (OneHot, Label, Binary, Standardize, Normalize, PCA)
 # scikit-learn's checks come with numbers only: as categories they exercise the codes too.
@@ -45,7 +58,9 @@ def test_scikit_learn_checks(estimator, check):
     check(clone(estimator))
 
 
-@pytest.mark.parametrize("kind", [*CLASSES, Autoencoder, VAE, TfIdf, LSA, SkipGram, Doc2Vec], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [*CLASSES, Autoencoder, VAE, TfIdf, LSA, SkipGram, Doc2Vec], ids=lambda kind: kind.__name__
+)
 def test_parameters_are_the_options(kind):
     options = options_of(getattr(firth, kind.__name__))
     assert kind().get_params() == {option.name: option.default for option in options}

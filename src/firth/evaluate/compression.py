@@ -70,7 +70,11 @@ class CompressionResult:
                 percent(score.neighbors),
                 percent(score.probe),
                 decimal(score.told_apart),
-                "–" if math.isnan(score.seconds) else f"{score.seconds:.2g}" if score.seconds < 1 else f"{score.seconds:.1f}",
+                "–"
+                if math.isnan(score.seconds)
+                else f"{score.seconds:.2g}"
+                if score.seconds < 1
+                else f"{score.seconds:.1f}",
                 human(score.size) if score.size else "–",
             ]
             for name, score in self.scores.items()
@@ -88,7 +92,12 @@ class CompressionResult:
 
 
 def compression(
-    rows: ArrayLike, squeezed: Mapping[str, Squeezed], labels: Sequence[str] | None = None, *, k: int = 10, seed: int = 0
+    rows: ArrayLike,
+    squeezed: Mapping[str, Squeezed],
+    labels: Sequence[str] | None = None,
+    *,
+    k: int = 10,
+    seed: int = 0,
 ) -> CompressionResult:
     """Methods side by side on the same rows, which they need not have learned from. `labels`, one a row, are what a
     linear probe is asked for."""
@@ -168,7 +177,9 @@ def two_sample(real: ArrayLike, made_up: ArrayLike, *, folds: int = 3, seed: int
     random = np.random.default_rng(seed)
     both = np.vstack([a[random.permutation(len(a))[:size]], b[random.permutation(len(b))[:size]]])
     truth = np.repeat([0, 1], size)
-    judge = HistGradientBoostingClassifier(max_iter=100, min_samples_leaf=max(1, min(20, size // 10)), random_state=seed)
+    judge = HistGradientBoostingClassifier(
+        max_iter=100, min_samples_leaf=max(1, min(20, size // 10)), random_state=seed
+    )
     guessed = cross_val_predict(judge, both, truth, cv=folds, method="predict_proba")[:, 1]
     return float(roc_auc_score(truth, guessed))
 

@@ -64,8 +64,8 @@ class Errors(NamedTuple):
 class AutoencoderModel(TableModel):
     """`transform` gives the codes of rows, `inverse` rows of codes.
 
-    Fitted on `Vectors`, their codes are the main table, `tables["points"]`. Where categories are embedded, each of their
-    columns has a table of its levels.
+    Fitted on `Vectors`, their codes are the main table, `tables["points"]`. Where categories are embedded, each column
+    of them has a table of its levels.
     """
 
     method: CompressingOptions

@@ -311,9 +311,7 @@ def optimizer(method: LearningOptions, net: nn.Module, device: torch.device) -> 
         {"params": [part for part in learned if part.dim() >= 2], "weight_decay": method.weight_decay},
         {"params": [part for part in learned if part.dim() < 2], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(
-        groups, lr=method.learning_rate, betas=(0.9, method.beta2), eps=1e-9, fused=True
-    )
+    return torch.optim.AdamW(groups, lr=method.learning_rate, betas=(0.9, method.beta2), eps=1e-9, fused=True)
 
 
 def rate_share(method: LearningOptions, share: float) -> float:

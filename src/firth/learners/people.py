@@ -144,7 +144,9 @@ class PeopleModel(Model):
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> PeopleModel:
         users, items = (parts.arrays[name] for name in ("users", "items"))
         seen = stored_histories(parts, len(items))
-        if not (users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1] and len(seen.starts) == len(users) + 1):
+        if not (
+            users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1] and len(seen.starts) == len(users) + 1
+        ):
             raise FirthError("A model of people needs users and items of one width, and what each user had.")
         rows = {name: array for name, array in parts.arrays.items() if name not in ("starts", "seen")}
         return cls(method, rows, seen, StoredKeys(parts), training)

@@ -1,13 +1,14 @@
 """Networks that squeeze a row of a table through few numbers and rebuild it: the autoencoder (Rumelhart et al. 1986,
 Hinton & Salakhutdinov 2006) and the variational one (Kingma & Welling 2014).
 
-A row comes as `numbers` (rows, n), NaN where one is missing, and `ids` (rows, c) of its categories, below 0 where one is
+A row comes as `numbers` (rows, n), NaN where one is missing, and `ids` (rows, c) of its categories, −1 where one is
 missing or unknown. What comes out for it is a number for each column of numbers and, for each column of categories, a
 logit for each of its levels: `outputs` (rows, n + Σ levels).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -83,7 +84,7 @@ class Stack(nn.Module):
     def __init__(self, inputs: int, widths: tuple[int, ...], outputs: int, activation: str, dropout: float) -> None:
         super().__init__()
         sizes = (inputs, *widths)
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes[:-1], sizes[1:], strict=True))
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
         self.last = nn.Linear(sizes[-1], outputs, bias=False) if widths else None
         self.straight = nn.Linear(inputs, outputs)
         self.activation, self.dropout = ACTIVATIONS[activation], dropout
@@ -198,6 +199,6 @@ def divergences(code: Code) -> Tensor:
 
 
 def divergence_loss(code: Code, free_bits: float = 0.0) -> Tensor:
-    """The summed KL of a batch; up to `free_bits` nats a dimension cost nothing less (Kingma et al. 2016, appendix C)."""
+    """The summed KL of a batch; below `free_bits` nats a dimension gains nothing more (Kingma et al. 2016, C.8)."""
     by_dim = divergences(code).mean(0)
     return torch.clamp(by_dim, min=free_bits).sum() * len(code.mean)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import torch
@@ -40,9 +41,9 @@ class UserNet(nn.Module):
         sizes = (*widths, dim * (2 if variational else 1))
         self.first = nn.EmbeddingBag(items, sizes[0], mode="sum")
         self.bias = nn.Parameter(torch.zeros(sizes[0]))
-        self.encoder = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes[:-1], sizes[1:], strict=True))
+        self.encoder = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
         back = (dim, *widths[::-1])
-        self.decoder = nn.ModuleList(nn.Linear(a, b) for a, b in zip(back[:-1], back[1:], strict=True))
+        self.decoder = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(back))
         self.last = nn.Linear(back[-1], items)
         self.dim, self.variational = dim, variational
         nn.init.normal_(self.first.weight, std=(2 / (items + sizes[0])) ** 0.5)  # as Glorot & Bengio 2010 have it

@@ -1,4 +1,4 @@
-"""MultVAE: what a user had becomes a code with uncertainty, and that a probability for each item (Liang et al. 2018)."""
+"""MultVAE: what a user had becomes an uncertain code, and that a probability for each item (Liang et al. 2018)."""
 
 from __future__ import annotations
 
