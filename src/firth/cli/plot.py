@@ -213,7 +213,7 @@ def samples(path: str, table: str, n: int, seed: int, output: str) -> None:
     model = table_model(path)
     if not isinstance(model, Samples):
         raise FirthError(f"{path} can't make up rows ({type(model.method).method_name()}); vae models can.")
-    plot_columns(model.open(table).to_dict(), model.sample(n, seed=seed).to_dict(), output)
+    plot_columns(table_model(path).open(table).to_dict(), model.sample(n, seed=seed).to_dict(), output)
     click.echo(output)
 
 

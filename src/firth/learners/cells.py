@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -119,7 +119,8 @@ class Layout:
         import pyarrow as pa
 
         found: dict[str, Any] = {}
-        places = {column.name: place for side in (self.numbers, self.categories) for place, column in enumerate(side)}
+        places = {column.name: place for place, column in enumerate(self.numbers)}
+        places |= {column.name: place for place, column in enumerate(self.categories)}
         for column in self.columns:
             place = places.get(column.name, -1)
             if isinstance(column, NumberColumn):
@@ -183,6 +184,3 @@ def describe(names: Sequence[str]) -> str:
     """'a', 'b', 'c' and 4 more."""
     some = ", ".join(map(repr, names[:3]))
     return some if len(names) <= 3 else f"{some} and {len(names) - 3} more"
-
-
-Figures = Mapping[str, Any]

@@ -53,14 +53,15 @@ class CompressTraining(RowTraining):
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
         numbers, ids = tensors
-        net, method = self.table_net, self.method
+        net: TableNet = self.table_net
+        method: Any = self.method
         code = net.encode(*self.hidden(numbers, ids))
         if code.logvar is None:
             return net.row_losses(net.decode(code.mean), numbers, ids).sum()
-        assert hasattr(method, "beta") and hasattr(method, "anneal") and hasattr(method, "free_bits")
         losses = net.row_losses(net.decode(drawn(code, torch.randn_like(code.mean))), numbers, ids)
         weight = method.beta * self.annealed(method.anneal)
-        return losses.sum() + weight * divergence_loss(code, method.free_bits)
+        loss: Tensor = losses.sum() + weight * divergence_loss(code, method.free_bits)
+        return loss
 
     def evaluate(self, most: int) -> dict[str, float]:
         """With noise that is the same each time, and the whole weight of KL however far the run is."""
@@ -115,7 +116,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
     model = kind(method, layout, net, figures)
     if isinstance(model, VAEModel):
         rows = np.sort(np.random.default_rng(run.seed).permutation(len(table))[:KNOWN_ROWS])
-        model.known = model.encoded(Cells(*(part[rows] for part in cells)))
+        model.known = model.encoded(Cells(cells.numbers[rows], cells.ids[rows], cells.unseen[rows]))
         figures["active"] = active_dimensions(*model.known, "rows", run)
     if isinstance(data, Vectors):
         model.points = Vectors(data.keys, model.embed(table))

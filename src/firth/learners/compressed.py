@@ -156,7 +156,7 @@ class AutoencoderModel(TableModel):
 
     def logits(self, outputs: Tensor) -> list[Tensor]:
         """Of each column of categories."""
-        return list(outputs[:, len(self.net.shape.varies) :].split(self.net.shape.levels, dim=1))
+        return list(torch.split(outputs[:, len(self.net.shape.varies) :], list(self.net.shape.levels), dim=1))
 
     def inverse(self, matrix: Any) -> Table:
         """The rows that codes stand for: of numbers what is expected, of categories the likeliest."""
@@ -171,7 +171,7 @@ class AutoencoderModel(TableModel):
         unlikely as one in a million."""
         table = self.open(data)
         cells = self.layout.read(table)
-        names = [column.name for column in (*self.layout.numbers, *self.layout.categories)]
+        names = [column.name for column in self.layout.numbers] + [column.name for column in self.layout.categories]
         found = np.zeros((len(cells.ids), len(names)))
         for part, numbers, ids in self.batches(cells):
             outputs = self.net.decode(self.net.encode(numbers, ids).mean)
@@ -199,8 +199,8 @@ class AutoencoderModel(TableModel):
     def tables(self) -> Mapping[str, Vectors]:
         """The codes of the vectors it was fitted on, and the embedded categories of each column."""
         found = {} if self.points is None else {"points": self.points}
-        for column, part in zip(self.layout.categories, self.net.input.embeddings, strict=False):
-            matrix = part.weight.detach().float().numpy()[:-1]
+        for column, weights in zip(self.layout.categories, self.net.input.embeddings.parameters(), strict=False):
+            matrix = weights.detach().float().numpy()[:-1]
             found[column.name] = Vectors(column.levels, matrix, missing=f"no category of column {column.name}")
         return found
 

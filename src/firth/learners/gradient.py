@@ -29,6 +29,7 @@ from firth.learners.loop import Loop, Progress, Slice
 from firth.learners.network import LearningOptions
 
 EVALUATIONS = 20  # times in a run that the held-out loss is measured
+SHORT_STEP = 1e9  # multiplications and additions, some milliseconds of a core
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # dense bf16 operations a second, by the makers' data sheets
 
 
@@ -94,6 +95,11 @@ class Gradient(Loop):
         """Multiplications and additions a token costs, forward and back: 6 a weight (Kaplan et al. 2020)."""
         return 6.0 * sum(part.numel() for part in self.net.parameters())
 
+    def threads(self) -> int:
+        """Threads worth starting: where a step is short, they wait for each other longer than they work."""
+        short = self.operations() * self.method.batch_units < SHORT_STEP
+        return 1 if self.run.deterministic or short else self.run.cores
+
     # ---- the loop ----
 
     def go(self) -> dict[str, Any]:
@@ -108,7 +114,7 @@ class Gradient(Loop):
     def settings(self) -> Iterator[None]:
         """Seeds and threads of this run, and the caller's own afterwards."""
         threads = torch.get_num_threads()
-        torch.set_num_threads(1 if self.run.deterministic else self.run.cores)
+        torch.set_num_threads(self.threads())
         cuda = [self.device.index or 0] if self.device.type == "cuda" else []
         try:
             with torch.random.fork_rng(devices=cuda):

@@ -148,13 +148,14 @@ class UserTraining(RowTraining):
         return list(baskets_of(some_users(self.entries, what)))
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
-        baskets, net, method = Baskets(*tensors), self.user_net, self.method
+        baskets, net = Baskets(*tensors), self.user_net
+        method: Any = self.method
         code = net.encode(baskets, method.dropout)
         if code.logvar is None:
             return net.surprise(net.decode(code.mean), baskets).sum()
-        assert hasattr(method, "beta") and hasattr(method, "anneal")
         losses = net.surprise(net.decode(drawn(code, torch.randn_like(code.mean))), baskets)
-        return losses.sum() + method.beta * self.annealed(method.anneal) * divergence_loss(code)
+        loss: Tensor = losses.sum() + method.beta * self.annealed(method.anneal) * divergence_loss(code)
+        return loss
 
     def evaluate(self, most: int) -> dict[str, float]:
         """−log p of an item that a held-out user had beside those that are told of them."""

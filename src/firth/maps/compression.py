@@ -45,10 +45,10 @@ def plot_codes(
     if labels is not None and not classes:
         _shade(figure, axes, points, labels)
     elif not classes:
-        axes.scatter(*points.T, s=14, color=BLUE, alpha=0.6, linewidths=0)
+        axes.scatter(points[:, 0], points[:, 1], s=14, color=BLUE, alpha=0.6, linewidths=0)
     for color, name in zip(COLORS, classes, strict=False):
         here = points[np.array(labels) == name]
-        axes.scatter(*here.T, s=14, color=color, alpha=0.55, linewidths=0, zorder=2)
+        axes.scatter(here[:, 0], here[:, 1], s=14, color=color, alpha=0.55, linewidths=0, zorder=2)
     for color, name in zip(COLORS, classes, strict=False):
         here = points[np.array(labels) == name]
         x, y = np.median(here, axis=0)
@@ -68,7 +68,7 @@ def _shade(figure: Figure, axes: Axes, points: NDArray[np.float64], labels: Sequ
     except ValueError:
         found = len(set(labels))
         raise FirthError(f"Labels are numbers, or 2 to {MOST_CLASSES} different texts; got {found:,}.") from None
-    drawn = axes.scatter(*points.T, s=14, c=values, cmap="viridis", alpha=0.75, linewidths=0)
+    drawn = axes.scatter(points[:, 0], points[:, 1], s=14, c=values, cmap="viridis", alpha=0.75, linewidths=0)
     bar = figure.colorbar(drawn, ax=axes, shrink=0.6, aspect=30)
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=MUTED, labelsize=9, length=3)
@@ -125,7 +125,9 @@ def plot_columns(
     note = f"shares of {_length(real):,} real rows (blue) and {_length(made_up):,} made-up ones (orange)"
     figure, frame = new_figure(3.2 * across + 0.6, 2.5 * down + 1.0, f"{len(names)} columns, real and made up", note)
     frame.set_axis_off()
-    grid = frame.get_subplotspec().subgridspec(down, across, hspace=0.75, wspace=0.3)
+    whole = frame.get_subplotspec()
+    assert whole is not None
+    grid = whole.subgridspec(down, across, hspace=0.75, wspace=0.3)
     for place, name in enumerate(names):
         axes = figure.add_subplot(grid[place // across, place % across])
         _one_column(axes, _known(real[name]), _known(made_up[name]))

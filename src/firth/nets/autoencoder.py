@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -74,7 +75,8 @@ class RowInput(nn.Module):
         return torch.cat(parts, dim=1)
 
 
-ACTIVATIONS = {"gelu": functional.gelu, "relu": functional.relu, "tanh": torch.tanh}
+Activation = Callable[[Tensor], Tensor]
+ACTIVATIONS: dict[str, Activation] = {"gelu": functional.gelu, "relu": functional.relu, "tanh": torch.tanh}
 
 
 class Stack(nn.Module):
@@ -84,10 +86,11 @@ class Stack(nn.Module):
     def __init__(self, inputs: int, widths: tuple[int, ...], outputs: int, activation: str, dropout: float) -> None:
         super().__init__()
         sizes = (inputs, *widths)
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
+        self.layers: Any = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
         self.last = nn.Linear(sizes[-1], outputs, bias=False) if widths else None
         self.straight = nn.Linear(inputs, outputs)
-        self.activation, self.dropout = ACTIVATIONS[activation], dropout
+        self.activation: Activation = ACTIVATIONS[activation]
+        self.dropout = dropout
 
     def hidden(self, x: Tensor) -> Tensor:
         for layer in self.layers:
@@ -114,7 +117,7 @@ class Mirror(nn.Module):
         self.outputs = outputs
 
     def forward(self, code: Tensor, encoder: Stack) -> Tensor:
-        found = code @ encoder.straight.weight[:, : self.outputs] + self.biases[-1]
+        found: Tensor = code @ encoder.straight.weight[:, : self.outputs] + self.biases[-1]
         if encoder.last is None:
             return found
         x = code @ encoder.last.weight
@@ -171,7 +174,7 @@ class TableNet(nn.Module):
         squares = torch.nan_to_num(numbers - outputs[:, :count]) ** 2
         surprises = [
             functional.cross_entropy(part, ids[:, column], ignore_index=-1, reduction="none")
-            for column, part in enumerate(outputs[:, count:].split(self.shape.levels, dim=1))
+            for column, part in enumerate(torch.split(outputs[:, count:], list(self.shape.levels), dim=1))
         ]
         return squares, torch.stack(surprises, dim=1) if surprises else squares[:, :0]
 
