@@ -123,11 +123,12 @@ def plot_columns(
     across = min(4, len(names))
     down = -(-len(names) // across)
     note = f"shares of {_length(real):,} real rows (blue) and {_length(made_up):,} made-up ones (orange)"
-    figure, frame = new_figure(3.2 * across + 0.6, 2.5 * down + 1.0, f"{len(names)} columns, real and made up", note)
-    frame.set_axis_off()
-    whole = frame.get_subplotspec()
-    assert whole is not None
-    grid = whole.subgridspec(down, across, hspace=0.75, wspace=0.3)
+    figure, frame = new_figure(3.2 * across + 0.6, 2.3 * down + 1.2, "", "")
+    frame.remove()
+    words: dict[str, Any] = {"x": 0.02, "ha": "left", "fontfamily": fonts()}
+    figure.suptitle(f"{len(names)} columns, real and made up", fontsize=13, fontweight="bold", color=INK, **words)
+    figure.supxlabel(note, fontsize=9, color=MUTED, **words)
+    grid = figure.add_gridspec(down, across)
     for place, name in enumerate(names):
         axes = figure.add_subplot(grid[place // across, place % across])
         _one_column(axes, _known(real[name]), _known(made_up[name]))
@@ -169,14 +170,16 @@ def plot_parts(training: Mapping[str, Any], path: PathLike | None = None) -> Fig
     shares = [measured["share"] for measured in found]
     rebuilding, kl = (np.array([measured[name] for measured in found]) for name in ("reconstruction", "kl"))
     figure, axes = new_figure(8.5, 5, "Loss by part", "nats a held-out row; below 0 where numbers are told precisely")
-    for name, values, color in (
-        ("loss (−ELBO)", rebuilding + kl, INK),
-        ("rebuilding", rebuilding, BLUE),
-        ("KL", kl, ORANGE),
-    ):
+    lines = [("loss (−ELBO)", rebuilding + kl, INK), ("rebuilding", rebuilding, BLUE), ("KL", kl, ORANGE)]
+    for _, values, color in lines:
         axes.plot(shares, values, color=color, linewidth=1.8, marker="o", markersize=3.5)
+    room = 0.05 * (axes.get_ylim()[1] - axes.get_ylim()[0])  # the height of a label
+    lowest = -np.inf
+    for name, values, color in sorted(lines, key=lambda line: float(line[1][-1])):
+        lowest = max(float(values[-1]), lowest + room)  # lines that end together keep their labels apart
         end: dict[str, Any] = {"xytext": (9, 0), "textcoords": "offset points", "va": "center", "fontsize": 10}
-        axes.annotate(f"{name}  {values[-1]:.4g}", (shares[-1], values[-1]), color=color, annotation_clip=False, **end)
+        text = f"{name}  {values[-1]:.4g}".replace("-", "−")
+        axes.annotate(text, (shares[-1], lowest), color=color, annotation_clip=False, **end)
     axes.axhline(0, color=RULE, linewidth=0.8, zorder=0)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes.set_xlim(0, 1.0)

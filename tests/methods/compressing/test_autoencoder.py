@@ -24,14 +24,14 @@ def squared_error(model, rows: np.ndarray) -> float:
 def test_without_layers_it_finds_the_subspace_of_pca(tied):
     """Baldi & Hornik 1989: the linear autoencoder's only minimum is the plane of the first principal components."""
     random = np.random.default_rng(5)
-    rows = random.normal(size=(400, 2)) @ random.normal(size=(2, 6)) * 3 + 0.3 * random.normal(size=(400, 6)) + 7
+    rows = random.normal(size=(400, 2)) @ random.normal(size=(2, 6)) * 3 + random.normal(size=(400, 6)) + 7
     settings = {"dim": 2, "widths": "", "numeric": "common", "weight_decay": 0.0, "held_out": 0.0, "tied": tied}
-    model = firth.Autoencoder(**settings, epochs=150, learning_rate=0.02, decay="linear").fit(rows, RUN)
+    model = firth.Autoencoder(**settings, epochs=500, batch_rows=400, learning_rate=0.02, decay="linear").fit(rows, RUN)
     pca = firth.PCA(dim=2).fit(rows)
     ours = np.linalg.qr(matrix(model.inverse(np.eye(2))).T - matrix(model.inverse(np.zeros((1, 2)))).T)[0]
     cosines = np.linalg.svd(ours.T @ pca.components.T)[1]  # of the angles between the two planes
-    assert cosines.min() > 0.9999
-    assert squared_error(model, rows) == pytest.approx(squared_error(pca, rows), rel=1e-3)
+    assert cosines.min() > 0.999
+    assert squared_error(model, rows) == pytest.approx(squared_error(pca, rows), rel=5e-3)
     other = firth.PCA(dim=2).fit(rows[:, ::-1].copy())  # a plane of the same data that is not the right one
     assert np.linalg.svd(ours.T @ other.components.T)[1].min() < 0.99
 
