@@ -58,6 +58,12 @@ class Layout:
         return [column for column in self.columns if isinstance(column, CategoryColumn)]
 
     @property
+    def one_scale(self) -> bool:
+        """Whether all numbers are divided by the same, as pixels are."""
+        scales = {column.scale for column in self.numbers if column.code == "standardize"}
+        return len(self.numbers) > 1 and len(scales) == 1
+
+    @property
     def varies(self) -> tuple[bool, ...]:
         return tuple(limits.low < limits.high for limits in self.limits)
 

@@ -77,7 +77,7 @@ class CompressTraining(RowTraining):
             else:
                 losses, nats = elbo_parts(self.table_net, code, numbers, ids, generator)
                 total, kl = total + float(losses), kl + float(nats)
-        count = min(len(self.held_out), max(most, sum(map(len, self.measured_rows(most)))))
+        count = sum(map(len, self.measured_rows(most)))
         beta = getattr(self.method, "beta", None)
         if beta is None:
             return {"held_out_loss": total / count}

@@ -39,6 +39,8 @@ def shape_of(method: Any, layout: Layout) -> Shape:
         embedding=method.category == "embedding",
         tied=getattr(method, "tied", False),
         variational=hasattr(method, "beta"),
+        # A pixel that is nearly always white must not count a hundred times as much as the others.
+        least_deviation=0.1 if layout.one_scale else 0.01,
         dropout=method.dropout,
     )
 

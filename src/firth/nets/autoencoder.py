@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 GAIN = 10.0  # Adam moves a weight by about the rate in a step, and a deviation must be able to fall faster than that
-LEAST_LOG = math.log(0.01)  # of a column's deviation, in units of the scaled column
 
 
 class Shape(NamedTuple):
@@ -33,6 +32,7 @@ class Shape(NamedTuple):
     embedding: bool = True  # categories as learned vectors, else one-hot
     tied: bool = False  # the decoder uses the encoder's matrices, transposed
     variational: bool = False
+    least_deviation: float = 0.01  # of a column around what is rebuilt, in units of the scaled column
     dropout: float = 0.0
 
     @property
@@ -166,7 +166,7 @@ class TableNet(nn.Module):
     def log_deviations(self) -> Tensor:
         """log σ of each column of numbers around what is rebuilt."""
         assert self.deviations is not None
-        return (GAIN * self.deviations).clamp(min=LEAST_LOG)
+        return (GAIN * self.deviations).clamp(min=math.log(self.shape.least_deviation))
 
     def errors(self, outputs: Tensor, numbers: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         """For each row and column what is wrong: (x − x̂)² of numbers and −log p of categories; 0 where missing."""
