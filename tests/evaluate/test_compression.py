@@ -38,7 +38,7 @@ def test_a_two_sample_test_tells_what_differs():
     again[:, 1] += 0.1 * random.normal(size=150)
     assert abs(two_sample(real, again) - 0.5) < 0.1
     alone = independent_rows({"a": real[:, 0], "b": real[:, 1]}, 300)
-    assert two_sample(real, np.column_stack([alone["a"], alone["b"]])) > 0.9
+    assert two_sample(real, np.column_stack([alone["a"], alone["b"]])) > 0.8
     assert set(alone["a"]) <= set(real[:, 0])
     with pytest.raises(firth.FirthError, match="Both sides need the same columns"):
         two_sample(real, real[:, :1])
