@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import choose_report, data_options, json_flag, one_file, open_model, print_json
+from firth.cli.common import choose_report, data_options, json_flag, one_file, open_model, open_rows, print_json
 from firth.cli.pooling import given_pooling, pooling_flags
 from firth.cli.rows import SUFFIXES, Rows, Shards, writer
 from firth.core.errors import FirthError
@@ -277,8 +277,10 @@ def embed_table(model: Any, path: str, key: str | None, output: str | None, as_j
     """`model` is a TableModel. What is unknown are categories that it did not meet when it was fitted."""
     from firth.learners.tables import single_precision
 
-    table = model.open(path)
-    keys = table.categories(key) if key else list(map(str, range(1, len(table) + 1)))
+    rows = open_rows(path)
+    table = model.open(rows)
+    named = None if isinstance(rows, str) else list(rows.keys)  # vectors
+    keys = table.categories(key) if key else named or list(map(str, range(1, len(table) + 1)))
     if None in keys:
         raise FirthError(f"The key column {key!r} is empty in row {keys.index(None) + 1:,}.")
     unseen = 0

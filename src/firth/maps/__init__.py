@@ -1,6 +1,7 @@
 """2-D pictures of a space, and plots of how it came to be. matplotlib is imported when one is drawn."""
 
 from firth.maps.attention import plot_attention
+from firth.maps.compression import plot_codes, plot_columns, plot_images, plot_parts
 from firth.maps.pca import Projection, pca
 from firth.maps.plots import (
     plot_analogies,
@@ -19,8 +20,12 @@ __all__ = [
     "plot_analogies",
     "plot_attention",
     "plot_block",
+    "plot_codes",
+    "plot_columns",
+    "plot_images",
     "plot_loss",
     "plot_map",
+    "plot_parts",
     "plot_senses",
     "plot_similarity",
     "plot_variance",
