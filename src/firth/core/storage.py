@@ -150,7 +150,9 @@ class LazyDocuments(Mapping[str, Any]):
 class Stacked:
     """Arrays under each other, written as one without ever being in memory together."""
 
-    def __init__(self, kind: np.dtype[Any], shape: tuple[int, ...], pieces: Callable[[], Iterable[NDArray[Any]]]) -> None:
+    def __init__(
+        self, kind: np.dtype[Any], shape: tuple[int, ...], pieces: Callable[[], Iterable[NDArray[Any]]]
+    ) -> None:
         self.dtype, self.shape, self.pieces = kind, shape, pieces
 
     @property

@@ -71,9 +71,7 @@ def search_codes(
     found = _room(len(queries), k)
     coded = encode_rows(queries)
     scales = matrix.scales if scales is None else scales
-    _native.search_codes(
-        matrix.codes, matrix.sums, scales, offsets, coded.codes, coded.scales, listed, *found, threads
-    )
+    _native.search_codes(matrix.codes, matrix.sums, scales, offsets, coded.codes, coded.scales, listed, *found, threads)
     return found
 
 
