@@ -253,6 +253,10 @@ class Index:
             found = [self._hits(self._by_words(text, k, where)) for text in texts]
             return found[0] if isinstance(query, str) else found
         matrix = self._embedded(texts) if are_texts else np.asarray(query, dtype=np.float32)
+        without: list[int] = []
+        if mode == "both" and self.space.metric == "cosine":  # a text of unknown words is still found by its words
+            without = np.flatnonzero(row_lengths(matrix) == 0).tolist()
+            matrix[without] = 1
         depth = k if mode == "vector" else max(k, FUSED)
         nearest = self.find(np.atleast_2d(matrix), depth, where=where, exact=exact)
         rankings = [
@@ -260,6 +264,8 @@ class Index:
             for rows, scores in zip(nearest.rows.tolist(), nearest.scores.tolist(), strict=True)
         ]
         if mode == "both":
+            for number in without:
+                rankings[number] = []
             for number, text in enumerate(texts):
                 words = [row for row, _ in self._by_words(text, depth, where)]
                 rankings[number] = fused([[row for row, _ in rankings[number]], words], k)
