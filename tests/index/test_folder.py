@@ -190,7 +190,7 @@ def test_broken_manifests(folder, change, rule):
 
 
 def test_places_that_are_no_index(folder, tmp_path):
-    with pytest.raises(FirthError, match="is no index: it has no index.json"):
+    with pytest.raises(FirthError, match=r"is no index: it has no index\.json"):
         Index.open(tmp_path)
     (tmp_path / "file").write_text("x")
     (tmp_path / "full").mkdir()

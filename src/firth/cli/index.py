@@ -75,6 +75,7 @@ def command(
         if status != "already finished":
             facts = fill(index, texts, embed)
             if not len(index):
+                shutil.rmtree(output)
                 raise FirthError("There is nothing to index: the input has no documents.")
             index.optimize()
             index.note(finished=True)
@@ -120,7 +121,7 @@ def opened(
         if not overwrite and index.about.get("identity") == identity and identity["data"] is not None:
             index.model = model
             return index, "already finished" if index.about.get("finished") else "resumed"
-        if not overwrite:
+        if not overwrite and len(index):  # a run that did not come to its first commit may be replaced
             why = difference({"identity": index.about.get("identity")}, identity)
             raise FirthError(f"{folder} holds another index ({why}); choose another folder, or --overwrite it.")
         index.store.write()  # nobody else is at it

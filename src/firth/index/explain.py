@@ -52,7 +52,7 @@ def word_vectors(model: Any, text: str) -> tuple[Counter[str], Matrix]:
         except FirthError:  # unknown, and no part of the mean
             continue
         counts[word] = count
-    matrix = np.array(rows, dtype=np.float32).reshape(len(rows), -1)
+    matrix = np.array(rows, dtype=np.float32)
     mean = np.average(matrix, axis=0, weights=list(counts.values())) if rows else 0
     if not np.allclose(mean, model.embed([text])[0], rtol=1e-3, atol=1e-4):
         raise FirthError(why_not(model))

@@ -24,15 +24,14 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.storage import saying_where, sync
-from firth.core.vectors import Matrix
+from firth.core.vectors import Matrix, row_lengths, unit_rows
 from firth.data.cache import cache_folder
 from firth.index.scan import best, nearness, scan
 from firth.index.segment import BLOCK, Positions, Segment, Space
 from firth.index.store import Store
 from firth.kernels.search import Found
 
-METRICS = {"cosine": "cos", "dot": "ip", "euclidean": "l2sq"}
-CONNECTIONS, ADDING, SEARCHING = 16, 128, 128  # edges a row; candidates looked at when a row is added, when asked
+CONNECTIONS, ADDING, SEARCHING = 16, 128, 256  # edges a row; candidates looked at when a row is added, when asked
 SHORT = 0.05  # of the rows permitted, below which a scan of these is quicker
 SEAL = "seal.key"
 
@@ -42,15 +41,15 @@ class Graph:
 
     NEEDED = "approximate search needs the package usearch: pip install 'firth[scale]'."
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, reach: float = 0.0) -> None:
+        """`reach`: the longest row, under dot."""
         if not self.available():
             raise FirthError(self.NEEDED[0].upper() + self.NEEDED[1:])
-        graph: Any = importlib.import_module("usearch.index").Index
-
-        self.space, self.rows = space, 0
-        self.index = graph(
-            ndim=space.dim,
-            metric=METRICS[space.metric],
+        self.space, self.rows, self.reach = space, 0, reach
+        made: Any = importlib.import_module("usearch.index").Index
+        self.index = made(
+            ndim=space.dim + (space.metric == "dot"),
+            metric="cos" if space.metric == "cosine" else "l2sq",
             dtype="f16" if space.metric == "cosine" else "f32",  # half precision ends at 65,504
             connectivity=CONNECTIONS,
             expansion_add=ADDING,
@@ -62,23 +61,35 @@ class Graph:
     def available() -> bool:
         return importlib.util.find_spec("usearch") is not None
 
-    def extend(self, segments: Sequence[Segment], threads: int) -> None:
-        """Adds the rows that it has not got yet."""
+    @classmethod
+    def over(cls, segments: Sequence[Segment], space: Space, known: Graph | None, threads: int) -> Graph:
+        """A graph of all rows: the known one with the rows that it has not got yet, where that can be."""
+        reach = longest(segments) if space.metric == "dot" else 0.0
+        graph = known if known is not None and reach <= known.reach else cls(space, reach)
         first = 0
         for segment in segments:
-            for start in range(max(0, self.rows - first), len(segment), BLOCK):
-                block = np.asarray(segment.array("vectors")[start : start + BLOCK], dtype=np.float32)
-                positions = first + start + np.arange(len(block), dtype=np.uint64)
-                if self.space.metric != "euclidean":
-                    lengths = np.linalg.norm(block, axis=1)
-                    kept = lengths > 0 if self.space.metric == "cosine" else np.ones(len(block), dtype=bool)
-                    block, positions = block[kept], positions[kept]
-                    if self.space.metric == "cosine":
-                        block = block / lengths[kept, None]
-                if len(block):
-                    self.index.add(positions, block, threads=threads)
-                self.rows = first + min(start + BLOCK, len(segment))
+            for start in range(max(0, graph.rows - first), len(segment), BLOCK):
+                rows = np.asarray(segment.array("vectors")[start : start + BLOCK], dtype=np.float32)
+                positions = first + start + np.arange(len(rows), dtype=np.uint64)
+                if space.metric == "cosine":
+                    positions, rows = positions[rows.any(axis=1)], rows[rows.any(axis=1)]
+                if len(rows):
+                    graph.index.add(positions, graph.widened(rows, rows=True), threads=threads)
+                graph.rows = first + start + min(BLOCK, len(segment) - start)
             first += len(segment)
+        return graph
+
+    def widened(self, vectors: Matrix, rows: bool) -> Matrix:
+        """Graphs are of distances. Of length 1, cosine is one; under dot, rows get a number more, √(reach² − |row|²),
+        and queries a zero, so that |q − x|² = reach² + |q|² − 2 q·x (Bachrach et al. 2014)."""
+        if self.space.metric == "cosine":
+            return unit_rows(vectors)
+        if self.space.metric == "euclidean":
+            return vectors
+        more = np.zeros((len(vectors), 1), dtype=np.float32)
+        if rows:
+            more[:, 0] = np.sqrt(np.maximum(self.reach**2 - row_lengths(vectors) ** 2, 0))
+        return np.hstack([vectors, more])
 
     def search(self, queries: Matrix, k: int, permitted: int, flags: Any, threads: int) -> Positions | None:
         """Candidates for each query, −1 where there are fewer; None where a scan is better: `flags` (a position each)
@@ -90,7 +101,7 @@ class Graph:
         if not wide:
             return np.zeros((len(queries), 0), dtype=np.int64)
         self.index.expansion_search = max(SEARCHING, wide)
-        matches = self.index.search(queries, wide, threads=threads)
+        matches = self.index.search(self.widened(queries, rows=False), wide, threads=threads)
         keys = np.asarray(matches.keys).reshape(len(queries), -1).astype(np.int64)
         counts = np.asarray(getattr(matches, "counts", [keys.shape[1]])).reshape(-1, 1)
         found = np.where(np.arange(keys.shape[1]) < counts, keys, -1)
@@ -106,7 +117,7 @@ class Graph:
         with saying_where(path):
             self.index.save(str(path))
             sync(path)
-        return {"file": name, "bytes": path.stat().st_size, "seal": sealed(path)}
+        return {"file": name, "bytes": path.stat().st_size, "seal": sealed(path), "reach": self.reach}
 
     @classmethod
     def read(cls, folder: Path, record: Mapping[str, Any], space: Space) -> Graph | None:
@@ -123,10 +134,15 @@ class Graph:
                 stacklevel=4,
             )
             return None
-        graph = cls(space)
+        graph = cls(space, float(record["reach"]))
         graph.index.load(str(path))
         graph.rows = record["rows"]
         return graph
+
+
+def longest(segments: Sequence[Segment]) -> float:
+    blocks = (s.array("vectors")[i : i + BLOCK] for s in segments for i in range(0, len(s), BLOCK))
+    return max((float(row_lengths(block).max()) for block in blocks), default=0.0)
 
 
 def approximate(

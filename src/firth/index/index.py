@@ -204,8 +204,7 @@ class Index:
         return record["rows"] if record and record["epoch"] == self.store.manifest["epoch"] else 0
 
     def _build_graph(self, threads: int) -> None:
-        graph = self._open_graph() or Graph(self.space)
-        graph.extend(self.store.segments, threads)
+        graph = Graph.over(self.store.segments, self.space, self._open_graph(), threads)
         record: dict[str, Any] = {"rows": graph.rows, "epoch": self.store.manifest["epoch"]}
         if self.folder:
             record |= graph.write(self.folder, f"graph-{self.store.manifest['commit'] + 1}.usearch")
@@ -245,6 +244,8 @@ class Index:
         """
         if mode not in MODES:
             raise FirthError(f"mode must be one of {', '.join(MODES)}; got {mode!r}.")
+        if k < 1:
+            raise FirthError(f"k must be at least 1; got {k}.")
         texts = [query] if isinstance(query, str) else query
         are_texts = isinstance(texts, (list, tuple)) and bool(texts) and isinstance(texts[0], str)
         if mode != "vector" and not are_texts:
@@ -327,9 +328,7 @@ class Index:
     def _by_words(self, text: str, k: int, where: str | None) -> list[tuple[int, float]]:
         """Positions by BM25, best first; those without any word of the text are none."""
         if self.store.segments and self.store.segments[0].terms is None:
-            raise FirthError(
-                f"The index has no column {TEXT!r} whose words could be searched; mode='vector' needs none."
-            )
+            raise FirthError(f"The index has no column {TEXT!r} to search for words; mode='vector' needs none.")
         parts = [Searched(segment.arrays, segment.terms) for segment in self.store.segments]
         scores = [np.zeros(0, dtype=np.float32), *bm25(parts, text)]
         for own, rows in zip(scores[1:], self._listed(where), strict=True):
@@ -338,7 +337,7 @@ class Index:
                 own[:] = 0
                 own[rows] = kept
         every = np.concatenate(scores)
-        return [(int(row), float(every[row])) for row in top_rows(every, max(1, k)) if every[row] > 0]
+        return [(int(row), float(every[row])) for row in top_rows(every, k) if every[row] > 0]
 
     def _hits(self, ranking: Sequence[tuple[int, float]]) -> Hits:
         found = Hits()

@@ -125,8 +125,9 @@ def arrow(found: Condition, table: Any) -> Any:
         return column.is_null() if found.operator is ast.Eq else column.is_valid()
     try:
         if found.operator is ast.In:
-            values = pyarrow.array(found.value, column.type if not found.value else None)
-            true = compute.is_in(column, values.cast(column.type))
+            if any(isinstance(value, str) != is_text(column.type) for value in found.value):
+                raise pyarrow.ArrowInvalid("of another kind")  # a number would be turned into a text
+            true = compute.is_in(column, pyarrow.array(found.value, column.type))
             return compute.if_else(column.is_valid(), true, pyarrow.scalar(None, pyarrow.bool_()))
         value = found.value
         if isinstance(value, str) and not is_text(column.type):  # a date is written as a text
