@@ -25,6 +25,7 @@ _PLACES = {
     "Index": "firth.index",
     "Ratings": "firth.data.ratings",
     "Pairs": "firth.data.pairs",
+    "PostgresIndex": "firth.index",
     "Table": "firth.data.table",
     "Tokens": "firth.data.tokens",
     "Vocabulary": "firth.data.vocabulary",
