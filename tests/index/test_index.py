@@ -258,7 +258,7 @@ def test_a_graph_from_elsewhere_is_never_opened(tmp_path, monkeypatch, how):
 
 def test_without_usearch(monkeypatch):
     monkeypatch.setattr("firth.index.graph.importlib.util.find_spec", lambda name: None)
-    monkeypatch.setattr("firth.index.index.EXACT_ROWS", 10)
+    monkeypatch.setattr("firth.index.index.EXACT_NUMBERS", 10)
     index = Index.create(dim=24)
     index.add(named(20), blobs(20))
     with pytest.warns(FirthWarning, match=r"20 rows are searched exactly; .* pip install 'firth\[scale\]'"):
