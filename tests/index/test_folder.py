@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,32 @@ def test_readers_keep_what_they_opened(folder):
         assert len(Index.open(folder)) == 10
 
 
+def test_readers_open_while_a_writer_replaces_files(folder):
+    """Whenever a reader opens, it finds one commit whole: all rows of a round, or those of the one before."""
+    done = threading.Event()
+    with Index.create(folder, dim=DIM) as index:
+        index.add(*some_rows(50, "0-"))
+
+        def write() -> None:
+            for number in range(1, 25):
+                keys = [f"{number}-{i}" for i in range(50)]
+                index.update(keys, np.full((50, DIM), number))
+                index.delete([f"{number - 1}-{i}" for i in range(50)])
+                index.optimize()
+            done.set()
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        opened = 0
+        while not done.is_set():
+            reader = Index.open(folder)
+            assert len(reader) in (50, 100)
+            assert len({key.partition("-")[0] for key in writer.contents(reader)}) == len(reader) // 50
+            opened += 1
+        thread.join()
+    assert opened > 3
+
+
 def test_opening_maps_and_does_not_read(folder):
     with Index.create(folder, dim=DIM, numbers="int8") as index:
         index.add(*some_rows(100))
@@ -172,6 +199,7 @@ def test_altered_files_are_named_by_verify(folder, suffix):
         (lambda manifest: [], "does not describe a Firth index"),
         (lambda manifest: {**manifest, "format": 9}, "has format 9"),
         (lambda manifest: {**manifest, "metric": "angle"}, "does not give dim, metric"),
+        (lambda manifest: {**manifest, "graph": {"rows": "all"}}, "does not give dim, metric"),
         (lambda manifest: {**manifest, "segments": [{"rows": 3}]}, "does not give the files and rows"),
         (lambda manifest: {**manifest, "segments": [{**manifest["segments"][0], "rows": 5}]}, "do not hold 5 rows"),
         (

@@ -123,6 +123,8 @@ def opened(
             return index, "already finished" if index.about.get("finished") else "resumed"
         if not overwrite and len(index):  # a run that did not come to its first commit may be replaced
             why = difference({"identity": index.about.get("identity")}, identity)
+            if index.about.get("identity") == identity:
+                why = "whether of the same data can't be told"
             raise FirthError(f"{folder} holds another index ({why}); choose another folder, or --overwrite it.")
         index.store.write()  # nobody else is at it
         shutil.rmtree(folder)

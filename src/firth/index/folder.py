@@ -57,6 +57,8 @@ def read_manifest(folder: Path, check: bool = True) -> dict[str, Any]:
     space = [found.get(name) for name in Space._fields]
     right = type(space[0]) is int and space[0] >= 1 and space[1] in METRICS and space[2] in NUMBERS
     counts = all(type(found.get(name)) is int for name in ("commit", "epoch"))
+    graph = found.get("graph") or {"rows": 0, "epoch": 0}
+    counts = counts and isinstance(graph, dict) and all(type(graph.get(name)) is int for name in ("rows", "epoch"))
     if not right or not counts or not isinstance(found.get("segments"), list):
         raise FirthError(f"{folder / MANIFEST} does not give dim, metric, numbers, commit, epoch and segments.")
     if check:
@@ -150,6 +152,8 @@ def open_segment(folder: Path, record: Mapping[str, Any]) -> Segment:
     if terms is not None:
         needed |= {"word_starts", "word_rows", "word_counts", "lengths"}
     lengths = [len(arrays[each]) for each in ("vectors", "hash_rows") if each in arrays]
+    if "vectors" in arrays and (arrays["vectors"].ndim != 2 or arrays["vectors"].dtype not in (np.float32, np.float16)):
+        raise FirthError(f"{folder / name}.safetensors does not hold a matrix of float32 or float16.")
     if needed - set(arrays) or set(lengths) != {rows} or table.num_rows != rows or KEY not in table.column_names:
         raise FirthError(f"{folder / name}.safetensors and .arrow do not hold {rows:,} rows of vectors and keys.")
     return Segment(arrays, table, terms, dict(record))

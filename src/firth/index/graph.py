@@ -45,7 +45,7 @@ class Graph:
         """`reach`: the longest row, under dot."""
         if not self.available():
             raise FirthError(self.NEEDED[0].upper() + self.NEEDED[1:])
-        self.space, self.rows, self.reach = space, 0, reach
+        self.space, self.rows, self.reach, self.epoch = space, 0, reach, 0
         made: Any = importlib.import_module("usearch.index").Index
         self.index = made(
             ndim=space.dim + (space.metric == "dot"),
@@ -134,9 +134,9 @@ class Graph:
                 stacklevel=4,
             )
             return None
-        graph = cls(space, float(record["reach"]))
+        graph = cls(space, float(record.get("reach", 0)))
         graph.index.load(str(path))
-        graph.rows = record["rows"]
+        graph.rows, graph.epoch = record["rows"], record["epoch"]
         return graph
 
 

@@ -205,7 +205,8 @@ class Index:
 
     def _build_graph(self, threads: int) -> None:
         graph = Graph.over(self.store.segments, self.space, self._open_graph(), threads)
-        record: dict[str, Any] = {"rows": graph.rows, "epoch": self.store.manifest["epoch"]}
+        graph.epoch = self.store.manifest["epoch"]
+        record: dict[str, Any] = {"rows": graph.rows, "epoch": graph.epoch}
         if self.folder:
             record |= graph.write(self.folder, f"graph-{self.store.manifest['commit'] + 1}.usearch")
         self.store.commit(graph=record)
@@ -216,7 +217,8 @@ class Index:
         rows = self._graph_rows()
         if not rows:
             return None
-        if self._graph is None or self._graph.rows != rows:
+        epoch = self.store.manifest["epoch"]
+        if self._graph is None or (self._graph.rows, self._graph.epoch) != (rows, epoch):
             self._graph = None
             if self.folder:
                 self._graph = Graph.read(self.folder, self.store.manifest["graph"], self.space)

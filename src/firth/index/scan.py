@@ -45,10 +45,8 @@ def scan_segment(
     codes = Codes(*(segment.array(name) for name in ("codes", "steps", "sums")))
     wide = min(count, max(CANDIDATES * k, k + 32))
     steps = codes.scales if scales is None else codes.scales * scales
-    offsets = None
-    if space.metric == "euclidean":  # −|x − q|² / 2 less what is the same for all rows
-        lengths = np.einsum("ij,ij->i", codes.codes, codes.codes, dtype=np.float32)
-        offsets = -0.5 * lengths * codes.scales**2
+    # −|x − q|² / 2 = x·q − |x|² / 2, less what is the same for all rows
+    offsets = segment.array("offsets") if space.metric == "euclidean" else None
     found = search_codes(codes, queries, wide, scales=steps, offsets=offsets, listed=rows, threads=threads)
     return best([Found(judged(space, segment, queries, found.rows), found.rows)], k)
 

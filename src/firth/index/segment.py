@@ -3,6 +3,7 @@
 Arrays by name (those in brackets where they are needed):
   vectors                    rows × dim, float32 or float16
   [codes, steps, sums]       the rows in bytes (`firth.kernels.search.Codes`)
+  [offsets]                  −|row|²/2, for Euclidean distances by bytes
   [scales]                   1/|row|, which makes a product a cosine; NaN for a zero row, which no cosine finds
   hashes, hash_rows          hashes of the keys in rising order, and whose they are
   [word_starts, word_rows, word_counts, lengths]   `firth.index.words`
@@ -91,6 +92,8 @@ def make_segment(space: Space, matrix: Matrix, table: Any) -> Segment:
         arrays["scales"] = scales
     if space.numbers == "int8":
         arrays |= coded_arrays(matrix)
+        if space.metric == "euclidean":
+            arrays["offsets"] = (-0.5 * lengths**2).astype(np.float32)
     hashes = key_hashes(table.column(KEY).to_pylist())
     order = np.argsort(hashes, kind="stable")
     arrays |= {"hashes": hashes[order], "hash_rows": order.astype(np.int64)}
@@ -110,7 +113,7 @@ def merge_segments(segments: Sequence[Segment], keep: Sequence[NDArray[np.bool_]
     """One segment of the rows of several, less those not to keep; large arrays are not made before they are written."""
     counts = [len(each) if kept is None else int(kept.sum()) for each, kept in zip(segments, keep, strict=True)]
     arrays: dict[str, Any] = {}
-    for name in ("vectors", "codes", "steps", "sums", "scales"):
+    for name in ("vectors", "codes", "steps", "sums", "offsets", "scales"):
         if name in segments[0].arrays:
             arrays[name] = stacked([each.array(name) for each in segments], keep, sum(counts))
     table = pyarrow.concat_tables(

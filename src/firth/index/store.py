@@ -17,7 +17,7 @@ from firth.index.segment import KEY, Positions, Segment, Space, in_memory, key_h
 from firth.version import __version__
 
 FANOUT = 8  # segments of about one size become one
-TRIES = 5  # at opening, while a writer replaces files
+TRIES = 100  # at opening, while a writer replaces files
 
 
 class Store:
@@ -69,7 +69,7 @@ class Store:
             try:
                 disk.check_files(folder, manifest)
                 return cls(folder, manifest)
-            except FirthError:  # a writer may have put other files in the place of these meanwhile
+            except (FirthError, FileNotFoundError):  # a writer may have put other files in the place of these
                 if left == 1 or disk.read_manifest(folder, check=False)["commit"] == manifest["commit"]:
                     raise
         raise AssertionError
