@@ -193,6 +193,23 @@ def test_altered_files_are_named_by_verify(folder, suffix):
         verify_index(folder)
 
 
+def test_texts_that_end_nowhere_are_refused(folder):
+    """An altered place of a text would lead Arrow outside of the file."""
+    with Index.create(folder, dim=DIM) as index:
+        keys, matrix = some_rows(10)
+        index.add(keys, matrix, {"text": ["some text"] * 10})
+    path = folder / "segment-1.arrow"
+    data = path.read_bytes()
+    ends = np.arange(0, 99, 9, dtype="<i8").tobytes()  # where the ten texts of nine letters begin and end
+    assert data.count(ends) == 1
+    for place, value in ((5, 10**12), (10, 91), (3, -1)):
+        changed = np.arange(0, 99, 9, dtype="<i8")
+        changed[place] = value
+        path.write_bytes(data.replace(ends, changed.tobytes()))
+        with pytest.raises(FirthError, match=r"segment-1\.arrow is no Arrow file, or damaged"):
+            Index.open(folder)
+
+
 @pytest.mark.parametrize(
     ("change", "rule"),
     [

@@ -31,6 +31,7 @@ from firth.core.storage import (
 )
 from firth.core.vectors import METRICS
 from firth.index.segment import BLOCK, KEY, NUMBERS, Segment, Space
+from firth.index.where import is_text
 from firth.version import __version__
 
 FORMAT = 1
@@ -167,11 +168,28 @@ def write_table(path: Path, table: Any) -> None:
 
 
 def read_table(path: Path) -> Any:
-    """A table of an Arrow file, mapped."""
+    """A table of an Arrow file, mapped. Where texts begin and end is checked: Arrow itself follows any number."""
     try:
-        return pyarrow.ipc.open_file(pyarrow.memory_map(str(path))).read_all()
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise FirthError(f"{path} is no Arrow file: {error}.") from None
+        table = pyarrow.ipc.open_file(pyarrow.memory_map(str(path))).read_all()
+        for column in table.columns:
+            text = is_text(column.type)
+            column.validate(full=not text and not pyarrow.types.is_primitive(column.type))
+            if text and not all(map(offsets_rise, column.chunks)):
+                raise pyarrow.ArrowInvalid("texts without an end")
+    except (pyarrow.ArrowException, OSError) as error:
+        raise FirthError(f"{path} is no Arrow file, or damaged: {error}.") from None
+    return table
+
+
+def offsets_rise(chunk: Any) -> bool:
+    """Whether every text of a chunk lies inside its data. The texts themselves are not read."""
+    kind = np.int64 if pyarrow.types.is_large_string(chunk.type) else np.int32
+    _, offsets, data = chunk.buffers()
+    if not len(chunk):
+        return True
+    found: NDArray[Any] = np.frombuffer(offsets, dtype=kind, count=chunk.offset + len(chunk) + 1)
+    end = data.size if data is not None else 0
+    return bool(found[0] >= 0 and (found[1:] >= found[:-1]).all() and found[-1] <= end)
 
 
 def write_deleted(folder: Path, name: str, deleted: NDArray[np.int64]) -> dict[str, Any]:
