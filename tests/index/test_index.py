@@ -167,6 +167,43 @@ def test_more_asked_than_there_is_and_nothing_there():
     assert index.search([1, 2, 3]) == [] and index.store.rows == 0
 
 
+def test_nothing_added_changes_nothing():
+    index = Index.create(dim=3)
+    index.add([], np.zeros((0, 3)))
+    index.update([], np.zeros((0, 3)), {"year": []})
+    index.delete([])
+    assert len(index) == 0 and index.search([1, 2, 3]) == []
+    index.add(["a"], np.ones((1, 3)), {"text": ["words"]})
+    assert len(index) == 1 and list(index.columns) == ["text"]
+
+
+def test_odd_keys():
+    keys = ["", " ", "ключ", "🙂", "a\nb", "x" * 10_000]
+    index = Index.create(dim=1, metric="dot")
+    index.add(keys, np.arange(6)[:, None])
+    assert [index[key][0] for key in keys] == list(range(6))
+    assert [hit.key for hit in index.search([1])] == keys[::-1]
+
+
+def test_a_full_disk_leaves_the_last_commit(tmp_path, monkeypatch):
+    index = Index.create(tmp_path / "index", dim=3)
+    index.add(["a"], np.ones((1, 3)))
+
+    def full(*_: Any, **more: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    for where in ("firth.core.storage.dump_arrays", "firth.index.folder.write_json"):
+        with monkeypatch.context() as patch:
+            patch.setattr(where, full)
+            with pytest.raises(FirthError, match="No space left on device"):
+                index.add(["b"], np.ones((1, 3)))
+        assert "b" not in index and len(Index.open(tmp_path / "index")) == 1
+    index.add(["b"], np.ones((1, 3)))
+    assert len(Index.open(tmp_path / "index")) == 2
+    names = {path.name for path in (tmp_path / "index").iterdir()}
+    assert names == {"index.json", "lock", *(f"segment-{n}.{s}" for n in (1, 2) for s in ("arrow", "safetensors"))}
+
+
 def test_attributes_of_any_source():
     index = Index.create(dim=1, metric="dot")
     index.add(["a"], [[1]], {"year": [2020], "name": ["x"]})

@@ -72,7 +72,7 @@ class Segment:
 
 def key_hashes(keys: Sequence[str]) -> NDArray[np.uint64]:
     digests = b"".join(hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest() for key in keys)
-    return np.frombuffer(digests, dtype="<u8")
+    return np.frombuffer(digests, dtype="<u8") if digests else np.zeros(0, dtype=np.uint64)
 
 
 def make_segment(space: Space, matrix: Matrix, table: Any) -> Segment:

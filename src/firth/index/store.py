@@ -183,6 +183,7 @@ class Store:
         """The moment from which the change counts."""
         manifest |= {"commit": self.manifest["commit"] + 1, "segments": [segment.record for segment in segments]}
         if self.folder:
+            disk.sync(self.folder)  # the new files' names come before the manifest that counts on them
             disk.write_manifest(self.folder, manifest)
         self._set(segments, deleted, manifest)
         if self.folder:
