@@ -232,7 +232,7 @@ def test_zero_rows_under_cosine_are_kept_and_never_near():
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_graph_finds_what_a_scan_finds(tmp_path, metric):
-    matrix, queries = blobs(6000), blobs(100, seed=4)
+    matrix, queries = np.split(blobs(6100), [6000])
     index = Index.create(tmp_path / "index", dim=24, metric=metric)
     index.add(named(6000), matrix, {"n": np.arange(6000)})
     index.optimize(approximate=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.storage import saying_where
+from firth.core.storage import saying_where, sync
 from firth.core.vectors import Matrix
 from firth.index import folder as disk
 from firth.index.segment import KEY, Positions, Segment, Space, in_memory, key_hashes, merge_segments
@@ -183,7 +183,7 @@ class Store:
         """The moment from which the change counts."""
         manifest |= {"commit": self.manifest["commit"] + 1, "segments": [segment.record for segment in segments]}
         if self.folder:
-            disk.sync(self.folder)  # the new files' names come before the manifest that counts on them
+            sync(self.folder)  # the new files' names come before the manifest that counts on them
             disk.write_manifest(self.folder, manifest)
         self._set(segments, deleted, manifest)
         if self.folder:
