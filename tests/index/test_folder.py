@@ -215,8 +215,8 @@ def test_texts_that_end_nowhere_are_refused(folder):
     [
         (lambda manifest: [], "does not describe a Firth index"),
         (lambda manifest: {**manifest, "format": 9}, "has format 9"),
-        (lambda manifest: {**manifest, "metric": "angle"}, "does not give dim, metric"),
-        (lambda manifest: {**manifest, "graph": {"rows": "all"}}, "does not give dim, metric"),
+        (lambda manifest: {**manifest, "metric": "angle"}, "does not give id, dim, metric"),
+        (lambda manifest: {**manifest, "graph": {"rows": "all"}}, "does not give id, dim, metric"),
         (lambda manifest: {**manifest, "segments": [{"rows": 3}]}, "does not give the files and rows"),
         (lambda manifest: {**manifest, "segments": [{**manifest["segments"][0], "rows": 5}]}, "do not hold 5 rows"),
         (

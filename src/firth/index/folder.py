@@ -60,8 +60,9 @@ def read_manifest(folder: Path, check: bool = True) -> dict[str, Any]:
     counts = all(type(found.get(name)) is int for name in ("commit", "epoch"))
     graph = found.get("graph") or {"rows": 0, "epoch": 0}
     counts = counts and isinstance(graph, dict) and all(type(graph.get(name)) is int for name in ("rows", "epoch"))
+    counts = counts and isinstance(found.get("id"), str)
     if not right or not counts or not isinstance(found.get("segments"), list):
-        raise FirthError(f"{folder / MANIFEST} does not give dim, metric, numbers, commit, epoch and segments.")
+        raise FirthError(f"{folder / MANIFEST} does not give id, dim, metric, numbers, commit, epoch and segments.")
     if check:
         check_files(folder, found)
     return found

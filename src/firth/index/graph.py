@@ -12,9 +12,9 @@ import hashlib
 import hmac
 import importlib
 import importlib.util
+import json
 import os
 import secrets
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.core.errors import FirthError, FirthWarning
+from firth.core.errors import FirthError
 from firth.core.storage import saying_where, sync
 from firth.core.vectors import Matrix, row_lengths, unit_rows
 from firth.data.cache import cache_folder
@@ -111,30 +111,23 @@ class Graph:
         enough = (found >= 0).sum(axis=1) >= min(k, permitted)
         return found if enough.all() else None
 
-    def write(self, folder: Path, name: str) -> dict[str, Any]:
-        """Writes it and says how it is recognised."""
+    def write(self, folder: Path, name: str, id: str) -> dict[str, Any]:
+        """Writes it and says how it is recognised: as part of the index of that id."""
         path = folder / name
         with saying_where(path):
             self.index.save(str(path))
             sync(path)
-        return {"file": name, "bytes": path.stat().st_size, "seal": sealed(path), "reach": self.reach}
+        record = {"rows": self.rows, "epoch": self.epoch, "reach": self.reach, "file": name}
+        return {**record, "bytes": path.stat().st_size, "seal": sealed(path, id, record)}
 
     @classmethod
-    def read(cls, folder: Path, record: Mapping[str, Any], space: Space) -> Graph | None:
-        """The graph of a folder, if it is there, whole and made here."""
+    def read(cls, folder: Path, record: Mapping[str, Any], id: str, space: Space) -> Graph | None:
+        """The graph of a folder, if it is there, whole and made here for this index."""
         path = folder / Path(str(record.get("file"))).name
-        if not cls.available():
+        right = cls.available() and path.is_file() and path.stat().st_size == record.get("bytes")
+        if not right or not hmac.compare_digest(sealed(path, id, record), str(record.get("seal"))):
             return None
-        right = path.is_file() and path.stat().st_size == record.get("bytes")
-        if not right or not hmac.compare_digest(sealed(path), str(record.get("seal"))):
-            warnings.warn(
-                f"{path} is missing, altered or from elsewhere and not used; search is exact until `optimize` builds "
-                "it anew.",
-                FirthWarning,
-                stacklevel=4,
-            )
-            return None
-        graph = cls(space, float(record.get("reach", 0)))
+        graph = cls(space, float(record["reach"]))
         graph.index.load(str(path))
         graph.rows, graph.epoch = record["rows"], record["epoch"]
         return graph
@@ -179,9 +172,10 @@ def flags(store: Store, listed: Sequence[Positions | None]) -> NDArray[np.bool_]
     return found
 
 
-def sealed(path: Path) -> str:
-    """Of a file's content, by this user's key."""
-    digest = hmac.new(seal_key(), digestmod=hashlib.sha256)
+def sealed(path: Path, id: str, record: Mapping[str, Any]) -> str:
+    """Of a file's content and what it is part of, by this user's key."""
+    facts = json.dumps([id, *(record.get(name) for name in ("rows", "epoch", "reach"))])
+    digest = hmac.new(seal_key(), facts.encode(), hashlib.sha256)
     with path.open("rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)

@@ -39,6 +39,8 @@ class Index:
     def __init__(self, store: Store, model: Any = None) -> None:
         self.store, self.space, self.model = store, store.space, model
         self._graph: Graph | None = None
+        self._graph_record: dict[str, Any] = {}  # of the graph that was opened, or was not worth it
+        self._tell = False  # that the graph is not used
 
     # ---- how it comes to be ----
 
@@ -179,12 +181,13 @@ class Index:
         self.store.compact()
         rows = self.store.rows
         wanted = rows * self.space.dim >= EXACT_NUMBERS if approximate is None else approximate
-        if not wanted or self._graph_rows() == rows:
+        known = self._open_graph()
+        if not wanted or (known is not None and known.rows == rows):
             return
         if approximate is None and not Graph.available():
             warnings.warn(f"{rows:,} rows are searched exactly; {Graph.NEEDED}", FirthWarning, stacklevel=2)
             return
-        self._build_graph(threads or available_cores())
+        self._build_graph(known, threads or available_cores())
 
     def _segment(self, keys: list[str], vectors: ArrayLike, attributes: Any) -> Segment:
         matrix = check_matrix(vectors, keys, self.space.dim)
@@ -198,31 +201,33 @@ class Index:
 
     # ---- approximate search ----
 
-    def _graph_rows(self) -> int:
-        """Rows, from the first on, that a graph knows and that have kept their positions since."""
-        record = self.store.manifest.get("graph")
-        return record["rows"] if record and record["epoch"] == self.store.manifest["epoch"] else 0
-
-    def _build_graph(self, threads: int) -> None:
-        graph = Graph.over(self.store.segments, self.space, self._open_graph(), threads)
-        graph.epoch = self.store.manifest["epoch"]
+    def _build_graph(self, known: Graph | None, threads: int) -> None:
+        manifest = self.store.manifest
+        graph = Graph.over(self.store.segments, self.space, known, threads)
+        graph.epoch = manifest["epoch"]
         record: dict[str, Any] = {"rows": graph.rows, "epoch": graph.epoch}
         if self.folder:
-            record |= graph.write(self.folder, f"graph-{self.store.manifest['commit'] + 1}.usearch")
+            record = graph.write(self.folder, f"graph-{manifest['commit'] + 1}.usearch", manifest["id"])
         self.store.commit(graph=record)
-        self._graph = graph
+        self._graph, self._graph_record = graph, record
 
     def _open_graph(self) -> Graph | None:
-        """The graph, if there is one that fits and that was made here; what is not trusted is not opened."""
-        rows = self._graph_rows()
-        if not rows:
+        """The graph, if rows kept their positions since and it was made here; else it is not opened."""
+        record = self.store.manifest.get("graph")
+        if not record or record["epoch"] != self.store.manifest["epoch"]:
             return None
-        epoch = self.store.manifest["epoch"]
-        if self._graph is None or (self._graph.rows, self._graph.epoch) != (rows, epoch):
-            self._graph = None
-            if self.folder:
-                self._graph = Graph.read(self.folder, self.store.manifest["graph"], self.space)
+        if self.folder and self._graph_record != record:
+            self._graph_record = dict(record)
+            self._graph = Graph.read(self.folder, record, self.store.manifest["id"], self.space)
+            self._tell = self._graph is None
         return self._graph
+
+    def _tell_once(self) -> None:
+        if self._tell and self.folder:
+            self._tell = False
+            why = f"{self.folder / self._graph_record['file']} is missing, altered or from elsewhere and not used"
+            why = why if Graph.available() else Graph.NEEDED.rstrip(".")
+            warnings.warn(f"{why}; search is exact until `optimize` builds it anew.", FirthWarning, stacklevel=4)
 
     # ---- search ----
 
@@ -283,6 +288,8 @@ class Index:
         k = min(k, max(1, len(self)))
         listed = self._listed(where)
         graph = None if exact else self._open_graph()
+        if not exact:
+            self._tell_once()
         threads = available_cores()
         if graph is not None:
             found = approximate(graph, self.store, listed, asked, k, threads)
@@ -317,14 +324,13 @@ class Index:
 
     def _listed(self, where: str | None) -> list[Positions | None]:
         """For each segment the rows that may be found; None for all."""
-        condition = None if where is None else parse(where, [KEY, *self.columns])
+        if where is None:
+            return [self.store.living(number) for number in range(len(self.store.segments))]
+        condition = parse(where, [KEY, *self.columns])
         listed: list[Positions | None] = []
         for number, segment in enumerate(self.store.segments):
-            may = self.store.alive(number)
-            if condition is not None:
-                true = mask(condition, segment.table)
-                may = true if may is None else true & may
-            listed.append(None if may is None else np.flatnonzero(may))
+            true, alive = mask(condition, segment.table), self.store.alive(number)
+            listed.append(np.flatnonzero(true if alive is None else true & alive))
         return listed
 
     def _by_words(self, text: str, k: int, where: str | None) -> list[tuple[int, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,12 +41,14 @@ class Store:
     def _set(self, segments: Sequence[Segment], deleted: Positions, manifest: dict[str, Any]) -> None:
         self.segments, self.deleted, self.manifest = list(segments), deleted, manifest
         self.starts = np.cumsum([0, *map(len, segments)])  # the position of each segment's first row
+        self._living: dict[int, Positions | None] = {}
 
     @classmethod
     def create(cls, folder: Path | None, space: Space, **facts: Any) -> Store:
         manifest = {
             "format": disk.FORMAT,
             "firth": __version__,
+            "id": secrets.token_hex(8),  # what tells this index from others
             **space._asdict(),
             **facts,
             "commit": 0,
@@ -126,6 +129,13 @@ class Store:
         alive = np.ones(last - first, dtype=bool)
         alive[gone - first] = False
         return alive
+
+    def living(self, number: int) -> Positions | None:
+        """The rows of a segment that are not deleted, rising; None for all. Made once."""
+        if number not in self._living:
+            alive = self.alive(number)
+            self._living[number] = None if alive is None else np.flatnonzero(alive)
+        return self._living[number]
 
     # ---- commits ----
 
