@@ -111,6 +111,10 @@ def test_the_same_command_again_does_nothing(call, model, text, tmp_path):
     assert "already finished" in call(*command).stdout
     assert (tmp_path / "index" / "index.json").read_bytes() == before
     refused(call(*command, "--metric", "dot"), "another index (metric was 'cosine', now 'dot')", "--overwrite")
+    (tmp_path / "index" / "notes.txt").write_text("mine")
+    refused(call(*command, "--metric", "dot", "--overwrite"), "holds other files (notes.txt)")
+    (tmp_path / "index" / "notes.txt").unlink()
+    assert Index.open(tmp_path / "index").space.metric == "cosine"
     assert "(indexed" in call(*command, "--metric", "dot", "--overwrite").stdout
     assert Index.open(tmp_path / "index").space.metric == "dot"
 

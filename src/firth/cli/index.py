@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -63,6 +62,7 @@ def command(
     The same command goes on where a killed one stopped.
     """
     from firth.data.corpus import Corpus
+    from firth.index.folder import remove_index
 
     embedder = open_model(model)
     fields = [name.strip() for name in attributes.split(",")] if attributes else []
@@ -70,15 +70,16 @@ def command(
     embed = embedding(embedder, model)
     started = time.perf_counter()
     index, status = opened(Path(output), embedder, model, texts, metric, numbers, overwrite)
-    with index:
-        facts = {"rows": len(index), "unknown": 0, "zero_rows": 0}
-        if status != "already finished":
+    facts = {"rows": len(index), "unknown": 0, "zero_rows": 0}
+    if status != "already finished":
+        with index:
             facts = fill(index, texts, embed)
-            if not len(index):
-                shutil.rmtree(output)
-                raise FirthError("There is nothing to index: the input has no documents.")
-            index.optimize()
-            index.note(finished=True)
+            if len(index):
+                index.optimize()
+                index.note(finished=True)
+        if not len(index):
+            remove_index(Path(output))
+            raise FirthError("There is nothing to index: the input has no documents.")
     seconds = time.perf_counter() - started
     if facts["unknown"] or facts["zero_rows"]:
         note = (
@@ -113,7 +114,8 @@ def opened(
     """The index to fill, new or begun, and which of these it is."""
     from firth.core.checkpoint import difference
     from firth.core.train import model_hash
-    from firth.index import Index, is_index
+    from firth.index import Index
+    from firth.index.folder import is_index, remove_index
 
     identity = {"model": model_hash(model), "data": texts.fingerprint(), "metric": metric, "numbers": numbers}
     if is_index(folder):
@@ -126,8 +128,7 @@ def opened(
             if index.about.get("identity") == identity:
                 why = "whether of the same data can't be told"
             raise FirthError(f"{folder} holds another index ({why}); choose another folder, or --overwrite it.")
-        index.store.write()  # nobody else is at it
-        shutil.rmtree(folder)
+        remove_index(folder)
     dim = int(model.embed(["a"]).shape[1])  # type: ignore[attr-defined]
     if dim > WIDEST:
         raise FirthError(

@@ -215,6 +215,22 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
         write_json(work, manifest, indent=1)
 
 
+def remove_index(folder: Path) -> None:
+    """Removes an index that nobody writes; a folder that holds other files too is refused."""
+    lock = Lock(folder)
+    names = {path.name for path in folder.iterdir()}
+    others = sorted(name for name in names if name not in (MANIFEST, LOCK) and not OURS.fullmatch(name))
+    if others:
+        lock.release()
+        some = ", ".join(others[:3])
+        raise FirthError(f"{folder} holds other files ({some}), which Firth does not remove; choose another folder.")
+    with saying_where(folder):
+        for name in sorted(names, key=lambda name: name != MANIFEST):  # without it the rest is no index any more
+            (folder / name).unlink()
+        folder.rmdir()
+    lock.release()
+
+
 def sweep(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Removes files of commits that did not come to their end, and of segments that were merged."""
     known = {*manifest_files(manifest, folder), (manifest.get("graph") or {}).get("file")}
