@@ -16,7 +16,11 @@ constexpr int TILE = REGISTERS == 32 ? 12 : 6;  // rows; two panels of sums and 
 static_assert(DOZEN % TILE == 0, "rows come in whole tiles");
 
 // A loop over registers: unrolled before all else, or the compiler keeps the sums in memory.
+#if defined(__clang__)
+#define EACH _Pragma("unroll") for
+#else
 #define EACH _Pragma("GCC unroll 16") for
+#endif
 
 static inline vec load_loose(const float* p) { return *reinterpret_cast<const loose_vec*>(p); }
 

@@ -178,6 +178,14 @@ def test_nothing_added_changes_nothing():
     assert len(index) == 1 and list(index.columns) == ["text"]
 
 
+def test_rows_do_not_change_with_the_array_they_came_from():
+    matrix = np.eye(3, dtype=np.float32)
+    index = Index.create(dim=3)
+    index.add(["a", "b", "c"], matrix)
+    matrix[:] = 7
+    assert index["b"].tolist() == [0, 1, 0]
+
+
 def test_odd_keys():
     keys = ["", " ", "ключ", "🙂", "a\nb", "x" * 10_000]
     index = Index.create(dim=1, metric="dot")

@@ -191,6 +191,8 @@ class Index:
 
     def _segment(self, keys: list[str], vectors: ArrayLike, attributes: Any) -> Segment:
         matrix = check_matrix(vectors, keys, self.space.dim)
+        if self.folder is None and matrix.flags.writeable and np.may_share_memory(matrix, np.asarray(vectors)):
+            matrix = matrix.copy()  # what is kept in memory must not change with the caller's array
         if self.space.metric == "cosine":
             zero = np.flatnonzero(~matrix.any(axis=1))
             if len(zero):
