@@ -315,16 +315,16 @@ class PostgresIndex:
         try:
             with self._connection.transaction(), self._connection.cursor() as cursor:
                 yield cursor
-        except psycopg.OperationalError as error:
+        except psycopg.Error as error:
+            if not self._connection.closed:
+                raise FirthError(f"PostgreSQL refused this: {first_line(error)}.") from error
             where = self._where()
             self.close()
-            way = (
-                "Nothing of this call was stored unless it was just being finished; update with the same rows goes on, "
-            )
-            way += "and stores nothing twice." if uploading else "Try again when it is back."
+            way = "Try again when it is back."
+            if uploading:
+                way = "Nothing of this call was stored unless it was just being finished; update with the same rows "
+                way += "goes on, and stores nothing twice."
             raise FirthError(f"The connection to {where} was lost ({first_line(error)}). {way}") from error
-        except (psycopg.DataError, psycopg.ProgrammingError) as error:
-            raise FirthError(f"PostgreSQL refused this: {first_line(error)}.") from error
 
     def _connect(self) -> Any:
         import psycopg
