@@ -113,7 +113,7 @@ def make_vectors(work: Path, rows: int, dim: int) -> dict[str, str]:
         found = np.lib.format.open_memmap(paths[name], mode="w+", dtype=np.float32, shape=(count, dim))
         for first in range(0, count, 50_000):
             some = min(50_000, count - first)
-            latent = centres[rng.integers(1000, size=some)] + 0.7 * rng.normal(size=(some, 64))
+            latent = centres[rng.integers(1000, size=some)] + rng.normal(size=(some, 64))
             block = latent @ turn + 0.1 * rng.normal(size=(some, dim))
             found[first : first + some] = block / np.linalg.norm(block, axis=1)[:, None]
     return paths

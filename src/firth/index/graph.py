@@ -31,7 +31,7 @@ from firth.index.segment import BLOCK, Positions, Segment, Space
 from firth.index.store import Store
 from firth.kernels.search import Found
 
-CONNECTIONS, ADDING, SEARCHING = 16, 128, 256  # edges a row; candidates looked at when a row is added, when asked
+CONNECTIONS, ADDING, SEARCHING = 16, 128, 128  # edges a row; candidates looked at when a row is added, when asked
 SHORT = 0.05  # of the rows permitted, below which a scan of these is quicker
 SEAL = "seal.key"
 
@@ -101,7 +101,8 @@ class Graph:
         if not wide:
             return np.zeros((len(queries), 0), dtype=np.int64)
         self.index.expansion_search = max(SEARCHING, wide)
-        matches = self.index.search(self.widened(queries, rows=False), wide, threads=threads)
+        asked = self.widened(queries, rows=False)
+        matches = self.index.search(asked, wide, threads=min(threads, len(asked)))
         keys = np.asarray(matches.keys).reshape(len(queries), -1).astype(np.int64)
         counts = np.asarray(getattr(matches, "counts", [keys.shape[1]])).reshape(-1, 1)
         found = np.where(np.arange(keys.shape[1]) < counts, keys, -1)

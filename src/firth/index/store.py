@@ -18,7 +18,6 @@ from firth.index.segment import KEY, Positions, Segment, Space, in_memory, key_h
 from firth.version import __version__
 
 FANOUT = 8  # segments of about one size become one
-TRIES = 100  # at opening, while a writer replaces files
 
 
 class Store:
@@ -67,15 +66,14 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path) -> Store:
-        for left in range(TRIES, 0, -1):
-            manifest = disk.read_manifest(folder, check=False)
-            try:
-                disk.check_files(folder, manifest)
-                return cls(folder, manifest)
-            except (FirthError, FileNotFoundError):  # a writer may have put other files in the place of these
-                if left == 1 or disk.read_manifest(folder, check=False)["commit"] == manifest["commit"]:
-                    raise
-        raise AssertionError
+        manifest = disk.read_manifest(folder, check=False)
+        try:
+            disk.check_files(folder, manifest)
+            return cls(folder, manifest)
+        except (FirthError, FileNotFoundError):
+            if disk.read_manifest(folder, check=False)["commit"] == manifest["commit"]:
+                raise
+        return cls.open(folder)  # a writer put other files in the place of these
 
     # ---- what stands where ----
 
