@@ -247,8 +247,8 @@ def speed_page(found: dict[str, Any]) -> Iterator[str]:
 
 
 def pooling_page(found: dict[str, float]) -> Iterator[str]:
-    yield f"`python benchmarks/encoding.py DATA`, {time.strftime('%Y-%m-%d')}: all-MiniLM-L6-v2, Spearman on the test of"
-    yield "STS-B."
+    yield f"`python benchmarks/encoding.py DATA`, {time.strftime('%Y-%m-%d')}: all-MiniLM-L6-v2, Spearman on the test"
+    yield "of STS-B."
     yield ""
     yield "| pooling | STS-B |"
     yield "| --- | ---: |"

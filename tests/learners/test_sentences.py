@@ -100,7 +100,7 @@ def test_torch_computes_the_same(model):
     engine = Torch(model.net, "cpu", "float32")
     for pooling in (Pooling(), Pooling(how="max", layers=(-1, 2), combine="concat")):
         read = [encoding.ids for encoding in model.read(TEXTS)]
-        np.testing.assert_allclose(engine(Ids.of(read), pooling), embed(model, pooling=pooling), atol=1e-5)
+        np.testing.assert_allclose(engine(Ids.of(read), pooling)(), embed(model, pooling=pooling), atol=1e-5)
 
 
 def test_int8_is_near(model):

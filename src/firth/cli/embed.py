@@ -21,7 +21,7 @@ from firth.core.errors import FirthError
 if TYPE_CHECKING:
     from firth.core.model import Model
 
-BATCH = 4096  # texts at a time
+BATCH = 2048  # texts at a time
 SHARD = 65536  # rows of a shard
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +23,7 @@ from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners import bert_files
-from firth.learners.encoding import WINDOW, Engine, Reader, ahead, chosen_engine, new_engine
+from firth.learners.encoding import WINDOW, Engine, Read, Reader, ahead, chosen_engine, new_engine
 from firth.learners.pooling import Pooling, numbers
 from firth.learners.sentence_files import DENSE, read_sentence_files, sentence_documents
 from firth.learners.whitening import Projection, whitening
@@ -144,9 +145,19 @@ class BertModel(Model):
         pooling = pooling or self.pooling
         reader = Reader(self.tokenizer, pooling, self.size.places)
         engine = self.engine(device, precision)
+        begun: deque[tuple[Read, Callable[[], Matrix]]] = deque()
+
+        def ready() -> Pooled:
+            read, rows = begun.popleft()
+            matrix = self.finished(read.joined(rows(), pooling.how), pooling)
+            return Pooled(matrix, read.known, read.unknown)
+
         for read in ahead(map(reader, windows)):
-            rows = read.joined(engine(read.ids, pooling), pooling.how)
-            yield Pooled(self.finished(rows, pooling), read.known, read.unknown)
+            begun.append((read, engine(read.ids, pooling)))
+            if len(begun) > 1:  # a GPU has the next already while this one is waited for
+                yield ready()
+        while begun:
+            yield ready()
         reader.tell()
 
     def engine(self, device: str = "auto", precision: str = "auto") -> Engine:
