@@ -271,7 +271,7 @@ static void to_bytes(const float* from, int64_t stride, int64_t rows, int64_t co
             least = low[i] < least ? low[i] : least;
             most = high[i] > most ? high[i] : most;
         }
-        const float scale = most > least ? (most - least) / 255 : 1;
+        const float scale = most - least > 1e-30f ? (most - least) / 255 : 1;
         const float zero = static_cast<float>(static_cast<int>(0.5f - least / scale));
         to.scales[row] = scale;
         to.zeros[row] = zero;

@@ -161,6 +161,7 @@ def test_odd_inputs(model):
     ("given", "rule"),
     [
         ({"pooling": Pooling(layers=(7,))}, "A layer must be from 0"),
+        ({"pooling": Pooling(max_tokens=513)}, "The model has 512 places; max_tokens is 513"),
         ({"precision": "bf16", "device": "cpu"}, "precision must be auto, float32 or int8; got 'bf16'"),
         ({"precision": "half"}, "precision must be"),
         ({"device": "tpu"}, "device must be auto, cpu or cuda"),

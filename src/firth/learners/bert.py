@@ -24,7 +24,7 @@ from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners import bert_files
 from firth.learners.encoding import WINDOW, Engine, Read, Reader, ahead, chosen_engine, new_engine
-from firth.learners.pooling import Pooling, numbers
+from firth.learners.pooling import Pooling
 from firth.learners.sentence_files import DENSE, read_sentence_files, sentence_documents
 from firth.learners.whitening import Projection, whitening
 from firth.learners.words import Pooled, check_texts
@@ -56,8 +56,7 @@ class BertModel(Model):
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
         self.pooling, self.projection = pooling, projection
         self._engines: dict[tuple[str, str], Engine] = {}
-        if pooling.max_tokens > self.size.places:
-            raise FirthError(f"The model has {self.size.places:,} places; max_tokens is {pooling.max_tokens:,}.")
+        pooling.check(self.size.layers, self.size.places)
 
     @property
     def size(self) -> Size:
@@ -143,6 +142,7 @@ class BertModel(Model):
     ) -> Iterator[Pooled]:
         """`pool` for lists of texts without end: the next list is cut into tokens while one is computed."""
         pooling = pooling or self.pooling
+        pooling.check(self.size.layers, self.size.places)
         reader = Reader(self.tokenizer, pooling, self.size.places)
         engine = self.engine(device, precision)
         begun: deque[tuple[Read, Callable[[], Matrix]]] = deque()
@@ -174,14 +174,13 @@ class BertModel(Model):
         return unit_rows(rows) if pooling.normalize else rows
 
     def dim_of(self, pooling: Pooling) -> int:
-        numbers(pooling.layers, self.size.layers)  # refuses layers that are not there
+        pooling.check(self.size.layers, self.size.places)
         kept = self.projection if pooling.same_vectors(self.pooling) else None
         return pooling.dim(self.size.dim) if kept is None else kept.dim
 
     def with_pooling(self, **settings: Any) -> BertModel:
         """The same net with another way from tokens to a text's vector: fields of `Pooling`."""
         pooling = replace(self.pooling, **settings)
-        numbers(pooling.layers, self.size.layers)
         kept = self.projection if pooling.same_vectors(self.pooling) else None
         return BertModel(self.method, self.net, self.tokenizer, pooling, self.training, kept)
 
