@@ -30,6 +30,12 @@ static inline vec smaller(vec a, vec b) { return choose(a < b, a, b); }
 static inline int64_t rounded(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
 static int64_t padded(int64_t columns) { return rounded(columns, PANEL); }
 
+// From row to row. Rows that lie a power of two apart would fight for the same places of the cache.
+static int64_t stride_of(int64_t columns) {
+    const int64_t width = padded(columns);
+    return width * 4 % 2048 ? width : width + PANEL;
+}
+
 // Where the processor multiplies bytes four at a time; elsewhere they are widened and multiplied two at a time.
 static bool by_fours() {
 #if defined(ISA_avx512)
@@ -316,14 +322,14 @@ static inline vec activated(vec x, Activation kind) {
     return x - x / (1.0f + exp_vec(2.0f * inside));  // ½ x (1 + tanh)
 }
 
-// out = the norm of (x + added); x and out have `width` columns, the last of them zeros.
-static void add_and_norm(const float* x, const float* added, int64_t rows, int64_t dim, int64_t width,
-                         const float* gain, const float* shift, float epsilon, float* out) {
-    const int64_t whole = dim / LANES * LANES;
-    for (int64_t row = 0; row < rows; ++row, x += width, out += width) {
+// out = the norm of (x + added); columns behind `dim` are zeros and stay so.
+static void add_and_norm(const float* x, const float* added, int64_t rows, int64_t dim, const float* gain,
+                         const float* shift, float epsilon, float* out) {
+    const int64_t whole = dim / LANES * LANES, width = padded(dim), stride = stride_of(dim);
+    for (int64_t row = 0; row < rows; ++row, x += stride, out += stride) {
         vec total = {};
         for (int64_t c = 0; c < width; c += LANES) {
-            const vec value = added ? load(x + c) + load(added + row * width + c) : load(x + c);
+            const vec value = added ? load(x + c) + load(added + row * stride + c) : load(x + c);
             store(out + c, value);
             total += value;
         }
@@ -417,9 +423,9 @@ static Room divided(const EncoderNet& net, int64_t tokens, int64_t longest, floa
         room.size += rounded(floats, 16);
         return found;
     };
-    const int64_t width = padded(net.dim), block = tokens < BLOCK ? tokens : BLOCK;
-    const int64_t widest = padded(3 * net.dim) * tokens, wide = padded(net.hidden) * block;
-    const int64_t deepest = width > padded(net.hidden) ? width : padded(net.hidden);
+    const int64_t width = stride_of(net.dim), block = tokens < BLOCK ? tokens : BLOCK;
+    const int64_t widest = stride_of(3 * net.dim) * tokens, wide = stride_of(net.hidden) * block;
+    const int64_t deepest = width > stride_of(net.hidden) ? width : stride_of(net.hidden);
     room.x = take(tokens * width);
     room.mixed = take(tokens * width);
     room.added = take(tokens * width);
@@ -430,7 +436,6 @@ static Room divided(const EncoderNet& net, int64_t tokens, int64_t longest, floa
     room.attention.scores = take(TILE * padded(longest));
     room.attention.mixed = take(TILE * padded(net.dim / net.heads));
     if (net.bytes) {
-        room.bytes.stride = deepest * 2;
         room.bytes.bytes = reinterpret_cast<uint8_t*>(take(tokens * deepest / 2 + 16));
         room.bytes.scales = take(tokens);
         room.bytes.zeros = take(tokens);
@@ -445,16 +450,16 @@ static int64_t room_size(const EncoderNet& net, int64_t tokens, int64_t longest)
 template <class Bytes>
 static void linear_bytes(const Linear& linear, const float* x, int64_t stride, int64_t rows, Rows bytes, float* out,
                          int64_t out_stride) {
-    bytes.stride = padded(linear.in) * Bytes::SIZE;
+    bytes.stride = stride_of(linear.in) * Bytes::SIZE;
     to_bytes<Bytes>(x, stride, rows, padded(linear.in), bytes);
     multiply_bytes<Bytes>(bytes, rows, linear, out, out_stride);
 }
 
 static void apply(const EncoderNet& net, const Linear& linear, const float* x, int64_t rows, const Rows& bytes,
                   float* out) {
-    const int64_t stride = padded(linear.in), out_stride = padded(linear.out);
+    const int64_t stride = stride_of(linear.in), out_stride = stride_of(linear.out);
     if (!net.bytes)
-        multiply(x, rows, stride, static_cast<const float*>(linear.weights), linear.in, out_stride / PANEL,
+        multiply(x, rows, stride, static_cast<const float*>(linear.weights), linear.in, padded(linear.out) / PANEL,
                  linear.bias, out, out_stride);
     else if (by_fours()) linear_bytes<Fours>(linear, x, stride, rows, bytes, out, out_stride);
     else linear_bytes<Twos>(linear, x, stride, rows, bytes, out, out_stride);
@@ -462,13 +467,13 @@ static void apply(const EncoderNet& net, const Linear& linear, const float* x, i
 
 static void layer(const EncoderNet& net, const EncoderLayer& weights, const EncoderChunk& chunk, int64_t tokens,
                   const Room& room) {
-    const int64_t width = padded(net.dim), across = padded(3 * net.dim), wide = padded(net.hidden);
+    const int64_t width = stride_of(net.dim), across = stride_of(3 * net.dim), wide = stride_of(net.hidden);
     apply(net, weights.query_key_value, room.x, tokens, room.bytes, room.wide);
     for (int64_t t = 0; t < chunk.texts; ++t)
         attend(net, room.wide + chunk.starts[t] * across, across, chunk.starts[t + 1] - chunk.starts[t],
                room.mixed + chunk.starts[t] * width, width, room.attention);
     apply(net, weights.output, room.mixed, tokens, room.bytes, room.added);
-    add_and_norm(room.x, room.added, tokens, net.dim, width, weights.attention_gain, weights.attention_shift,
+    add_and_norm(room.x, room.added, tokens, net.dim, weights.attention_gain, weights.attention_shift,
                  net.epsilon, room.x);
     for (int64_t row = 0; row < tokens; row += BLOCK) {
         const int64_t rows = tokens - row < BLOCK ? tokens - row : BLOCK;
@@ -477,7 +482,7 @@ static void layer(const EncoderNet& net, const EncoderLayer& weights, const Enco
         for (int64_t i = 0; i < rows * wide; i += LANES)
             store(room.wide + i, activated(load(room.wide + i), net.activation));
         apply(net, weights.back, room.wide, rows, room.bytes, room.added);
-        add_and_norm(x, room.added, rows, net.dim, width, weights.feed_gain, weights.feed_shift, net.epsilon, x);
+        add_and_norm(x, room.added, rows, net.dim, weights.feed_gain, weights.feed_shift, net.epsilon, x);
     }
 }
 
@@ -512,7 +517,7 @@ static void pool(const EncoderNet& net, const EncoderAsk& ask, const EncoderChun
 }
 
 static void encode(const EncoderNet& net, const EncoderAsk& ask, const EncoderChunk& chunk, float* from) {
-    const int64_t tokens = chunk.starts[chunk.texts], width = padded(net.dim);
+    const int64_t tokens = chunk.starts[chunk.texts], width = stride_of(net.dim);
     int64_t longest = 0, column = 0;
     for (int64_t t = 0; t < chunk.texts; ++t) {
         const int64_t length = chunk.starts[t + 1] - chunk.starts[t];
@@ -521,7 +526,7 @@ static void encode(const EncoderNet& net, const EncoderAsk& ask, const EncoderCh
     const Room room = divided(net, tokens, longest, from);
     read_tokens(net, chunk, room.x, width);
     for (int64_t i = 0; i < tokens * width; i += LANES) store(room.mixed + i, vec{});  // its padding stays 0
-    add_and_norm(room.x, nullptr, tokens, net.dim, width, net.gain, net.shift, net.epsilon, room.x);
+    add_and_norm(room.x, nullptr, tokens, net.dim, net.gain, net.shift, net.epsilon, room.x);
     bool begun = false;
     for (int64_t number = 0; number <= ask.highest; ++number) {
         if (number > 0) layer(net, net.blocks[number - 1], chunk, tokens, room);
