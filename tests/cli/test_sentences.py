@@ -217,3 +217,9 @@ def test_bad_pairs_are_refused(call, bert, tmp_path):
     (tmp_path / "f.csv").write_bytes(b"\xff\xfe,a,1\n")
     refused(call("evaluate", bert, "--sentences", tmp_path / "f.csv"), "not UTF-8")
     refused(call("evaluate", bert, "--sentences", tmp_path / "no.csv"), "no.csv")
+
+
+def test_a_bert_becomes_onnx(call, bert, model, tmp_path):
+    assert "an ONNX model of" in done(call("convert", bert, tmp_path / "m.onnx"))
+    assert (tmp_path / "m.onnx").stat().st_size > 10_000
+    refused(call("convert", model, tmp_path / "n.onnx"), "models such as BERT; skipgram is none")
