@@ -171,6 +171,10 @@ def tell(done: Trained, as_json: bool) -> None:
             "steps/s": human(figures["steps_per_second"]) if "steps_per_second" in figures else None,
             "tokens/s": human(figures["tokens_per_second"]) if "tokens_per_second" in figures else None,
             "loss": f"{figures['loss']:.4f}" if figures.get("loss") is not None else None,
+            **{
+                name: f"{figures[figure]:.1%} right, held out" if figure in figures else None
+                for name, figure in (("masked tokens", "masked_accuracy"), ("next sentence", "next_accuracy"))
+            },
             "model": done.folder,
         }
     )
