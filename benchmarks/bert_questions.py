@@ -1,6 +1,6 @@
 """Small experiments on open questions about BERT, on the invented world: nothing to download, minutes on a CPU.
 
-    python benchmarks/bert_questions.py [--documents 1500] [--epochs 18] [--seeds 3] [--output FILE]
+    python benchmarks/bert_questions.py [--documents 1500] [--epochs 36] [--seeds 2] [--output FILE]
 
 The text: documents of four sentences about one of eight topics, in each sentence three words of the topic, one of them
 a word of two senses (bank: water or money). Small nets learn from it; sentences that were not in it are asked about.
@@ -238,7 +238,7 @@ def page(laboratory: Laboratory, documents: int) -> Iterator[str]:
     yield "<!-- begin about -->"
     yield (
         f"{documents:,} documents of four sentences, a net of {SETTINGS['layers']} layers × {SETTINGS['dim']}, "
-        f"{laboratory.epochs} epochs, {len(laboratory.seeds)} seeds, {ASKED} new sentences asked. A trivial answer, "
+        f"{laboratory.epochs} epochs, {len(laboratory.seeds)} seed(s), {ASKED} new sentences asked. A trivial answer, "
         "the same for every sentence, fills 25% of the blanks and tells 50% of the senses."
     )
     yield "<!-- end about -->"
@@ -251,8 +251,8 @@ def page(laboratory: Laboratory, documents: int) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, default=1500)
-    parser.add_argument("--epochs", type=int, default=18)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=36)
+    parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--output", type=Path, default=PAGE)
     arguments = parser.parse_args()
     laboratory = Laboratory(arguments.documents, arguments.epochs, arguments.seeds)
