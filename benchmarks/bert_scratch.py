@@ -5,8 +5,8 @@
 
 DATA holds text/wiki-raw.txt.xz and sentences/sst2, mrpc (train, dev) and stsb-en-test.csv. All three learn from that
 text alone; the last 5% of its documents are held out, on which masked tokens and next sentences are counted. SST-2 and
-MRPC: logistic regression on frozen vectors, the mean of a text's tokens; of a pair |u − v| and u · v; accuracy on dev.
-STS-B: Spearman between cosine and score. `--megabytes` and `--examples` take less of the data, to try it.
+MRPC: a logistic regression on frozen vectors, the mean of a text's tokens, of a pair |u − v| and u · v; accuracy on
+dev. STS-B: Spearman between cosine and score. `--megabytes` and `--examples` take less of the data, to try it.
 Results: FOLDER/bert-scratch-DEVICE.json (default benchmarks/results), and docs/results/bert-scratch.md.
 """
 

@@ -147,7 +147,7 @@ class Gradient(Loop):
         if phase != progress.phase:
             done = progress.batch / max(1, len(self.batches()))
             progress.phase = phase
-            progress.batch = round(done * len(self.batches()))
+            progress.batch = int(done * len(self.batches()))
 
     def position(self) -> int:
         return self.progress.position
@@ -171,8 +171,10 @@ class Gradient(Loop):
         began, first, trained = time.perf_counter(), progress.position, 0
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         batches = self.batches()
-        # The first slice is of a guessed size: a slow net must not overrun its budget in it.
-        while progress.batch < len(batches) and trained < units and time.perf_counter() - began < MOST_SECONDS:
+        while progress.batch < len(batches):
+            # The first slice is of a guessed size: a slow net must not overrun its budget in it.
+            if trained and (trained >= units or time.perf_counter() - began > MOST_SECONDS):
+                break
             share = self.agreed(self.share(time.perf_counter() - began))
             self.enter_phase(share)
             batches = self.batches()
