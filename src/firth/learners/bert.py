@@ -172,14 +172,10 @@ class BertModel(Model):
         )
 
     @classmethod
-    def from_foreign(
-        cls, folder: Path, config: Mapping[str, Any], method: type[Method], weights: Mapping[str, Any] | None = None
-    ) -> BertModel:
-        """A BERT of Hugging Face, or of sentence-transformers with its pooling. `weights`: those of the folder, less
-        what does not belong to the encoder."""
+    def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> BertModel:
+        """A BERT of Hugging Face, or of sentence-transformers with its pooling."""
         size = bert_files.size_of(config)
-        arrays = read_weights(folder) if weights is None else weights
-        net = bert_files.net_of(bert_files.from_bert(arrays, size), size)
+        net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
         options = {
             "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden,
             "context": size.places, "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,

@@ -1,6 +1,7 @@
 """2-D pictures of a space, and plots of how it came to be. matplotlib is imported when one is drawn."""
 
 from firth.maps.attention import plot_attention
+from firth.maps.learning import plot_confusion, plot_curve
 from firth.maps.pca import Projection, pca
 from firth.maps.plots import (
     plot_analogies,
@@ -18,6 +19,8 @@ __all__ = [
     "plot_analogies",
     "plot_attention",
     "plot_block",
+    "plot_confusion",
+    "plot_curve",
     "plot_loss",
     "plot_map",
     "plot_similarity",
