@@ -28,8 +28,8 @@ def plot_confusion(confusion: Mapping[tuple[str, str], int], path: PathLike | No
         table[places[right], places[found]] = count
     shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)  # of a rare label the colours tell as much
     shown = [name or "(none)" for name in names]
-    title = f"{int(table.trace()):,} of {int(table.sum()):,} texts have the right label"
-    note = "rows: the right label; columns: the predicted one; darker = a larger share of the row"
+    title = f"{int(table.trace()):,} of {int(table.sum()):,} right"
+    note = "rows: right, columns: predicted"
     figure = heat_map(table, shown, shown, title, note, "Blues", (0.0, 1.0), shares)
     if path is not None:
         save_figure(figure, path)
