@@ -95,6 +95,10 @@ class Gradient(Loop):
         """Multiplications and additions a token costs, forward and back: 6 a weight (Kaplan et al. 2020)."""
         return 6.0 * sum(part.numel() for part in self.net.parameters())
 
+    def peak_rate(self) -> float:
+        """The highest learning rate."""
+        return self.method.learning_rate
+
     # ---- the loop ----
 
     def go(self) -> dict[str, Any]:
@@ -188,9 +192,6 @@ class Gradient(Loop):
             nn.utils.clip_grad_norm_(self.net.parameters(), self.method.clip)
         self.optimizer.step()
         return total
-
-    def peak_rate(self) -> float:
-        return self.method.learning_rate
 
     def loss_of(self, tensors: list[Tensor]) -> Tensor:
         """Compiled for batches of one shape; the odd last one of an epoch is not worth another compilation."""
