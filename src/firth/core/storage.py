@@ -99,7 +99,7 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
     if not (folder / CONFIG).is_file():
         return None
     config = read_json(folder / CONFIG)
-    # transformers keeps all keys of a config.json, Firth's too, when it writes a folder anew; and adds its version.
+    # Libraries that open a folder of ours and save it elsewhere keep the keys they don't know; then it is theirs.
     ours = not isinstance(config, dict) or ("format" in config and "transformers_version" not in config)
     return None if ours or config.get("model_type") not in FOREIGN else config
 
