@@ -310,13 +310,13 @@ def peer_score(net: Any, tokenizer: Any, asked: Any, length: int, device: torch.
 
 
 def page(results: dict[str, Any]) -> Iterator[str]:
-    devices = sorted({found["device"] for found in results.values() if "device" in found})
-    yield f"`python benchmarks/finetune.py DATA WEIGHTS` with all-MiniLM-L6-v2, {', '.join(devices)},"
-    yield f"{time.strftime('%Y-%m-%d')}. Figures on dev data, which also chose the weights; seconds of all tries of the"
-    yield "better pool."
-    yield ""
+    devices = sorted({found["device"] for found in results.values()})
+    yield f"`python benchmarks/finetune.py DATA WEIGHTS` with all-MiniLM-L6-v2 on {' and '.join(devices)},"
+    yield f"{time.strftime('%Y-%m-%d')}."
     sentences = {name: results[name] for name in NAMES if name in results}
     if sentences:
+        yield "Figures on dev data, which also chose the weights; seconds of all tries of the better pool."
+        yield ""
         yield "| task | figure | aimed at | by [CLS] | by the mean | best rate | tries each | s | texts/s |"
         yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     for name, found in sentences.items():

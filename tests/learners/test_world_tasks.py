@@ -19,12 +19,13 @@ RUN = firth.Run(deterministic=True)
 
 def test_sentiment_is_learned_where_counted_words_fail():
     """Some opinions say "not dreadful": what stands before a word turns it round."""
-    rows = list(World(seed=3).sentiment(1900))
-    train, test = rows[:1500], rows[1500:]
+    rows = list(World(seed=3).sentiment(3400))
+    train, test = rows[:3000], rows[3000:]
     known = {"text": [row.text for row in train], "label": [row.label for row in train]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some reviews stand there twice
-        model = firth.Classify(epochs=6, learning_rate=1e-3, dropout=0.0).fit(known, RUN, tiny_bert(dim=64, world=3))
+        method = firth.Classify(epochs=5, batch=16, learning_rate=5e-4, dropout=0.0)
+        model = method.fit(known, RUN, tiny_bert(dim=64, lively=True))
     found = classification(model, [tuple(row) for row in test])
     words = make_pipeline(CountVectorizer(), LogisticRegression(max_iter=500)).fit(known["text"], known["label"])
     counted = words.score([row.text for row in test], [row.label for row in test])

@@ -225,7 +225,8 @@ class Gradient(Loop):
         if not found:
             return
         progress.measured.append({"share": share, **found})
-        worth = -found["score"] if "score" in found else found["held_out_loss"]
+        loss = found["held_out_loss"]
+        worth = 1e-9 * loss - found["score"] if "score" in found else loss  # of equal scores the one with less loss
         if worth < progress.best:
             progress.best = worth
             self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.net.state_dict().items()}
