@@ -148,7 +148,7 @@ def features(data: Path, weights: Path, rows: int) -> dict[str, Any]:
     pipeline = make_pipeline(Features(model=str(weights)), LogisticRegression(max_iter=2000, C=3.0))
     pipeline.fit(texts, labels)
     score = float(pipeline.score(dev["text"], dev["label"]))
-    return {"accuracy": score, "aim": 0.79, "seconds": time.perf_counter() - began, "rows": len(texts)}
+    return {"accuracy": score, "aim": 0.79, "seconds": time.perf_counter() - began, "rows": len(texts), "device": "CPU"}
 
 
 # ---- SQuAD, and the same with transformers' net ----
@@ -310,13 +310,13 @@ def peer_score(net: Any, tokenizer: Any, asked: Any, length: int, device: torch.
 
 
 def page(results: dict[str, Any]) -> Iterator[str]:
-    devices = sorted({found["device"] for found in results.values() if "device" in found})
-    yield f"`python benchmarks/finetune.py DATA WEIGHTS` with all-MiniLM-L6-v2, {', '.join(devices)},"
-    yield f"{time.strftime('%Y-%m-%d')}. Figures on dev data, which also chose the weights; seconds of all tries of the"
-    yield "better pool."
-    yield ""
+    devices = sorted({found["device"] for found in results.values()})
+    yield f"`python benchmarks/finetune.py DATA WEIGHTS` with all-MiniLM-L6-v2 on {' and '.join(devices)},"
+    yield f"{time.strftime('%Y-%m-%d')}."
     sentences = {name: results[name] for name in NAMES if name in results}
     if sentences:
+        yield "Figures on dev data, which also chose the weights; seconds of all tries of the better pool."
+        yield ""
         yield "| task | figure | aimed at | by [CLS] | by the mean | best rate | tries each | s | texts/s |"
         yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     for name, found in sentences.items():

@@ -27,6 +27,7 @@ from firth.sklearn import (
     Autoencoder,
     Binary,
     Doc2Vec,
+    Features,
     Label,
     Normalize,
     OneHot,
@@ -176,3 +177,31 @@ def test_import_firth_does_not_import_scikit_learn():
     program = "import sys, firth; firth.OneHot; firth.PCA; firth.Table; sys.exit('sklearn' in sys.modules)"
     path = str(firth.__path__[0]).rpartition("/")[0]
     assert subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": path}).returncode == 0
+
+
+def test_a_saved_model_gives_features(tmp_path):
+    """Any model that embeds, in a pipeline beside other columns and in a search."""
+    rows = list(World(seed=4).topics(120))
+    texts, labels = [row.text for row in rows], [row.label for row in rows]
+    for name, method in (("lsa", firth.LSA(dim=8)), ("skipgram", firth.SkipGram(dim=12, min_count=1))):
+        method.fit(texts).save(tmp_path / name)
+    features = Features(model=str(tmp_path / "lsa"))
+    np.testing.assert_array_equal(features.fit_transform(texts), firth.load(tmp_path / "lsa").embed(texts))
+    assert features.get_feature_names_out().tolist() == [f"lsa{n}" for n in range(8)]
+    search = GridSearchCV(
+        make_pipeline(Features(), LogisticRegression(max_iter=500)),
+        {
+            "features__model": [str(tmp_path / name) for name in ("lsa", "skipgram")],
+            "features__normalize": [True, False],
+        },
+        cv=3,
+    ).fit(texts, labels)
+    assert search.best_score_ > 0.5 > 2 / 8 and len(search.cv_results_["params"]) == 4
+    frame = pandas.DataFrame({"text": texts, "size": [float(len(text)) for text in texts]})
+    beside = make_column_transformer((features, "text"), ("passthrough", ["size"]))
+    assert beside.fit_transform(frame).shape == (120, 9)
+    assert pickle.loads(pickle.dumps(features)).transform(texts[:2]).shape == (2, 8)
+    with pytest.raises(firth.FirthError, match="Features needs the folder"):
+        Features().fit(texts)
+    with pytest.raises(ValueError, match="Texts must be strings"):
+        features.transform([3])

@@ -16,7 +16,7 @@ output_option = click.option("-o", "--output", required=True, metavar="FILE", he
 
 @click.group()
 def command() -> None:
-    """Draw maps, analogies, losses, word frequencies, blocks of counted matrices, explained variance."""
+    """Draw maps, analogies, losses, learning curves, confusions, word frequencies, blocks of matrices, variance."""
 
 
 @command.command("map")
@@ -58,6 +58,38 @@ def loss(path: str, output: str) -> None:
     training = open_model(path).training
     parts = sum("kl" in measured for measured in training.get("held_out", ())) > 1
     (plot_parts if parts else plot_loss)(training, output)
+    click.echo(output)
+
+
+@command.command()
+@click.argument("path")
+@output_option
+def curve(path: str, output: str) -> None:
+    """The score on dev data while a network learned a task, of each try."""
+    from firth.maps import plot_curve
+
+    plot_curve(open_model(path).training, output)
+    click.echo(output)
+
+
+@command.command()
+@click.argument("path")
+@click.argument("data", metavar="DATA")
+@click.option("--column", metavar="NAME", help="The text's column.")
+@click.option("--other", metavar="NAME", help="The column of the second texts, of pairs.")
+@click.option("--label", metavar="NAME", help="The column of labels.")
+@output_option
+def confusion(path: str, data: str, column: str | None, other: str | None, label: str | None, output: str) -> None:
+    """Which labels a classifier takes for which, on labelled texts."""
+    from firth.cli.evaluate import judged_labels
+    from firth.evaluate import LabelResult
+    from firth.maps import plot_confusion
+
+    settings = {"column": column, "other": other, "label": label, "k": 1}
+    found = judged_labels(open_model(path), path, data, settings)
+    if not isinstance(found, LabelResult):
+        raise FirthError(f"{path} predicts numbers; confusion is for labels.")
+    plot_confusion(found.confusion, output)
     click.echo(output)
 
 

@@ -111,6 +111,10 @@ class Gradient(Loop):
         short = self.operations() * self.method.batch_units < SHORT_STEP
         return 1 if self.run.deterministic or short else self.run.cores
 
+    def peak_rate(self) -> float:
+        """The highest learning rate."""
+        return self.method.learning_rate
+
     # ---- the loop ----
 
     def go(self) -> dict[str, Any]:
@@ -239,9 +243,6 @@ class Gradient(Loop):
         tensors = self.load(batch.what)
         return [tensor.pin_memory() for tensor in tensors] if self.device.type == "cuda" else list(tensors)
 
-    def peak_rate(self) -> float:
-        return self.method.learning_rate
-
     def loss_of(self, tensors: list[Tensor]) -> Tensor:
         """Compiled for batches of one shape; the odd last one of an epoch is not worth another compilation."""
         shape = tuple(tensors[0].shape)
@@ -274,7 +275,8 @@ class Gradient(Loop):
         if not found:
             return
         progress.measured.append({"share": share, **found})
-        worth = -found["score"] if "score" in found else found["held_out_loss"]
+        loss = found["held_out_loss"]
+        worth = 1e-9 * loss - found["score"] if "score" in found else loss  # of equal scores the one with less loss
         if worth < progress.best:
             progress.best = worth
             self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.net.state_dict().items()}

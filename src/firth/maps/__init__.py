@@ -2,6 +2,7 @@
 
 from firth.maps.attention import plot_attention
 from firth.maps.compression import plot_codes, plot_columns, plot_images, plot_parts
+from firth.maps.learning import plot_confusion, plot_curve
 from firth.maps.pca import Projection, pca
 from firth.maps.plots import (
     plot_analogies,
@@ -23,6 +24,8 @@ __all__ = [
     "plot_codes",
     "plot_columns",
     "plot_images",
+    "plot_confusion",
+    "plot_curve",
     "plot_loss",
     "plot_map",
     "plot_parts",
