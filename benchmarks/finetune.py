@@ -197,7 +197,7 @@ def transformers_loop(train: Any, dev: Any, weights: Path, settings: dict[str, A
     torch.manual_seed(1)
     device = torch.device("cuda" if CUDA else "cpu")
     tokenizer = AutoTokenizer.from_pretrained(weights)
-    net = BertForQuestionAnswering.from_pretrained(weights, attn_implementation="sdpa").to(device)
+    net = BertForQuestionAnswering.from_pretrained(weights, attn_implementation="sdpa", dtype=torch.float32).to(device)
     rows = peer_windows(tokenizer, train.rows, settings["length"], teaching=True)
     steps = -(-len(rows) // settings["batch"]) * settings["epochs"]
     decayed = [part for part in net.parameters() if part.dim() > 1]
