@@ -52,8 +52,9 @@ def sst2(data: Path, part: str) -> list[tuple[str, int]]:
 
 
 def mrpc(data: Path, part: str) -> list[tuple[str, str, int]]:
-    rows = rows_of(data / "sentences" / "mrpc" / f"{part}_cleaned.tsv", delimiter="\t")[1:]
-    return [(row[3], row[4], int(row[0])) for row in rows if len(row) >= 5]
+    path = data / "sentences" / "mrpc" / f"{part}_cleaned.tsv"  # its quotes are not those of csv
+    rows = rows_of(path, delimiter="\t", quoting=csv.QUOTE_NONE)[1:]
+    return [(row[3].strip('"'), row[4].strip('"'), int(row[0])) for row in rows]
 
 
 def probe(inputs: NDArray[Any], truth: NDArray[Any], asked: NDArray[Any]) -> NDArray[np.bool_]:

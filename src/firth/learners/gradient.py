@@ -87,7 +87,7 @@ class Gradient(Loop):
 
     @abstractmethod
     def load(self, what: Any) -> Any:
-        """A batch's tensors, on the CPU. Called on another thread, ahead of time: it depends on `what` alone."""
+        """A batch's tensors, on the CPU. For a GPU on another thread, ahead of time: depends on `what` alone."""
 
     def phase(self, share: float) -> int:
         """Which plan is followed at this share of the run; learners with one plan have one phase."""
@@ -118,7 +118,8 @@ class Gradient(Loop):
     # ---- the loop ----
 
     def go(self) -> dict[str, Any]:
-        with self.settings(), ThreadPoolExecutor(1) as self.loader:
+        with self.settings(), ThreadPoolExecutor(1) as loader:
+            self.loader = loader if self.device.type == "cuda" else None  # a CPU would only be taken from the net
             figures = super().go()
             if self.best:
                 self.net.load_state_dict(self.best)
