@@ -309,4 +309,5 @@ def read_all(
         packed = Packed(starts, int(rows.lengths[chosen].max()))
         extra = made(chosen)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            yield chosen, net(ids, kinds, packed, extra if extra is None else extra.to(device)), packed
+            logits = net(ids, kinds, packed, extra if extra is None else extra.to(device))
+        yield chosen, logits, packed
