@@ -40,11 +40,12 @@ def shakespeare(data: Path, device: str, budget: float) -> dict[str, Any]:
             dim=384,
             heads=6,
             context=256,
-            dropout=0.3,
+            dropout=0.4,
             batch_tokens=16384,
-            learning_rate=1e-3,
-            epochs=75,
-            **common,
+            learning_rate=2e-3,
+            epochs=50,
+            positions="rotary",
+            **common | {"weight_decay": 1.0},
         )
     else:
         method = firth.GPT(
@@ -145,7 +146,7 @@ def generation(tokens: int = 200) -> dict[str, Any]:
 
     from firth.learners.gpt import net_of
     from firth.learners.gpt2 import from_gpt2, size_of
-    from firth.learners.language import Sampling, continued, lay_out_for_writing
+    from firth.learners.language import Sampling, continued
 
     torch.manual_seed(0)
     config = GPT2Config(
@@ -154,7 +155,6 @@ def generation(tokens: int = 200) -> dict[str, Any]:
     theirs = GPT2LMHeadModel(config).eval()
     size, words = size_of(config.to_dict())
     ours = net_of(from_gpt2({name: part.detach().numpy() for name, part in theirs.state_dict().items()}, size), size)
-    lay_out_for_writing(ours)
     prompt = [5, 17, 99, 3]
     given = torch.tensor([prompt])
     found: dict[str, list[int]] = {}

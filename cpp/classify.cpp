@@ -88,10 +88,6 @@ static void softmax(float* scores, int32_t labels) {
     for (int32_t i = 0; i < labels; i += LANES) store(scores + i, load(scores + i) / total);
 }
 
-static void sigmoid(float* scores, int32_t labels) {
-    for (int32_t i = 0; i < labels; i += LANES) store(scores + i, 1.0f / (1.0f + exp_vec(-load(scores + i))));
-}
-
 // COUNT output rows from `row` on move by steps[i] · hidden; `change` gathers steps[i] · row as it was.
 template <int COUNT>
 static inline void step_rows(float* row, int64_t stride, const float* steps, const float* hidden, float* change) {
@@ -210,7 +206,7 @@ static double train(const LabelJob& job, const LabelBatch& batch, LabelScratch& 
 }
 
 extern const Classify classify;
-const Classify classify = {train, mean, products, softmax, sigmoid};
+const Classify classify = {train, mean, products, softmax};
 
 }  // namespace ISA
 }  // namespace firth

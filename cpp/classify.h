@@ -48,10 +48,9 @@ struct Classify {
     double (*train)(const LabelJob&, const LabelBatch&, LabelScratch&);  // the sum of −log likelihood
     // The mean of rows of `width` floats that need not be aligned; `hidden` beyond `width` is left alone.
     void (*mean)(const float* inputs, int64_t width, const int32_t* rows, int64_t count, float* hidden);
-    // Scores of all labels, or their probabilities: `softmax` in place, `sigmoid` likewise. Room for a multiple of 16.
+    // Scores of all labels, and `softmax` makes them probabilities. Room for a multiple of 16.
     void (*products)(const float* outputs, int64_t stride, int32_t labels, const float* hidden, float* scores);
     void (*softmax)(float* scores, int32_t labels);
-    void (*sigmoid)(float* scores, int32_t labels);
 };
 
 namespace baseline { extern const Classify classify; }

@@ -150,12 +150,57 @@ LabelTally train_labels(const LabelJob& job, const LabelledTexts& texts, const K
 // ---- predicting ----
 
 struct TextLabeller::Best {
-    float score;  // a probability, or the logarithm of one
+    float score;  // the logarithm of a probability
     int32_t label;
-    bool operator<(const Best& other) const {  // better first
-        return score != other.score ? score > other.score : label < other.label;
+};
+
+namespace {
+
+// fastText's rules of prediction, rounding included, so that its files give its own answers here: logarithms are taken
+// of probability + 1e-5, sigmoids are looked up in a table, dot products are added up from first to last, and equally
+// probable labels come in the order that a heap leaves them in.
+constexpr float kTableEnd = 8;
+constexpr int kTableSteps = 512;
+
+float log_above_zero(float probability) {
+    return static_cast<float>(std::log(static_cast<double>(probability) + 1e-5));
+}
+
+float dot_in_order(const float* x, const float* y, int64_t width) {
+    float total = 0;
+    for (int64_t d = 0; d < width; ++d) total += x[d] * y[d];
+    return total;
+}
+
+struct SigmoidTable {
+    float values[kTableSteps + 1];
+    SigmoidTable() {
+        for (int i = 0; i <= kTableSteps; ++i) {
+            const float x = static_cast<float>(i) * 2 * kTableEnd / kTableSteps - kTableEnd;
+            values[i] = static_cast<float>(1.0 / (1.0 + static_cast<double>(std::exp(-x))));
+        }
+    }
+    static float place(float x) { return (x + kTableEnd) * kTableSteps / kTableEnd / 2; }
+    float operator()(float x) const {
+        if (!(x >= -kTableEnd)) return 0;  // also what is no number
+        return x > kTableEnd ? 1 : values[static_cast<int>(place(x))];
     }
 };
+
+template <class Best>
+bool better(const Best& one, const Best& other) { return one.score > other.score; }
+
+// `best` is a heap with its worst in front.
+template <class Best>
+void offer(std::vector<Best>& best, int32_t k, Best one) {
+    const bool full = best.size() == static_cast<size_t>(k);
+    if (full && one.score < best.front().score) return;
+    best.push_back(one);
+    std::push_heap(best.begin(), best.end(), better<Best>);
+    if (full) std::pop_heap(best.begin(), best.end(), better<Best>), best.pop_back();
+}
+
+}  // namespace
 
 TextLabeller::TextLabeller(const std::string& words, Splitting splitting, InputRows inputs, const float* table,
                            int64_t width, LabelJob job, const int32_t* children)
@@ -226,38 +271,37 @@ void TextLabeller::hidden(const uint8_t* data, const int64_t* ends, int64_t text
     });
 }
 
-// Walks down the tree, the likelier child first, and leaves out what can't be among the k best any more.
+// Walks down the tree, left before right, and leaves out what can't be among the k best any more.
 void TextLabeller::predict_tree(const float* hidden, int32_t k, float threshold, std::vector<Best>& best) const {
-    const double least = std::log(static_cast<double>(threshold));
-    struct Node {
-        int32_t node;
-        double score;
-    };
-    std::vector<Node> open{{job_.labels - 2, 0.0}};
-    if (job_.labels == 1) open[0].node = ~0;
+    const float least = log_above_zero(threshold);
+    std::vector<Best> open{{0.0f, job_.labels == 1 ? ~0 : job_.labels - 2}};  // inner nodes, and labels as ~label
     while (!open.empty()) {
-        const Node at = open.back();
+        const Best at = open.back();
         open.pop_back();
-        // `best` is a heap with its worst in front.
-        const bool full = best.size() == static_cast<size_t>(k);
         if (!(at.score >= least)) continue;  // also what is no number
-        if (full && at.score < static_cast<double>(best.front().score)) continue;
-        if (at.node < 0) {
-            best.push_back({static_cast<float>(at.score), ~at.node});
-            std::push_heap(best.begin(), best.end());
-            if (full) std::pop_heap(best.begin(), best.end()), best.pop_back();
+        if (best.size() == static_cast<size_t>(k) && at.score < best.front().score) continue;
+        if (at.label < 0) {
+            offer(best, k, {at.score, ~at.label});
             continue;
         }
-        const float* output = job_.outputs + at.node * job_.stride;
-        double score = 0;
-        for (int64_t d = 0; d < job_.stride; ++d) score += static_cast<double>(output[d]) * static_cast<double>(hidden[d]);
-        const double yes = -std::log1p(std::exp(-score)), no = -std::log1p(std::exp(score));
-        const Node left{children_[2 * at.node], at.score + no}, right{children_[2 * at.node + 1], at.score + yes};
-        open.push_back(score > 0 ? left : right);
-        open.push_back(score > 0 ? right : left);
+        const float score = dot_in_order(job_.outputs + at.label * job_.stride, hidden, width_);
+        const auto yes = static_cast<float>(1.0 / static_cast<double>(1 + std::exp(-score)));
+        const int32_t* children = children_ + 2 * at.label;
+        open.push_back({at.score + log_above_zero(yes), children[1]});
+        open.push_back({at.score + log_above_zero(1 - yes), children[0]});
     }
-    for (Best& found : best) found.score = std::exp(found.score);
-    std::sort(best.begin(), best.end());
+}
+
+// Probabilities that are sigmoids of the scores. Where the sum's order decides on which side of a step one falls, it is
+// added up again in fastText's.
+void TextLabeller::look_up(const float* hidden, float* scores) const {
+    static const SigmoidTable table;
+    for (int32_t label = 0; label < job_.labels; ++label) {
+        const float place = SigmoidTable::place(scores[label]);
+        if (std::abs(place - std::round(place)) < 0.01f)
+            scores[label] = dot_in_order(job_.outputs + label * job_.stride, hidden, width_);
+        scores[label] = table(scores[label]);
+    }
 }
 
 Predictions TextLabeller::predict(const uint8_t* data, const int64_t* ends, int64_t texts, int32_t k, float threshold,
@@ -278,22 +322,19 @@ Predictions TextLabeller::predict(const uint8_t* data, const int64_t* ends, int6
             kernel.mean(rows_, width_, rows.data(), static_cast<int64_t>(rows.size()), hidden);
             if (tree) {
                 predict_tree(hidden, k, threshold, best);
-                continue;
+            } else {
+                kernel.products(job_.outputs, job_.stride, job_.labels, hidden, scores);
+                if (job_.loss == LABEL_SOFTMAX) kernel.softmax(scores, job_.labels);
+                else look_up(hidden, scores);
+                for (int32_t label = 0; label < job_.labels; ++label)
+                    if (scores[label] >= threshold) offer(best, k, {log_above_zero(scores[label]), label});
             }
-            kernel.products(job_.outputs, job_.stride, job_.labels, hidden, scores);
-            if (job_.loss == LABEL_SOFTMAX) kernel.softmax(scores, job_.labels);
-            else kernel.sigmoid(scores, job_.labels);
-            for (int32_t label = 0; label < job_.labels; ++label)
-                if (scores[label] >= threshold) best.push_back({scores[label], label});
-            const auto kept = best.begin() + std::min<int64_t>(k, static_cast<int64_t>(best.size()));
-            std::partial_sort(best.begin(), kept, best.end());
-            best.erase(kept, best.end());
-            best.shrink_to_fit();
+            std::sort_heap(best.begin(), best.end(), better<Best>);
         }
     });
     Predictions all;
     for (const auto& best : found) {
-        for (const Best& one : best) all.labels.push_back(one.label), all.probabilities.push_back(one.score);
+        for (const Best& one : best) all.labels.push_back(one.label), all.probabilities.push_back(std::exp(one.score));
         all.starts.push_back(static_cast<int64_t>(all.labels.size()));
     }
     return all;

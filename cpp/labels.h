@@ -88,8 +88,8 @@ class TextLabeller {
     // The rows of one text.
     void rows_of(const char* text, size_t size, std::vector<int32_t>& rows) const;
 
-    // The k best labels with at least `threshold` probability, best first (equal ones by label); none for a text of no
-    // rows. Text i is data[ends[i − 1]] … data[ends[i]].
+    // The k best labels with at least `threshold` probability, best first, as fastText finds them; none for a text of
+    // no rows. Text i is data[ends[i − 1]] … data[ends[i]].
     Predictions predict(const uint8_t* data, const int64_t* ends, int64_t texts, int32_t k, float threshold,
                         int threads) const;
 
@@ -99,6 +99,7 @@ class TextLabeller {
   private:
     struct Best;
     void predict_tree(const float* hidden, int32_t k, float threshold, std::vector<Best>& best) const;
+    void look_up(const float* hidden, float* scores) const;
 
     WordTable table_;
     Splitting splitting_;

@@ -16,7 +16,19 @@ from tiny import tiny_bert
 import firth
 from firth.cli.train import train_command
 from firth.core import registry
-from firth.core.model import Answers, Embeds, Estimates, HasVectors, Predicts, TagsWords
+from firth.core.model import (
+    Answers,
+    Contextual,
+    Embeds,
+    Estimates,
+    Fills,
+    HasVectors,
+    Inverts,
+    Predicts,
+    Recommends,
+    Samples,
+    TagsWords,
+)
 from firth.core.options import Option, options_of
 from firth.data.world import World
 
@@ -96,6 +108,16 @@ def outputs(model: firth.Model) -> dict[str, Any]:
         found["answer"] = model.answer(["who sleeps"] * 2, ["the king sleeps", ""])
     if isinstance(model, Embeds):
         found["embed"] = model.embed(INPUTS[type(model.method).kind]()).tobytes()
+    if isinstance(model, Contextual):
+        found["words"] = [each.vectors.tobytes() for each in model.words(INPUTS["text"](), layers=[0, -1])]
+    if isinstance(model, Fills):
+        found["fill"] = model.fill("the [MASK] sleeps in the [MASK]")
+    if isinstance(model, Inverts):
+        found["reconstruct"] = model.reconstruct(INPUTS[type(model.method).kind]()).to_dict()
+    if isinstance(model, Samples):
+        found["sample"] = model.sample(5, seed=3).to_dict()
+    if isinstance(model, Recommends):
+        found["scores"] = model.scores(model.user_rows(model.tables["users"].keys[:5])).tobytes()
     return found
 
 
@@ -172,6 +194,23 @@ def test_deterministic_is_the_same_for_any_number_of_threads(method):
     assert one == two
 
 
+@every_method
+def test_what_inverts_and_samples_gives_rows_of_its_table(method):
+    """Rebuilt are as many rows as were given; made up as many as were asked for, others for another seed."""
+    data = data_of(method)
+    model = small(method).fit(data)
+    if isinstance(model, Inverts):
+        again = model.reconstruct(data)
+        assert (len(again), again.names) == (len(data), data.names)
+        assert len(model.reconstruct(data.slice(0, 0))) == 0
+    if isinstance(model, Samples):
+        made, other = (model.sample(7, seed=seed) for seed in (1, 2))
+        assert len(made) == 7 and made.to_dict() != other.to_dict() and made.names == data.names
+        assert [made.type(name) for name in made.names] == [data.type(name) for name in data.names]
+        with pytest.raises(firth.FirthError, match="n must be at least 1; got 0"):
+            model.sample(0)
+
+
 @pytest.mark.parametrize("method", [method for method in METHODS.values() if method.kind in TEXTS])
 def test_texts_without_known_words_have_a_vector(method):
     model = fitted(method)
@@ -182,6 +221,27 @@ def test_texts_without_known_words_have_a_vector(method):
     assert model.embed([]).shape == (0, rows.shape[1])
     with pytest.raises(firth.FirthError):
         model.embed("one text, not a list")
+
+
+@pytest.mark.parametrize(
+    "method", [method for method in METHODS.values() if issubclass(method.model, (Contextual, Fills))]
+)
+def test_what_reads_words_in_context_or_fills_blanks(method):
+    model = small(method).fit(data_of(method))
+    if isinstance(model, Contextual):
+        text = "The king's house"
+        (found,) = model.words([text], layers=[0, -1], combine="concat")
+        assert [text[begin:end] for begin, end in found.offsets] == found.words and "house" in found.words
+        assert found.vectors.shape == (len(found.words), 2 * SMALL["dim"]) and np.isfinite(found.vectors).all()
+        assert model.static(SENTENCES[:50], 3).matrix.shape == (3, SMALL["dim"])
+    if isinstance(model, Fills):
+        blanks = model.fill("the [MASK] sleeps", k=4, other="in the [MASK]")
+        assert [len(blank) for blank in blanks] == [4, 4]
+        for blank in blanks:
+            chances = [chance for _, chance in blank]
+            assert chances == sorted(chances, reverse=True) and 0 < sum(chances) <= 1
+        with pytest.raises(firth.FirthError, match="MASK"):
+            model.fill("the king sleeps")
 
 
 @every_method

@@ -20,13 +20,28 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import firth
 from firth.core.options import options_of
 from firth.data.world import World
-from firth.sklearn import LSA, PCA, Binary, Doc2Vec, Features, Label, Normalize, OneHot, SkipGram, Standardize, TfIdf
+from firth.sklearn import (
+    LSA,
+    PCA,
+    VAE,
+    Autoencoder,
+    Binary,
+    Doc2Vec,
+    Features,
+    Label,
+    Normalize,
+    OneHot,
+    SkipGram,
+    Standardize,
+    TfIdf,
+)
 
 CLASSES = (OneHot, Label, Binary, Standardize, Normalize, PCA)
 # scikit-learn's checks come with numbers only: as categories they exercise the codes too.
 CHECKED = [kind() for kind in CLASSES]
 CHECKED += [kind(numeric="encode", unseen="missing") for kind in (OneHot, Label, Binary)]
 CHECKED += [Standardize(missing="error"), PCA(dim=1)]  # none has been made for texts
+CHECKED += [kind(dim=1, epochs=2, widths="4") for kind in (Autoencoder, VAE)]
 FRAME = pandas.DataFrame({"color": ["red", "blue", "red", "green"], "age": [1.0, 2.0, 3.0, 6.0]})
 
 
@@ -44,7 +59,9 @@ def test_scikit_learn_checks(estimator, check):
     check(clone(estimator))
 
 
-@pytest.mark.parametrize("kind", [*CLASSES, TfIdf, LSA, SkipGram, Doc2Vec], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [*CLASSES, Autoencoder, VAE, TfIdf, LSA, SkipGram, Doc2Vec], ids=lambda kind: kind.__name__
+)
 def test_parameters_are_the_options(kind):
     options = options_of(getattr(firth, kind.__name__))
     assert kind().get_params() == {option.name: option.default for option in options}
@@ -145,7 +162,7 @@ def test_texts_come_in_lists_series_and_columns():
 
 
 def test_a_method_without_a_transformer_is_named():
-    with pytest.raises(AttributeError, match="no Word2Vec; it has BERT, Binary"):
+    with pytest.raises(AttributeError, match="no Word2Vec; it has Autoencoder, Binary"):
         firth.sklearn.Word2Vec  # noqa: B018
 
 

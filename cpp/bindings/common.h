@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <tuple>
@@ -78,14 +80,17 @@ auto unlocked_on_disk(Work work) {
 
 void bind_classify(nb::module_& m);
 void bind_cooccur(nb::module_& m);
+void bind_encoder(nb::module_& m);
 void bind_glove(nb::module_& m);
 void bind_people(nb::module_& m);
 void bind_predict(nb::module_& m);
 void bind_product(nb::module_& m);
+void bind_search(nb::module_& m);
 void bind_sparse(nb::module_& m);
 void bind_subwords(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_tokenizers(nb::module_& m);
 void bind_walks(nb::module_& m);
+void bind_write(nb::module_& m);
 
 }  // namespace firth

@@ -8,13 +8,16 @@ NB_MODULE(_native, m) {
     m.def("chosen_isa", [] { return firth::chosen_isa(); });
     firth::bind_classify(m);
     firth::bind_cooccur(m);
+    firth::bind_encoder(m);
     firth::bind_glove(m);
     firth::bind_people(m);
     firth::bind_predict(m);
     firth::bind_product(m);
+    firth::bind_search(m);
     firth::bind_sparse(m);
     firth::bind_subwords(m);
     firth::bind_text(m);
     firth::bind_tokenizers(m);
     firth::bind_walks(m);
+    firth::bind_write(m);
 }

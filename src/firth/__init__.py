@@ -23,8 +23,10 @@ _PLACES = {
     "Labelled": "firth.data.labelled",
     "SubwordTokenizer": "firth.data.subword_tokenizer",
     "Graph": "firth.data.graph",
+    "Index": "firth.index",
     "Ratings": "firth.data.ratings",
     "Pairs": "firth.data.pairs",
+    "PostgresIndex": "firth.index",
     "Questions": "firth.data.questions",
     "Table": "firth.data.table",
     "TaggedWords": "firth.data.tagged",
@@ -47,7 +49,7 @@ _PLACES = {
     "write_vectors": "firth.formats",
 }
 _RENAMED = {"load": ("firth.core.storage", "load_model"), "verify": ("firth.core.storage", "verify_model")}
-_PACKAGES = ("core", "data", "evaluate", "formats", "kernels", "learners", "maps", "methods", "sklearn")
+_PACKAGES = ("core", "data", "evaluate", "formats", "index", "kernels", "learners", "maps", "methods", "sklearn")
 
 __all__ = ["__version__", "load", "verify", *_PLACES]
 

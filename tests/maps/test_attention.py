@@ -12,7 +12,7 @@ import pytest
 import firth
 from firth.core.model import Attention
 from firth.maps import plot_attention
-from firth.maps.attention import chosen, visible
+from firth.maps.attention import chosen, visible, without_marks
 
 TOKENS = ["a", " fluffy", "blue", "creature"]
 
@@ -72,3 +72,23 @@ def test_what_cannot_be_drawn(tmp_path: Path):
 
 def test_tokens_of_space_are_seen():
     assert [visible(token) for token in (" the", "\n", "  ")] == ["the", "⏎", "␣␣"]
+
+
+def test_marks_are_left_out():
+    weights = np.random.default_rng(0).dirichlet(np.ones(5), size=(2, 3, 5)).astype(np.float32)
+    tokens = ["[CLS]", "a", "[SEP]", "b", "[SEP]"]
+    found = without_marks(Attention(tokens, tokens, weights, [0, 0, 0, 1, 1]))
+    assert found.queries == found.keys == ["a", "b"] and found.segments == [0, 1]
+    np.testing.assert_array_equal(found.weights, weights[:, :, [1, 3]][..., [1, 3]])
+    with pytest.raises(firth.FirthError, match="no words"):
+        without_marks(Attention(["[CLS]"], ["[CLS]"], weights[:, :, :1, :1]))
+
+
+def test_the_second_text_of_a_pair_is_told_from_the_first(tmp_path: Path):
+    found = attention()
+    for name, settings in (("pair.svg", {"layer": 1}), ("pair.html", {})):
+        plot_attention(found, tmp_path / name, **settings)
+        plot_attention(found._replace(segments=[0, 0, 1, 1]), tmp_path / f"two-{name}", **settings)
+        assert (tmp_path / name).read_bytes() != (tmp_path / f"two-{name}").read_bytes()
+    page = (tmp_path / "two-pair.html").read_text()
+    assert json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])["segments"] == [0, 0, 1, 1]

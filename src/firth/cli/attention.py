@@ -14,29 +14,43 @@ from firth.core.errors import FirthError
 @click.argument("other", required=False)
 @click.option("--layer", type=int, help="Only this layer, counted from 1; without --head, the mean of its heads.")
 @click.option("--head", type=int, help="Only this head of the layer.")
+@click.option("--no-marks", is_flag=True, help="Leave out [CLS], [SEP] and other tokens that are no words.")
 @click.option("-o", "--output", metavar="FILE", help="A .png or .svg, or a page to look around in (.html).")
 @json_flag
 def command(
-    model: str, text: str, other: str | None, layer: int | None, head: int | None, output: str | None, as_json: bool
+    model: str,
+    text: str,
+    other: str | None,
+    layer: int | None,
+    head: int | None,
+    no_marks: bool,
+    output: str | None,
+    as_json: bool,
 ) -> None:
-    """Where MODEL looks when it reads TEXT; for translators, when it writes OTHER (or its own translation) from TEXT.
+    """Where MODEL looks when it reads TEXT.
+
+    A translator looks at TEXT when it writes OTHER (or its own translation); BERT reads TEXT and OTHER as one.
 
     Without --layer a picture shows all layers and heads; the table of the terminal shows the last layer's mean.
     """
     from firth.core.model import Attends
-    from firth.maps.attention import chosen, place_of, plot_attention, visible
+    from firth.maps.attention import chosen, place_of, plot_attention, visible, without_marks
 
     opened = open_model(model)
     if not isinstance(opened, Attends):
         method = type(opened.method).method_name()
-        raise FirthError(f"{model} does not attend ({method}); gpt and seq2seq do.")
+        raise FirthError(f"{model} does not attend ({method}); bert, gpt and seq2seq do.")
     found = opened.attention(text, other)
+    if no_marks:
+        found = without_marks(found)
     if output:
         plot_attention(found, output, layer, head)
         click.echo(output)
     elif as_json:
         shown = found.weights if layer is None else chosen(found, layer, head)
-        print_json({"queries": found.queries, "keys": found.keys, "weights": shown.astype(float).round(6).tolist()})
+        segments = {"segments": list(found.segments)} if found.segments else {}
+        weights = shown.astype(float).round(6).tolist()
+        print_json({"queries": found.queries, "keys": found.keys, **segments, "weights": weights})
     else:
         last = layer or len(found.weights)
         click.echo(f"{place_of(last, head)}\n")

@@ -1,4 +1,4 @@
-"""`firth convert IN OUT`: vectors in another format, and models from and to fastText's."""
+"""`firth convert IN OUT`: vectors in another format, models from and to fastText's, a BERT as ONNX."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ from firth.core.errors import FirthError
 )
 @click.option("--cutoff", type=int, metavar="N", help=".ftz: keep only the N longest rows.")
 @click.option("--norms", is_flag=True, help=".ftz: rows' lengths get codes of their own.")
-def command(source: str, target: str, format: str | None, storage: str, cutoff: int | None, norms: bool) -> None:
+@click.option(
+    "--pickled", is_flag=True, help="IN is a folder with pytorch_model.bin: read its tensors alone, as safetensors."
+)
+def command(
+    source: str, target: str, format: str | None, storage: str, cutoff: int | None, norms: bool, pickled: bool
+) -> None:
     """Write the vectors of IN, a model or any vector file, to the file OUT.
 
     \b
@@ -32,15 +37,26 @@ def command(source: str, target: str, format: str | None, storage: str, cutoff: 
     .bin           word2vec binary      .safetensors   one file, mapped when opened
     .vec           fastText text        .glove         GloVe text
 
-    A model with subwords or labels becomes a fastText model: .bin whole, .ftz quantised. A fastText model becomes a
-    model folder where OUT has no suffix.
+    A model with subwords or labels becomes a fastText model: .bin whole, .ftz quantised. A fastText model, and a
+    network's folder that another library wrote, become a model folder where OUT has no suffix. A BERT becomes .onnx,
+    with its pooling inside.
     """
+    from firth.core.storage import foreign_config
     from firth.formats import format_of_name, write_vectors
 
+    if pickled:
+        from firth.learners.network import learner
+
+        count = learner("pickled").convert_pickled(Path(source), Path(target))
+        click.echo(f"{count:,} arrays as safetensors in {target}")
+        return
     settings: dict[str, Any] = {"cutoff": cutoff} if cutoff is not None else {}
     settings |= {"norms": True} if norms else {}
     place = Path(target)
     suffix = place.suffix.lower()
+    if suffix == ".onnx" and format is None:
+        write_onnx(source, place)
+        return
     is_model = Path(source).is_dir() or is_model_file(source)
     model = open_model(source) if is_model and format is None and suffix in (".bin", ".ftz") else None
     if model is not None and (hasattr(model, "to_file") or suffix == ".ftz"):
@@ -50,13 +66,21 @@ def command(source: str, target: str, format: str | None, storage: str, cutoff: 
         return
     if settings:
         raise FirthError("--cutoff and --norms are for fastText's models in .ftz.")
-    if is_model_file(source) and format is None and format_of_name(place) is None and not suffix:
+    whole = is_model_file(source) or (is_model and foreign_config(Path(source)))
+    if whole and format is None and format_of_name(place) is None and not suffix:
         open_model(source).save(place)
         click.echo(f"a model folder in {target}")
         return
     vectors = open_vectors(source)
     write_vectors(vectors, target, format, storage)
     click.echo(f"{len(vectors):,} vectors of {vectors.dim} in {target}")
+
+
+def write_onnx(source: str, place: Path) -> None:
+    from firth.learners.files import export
+
+    export(open_model(source), place)
+    click.echo(f"an ONNX model of {place.stat().st_size:,} bytes in {place}")
 
 
 def write_model(model: Any, place: Path, settings: dict[str, Any]) -> None:

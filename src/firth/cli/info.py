@@ -1,4 +1,4 @@
-"""`firth info PATH`: a model, an unfinished run, or a vector file."""
+"""`firth info PATH`: a model, an unfinished run, an index, or a vector file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from firth.cli.common import is_model_file, json_flag, open_model, print_facts, 
 @click.argument("path")
 @json_flag
 def command(path: str, as_json: bool) -> None:
-    """Tell what a model, an unfinished run or a vector file holds."""
+    """Tell what a model, an unfinished run, an index or a vector file holds."""
     from firth.core.storage import CONFIG
     from firth.core.train import UNFINISHED
 
     facts: dict[str, Any] = {"path": path}
-    if Path(path).is_dir():
+    if (Path(path) / "index.json").is_file():
+        facts |= index_facts(path)
+    elif Path(path).is_dir():
         unfinished = unfinished_facts(Path(path)) if (Path(path) / UNFINISHED).is_dir() else {}
         if unfinished and not (Path(path) / CONFIG).exists():
             facts |= unfinished
@@ -35,21 +37,49 @@ def command(path: str, as_json: bool) -> None:
 
 def model_facts(path: str) -> dict[str, Any]:
     from firth.core.model import HasVectors
-    from firth.core.storage import read_config
+    from firth.core.storage import foreign_config, read_config
 
-    config = read_config(Path(path))
+    config = None if foreign_config(Path(path)) else read_config(Path(path))
     model = open_model(path)
     training = {name: value for name, value in model.training.items() if name != "command"}
     tables = model.tables if isinstance(model, HasVectors) else {}
-    return {
-        "kind": "model",
-        "method": config["method"],
+    facts = {
+        "kind": "model" if config else "model of another library",
+        "method": type(model.method).method_name(),
         "tables": {name: {"rows": len(table), "dim": table.dim} for name, table in tables.items()},
-        "options": config["options"],
+        "heads": getattr(model, "heads", None),  # of a BERT
+        "options": model.method.options(),
         "training": training,
+    }
+    if config is None:
+        return {**facts, "bytes": sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())}
+    return {
+        **facts,
         "bytes": sum(file["bytes"] for file in config["files"].values()),
         "format": config["format"],
         "firth": config["firth"],
+    }
+
+
+def index_facts(path: str) -> dict[str, Any]:
+    from firth.index import Index
+
+    index = Index.open(path)
+    manifest = index.store.manifest
+    files = [facts for segment in manifest["segments"] for facts in segment["files"].values()]
+    return {
+        "kind": "index",
+        "rows": len(index),
+        "deleted": len(index.store.deleted),
+        **index.space._asdict(),
+        "columns": {name: str(kind) for name, kind in index.columns.items()},
+        "segments": len(index.store.segments),
+        "approximate": (manifest.get("graph") or {}).get("rows", 0),
+        "model": manifest.get("model"),
+        "unfinished": index.about.get("finished") is False,
+        "bytes": sum(file["bytes"] for file in files),
+        "format": manifest["format"],
+        "firth": manifest["firth"],
     }
 
 

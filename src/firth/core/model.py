@@ -22,12 +22,14 @@ class Parts:
     """A model taken apart for storage: arrays go to safetensors, the rest to JSON files by name.
 
     A network that other libraries know gives `foreign`, the keys they look for in config.json, and its arrays go to
-    model.safetensors under their names: the folder is then theirs too.
+    model.safetensors under their names: the folder is then theirs too. `more` are arrays that must stand in a file of
+    their own, by its path without the suffix.
     """
 
     arrays: Mapping[str, NDArray[Any]]
     documents: Mapping[str, Any] = field(default_factory=dict)
     foreign: Mapping[str, Any] = field(default_factory=dict)
+    more: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
 
 
 class Model(ABC):
@@ -128,6 +130,7 @@ class Attention(NamedTuple):
     queries: list[str]
     keys: list[str]
     weights: NDArray[np.float32]  # (layers, heads, queries, keys); over the keys they sum to 1
+    segments: Sequence[int] = ()  # of a pair that is read as one: 0 for the tokens of the first text, 1 for the second
 
 
 @runtime_checkable
@@ -135,7 +138,63 @@ class Attends(Protocol):
     """Shows where it looks."""
 
     def attention(self, text: str, other: str | None = None) -> Attention:
-        """Of a text to itself, or from `other` (a translation) to the text."""
+        """Of a text to itself, from `other` (a translation) to the text, or of both as one (BERT)."""
+
+
+class WordsInContext(NamedTuple):
+    """A text's words, as the model's tokenizer cuts them, with the vectors they have there."""
+
+    words: list[str]
+    offsets: list[tuple[int, int]]  # characters of the text, begin and end
+    vectors: NDArray[np.float32]  # words × dim
+
+
+class Occurrence(NamedTuple):
+    """A word in a text."""
+
+    text: int  # which, from 0
+    begin: int  # its characters there
+    end: int
+
+
+class Senses(NamedTuple):
+    """One word in several places, as each layer sees it; layer 0 is the input."""
+
+    word: str
+    texts: list[str]
+    occurrences: list[Occurrence]
+    states: NDArray[np.float32]  # (layers + 1, occurrences, dim)
+    distances: NDArray[np.float64]  # (layers + 1, occurrences, occurrences): 1 − cosine
+    others: NDArray[np.float64]  # layers + 1: the mean distance between other words of different texts; NaN without any
+
+
+@runtime_checkable
+class Contextual(Protocol):
+    """Gives a word the vector that it has where it stands, from any of its layers."""
+
+    def words(
+        self,
+        texts: Sequence[str],
+        layers: Sequence[int] = (-1,),
+        combine: str = "mean",
+        pieces: str = "mean",
+        windows: bool = False,
+    ) -> list[WordsInContext]:
+        """Of each text, its words with their vectors."""
+
+    def static(self, data: Any, words: int | Sequence[str] = 20_000, **settings: Any) -> Vectors:
+        """One vector a word: the mean over the places where it stands in `data`."""
+
+    def senses(self, texts: Sequence[str], word: str, pieces: str = "mean") -> Senses:
+        """How far apart the word's vectors are, layer by layer."""
+
+
+@runtime_checkable
+class Fills(Protocol):
+    """Fills blanks."""
+
+    def fill(self, text: str, k: int = 5, other: str | None = None) -> list[list[tuple[str, float]]]:
+        """For each [MASK] of the text (and of `other`, read behind it), the k most probable tokens, best first."""
 
 
 @runtime_checkable
@@ -152,6 +211,22 @@ class Translates(Protocol):
 
     def translate(self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6) -> list[str]:
         """One for each."""
+
+
+@runtime_checkable
+class Inverts(Protocol):
+    """Makes inputs again from their codes."""
+
+    def reconstruct(self, inputs: Any) -> Any:
+        """What is left of each when only its code is known; of the kind of `inputs`, equally many."""
+
+
+@runtime_checkable
+class Samples(Protocol):
+    """Makes up rows like those it learned from."""
+
+    def sample(self, n: int = 1, *, seed: int = 1) -> Any:
+        """`n` new ones, the same for the same seed."""
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypeGuard
 
@@ -52,6 +52,9 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
     with new_folder(folder) as work:
         foreign = bool(parts.foreign)
         write_arrays(work / (FOREIGN_ARRAYS if foreign else ARRAYS), parts.arrays, foreign)
+        for name, arrays in parts.more.items():
+            (work / name).parent.mkdir(exist_ok=True)
+            write_arrays(work / f"{name}.safetensors", arrays, foreign)
         for name, document in {**parts.documents, "training": dict(model.training)}.items():
             (work / name).parent.mkdir(exist_ok=True)
             write_json(work / f"{name}.json", document)
@@ -86,10 +89,13 @@ def load_model(folder: str | os.PathLike[str]) -> Model:
     method = build_settings(method_class, config["options"])
     names = [name for name in config["files"] if name.endswith(".json") and name != TRAINING]
     documents = LazyDocuments({name[:-5]: path / name for name in names})
-    arrays = read_arrays(path / (FOREIGN_ARRAYS if FOREIGN_ARRAYS in config["files"] else ARRAYS))
+    main = FOREIGN_ARRAYS if FOREIGN_ARRAYS in config["files"] else ARRAYS
+    ends = ".safetensors"
+    others = [name for name in config["files"] if name.endswith(ends) and name != main]
+    more = {name.removesuffix(ends): read_arrays(path / name) for name in others}
     training = read_json(path / TRAINING) if TRAINING in config["files"] else {}
     try:
-        return method_class.model.from_parts(method, Parts(arrays, documents), training)
+        return method_class.model.from_parts(method, Parts(read_arrays(path / main), documents, more=more), training)
     except KeyError as error:
         raise FirthError(f"{path} is incomplete: it has no {error} for {method_class.__name__}.") from error
 
@@ -100,8 +106,19 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
         return None
     config = read_json(folder / CONFIG)
     # Libraries that open a folder of ours and save it elsewhere keep the keys they don't know; then it is theirs.
-    ours = not isinstance(config, dict) or ("format" in config and "transformers_version" not in config)
-    return None if ours or config.get("model_type") not in FOREIGN else config
+    if not isinstance(config, dict) or ("format" in config and "transformers_version" not in config):
+        return None
+    kind = config.get("model_type")
+    if isinstance(kind, str) and kind in FOREIGN:
+        return config
+    theirs = {"architectures", "hidden_size", "transformers_version"} & config.keys()
+    if isinstance(kind, str) or theirs:
+        if kind:
+            raise FirthError(f"{folder} holds a network of the kind {kind!r}; Firth reads {' and '.join(FOREIGN)}.")
+        raise FirthError(
+            f'{folder / CONFIG} does not say which kind of network it is; write "model_type": "bert" or "gpt2" into it.'
+        )
+    return None
 
 
 def foreign_method(config: Mapping[str, Any]) -> str:
@@ -144,6 +161,11 @@ def read_config(folder: Path) -> dict[str, Any]:
 def verify_model(folder: str | os.PathLike[str]) -> dict[str, str]:
     """Checks the sha256 of every file of a model; the hashes by file name."""
     path = Path(folder)
+    if foreign_config(path):
+        raise FirthError(
+            f"{path} was written by another library, with no hashes to check by; `firth convert {path} NEW-FOLDER` "
+            "writes a folder that has them."
+        )
     config = read_config(path)
     for name, facts in config["files"].items():
         found = fingerprint(path / name)["sha256"]
@@ -170,7 +192,23 @@ class LazyDocuments(Mapping[str, Any]):
         return len(self._paths)
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], foreign: bool = False) -> None:
+class Stacked:
+    """Arrays under each other, written as one without ever being in memory together."""
+
+    def __init__(
+        self, kind: np.dtype[Any], shape: tuple[int, ...], pieces: Callable[[], Iterable[NDArray[Any]]]
+    ) -> None:
+        self.dtype, self.shape, self.pieces = kind, shape, pieces
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+Arrays = Mapping[str, NDArray[Any] | Stacked]
+
+
+def write_arrays(path: Path, arrays: Arrays, foreign: bool = False) -> None:
     """A safetensors file."""
     with saying_where(path), path.open("wb") as file:
         dump_arrays(file, arrays, foreign)
@@ -178,7 +216,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], foreign: bool =
         os.fsync(file.fileno())
 
 
-def dump_arrays(file: BinaryIO, arrays: Mapping[str, NDArray[Any]], foreign: bool = False) -> None:
+def dump_arrays(file: BinaryIO, arrays: Arrays, foreign: bool = False) -> None:
     """Writes safetensors array by array: a mapped matrix is never copied into memory whole."""
     names = {np.dtype(kind): name for name, kind in KINDS.items()}
     ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)  # wide kinds first: all stay aligned
@@ -195,7 +233,8 @@ def dump_arrays(file: BinaryIO, arrays: Mapping[str, NDArray[Any]], foreign: boo
     text += b" " * (-len(text) % 8)
     file.write(len(text).to_bytes(8, "little") + text)
     for _, array in ordered:
-        file.write(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).data)
+        for piece in array.pieces() if isinstance(array, Stacked) else [array]:
+            file.write(np.ascontiguousarray(piece, dtype=piece.dtype.newbyteorder("<")).data)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -229,8 +268,8 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
         pickled = next((path.name for path in sorted(folder.glob("pytorch_model*.bin"))), None)
         if pickled:
             raise FirthError(
-                f"{folder / pickled} is a pickle, which can run any code when it is opened, so Firth does not; save it "
-                "as safetensors (in transformers: model.save_pretrained(folder), once you have decided to trust it)."
+                f"{folder / pickled} is a pickle, which can run any code when it is opened, so Firth does not; "
+                f"`firth convert {folder} NEW-FOLDER --pickled` reads its numbers alone and writes safetensors."
             )
         raise FirthError(f"{folder} has no weights: neither {FOREIGN_ARRAYS} nor {WEIGHTS_INDEX}.")
     index = read_json(folder / WEIGHTS_INDEX)

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -70,6 +70,12 @@ class SubwordTokenizer:
             return work(*values, **settings)
 
     # ---- tokens ----
+
+    @cached_property
+    def normalize(self) -> Callable[[str], str]:
+        """A word as the tokenizer sees it: without capitals and accents, where it folds them."""
+        engine = self.engine.normalizer
+        return lru_cache(1 << 16)(lambda word: str(engine.normalize_str(word)).strip() if engine else word)
 
     @cached_property
     def ids(self) -> Mapping[str, int]:

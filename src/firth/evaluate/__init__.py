@@ -1,11 +1,29 @@
-"""How good models are: analogies, word similarity, neighbour tables, labels of texts and of nodes, recommendations."""
+"""How good models are: analogies, word similarity, neighbour tables, labels of texts and of nodes, recommendations,
+compression."""
 
 from firth.evaluate.analogy import AnalogyResult, Score, Section, analogies, common_questions, read_questions
 from firth.evaluate.answers import AnswerResult, answers
+from firth.evaluate.compression import (
+    CompressionResult,
+    Squeezed,
+    compression,
+    independent_rows,
+    lost_variance,
+    neighbors_kept,
+    probe,
+    two_sample,
+)
 from firth.evaluate.features import FeatureResult, features
 from firth.evaluate.labels import LabelResult, LabelScore, NumberResult, classification, label_result, number_result
 from firth.evaluate.nodes import NodeResult, node_classification, read_labels
 from firth.evaluate.recommendation import RatingResult, RecommendationResult, rating_errors, recommendations
+from firth.evaluate.sentences import (
+    PoolingChoice,
+    SentencePair,
+    choose_pooling,
+    read_sentence_pairs,
+    sentence_similarity,
+)
 from firth.evaluate.similarity import Pair, SimilarityResult, read_pairs, word_similarity
 from firth.evaluate.tables import Neighbors, NeighborTable, neighbor_table
 
@@ -13,6 +31,7 @@ __all__ = [
     "AnalogyResult",
     "AnswerResult",
     "FeatureResult",
+    "CompressionResult",
     "LabelResult",
     "LabelScore",
     "NeighborTable",
@@ -20,24 +39,36 @@ __all__ = [
     "NodeResult",
     "NumberResult",
     "Pair",
+    "PoolingChoice",
     "RatingResult",
     "RecommendationResult",
     "Score",
     "Section",
+    "SentencePair",
     "SimilarityResult",
+    "Squeezed",
     "analogies",
     "answers",
+    "choose_pooling",
     "classification",
     "common_questions",
     "features",
     "label_result",
+    "compression",
+    "independent_rows",
+    "lost_variance",
     "neighbor_table",
+    "neighbors_kept",
     "node_classification",
     "number_result",
+    "probe",
     "rating_errors",
     "read_labels",
     "read_pairs",
     "read_questions",
+    "read_sentence_pairs",
     "recommendations",
+    "sentence_similarity",
+    "two_sample",
     "word_similarity",
 ]

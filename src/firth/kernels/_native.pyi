@@ -117,6 +117,31 @@ def write_strata(
     blocks: NDArray[np.int64],
 ) -> None: ...
 
+class Encoder:
+    def __init__(
+        self,
+        arrays: list[NDArray[np.float32]],
+        layers: int,
+        heads: int,
+        dim: int,
+        hidden: int,
+        places: int,
+        activation: int,
+        epsilon: float,
+        bytes: bool,
+    ) -> None: ...
+    def encode(
+        self,
+        ids: NDArray[np.int32],
+        starts: NDArray[np.int64],
+        weights: NDArray[np.float32],
+        concat: bool,
+        pool: int,
+        chunk_tokens: int,
+        out: NDArray[np.float32],
+        threads: int,
+    ) -> None: ...
+
 class GloveTrainer:
     def __init__(
         self,
@@ -159,6 +184,28 @@ def subwords(
     buckets: int,
     row_starts: NDArray[np.int64],
 ) -> NDArray[np.int32]: ...
+def search(
+    matrix: NDArray[Any],
+    queries: NDArray[np.float32],
+    scales: NDArray[np.float32] | None,
+    listed: NDArray[np.int64] | None,
+    squared: bool,
+    scores: NDArray[np.float32],
+    found: NDArray[np.int64],
+    threads: int,
+) -> None: ...
+def search_codes(
+    matrix: NDArray[np.int8],
+    sums: NDArray[np.int32],
+    scales: NDArray[np.float32],
+    offsets: NDArray[np.float32] | None,
+    queries: NDArray[np.int8],
+    query_scales: NDArray[np.float32],
+    listed: NDArray[np.int64] | None,
+    scores: NDArray[np.float32],
+    found: NDArray[np.int64],
+    threads: int,
+) -> None: ...
 def find_centroids(
     sample: NDArray[np.float32], width: int, iterations: int, centroids: NDArray[np.float32], threads: int
 ) -> None: ...
@@ -261,3 +308,27 @@ class BprTrainer:
     ) -> None: ...
     def train(self, first: int, last: int, rate: float, seed: int, threads: int) -> tuple[float, int]: ...
     def fold(self, passes: int, rate: float, seed: int, threads: int) -> None: ...
+
+class Writer:
+    def __init__(
+        self,
+        arrays: list[NDArray[np.float32]],
+        layers: int,
+        dim: int,
+        heads: int,
+        hidden: int,
+        places: int,
+        words: int,
+        activation: str,
+        epsilon: float,
+    ) -> None: ...
+    def write(
+        self,
+        x: NDArray[np.float32],
+        place: int,
+        turns: NDArray[np.float32],
+        keys: NDArray[np.float32],
+        values: NDArray[np.float32],
+        logits: NDArray[np.float32],
+        threads: int,
+    ) -> None: ...

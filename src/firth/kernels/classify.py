@@ -167,8 +167,27 @@ def rows_of(ids: Sequence[int], inputs: Inputs) -> list[int]:
     return rows + [row for row in inputs.bucket_rows[buckets].tolist() if row >= 0]
 
 
-def sigmoid(x: NDArray[np.float32]) -> NDArray[np.float32]:
+def sigmoid(x: NDArray[np.floating]) -> NDArray[np.float32]:
     return np.asarray(1 / (1 + np.exp(-x)), dtype=np.float32)
+
+
+def sigmoid_looked_up(x: NDArray[np.floating]) -> NDArray[np.float32]:
+    """fastText's sigmoid of predictions: 512 steps from −8 to 8, each with its left end's value; 0 and 1 outside."""
+    step = np.floor((np.clip(x, -8, 8) + 8) * 32) / 32 - 8
+    return np.asarray(np.where(x < -8, 0, np.where(x > 8, 1, sigmoid(step))), dtype=np.float32)
+
+
+def predicted(scores: NDArray[np.float32], loss: str, label_counts: NDArray[np.int64]) -> NDArray[np.float32]:
+    """The probability that predictions give each label, from the products of the output rows with a text's vector. As
+    in fastText, 1e-5 is added to each factor."""
+    if loss == "hierarchical":
+        paths = huffman_paths(label_counts)
+        turns = sigmoid(np.where(paths.turns == 1, 1, -1) * scores[paths.nodes])
+        return np.asarray(np.multiply.reduceat(turns + 1e-5, paths.starts[:-1]), dtype=np.float32)
+    if loss == "softmax":
+        exponents = np.exp(scores - scores.max())
+        return np.asarray(exponents / exponents.sum() + 1e-5, dtype=np.float32)
+    return sigmoid_looked_up(scores) + np.float32(1e-5)
 
 
 class TwinTrainer:

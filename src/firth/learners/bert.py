@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,22 +18,25 @@ from torch import Tensor
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Attention, Model, Parts
-from firth.core.storage import read_json, read_weights
-from firth.core.vectors import Matrix, Vectors
+from firth.core.storage import read_weights
+from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import BERT as SPECIAL
-from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.learners import bert_files
+from firth.learners.contextual import ContextualModel
+from firth.learners.encoding import WINDOW, Engine, Read, Reader, ahead, chosen_engine, new_engine
 from firth.learners.pooling import Pooling
-from firth.learners.words import check_texts
+from firth.learners.sentence_files import DENSE, read_sentence_files, sentence_documents
+from firth.learners.whitening import Projection, whitening
+from firth.learners.words import Pooled, check_texts
 from firth.nets.attention import Packed, keeping_weights
 from firth.nets.bert import Bert, places_of
 from firth.nets.transformer import Size
 
-BATCH_TOKENS = 4096  # of texts that are read at once
 Pair = tuple[str, str]
 
 
-class BertModel(Model):
+class BertModel(ContextualModel, Model):
     """A net that reads texts from both sides, and the tokens it knows."""
 
     def __init__(
@@ -42,19 +46,33 @@ class BertModel(Model):
         tokenizer: SubwordTokenizer,
         pooling: Pooling,
         training: Mapping[str, Any],
+        projection: Projection | None = None,
     ) -> None:
         lacking = [token for token in SPECIAL if token not in tokenizer.ids]
         if lacking:
             raise FirthError(f"A BERT's tokenizer needs {', '.join(SPECIAL)}; this one lacks {', '.join(lacking)}.")
+        around = tokenizer._call(tokenizer.engine.encode, "", "")
+        if around.tokens != ["[CLS]", "[SEP]", "[SEP]"] or around.type_ids != [0, 0, 1]:
+            raise FirthError(
+                "A BERT's tokenizer writes a pair as [CLS] A [SEP] B [SEP], the first three of segment 0; this one "
+                f"writes {' '.join(around.tokens) or 'nothing'} around it (its post_processor says so)."
+            )
         rows = net.input.tokens.num_embeddings
         if len(tokenizer) > rows:
             raise FirthError(f"The tokenizer has {len(tokenizer):,} tokens, the model rows for {rows:,}.")
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
-        self.pooling = pooling
+        self.pooling, self.projection = pooling, projection
+        self._engines: dict[tuple[str, str], Engine] = {}
+        pooling.check(self.size.layers, self.size.places)
 
     @property
     def size(self) -> Size:
         return self.net.size
+
+    @property
+    def heads(self) -> list[str]:
+        """What it has above the encoder, of: pooler, masked (words), following (sentences)."""
+        return [name for name in bert_files.HEADS if getattr(self.net, name) is not None]
 
     @property
     def device(self) -> torch.device:
@@ -76,6 +94,8 @@ class BertModel(Model):
 
     def read(self, inputs: Sequence[str | Pair]) -> list[Any]:
         """Each text, or pair of texts, with [CLS] and [SEP] around it: `tokenizers.Encoding`s."""
+        for text in inputs:
+            checked_texts([text] if isinstance(text, str) else list(text))
         found = self.tokenizer._call(self.tokenizer.engine.encode_batch, list(inputs))
         for encoding in found:
             self.check_length(len(encoding.ids))
@@ -94,6 +114,19 @@ class BertModel(Model):
         found = self.net.states(*self.tensors([encoding.ids], [encoding.type_ids]))
         return torch.stack(found).float().cpu().numpy()
 
+    @property
+    def room(self) -> int:
+        return self.size.places - 2  # [CLS] and [SEP] stand around every text
+
+    def states_of(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
+        """Every layer's vectors of the tokens of texts, one behind the other, without those of [CLS] and [SEP]."""
+        before, after = (self.tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
+        given = self.tensors([[before, *each, after] for each in ids])
+        inner = torch.ones(len(given[0]), dtype=torch.bool, device=self.device)
+        starts = given[-1].starts.long()
+        inner[starts[:-1]] = inner[starts[1:] - 1] = False
+        return [layer[inner] for layer in self.net.states(*given)]
+
     def tensors(
         self, ids: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None
     ) -> tuple[Tensor, Tensor, Tensor, Packed]:
@@ -107,20 +140,91 @@ class BertModel(Model):
         )
         return flat, places_of(packed, len(flat)), kinds, packed
 
-    def embed(self, inputs: Sequence[str]) -> Matrix:
-        """One row a text, by this model's pooling."""
-        check_texts(inputs)
-        ids = [encoding.ids for encoding in self.read(inputs)]
-        return encode(self.net, ids, self.pooling, self.tensors)
+    # ---- texts ----
+
+    def embed(
+        self, inputs: Sequence[str], pooling: Pooling | None = None, device: str = "auto", precision: str = "auto"
+    ) -> Matrix:
+        """One row a text, by this model's pooling or another. `precision`: float32 or int8 on a CPU, float32 or bf16 on
+        a GPU; what is chosen when left open is float32 and bf16."""
+        return self.pool(inputs, pooling, device, precision).matrix
+
+    def pool(
+        self, texts: Sequence[str], pooling: Pooling | None = None, device: str = "auto", precision: str = "auto"
+    ) -> Pooled:
+        """`embed`, with how many tokens of each text were known and unknown to the tokenizer."""
+        check_texts(texts)
+        windows = (texts[first : first + WINDOW] for first in range(0, len(texts), WINDOW))
+        found = list(self.pool_windows(windows, pooling, device, precision))
+        if not found:
+            return Pooled(np.zeros((0, self.dim_of(pooling or self.pooling)), np.float32), *np.zeros((2, 0), np.int64))
+        return Pooled(*(np.concatenate(part) for part in zip(*found, strict=True)))
+
+    def pool_windows(
+        self,
+        windows: Iterable[Sequence[str]],
+        pooling: Pooling | None = None,
+        device: str = "auto",
+        precision: str = "auto",
+    ) -> Iterator[Pooled]:
+        """`pool` for lists of texts without end: the next list is cut into tokens while one is computed."""
+        pooling = pooling or self.pooling
+        pooling.check(self.size.layers, self.size.places)
+        reader = Reader(self.tokenizer, pooling, self.size.places)
+        engine = self.engine(device, precision)
+        begun: deque[tuple[Read, Callable[[], Matrix]]] = deque()
+
+        def ready() -> Pooled:
+            read, rows = begun.popleft()
+            matrix = self.finished(read.joined(rows(), pooling.how), pooling)
+            return Pooled(matrix, read.known, read.unknown)
+
+        for read in ahead(map(reader, windows)):
+            begun.append((read, engine(read.ids, pooling)))
+            if len(begun) > 1:  # a GPU has the next already while this one is waited for
+                yield ready()
+        while begun:
+            yield ready()
+        reader.tell()
+
+    def engine(self, device: str = "auto", precision: str = "auto") -> Engine:
+        """What computes vectors there; kept, since weights are packed for it."""
+        chosen = chosen_engine(device, precision)
+        if chosen not in self._engines:
+            self._engines[chosen] = new_engine(self.net, *chosen)
+        return self._engines[chosen]
+
+    def finished(self, rows: Matrix, pooling: Pooling) -> Matrix:
+        """Projected and normalised, where that is asked for."""
+        if self.projection is not None and pooling.same_vectors(self.pooling):
+            rows = self.projection(rows)
+        return unit_rows(rows) if pooling.normalize else rows
+
+    def dim_of(self, pooling: Pooling) -> int:
+        pooling.check(self.size.layers, self.size.places)
+        kept = self.projection if pooling.same_vectors(self.pooling) else None
+        return pooling.dim(self.size.dim) if kept is None else kept.dim
+
+    def with_pooling(self, **settings: Any) -> BertModel:
+        """The same net with another way from tokens to a text's vector: fields of `Pooling`."""
+        pooling = replace(self.pooling, **settings)
+        kept = self.projection if pooling.same_vectors(self.pooling) else None
+        return BertModel(self.method, self.net, self.tokenizer, pooling, self.training, kept)
+
+    def whitened(self, texts: Sequence[str], dim: int = 0) -> BertModel:
+        """This model with its vectors whitened, by what these texts are like; `dim`: fewer dimensions."""
+        plain = BertModel(self.method, self.net, self.tokenizer, replace(self.pooling, normalize=False), self.training)
+        found = whitening(plain.embed(texts), dim)
+        return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, found)
 
     # ---- blanks ----
 
     @torch.inference_mode()
-    def fill(self, text: str, k: int = 5) -> list[list[tuple[str, float]]]:
-        """For each [MASK] of the text, the k most probable tokens with their probabilities."""
+    def fill(self, text: str, k: int = 5, other: str | None = None) -> list[list[tuple[str, float]]]:
+        """For each [MASK] of a text, or pair of texts, the k most probable tokens with their probabilities."""
         if self.net.masked is None:
             raise FirthError("This model has no head that predicts masked words: its folder holds an encoder only.")
-        encoding = self.read([text])[0]
+        encoding = self.read([text if other is None else (text, other)])[0]
         mask = self.tokenizer.ids["[MASK]"]
         blanks = [place for place, id in enumerate(encoding.ids) if id == mask]
         if not blanks:
@@ -143,7 +247,8 @@ class BertModel(Model):
         with keeping_weights(self.net) as kept:
             self.net.stack(self.net.input(ids, places, segments)[None])
             weights = torch.stack([part.kept[0] for part in kept.values() if part.kept is not None])
-        return Attention(list(encoding.tokens), list(encoding.tokens), weights.float().cpu().numpy())
+        names, kinds = list(encoding.tokens), () if other is None else list(encoding.type_ids)
+        return Attention(names, names, weights.float().cpu().numpy(), kinds)
 
     # ---- files ----
 
@@ -154,12 +259,21 @@ class BertModel(Model):
             "tokenizer_config": {
                 "tokenizer_class": "BertTokenizer",
                 "do_lower_case": lowercase,
-                "model_max_length": self.size.places,
+                "model_max_length": self.pooling.max_tokens or self.size.places,
                 **{f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")},
             },
             "pooling": asdict(self.pooling),
+            **sentence_documents(self.pooling, self.projection, self.size.dim, self.size.places),
         }
-        return Parts(bert_files.to_bert(self.net), documents, bert_files.config_of(self.net))
+        kept = self.projection
+        more = {} if kept is None else {f"{DENSE}/model": {"linear.weight": kept.weight, "linear.bias": kept.bias}}
+        return Parts(bert_files.to_bert(self.net), documents, bert_files.config_of(self.net), more=more)
+
+    def to_onnx(self, path: Path) -> None:
+        """One file for other runtimes: `input_ids` and `attention_mask` in, `sentence_embedding` out."""
+        from firth.learners.onnx_files import write_onnx
+
+        write_onnx(self, path)
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> BertModel:
@@ -167,67 +281,37 @@ class BertModel(Model):
         size = size_of(method)
         stored = dict(parts.documents["pooling"])
         pooling = Pooling(**stored | {"layers": tuple(stored["layers"])})
-        return cls(
-            method, bert_files.net_of(bert_files.from_bert(parts.arrays, size), size), tokenizer, pooling, training
-        )
+        found = parts.more.get(f"{DENSE}/model")
+        projection = None if found is None else Projection.of(found, pooling.dim(size.dim))
+        net = bert_files.net_of(bert_files.from_bert(parts.arrays, size), size)
+        return cls(method, net, tokenizer, pooling, training, projection)
 
     @classmethod
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> BertModel:
         """A BERT of Hugging Face, or of sentence-transformers with its pooling."""
         size = bert_files.size_of(config)
-        net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
         options = {
             "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden,
             "context": size.places, "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
         }  # fmt: skip
+        settings = method(**options)  # which refuses what is out of range, before anything is read
         tokenizer = SubwordTokenizer.load(folder)
-        return cls(method(**options), net, tokenizer, foreign_pooling(folder), {"source": "bert"})
+        net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
+        bert_files.check_rows(net, config)
+        pooling, projection = read_sentence_files(folder, size.dim, size.places)
+        return cls(settings, net, tokenizer, pooling, {"source": "bert"}, projection)
 
     def __repr__(self) -> str:
         return f"BERT model: {self.size.layers} layers × {self.size.dim}, {len(self.tokenizer):,} tokens"
 
 
-@torch.inference_mode()
-def encode(net: Bert, ids: Sequence[Sequence[int]], pooling: Pooling, tensors: Callable[..., Any]) -> Matrix:
-    """Texts by length, so many that together they have `BATCH_TOKENS`, without padding."""
-    found = np.zeros((len(ids), pooling.dim(net.size.dim)), np.float32)
-    order = sorted(range(len(ids)), key=lambda text: len(ids[text]))
-    while order:
-        batch, tokens = list[int](), 0
-        while order and (not batch or tokens + len(ids[order[-1]]) <= BATCH_TOKENS):
-            batch.append(order.pop())
-            tokens += len(ids[batch[-1]])
-        given = tensors([ids[text] for text in batch])
-        found[batch] = pooling(net.states(*given), given[-1], net.size.layers).cpu().numpy()
-    return found
-
-
-def foreign_pooling(folder: Path) -> Pooling:
-    """What sentence-transformers' files say; the mean of the last layer where there are none."""
-    if not (folder / "modules.json").is_file():
-        return Pooling()
-    modules = read_json(folder / "modules.json")
-    kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
-    if kinds[:2] != ["Transformer", "Pooling"] or not set(kinds[2:]) <= {"Normalize"}:
-        raise FirthError(
-            f"{folder}: Firth reads Transformer, Pooling and Normalize; modules.json has {', '.join(kinds)}."
-        )
-    config = read_json(folder / str(modules[1]["path"]) / "config.json")
-    how = config.get("pooling_mode") or next(
-        (name for name in ("cls", "mean", "max") if config.get(f"pooling_mode_{name}_token{'s' * (name != 'cls')}")),
-        None,
-    )
-    if how not in ("cls", "mean", "max"):
-        raise FirthError(f"{folder}: Firth pools by cls, mean or max; the folder says {config}.")
-    return Pooling(how=how, normalize="Normalize" in kinds)
-
-
 def size_of(method: Any) -> Size:
     """The net that a method's options tell of."""
+    layers, dim, heads = method.shape
     return Size(
-        layers=method.layers,
-        dim=method.dim,
-        heads=method.heads,
+        layers=layers,
+        dim=dim,
+        heads=heads,
         hidden=method.hidden,
         places=method.context,
         dropout=method.dropout,

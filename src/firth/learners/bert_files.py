@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firth.core.errors import FirthError
+from firth.core.errors import FirthError, FirthWarning
 from firth.learners.gpt2 import told
 from firth.nets.bert import Bert
 from firth.nets.transformer import Size
@@ -26,8 +27,14 @@ BLOCK = (
 ATTENTION = ("query", "key", "value")  # three matrices there, one below the other here
 ENDS = (".weight", ".bias")
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu"}
-IGNORED = ("embeddings.position_ids", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias")
+OLD_NAMES = {"gamma": "weight", "beta": "bias"}  # of norms, in files that came from TensorFlow
+WORDS, SEGMENTS = "embeddings.word_embeddings.weight", "embeddings.token_type_embeddings.weight"
+BIAS, DECODER, DECODER_BIAS = (f"cls.predictions.{name}" for name in ("bias", "decoder.weight", "decoder.bias"))
+IGNORED = ("embeddings.position_ids", "embeddings.token_type_ids", DECODER, DECODER_BIAS)  # no weights, or told twice
 HEADS = ("pooler", "masked", "following")
+OURS = ("embeddings.", "encoder.", "pooler.", "cls.")  # what Firth reads begins so; all else are heads of others
+MOST = {"num_hidden_layers": 1000, "hidden_size": 65536, "num_attention_heads": 1024}  # as the method has it
+MOST_ROWS = 1 << 31
 
 
 def names(layers: int) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -64,50 +71,120 @@ def to_bert(net: Bert) -> dict[str, NDArray[Any]]:
     return found
 
 
-def from_bert(arrays: Mapping[str, NDArray[Any]], size: Size, known_heads: tuple[str, ...] = ()) -> dict[str, Tensor]:
-    """The inverse of `to_bert`. Heads may be missing; `known_heads` are arrays that belong to somebody else."""
-    known = {name.removeprefix("bert."): array for name, array in arrays.items()}
-    state, missing, used = dict[str, Tensor](), list[str](), set[str]()
-    for ours, theirs in names(size.layers):
-        lacking = [name for name in theirs if name not in known]
-        if not lacking:
-            joined = np.concatenate([known[name].astype(np.float32) for name in theirs])
-            state[ours] = torch.from_numpy(joined)
-            used.update(theirs)
-        elif not ours.startswith(HEADS):
-            missing += lacking
-    extra = sorted(known.keys() - used - set(IGNORED) - set(known_heads))
-    for head in HEADS:  # a head is there whole or not at all
-        if any(name.startswith(head) for name in state):
-            wanted = [(ours, theirs) for ours, theirs in names(size.layers) if ours.startswith(head)]
-            missing += [name for ours, theirs in wanted if ours not in state for name in theirs]
+def from_bert(arrays: Mapping[str, NDArray[Any]], size: Size, known_heads: Collection[str] = ()) -> dict[str, Tensor]:
+    """The inverse of `to_bert`. Heads may be missing; `known_heads` are arrays that belong to somebody else.
+
+    Names and shapes are checked before anything is read. What is not the encoder's nor a head of pre-training is left
+    out, and said.
+    """
+    known, others = by_name(arrays)
+    left_out = sorted(others - set(known_heads))
+    if left_out:
+        warn(f"{told(left_out, 'left out')}: Firth reads the encoder and the heads of pre-training.")
+    drop_untied(known)
+    wanted = dict(names(size.layers))
+    lacking = {ours: [name for name in theirs if name not in known] for ours, theirs in wanted.items()}
+    begun = {head for head in HEADS if any(ours.startswith(head) and not lacking[ours] for ours in wanted)}
+    if "following" in begun:
+        begun.add("pooler")  # which it reads from
+    absent = tuple(set(HEADS) - begun)
+    used = {ours: theirs for ours, theirs in wanted.items() if not ours.startswith(absent)}
+    missing = [name for ours in used for name in lacking[ours]]
+    extra = sorted(known.keys() - {name for theirs in used.values() for name in theirs} - {*IGNORED, *known_heads})
     if missing or extra:
         wrong = "; ".join(told(found, what) for found, what in ((missing, "missing"), (extra, "not known")) if found)
         raise FirthError(f"These are not the weights of a BERT of {size.layers} layers: {wrong}.")
-    return state
+    check_shapes(known, used, size)
+    return {ours: joined(known, theirs) for ours, theirs in used.items()}
+
+
+def by_name(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], set[str]]:
+    """Arrays by the names of a bare model, and the names of those that are neither its nor of pre-training."""
+    known, others = dict[str, NDArray[Any]](), set[str]()
+    for given, array in arrays.items():
+        within = given.removeprefix("module.")  # several GPUs
+        name = within.removeprefix("bert.")
+        if name == within and not name.startswith(OURS):
+            others.add(given)
+            continue
+        stem, _, last = name.rpartition(".")
+        if stem.endswith("LayerNorm"):
+            name = f"{stem}.{OLD_NAMES.get(last, last)}"
+        if name in known:
+            raise FirthError(f"The file has two arrays for {name}; {given} is the second.")
+        known[name] = array
+    if DECODER_BIAS in known:  # the same as the bias where both are there; if not, this is the one that was used
+        known[BIAS] = known[DECODER_BIAS]
+    return known, others
+
+
+def drop_untied(known: dict[str, NDArray[Any]]) -> None:
+    """A head that predicts masked tokens by vectors of its own is left out: Firth's uses the tokens'."""
+    if DECODER not in known or WORDS not in known or np.array_equal(known[DECODER], known[WORDS]):
+        return
+    for name in [name for name in known if name.startswith("cls.predictions.")]:
+        del known[name]
+    warn(
+        f"{DECODER} differs from the tokens' vectors, and Firth's head for masked words uses these: the head is left "
+        "out, the encoder is read."
+    )
+
+
+def warn(text: str) -> None:
+    warnings.warn(text, FirthWarning, stacklevel=2)
+
+
+def check_shapes(known: Mapping[str, NDArray[Any]], used: Mapping[str, tuple[str, ...]], size: Size) -> None:
+    rows = [known[name].shape[0] if known[name].ndim else 0 for name in (WORDS, SEGMENTS)]
+    with torch.device("meta"):  # shapes without numbers
+        shapes = Bert(rows[0], size, segments=rows[1]).state_dict()
+    wrong = []
+    for ours, theirs in used.items():
+        first, *rest = shapes[ours].shape
+        shape = (first // len(theirs), *rest)
+        for name in theirs:
+            if known[name].shape != shape:
+                wrong.append(f"{name} is {known[name].shape} and must be {shape}")
+            elif known[name].dtype.kind != "f":
+                wrong.append(f"{name} holds {known[name].dtype}, not floating-point numbers")
+    if wrong:
+        raise FirthError(f"The weights do not fit config.json: {'; '.join(wrong[:3])}.")
+
+
+def joined(known: Mapping[str, NDArray[Any]], theirs: tuple[str, ...]) -> Tensor:
+    """One tensor of float32 from arrays one below the other."""
+    found = torch.from_numpy(np.concatenate([known[name].astype(np.float32) for name in theirs]))
+    if not bool(torch.isfinite(found).all()):
+        raise FirthError(f"{theirs[0]} holds NaN or infinity: the file is damaged, or the model ran away in training.")
+    return found
 
 
 def net_of(state: Mapping[str, Tensor], size: Size) -> Bert:
     """A net with these weights, and with the heads they have."""
     heads = {head: any(name.startswith(head) for name in state) for head in HEADS}
-    shape = state["input.tokens.weight"].shape
+    words, segments = (len(state[f"input.{table}.weight"]) for table in ("tokens", "segments"))
     with torch.device("meta"):
-        net = Bert(shape[0], size, **heads, segments=len(state["input.segments.weight"]))
-    wrong = [
-        f"{name} is {tuple(state[name].shape)} and must be {tuple(part.shape)}"
-        for name, part in net.state_dict().items()
-        if state[name].shape != part.shape
-    ]
-    if wrong:
-        raise FirthError(f"The weights do not fit config.json: {'; '.join(wrong[:3])}.")
+        net = Bert(words, size, **heads, segments=segments)
     net.load_state_dict(state, assign=True)
     return net.eval()
+
+
+def check_rows(net: Bert, config: Mapping[str, Any]) -> None:
+    """The tables have as many rows as config.json says, where it does."""
+    for name, table in (("vocab_size", net.input.tokens), ("type_vocab_size", net.input.segments)):
+        said = config.get(name, table.num_embeddings)
+        if said != table.num_embeddings:
+            raise FirthError(f"config.json says {name} {said!r} and the weights have {table.num_embeddings:,} rows.")
 
 
 def config_of(net: Bert) -> dict[str, Any]:
     """What Hugging Face's config.json says."""
     size = net.size
-    kinds = {(True, True): "BertForPreTraining", (True, False): "BertForMaskedLM"}
+    kinds = {
+        (True, True): "BertForPreTraining",
+        (True, False): "BertForMaskedLM",
+        (False, True): "BertForNextSentencePrediction",
+    }
     return {
         "model_type": "bert",
         "architectures": [kinds.get((net.masked is not None, net.following is not None), "BertModel")],
@@ -131,10 +208,17 @@ def size_of(config: Mapping[str, Any]) -> Size:
     """The size that Hugging Face's config.json tells."""
 
     def number(name: str, default: int | None = None) -> int:
-        value = config.get(name, default)
-        if type(value) is not int or value < 1:
-            raise FirthError(f"config.json of a BERT must give {name} as a whole number; got {config.get(name)!r}.")
+        value, most = config.get(name, default), MOST.get(name, MOST_ROWS)
+        if type(value) is not int or not 1 <= value <= most:
+            got = config.get(name)
+            raise FirthError(f"config.json of a BERT must give {name} as a whole number up to {most:,}; got {got!r}.")
         return value
+
+    def share(name: str, default: float) -> float:
+        value = config.get(name, default)
+        if type(value) not in (int, float) or not 0 <= value <= 0.95:  # NaN is not
+            raise FirthError(f"config.json of a BERT must give {name} as a number from 0 to 0.95; got {value!r}.")
+        return float(value)
 
     activation = config.get("hidden_act", "gelu")
     ours = {theirs: ours for ours, theirs in ACTIVATIONS.items()}
@@ -148,8 +232,8 @@ def size_of(config: Mapping[str, Any]) -> Size:
         heads=number("num_attention_heads"),
         hidden=number("intermediate_size"),
         places=number("max_position_embeddings", 512),
-        dropout=float(config.get("hidden_dropout_prob", 0.1)),
+        dropout=share("hidden_dropout_prob", 0.1),
         activation=ours[activation],
         pre_norm=False,
-        epsilon=float(config.get("layer_norm_eps", 1e-12)),
+        epsilon=share("layer_norm_eps", 1e-12),
     )

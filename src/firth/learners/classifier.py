@@ -1,8 +1,8 @@
 """A model that labels texts, and the same in fastText's files.
 
-fastText adds 1e-5 to each probability before it takes a logarithm, and looks sigmoids up in a table of 512 steps. Firth
-computes both as they are: the probabilities of a softmax differ by 1e-5, those of a tree by 1e-5 for each of its
-levels, those of one-vs-all and negative by up to 0.008. The hidden vectors are the same.
+Predictions go by fastText's own rules whoever trained the model: 1e-5 is added to each probability, and sigmoids are
+looked up in a table of 512 steps (`kernels.classify.predicted`). So both programs name the same labels in the same
+order, with the same figures.
 """
 
 from __future__ import annotations
@@ -158,7 +158,8 @@ class ClassifierModel(TextModel):
         """The k most probable labels of each text that have at least `threshold` probability, best first.
 
         A text in which the model knows nothing (an empty one) has none. With loss=one_vs_all and negative each label
-        has a probability of its own; otherwise all labels' add up to 1.
+        has a probability of its own; otherwise all labels' add up to 1. As fastText does, each is told with 1e-5 added
+        (a sure one is 1.00001), and labels of a tree that are less probable than that are left out.
         """
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise FirthError(f"k must be a whole number of at least 1; got {k!r}.")

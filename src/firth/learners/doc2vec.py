@@ -50,6 +50,9 @@ class DocumentMethod(WindowMethod):
     )
     train_words: bool = option(False, "with dbow, words get vectors too, by skip-gram in the same space; slower")
     loss: str = option("negative", "noise words or a Huffman tree", choices=("negative", "hierarchical"))
+    # Twice as many as for words: up to four words of a document share them, and with five a probe named a point less of
+    # the groups of texts kept apart (benchmarks/LOG.md).
+    negatives: int = option(10, "noise words a window, or for four words of dbow (loss=negative)", low=1, high=1000)
     epochs: int = option(20, "passes over the text", low=1)
     infer_epochs: int | None = option(None, "passes over a new document; none = epochs", low=1)
 

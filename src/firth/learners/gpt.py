@@ -19,14 +19,15 @@ from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Attention, Model, Parts
 from firth.core.run import Run
-from firth.core.storage import read_arrays
+from firth.core.storage import read_weights
 from firth.core.vectors import Matrix, Vectors
 from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.subword_tokens import encode_corpus
 from firth.data.subwords import BPE, Characters
 from firth.learners import gpt2
-from firth.learners.language import LanguageTraining, Sampling, continued, lay_out_for_writing, windows
+from firth.learners.contextual import ContextualModel
+from firth.learners.language import LanguageTraining, Sampling, continued, windows
 from firth.learners.words import check_texts
 from firth.nets.attention import keeping_weights
 from firth.nets.transformer import Decoder, Size
@@ -44,7 +45,7 @@ class Judged(NamedTuple):
     tokens: int
 
 
-class GPTModel(Model):
+class GPTModel(ContextualModel, Model):
     """A net that predicts the next token, and the tokens it knows."""
 
     def __init__(self, method: Method, net: Decoder, tokenizer: SubwordTokenizer, training: Mapping[str, Any]) -> None:
@@ -54,7 +55,6 @@ class GPTModel(Model):
                 f"{net.embedding.tokens.num_embeddings:,}: they do not belong together."
             )
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
-        lay_out_for_writing(net)
 
     @property
     def size(self) -> Size:
@@ -151,6 +151,19 @@ class GPTModel(Model):
         found = self.net.stack.states(self.net.embedding(ids))
         return np.stack([layer[0, 1:].float().cpu().numpy() for layer in found])
 
+    @property
+    def room(self) -> int:
+        return self.size.places - 1  # the token that begins every text stands before it
+
+    def states_of(self, ids: Sequence[Sequence[int]]) -> list[torch.Tensor]:
+        """Every layer's vectors of the tokens of texts, one behind the other."""
+        end = self.tokenizer.special_id(END)
+        found = []
+        for each in ids:
+            given = torch.tensor([[end, *each]], device=self.device)
+            found.append([layer[0, 1:] for layer in self.net.stack.states(self.net.embedding(given))])
+        return [torch.cat(layers) for layers in zip(*found, strict=True)]
+
     def embed(self, inputs: Sequence[str], layer: int = -1) -> Matrix:
         """The mean of a layer's vectors over a text's tokens; zeros for an empty text."""
         check_texts(inputs)
@@ -212,7 +225,7 @@ class GPTModel(Model):
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> GPTModel:
         """A GPT-2 of Hugging Face."""
         size, words = gpt2.size_of(config)
-        state = gpt2.from_gpt2(read_arrays(folder / "model.safetensors"), size)
+        state = gpt2.from_gpt2(read_weights(folder), size)
         tokenizer = SubwordTokenizer.load(folder)
         if len(tokenizer) > words:
             raise FirthError(f"{folder}: the tokenizer has {len(tokenizer):,} tokens, the model {words:,}.")

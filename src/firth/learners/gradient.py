@@ -12,6 +12,7 @@ import sys
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -26,9 +27,12 @@ from firth.core.checkpoint import Checkpoints
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.learners.loop import Loop, Progress, Slice
-from firth.learners.network import GradientOptions
+from firth.learners.network import LearningOptions
 
+AHEAD = 3  # batches that are loaded while one is learned from
+MOST_SECONDS = 2.0  # of a slice
 EVALUATIONS = 20  # times in a run that the held-out loss is measured
+SHORT_STEP = 1e9  # multiplications and additions, some milliseconds of a core
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # dense bf16 operations a second, by the makers' data sheets
 
 
@@ -46,6 +50,7 @@ class Steps(Progress):
     batch: int = 0  # of this epoch: the next one
     position: int = 0  # tokens of this epoch that are done
     steps: int = 0
+    phase: int = 0  # which plan of batches is followed, where there are several
     evaluated: float = 0.0  # the share of the run at the last evaluation
     best: float = math.inf
     measured: list[dict[str, float]] = field(default_factory=list)  # held-out figures, with the share of the run
@@ -57,9 +62,9 @@ class Gradient(Loop):
     unit: ClassVar[str] = "tokens"
     compiles: ClassVar[bool] = False  # batches have one shape, so that torch.compile pays
     progress: Steps
-    method: GradientOptions
+    method: LearningOptions
 
-    def __init__(self, method: GradientOptions, net: nn.Module, fingerprint: str, run: Run, size: int) -> None:
+    def __init__(self, method: LearningOptions, net: nn.Module, fingerprint: str, run: Run, size: int) -> None:
         super().__init__(method, fingerprint, run, size)
         self.rank, self.world = distributed(run)
         self.device = device_of(run, self.rank)
@@ -70,17 +75,23 @@ class Gradient(Loop):
         self.mixed = self.device.type == "cuda"
         self.compiled = torch.compile(self.batch_loss, dynamic=False) if self.compiles and self.mixed else None
         self.shape: tuple[int, ...] = ()  # of the batches that it is compiled for: the first one's
-        self.plans: tuple[int, Sequence[Batch]] = (-1, ())
+        self.plans: tuple[tuple[int, int], Sequence[Batch]] = ((-1, 0), ())
+        self.loader: ThreadPoolExecutor | None = None
+        self.loading: dict[int, Future[list[Tensor]]] = {}  # by number of the batch
 
     # ---- what a learner says ----
 
     @abstractmethod
     def plan(self, epoch: int) -> Sequence[Batch]:
-        """The batches of an epoch in order, the same for the same seed and epoch."""
+        """The batches of an epoch in order, the same for the same seed, epoch and `progress.phase`."""
 
     @abstractmethod
     def load(self, what: Any) -> Any:
-        """A batch's tensors, on the CPU."""
+        """A batch's tensors, on the CPU. Called on another thread, ahead of time: it depends on `what` alone."""
+
+    def phase(self, share: float) -> int:
+        """Which plan is followed at this share of the run; learners with one plan have one phase."""
+        return 0
 
     @abstractmethod
     def batch_loss(self, *tensors: Tensor) -> Tensor:
@@ -95,6 +106,11 @@ class Gradient(Loop):
         """Multiplications and additions a token costs, forward and back: 6 a weight (Kaplan et al. 2020)."""
         return 6.0 * sum(part.numel() for part in self.net.parameters())
 
+    def threads(self) -> int:
+        """Threads worth starting: where a step is short, they wait for each other longer than they work."""
+        short = self.operations() * self.method.batch_units < SHORT_STEP
+        return 1 if self.run.deterministic or short else self.run.cores
+
     def peak_rate(self) -> float:
         """The highest learning rate."""
         return self.method.learning_rate
@@ -102,7 +118,7 @@ class Gradient(Loop):
     # ---- the loop ----
 
     def go(self) -> dict[str, Any]:
-        with self.settings():
+        with self.settings(), ThreadPoolExecutor(1) as self.loader:
             figures = super().go()
             if self.best:
                 self.net.load_state_dict(self.best)
@@ -113,7 +129,7 @@ class Gradient(Loop):
     def settings(self) -> Iterator[None]:
         """Seeds and threads of this run, and the caller's own afterwards."""
         threads = torch.get_num_threads()
-        torch.set_num_threads(1 if self.run.deterministic else self.run.cores)
+        torch.set_num_threads(self.threads())
         cuda = [self.device.index or 0] if self.device.type == "cuda" else []
         try:
             with torch.random.fork_rng(devices=cuda):
@@ -123,47 +139,67 @@ class Gradient(Loop):
             torch.set_num_threads(threads)
 
     def batches(self) -> Sequence[Batch]:
-        if self.plans[0] != self.progress.epoch:
-            self.plans = self.progress.epoch, self.plan(self.progress.epoch)
+        wanted = self.progress.epoch, self.progress.phase
+        if self.plans[0] != wanted:
+            self.plans = wanted, self.plan(self.progress.epoch)
+            self.loading.clear()
         return self.plans[1]
+
+    def enter_phase(self, share: float) -> None:
+        """Another phase has other batches: its plan goes on at the same share of the epoch."""
+        progress, phase = self.progress, self.phase(share)
+        if phase != progress.phase:
+            done = progress.batch / max(1, len(self.batches()))
+            progress.phase = phase
+            progress.batch = int(done * len(self.batches()))
 
     def position(self) -> int:
         return self.progress.position
 
     def out_of_time(self) -> bool:
-        late = super().out_of_time()
+        return bool(self.agreed(super().out_of_time()))  # all must stop at the same step
+
+    def agreed(self, value: float) -> float:
+        """The first process's: clocks differ."""
         if self.world == 1 or not self.run.budget:
-            return late
-        told = torch.tensor(float(late), device=self.device)
-        dist.broadcast(told, 0)  # clocks differ, and all must stop at the same step
-        return bool(told)
+            return value
+        told = torch.tensor(float(value), dtype=torch.float64, device=self.device)
+        dist.broadcast(told, 0)
+        return float(told)
 
     def train(self, units: float, seed: int) -> Slice:
         self.net.train()
         if self.world > 1:
             units = 1  # a step at a time: where slices end depends on the clock, and processes must agree
-        progress, batches = self.progress, self.batches()
-        began, first = time.perf_counter(), progress.position
+        progress = self.progress
+        began, first, trained = time.perf_counter(), progress.position, 0
         total = torch.zeros((), dtype=torch.float64, device=self.device)
-        while progress.batch < len(batches) and progress.position - first < units:
+        batches = self.batches()
+        while progress.batch < len(batches):
+            # The first slice is of a guessed size: a slow net must not overrun its budget in it.
+            if trained and (trained >= units or time.perf_counter() - began > MOST_SECONDS):
+                break
+            share = self.agreed(self.share(time.perf_counter() - began))
+            self.enter_phase(share)
+            batches = self.batches()
             group = self.next_group(batches)
-            total += self.step(group, self.share(time.perf_counter() - began))
+            total += self.step(group, share)
             progress.batch += len(group)
-            progress.position += sum(batch.tokens for batch in group)
+            trained += sum(batch.tokens for batch in group)
+            progress.position = first + trained
             progress.steps += 1
             # Here, not once a slice: where slices end depends on the clock, and the best weights must not.
             if self.due(len(batches), time.perf_counter() - began) and math.isfinite(float(total)):
                 self.measure(self.share(time.perf_counter() - began))
         over = progress.batch >= len(batches)
-        trained = progress.position - first
         if over:
             progress.position = self.size
         return Slice(float(total), trained, over)
 
     def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
-        """The batches of one step: as many as make up `batch_tokens` on all processes together."""
+        """The batches of one step: as many as make up `batch_units` on all processes together."""
         start, end, tokens = self.progress.batch, self.progress.batch, 0
-        while end < len(batches) and (tokens < self.method.batch_tokens or (end - start) % self.world):
+        while end < len(batches) and (tokens < self.method.batch_units or (end - start) % self.world):
             tokens += batches[end].tokens
             end += 1
         return batches[start:end]
@@ -176,8 +212,8 @@ class Gradient(Loop):
         self.optimizer.zero_grad(set_to_none=True)
         tokens = sum(batch.tokens for batch in group)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
-        for batch in group[self.rank :: self.world]:
-            tensors = [tensor.to(self.device, non_blocking=True) for tensor in self.load(batch.what)]
+        for number in range(self.progress.batch + self.rank, self.progress.batch + len(group), self.world):
+            tensors = [tensor.to(self.device, non_blocking=True) for tensor in self.loaded(number)]
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
                 loss = self.loss_of(tensors)
             (loss / tokens).backward()  # type: ignore[no-untyped-call]
@@ -192,6 +228,20 @@ class Gradient(Loop):
             nn.utils.clip_grad_norm_(self.net.parameters(), self.method.clip)
         self.optimizer.step()
         return total
+
+    def loaded(self, number: int) -> list[Tensor]:
+        """A batch of the plan, while the next ones that this process takes are being loaded."""
+        batches, end = self.batches(), number + (AHEAD + 1) * self.world
+        if self.loader is None:
+            return self.prepared(batches[number])
+        for later in range(number, min(end, len(batches)), self.world):
+            if later not in self.loading:
+                self.loading[later] = self.loader.submit(self.prepared, batches[later])
+        return self.loading.pop(number).result()
+
+    def prepared(self, batch: Batch) -> list[Tensor]:
+        tensors = self.load(batch.what)
+        return [tensor.pin_memory() for tensor in tensors] if self.device.type == "cuda" else list(tensors)
 
     def loss_of(self, tensors: list[Tensor]) -> Tensor:
         """Compiled for batches of one shape; the odd last one of an epoch is not worth another compilation."""
@@ -218,7 +268,7 @@ class Gradient(Loop):
         """The held-out figures; the weights with the highest score are kept, without scores those with the least
         loss."""
         progress = self.progress
-        tenth = self.method.epochs * self.size // (10 * EVALUATIONS)  # together a tenth of what is trained on
+        tenth = round(self.done() / share) // (10 * EVALUATIONS)  # together a tenth of what is trained on
         found = self.judge(tenth)
         self.net.train()
         progress.evaluated = share
@@ -231,6 +281,14 @@ class Gradient(Loop):
             progress.best = worth
             self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.net.state_dict().items()}
 
+    def told(self) -> dict[str, float]:
+        return super().told() | self.held_out_figures()
+
+    def held_out_figures(self) -> dict[str, float]:
+        """Those measured last."""
+        found = self.progress.measured[-1:]
+        return {name: value for figures in found for name, value in figures.items() if name != "share"}
+
     def judge(self, most: int) -> dict[str, float]:
         self.net.eval()
         with torch.no_grad(), torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
@@ -238,8 +296,7 @@ class Gradient(Loop):
 
     def end_epoch(self) -> dict[str, float]:
         self.progress.batch = self.progress.position = 0
-        held_out = self.progress.measured[-1:]
-        return {name: value for found in held_out for name, value in found.items() if name != "share"}
+        return self.held_out_figures()
 
     # ---- what a checkpoint keeps ----
 
@@ -296,9 +353,10 @@ class Gradient(Loop):
 
     def figures(self) -> dict[str, Any]:
         progress = self.progress
-        speed = progress.words / progress.seconds if progress.seconds else 0.0
+        trained = sum(int(epoch["pairs"]) for epoch in progress.epochs) + progress.pairs
+        speed = trained / progress.seconds if progress.seconds else 0.0
         figures = super().figures() | {
-            "tokens_per_second": speed,
+            f"{self.unit}_per_second": speed,
             "steps": progress.steps,
             "held_out": progress.measured,
         }
@@ -312,19 +370,17 @@ class Gradient(Loop):
         return figures
 
 
-def optimizer(method: GradientOptions, net: nn.Module, device: torch.device) -> torch.optim.AdamW:
+def optimizer(method: LearningOptions, net: nn.Module, device: torch.device) -> torch.optim.AdamW:
     """AdamW (Loshchilov & Hutter 2019): decay pulls at matrices, not at biases and norms."""
     learned = [part for part in net.parameters() if part.requires_grad]
     groups = [
         {"params": [part for part in learned if part.dim() >= 2], "weight_decay": method.weight_decay},
         {"params": [part for part in learned if part.dim() < 2], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(
-        groups, lr=method.learning_rate, betas=(0.9, method.beta2), eps=1e-9, fused=device.type == "cuda"
-    )
+    return torch.optim.AdamW(groups, lr=method.learning_rate, betas=(0.9, method.beta2), eps=1e-9, fused=True)
 
 
-def rate_share(method: GradientOptions, share: float) -> float:
+def rate_share(method: LearningOptions, share: float) -> float:
     """The learning rate at this share of the run, as a share of the highest."""
     if share < method.warmup:
         return max(1e-3, share / method.warmup)

@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from firth.core.errors import FirthError
 from firth.core.run import Run
+from firth.kernels.write import NOTHING, Net, Writer
 from firth.learners.gradient import Batch, Gradient
 from firth.learners.network import GradientOptions
 from firth.nets.transformer import Decoder
@@ -51,7 +52,7 @@ class LanguageTraining(Gradient):
         stretches = self.size // self.context
         room = len(self.ids) - 1 - stretches * self.context  # how far the cuts can move
         starts = int(random.integers(room + 1)) + self.context * random.permutation(stretches)
-        rows = max(1, min(MOST_TOKENS, self.method.batch_tokens // self.world) // self.context)
+        rows = max(1, min(MOST_TOKENS, self.method.batch_units // self.world) // self.context)
         parts = [starts[first : first + rows] for first in range(0, stretches, rows)]
         return [Batch(part, len(part) * self.context) for part in parts]
 
@@ -129,12 +130,51 @@ class Sampling:
         return int(torch.multinomial(probabilities, 1, generator=generator))
 
 
-def lay_out_for_writing(net: nn.Module) -> None:
-    """Matrices with more outputs than inputs, column by column: so a CPU multiplies one row by them faster. Values
-    and shapes stay as they are."""
-    for part in net.modules():
-        if isinstance(part, nn.Linear) and part.out_features > part.in_features:
-            part.weight.data = part.weight.data.t().contiguous().t()
+#: Of a block, in the order that the kernel for writing takes them.
+LAYER = ("attention_norm", "attention.query_key_value", "attention.output", "feed_norm", "feed.wide", "feed.back")
+
+
+def writer_of(net: Decoder, words: int) -> Writer | None:
+    """The native kernel for the net's own arrays, where it can work: on a CPU, in single precision."""
+    if next(net.parameters()).device.type != "cpu" or next(net.parameters()).dtype != torch.float32:
+        return None
+
+    state, size = {name: tensor.detach().numpy() for name, tensor in net.state_dict().items()}, net.size
+    layers = [
+        [state[f"stack.blocks.{layer}.{part}.{end}"] for part in LAYER for end in ("weight", "bias")]
+        for layer in range(size.layers)
+    ]
+    norm, outputs = (state["stack.norm.weight"], state["stack.norm.bias"]), state["embedding.tokens.weight"][:words]
+    shape = (size.heads, size.places, size.activation, size.epsilon)
+    return Writer(Net(layers, norm, outputs, *shape), torch.get_num_threads())
+
+
+class Reading:
+    """What a net has read so far, and the logits of what comes next."""
+
+    def __init__(self, net: Decoder, words: int, writer: Writer | None) -> None:
+        self.net, self.words, self.writer, self.length = net, words, writer, 0
+        self.caches = net.stack.caches(1, next(net.parameters()))
+
+    def logits(self, fresh: Sequence[int]) -> Tensor:
+        first, device = self.length, next(self.net.parameters()).device
+        self.length += len(fresh)
+        if self.writer is not None and first and len(fresh) == 1:
+            return torch.from_numpy(self.written(fresh[0], first))
+        hidden = self.net(torch.tensor([fresh], device=device), first, self.caches)
+        if self.writer is not None:
+            for layer, (cache, *_) in enumerate(self.caches):
+                self.writer.keys[layer, :, : self.length] = cache.keys[0, :, : self.length].numpy()
+                self.writer.values[layer, :, : self.length] = cache.values[0, :, : self.length].numpy()
+        return self.net.logits(hidden[:, -1])[0, : self.words]
+
+    def written(self, token: int, place: int) -> NDArray[np.float32]:
+        assert self.writer is not None
+        x = self.net.embedding(torch.tensor([[token]]), place)[0, 0].numpy()
+        block: Any = self.net.stack.blocks[0]
+        rotary = block.attention.rotary
+        turns = NOTHING if rotary is None else torch.cat([rotary.cos[place], rotary.sin[place]]).numpy()
+        return self.writer.write(x, place, turns)
 
 
 @torch.inference_mode()
@@ -143,20 +183,16 @@ def continued(
 ) -> Iterator[int]:
     """Tokens after `ids`, one by one. With `slide`, a full context forgets its older half and goes on."""
     places = net.size.places
-    device = next(net.parameters()).device
     generator = torch.Generator().manual_seed(sampling.seed)
     known, fresh = list(ids), list(ids)
-    caches = net.stack.caches(1, next(net.parameters()))
-    outputs = net.embedding.tokens.weight[:words].t().contiguous()  # as in `lay_out_for_writing`
-    first = 0
+    writer = writer_of(net, words)
+    reading = Reading(net, words, writer)
     for _ in range(tokens):
-        if first + len(fresh) > places:
+        if reading.length + len(fresh) > places:
             assert slide  # the caller has refused what doesn't fit
             known = known[-(places // 2) :]
-            fresh, first, caches = known, 0, net.stack.caches(1, next(net.parameters()))
-        hidden = net(torch.tensor([fresh], device=device), first, caches)
-        first += len(fresh)
-        token = sampling.choose((hidden[:, -1] @ outputs)[0], generator)
+            fresh, reading = known, Reading(net, words, writer)
+        token = sampling.choose(reading.logits(fresh), generator)
         yield token
         known.append(token)
         fresh = [token]

@@ -85,7 +85,7 @@ class Loop(ABC):
             while progress.epoch < epochs and not self.out_of_time():
                 with interrupts_held():
                     self.slice()
-                report.step(self.done(), loss=self.loss())
+                report.step(self.done(), **self.told())
                 if checkpoints.due():
                     checkpoints.save(*self.state())
         except KeyboardInterrupt:
@@ -146,6 +146,10 @@ class Loop(ABC):
         self.progress = type(self.progress)(**state)
         share = self.done() / (self.method.epochs * self.size)
         self.run.report.note(f"Going on from a checkpoint at {share:.0%}.")
+
+    def told(self) -> dict[str, float]:
+        """What is shown while it learns."""
+        return {"loss": self.loss()}
 
     def loss(self) -> float:
         """The average of this epoch so far, or of the last one at its end."""

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
-from torch.nn import functional
+from typing import TYPE_CHECKING
 
 from firth.core.errors import FirthError
 from firth.core.options import check_options, option
-from firth.nets.attention import Packed
+
+if TYPE_CHECKING:  # the command line reads the options and needs no torch for it
+    from torch import Tensor
+
+    from firth.nets.attention import Packed
 
 HOW = ("mean", "cls", "max", "sum")
 COMBINE = ("mean", "sum", "concat")
+LONG = ("truncate", "chunk", "refuse")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,24 +27,35 @@ class Pooling:
     layers: tuple[int, ...] = (-1,)  # 0 is the input, -1 the last
     combine: str = option("mean", "how several layers become one", choices=COMBINE)
     normalize: bool = option(False, "each vector has length 1")
+    max_tokens: int = option(0, "of a text, [CLS] and [SEP] among them; 0 = the model's places", low=0)
+    long: str = option(
+        "truncate", "a text with more tokens is cut (and counted), read in chunks, or refused", choices=LONG
+    )
 
     def __post_init__(self) -> None:
         check_options(self)
-        if not self.layers:
-            raise FirthError("Pooling.layers must name at least one layer, such as -1.")
+        if not self.layers or not all(type(layer) is int for layer in self.layers):
+            raise FirthError(f"Pooling.layers must be numbers of layers, such as (-1,); got {self.layers!r}.")
+        if 0 < self.max_tokens < 3:
+            raise FirthError(f"Pooling.max_tokens must leave room for a token; got {self.max_tokens}.")
 
     def dim(self, width: int) -> int:
         return width * len(self.layers) if self.combine == "concat" else width
 
-    def highest(self, layers: int) -> int:
-        """The highest layer that is needed, of a net of so many."""
-        return max(numbers(self.layers, layers))
+    def check(self, layers: int, places: int) -> None:
+        """Refuses what a net of so many layers and places does not have."""
+        numbers(self.layers, layers)
+        if self.max_tokens > places:
+            raise FirthError(f"The model has {places:,} places; max_tokens is {self.max_tokens:,}.")
+
+    def same_vectors(self, other: Pooling) -> bool:
+        """Whether both give the same, but for what is done to the vector afterwards."""
+        return (self.how, self.layers, self.combine) == (other.how, other.layers, other.combine)
 
     def __call__(self, states: Sequence[Tensor], packed: Packed, layers: int) -> Tensor:
-        """One row a text. `states` are the net's layers from 0 on, up to `highest`."""
+        """One row a text, not yet normalised. `states` are the net's layers from 0 on."""
         chosen = [states[number].float() for number in numbers(self.layers, layers)]
-        pooled = pool_tokens(combined(chosen, self.combine), packed, self.how)
-        return functional.normalize(pooled, dim=-1) if self.normalize else pooled
+        return pool_tokens(combined(chosen, self.combine), packed, self.how)
 
 
 def numbers(layers: Sequence[int], most: int) -> list[int]:
@@ -57,6 +70,8 @@ def numbers(layers: Sequence[int], most: int) -> list[int]:
 
 def combined(states: Sequence[Tensor], how: str) -> Tensor:
     """Several layers' vectors as one a token."""
+    import torch
+
     if len(states) == 1:
         return states[0]
     if how == "concat":
@@ -67,8 +82,9 @@ def combined(states: Sequence[Tensor], how: str) -> Tensor:
 
 def pool_tokens(x: Tensor, packed: Packed, how: str) -> Tensor:
     """One row a text, from one row a token."""
+    import torch
+
     starts = packed.starts.long()
     if how == "cls":
         return x[starts[:-1]]
-    kinds = {"mean": "mean", "sum": "sum", "max": "max"}
-    return torch.segment_reduce(x, kinds[how], offsets=starts, axis=0)
+    return torch.segment_reduce(x, how, offsets=starts, axis=0)

@@ -80,12 +80,13 @@ class WalkingMethod(Method):
     length: int = option(80, "nodes in a walk", low=2, high=1_000_000)
     window: int = option(10, "nodes each side", low=1, high=kernel.MOST_WINDOW)
     loss: str = option("negative", "noise nodes, or a Huffman tree", choices=("negative", "hierarchical"))
-    negatives: int = option(5, "noise nodes for each window (loss=negative)", low=1, high=1000)
+    # Twice word2vec's: all pairs of a window share them, and ten do what five for each pair do (benchmarks/LOG.md).
+    negatives: int = option(10, "noise nodes for each window (loss=negative)", low=1, high=1000)
     subsample: float = option(
         0.0, "often visited nodes are thinned out above this share of the steps; 0 = off", low=0, high=1
     )
     epochs: int = option(1, "passes, each with walks of its own", low=1)
-    learning_rate: float = option(0.035, "at the start; it falls to nothing linearly", low=1e-9, high=100)
+    learning_rate: float = option(0.025, "at the start; it falls to nothing linearly", low=1e-9, high=100)
 
     def bias(self) -> tuple[float, float]:
         """p and q of the walks."""

@@ -15,10 +15,25 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.model import Attention
 from firth.core.storage import new_file
-from firth.maps.drawing import INK, MUTED, fonts, new_figure, save_figure
+from firth.maps.drawing import INK, MUTED, ORANGE, fonts, new_figure, save_figure
 
 MOST_TOKENS = 80  # beyond, the names of tokens can't be read
 COLORS = "Blues"
+MARKS = ("[CLS]", "[SEP]", "<|endoftext|>", "<s>", "</s>")  # tokens that are no words
+
+
+def without_marks(attention: Attention) -> Attention:
+    """Only what words look at in words: many heads rest on a mark when they have nothing to look for, and next to that
+    nothing else is seen. What remains of a row sums to less than 1."""
+    rows, columns = ([token not in MARKS for token in names] for names in (attention.queries, attention.keys))
+    if not any(rows) or not any(columns):
+        raise FirthError("There are no words in the text, only marks.")
+    return Attention(
+        [token for token, kept in zip(attention.queries, rows, strict=True) if kept],
+        [token for token, kept in zip(attention.keys, columns, strict=True) if kept],
+        attention.weights[:, :, rows][..., columns],
+        [kind for kind, kept in zip(attention.segments, columns, strict=False) if kept],
+    )
 
 
 def plot_attention(
@@ -67,6 +82,12 @@ def plot_matrix(
     words: dict[str, Any] = {"parse_math": False, "fontfamily": fonts(), "fontsize": 9, "color": INK}
     axes.set_xticks(range(columns), [visible(token) for token in attention.keys], rotation=60, ha="right", **words)
     axes.set_yticks(range(rows), [visible(token) for token in attention.queries], **words)
+    second = attention.segments.index(1) if 1 in attention.segments else None
+    if second is not None:  # a line between the two texts of a pair, and the second's names in another colour
+        for line in (axes.axhline, axes.axvline):
+            line(second - 0.5, color=ORANGE, linewidth=1)
+        for tick in (*axes.get_xticklabels()[second:], *axes.get_yticklabels()[second:]):
+            tick.set_color(ORANGE)
     axes.set_xlabel("looked at")
     axes.set_ylabel("looking")
     axes.spines[:].set_visible(False)
@@ -128,6 +149,8 @@ def write_page(attention: Attention, path: str | os.PathLike[str], title: str) -
     data = {
         "queries": [visible(token) for token in attention.queries],
         "keys": [visible(token) for token in attention.keys],
+        "segments": list(attention.segments),
+        "marks": list(MARKS),
         "weights": np.round(attention.weights.astype(float), 4).tolist(),
     }
     packed = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

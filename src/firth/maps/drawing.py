@@ -40,12 +40,17 @@ def new_figure(width: float, height: float, title: str, note: str) -> tuple[Figu
     axes.set_title(title, loc="left", pad=26, fontsize=13, fontweight="bold", color=INK, **words)
     beside: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     axes.annotate(note, (0, 1), xytext=(0, 10), fontsize=9, color=MUTED, **beside, **words)
+    style(axes)
+    return figure, axes
+
+
+def style(axes: Axes) -> None:
+    """Quiet axes."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(RULE)
     axes.tick_params(which="both", colors=MUTED, labelsize=9, length=3)
     axes.xaxis.label.set_color(INK)
     axes.yaxis.label.set_color(INK)
-    return figure, axes
 
 
 def fonts() -> list[str]:

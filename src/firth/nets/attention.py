@@ -7,9 +7,10 @@ of sequences that lie one behind the other.
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -19,6 +20,11 @@ from torch.nn import functional
 
 from firth.core.errors import FirthError
 from firth.nets.positions import Rotary
+
+short: Any = None  # the kernels for short sequences, where there is a GPU and Triton
+if torch.cuda.is_available():
+    with suppress(ImportError):
+        short = importlib.import_module("firth.nets.short_attention")
 
 
 class Steps(NamedTuple):
@@ -92,6 +98,8 @@ def attend_packed(query: Tensor, key: Tensor, value: Tensor, packed: Packed) -> 
     found, begin = [], 0
     for length, alike in groupby(packed.lengths or packed.starts.diff().tolist()):
         end = begin + length * len(list(alike))
+        if end == begin:  # sequences without tokens, in batches of a fixed shape
+            continue
         shape = (-1, length, *query.shape[1:])
         q, k, v = (x[begin:end].reshape(shape).transpose(1, 2) for x in (query, key, value))
         found.append(attend(q, k, v).transpose(1, 2).flatten(0, 1))
@@ -183,9 +191,13 @@ class MultiHead(nn.Module):
         return out
 
     def forward_packed(self, x: Tensor, packed: Packed) -> Tensor:
-        query, key, value = self.query_key_value(x).view(len(x), 3, self.heads, -1).unbind(1)
-        mixed = attend_packed(query, key, value, packed)
-        out: Tensor = self.output(mixed.flatten(1))
+        qkv = self.query_key_value(x)
+        if qkv.is_cuda and short and short.fits(qkv.shape[1] // (3 * self.heads), packed.longest, qkv.dtype):
+            mixed: Tensor = short.attend_short(qkv, packed.starts, self.heads, packed.longest)
+        else:
+            query, key, value = qkv.view(len(x), 3, self.heads, -1).unbind(1)
+            mixed = attend_packed(query, key, value, packed).flatten(1)
+        out: Tensor = self.output(mixed)
         return out
 
     def attend_slowly(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:

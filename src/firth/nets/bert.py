@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from firth.nets.attention import Packed
-from firth.nets.transformer import Size, Stack
+from firth.nets.transformer import Dropout, Size, Stack, bent
 
 
 class Input(nn.Module):
@@ -22,7 +22,7 @@ class Input(nn.Module):
         self.places = nn.Embedding(size.places, size.dim)
         self.segments = nn.Embedding(segments, size.dim)
         self.norm = nn.LayerNorm(size.dim, size.epsilon)
-        self.dropout = nn.Dropout(size.dropout)
+        self.dropout = Dropout(size.dropout)
 
     def forward(self, ids: Tensor, places: Tensor, segments: Tensor) -> Tensor:
         x = self.norm(self.tokens(ids) + self.places(places) + self.segments(segments))
@@ -37,12 +37,13 @@ class Masked(nn.Module):
 
     def __init__(self, words: int, size: Size) -> None:
         super().__init__()
+        self.activation = size.activation
         self.dense = nn.Linear(size.dim, size.dim)
         self.norm = nn.LayerNorm(size.dim, size.epsilon)
         self.bias = nn.Parameter(torch.zeros(words))
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
-        x = self.norm(functional.gelu(self.dense(x)))
+        x = self.norm(bent(self.dense(x), self.activation))
         return functional.linear(x, tokens, self.bias)
 
 

@@ -23,11 +23,12 @@ MODES = {
     "dbow": {},
     "dbow, Huffman tree": {"loss": "hierarchical"},
     "dbow with words": {"train_words": True},
-    "dm": {"mode": "dm"},
-    "dm, Huffman tree": {"mode": "dm", "loss": "hierarchical"},
-    "dm_concat": {"mode": "dm_concat", "window": 2, "learning_rate": 0.1},
+    # Sentences of the world are so regular that five neighbours each side say all there is to say of a word: documents
+    # beside them learn little (0.60 of the topics; gensim, too, 0.60 to 0.64). Two leave them something to tell.
+    "dm": {"mode": "dm", "window": 2},
+    "dm, Huffman tree": {"mode": "dm", "loss": "hierarchical", "window": 2, "learning_rate": 0.05},
+    "dm_concat": {"mode": "dm_concat", "window": 1, "learning_rate": 0.1},
 }
-WEAKER = 0.45  # what dm must reach in so short documents: gensim's, with the same settings, reaches 0.55 to 0.63
 
 every_mode = pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
 
@@ -76,10 +77,11 @@ def probe(vectors, labels, others, other_labels) -> float:
 def test_topics_of_the_world_are_found(mode, topics):
     """A probe learns from the trained documents and names the topics of inferred ones."""
     texts, labels = zip(*topics, strict=True)
-    model = firth.Doc2Vec(dim=30, min_count=2, epochs=20, **mode).fit(list(texts[:1000]))
+    method = firth.Doc2Vec(dim=30, min_count=2, epochs=30, **mode)
+    model = method.fit(list(texts[:1000]), firth.Run(deterministic=True))
     found = probe(model.documents.matrix, labels[:1000], model.embed(texts[1000:]), labels[1000:])
     random = np.random.default_rng(0).normal(size=(1300, 30))  # the baseline: vectors that know nothing
-    assert found > (WEAKER if "mode" in mode else 0.9)
+    assert found > 0.9
     assert probe(random[:1000], labels[:1000], random[1000:], labels[1000:]) < 0.25
 
 
@@ -129,9 +131,11 @@ def test_tables_hold_what_was_trained(mode, small, tmp_path):
 
 def test_loss_falls_from_that_of_knowing_nothing(small):
     """Untrained outputs are zero: each of the six decisions costs log 2."""
-    losses = [epoch["loss"] for epoch in firth.Doc2Vec(dim=16, epochs=4).fit(small).training["epochs"]]
+    losses = [epoch["loss"] for epoch in firth.Doc2Vec(dim=16, epochs=4, negatives=5).fit(small).training["epochs"]]
     assert losses == sorted(losses, reverse=True) and losses[0] < 6 * math.log(2)
-    idle = firth.Doc2Vec(dim=16, epochs=1, learning_rate=1e-9, noise_exponent=0).fit(small).training["loss"]
+    idle = (
+        firth.Doc2Vec(dim=16, epochs=1, negatives=5, learning_rate=1e-9, noise_exponent=0).fit(small).training["loss"]
+    )
     assert idle == pytest.approx(6 * math.log(2), rel=0.02)  # a word drawn twice counts once
 
 
@@ -277,7 +281,7 @@ def test_outputs_go_on_from_noise_words_and_begin_anew_after_a_tree(small):
     losses = {}
     for loss in ("negative", "hierarchical"):
         start = firth.Doc2Vec(dim=16, epochs=5, loss=loss).fit(small)
-        method = firth.Doc2Vec(dim=16, epochs=1, learning_rate=1e-9, noise_exponent=0)
+        method = firth.Doc2Vec(dim=16, epochs=1, negatives=5, learning_rate=1e-9, noise_exponent=0)
         losses[loss] = method.fit(small, firth.Run(report=Notes()), start=start).training["loss"]
     assert losses["hierarchical"] == pytest.approx(6 * math.log(2), rel=0.02)
     assert losses["negative"] < 0.95 * losses["hierarchical"]

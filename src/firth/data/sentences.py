@@ -1,0 +1,129 @@
+"""Documents as sentences, and a corpus of them as ids: what pairs of sentences are made from."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.run import Run
+from firth.data.corpus import Corpus, Document, Tags
+from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.data.subword_tokens import encode_corpus
+
+FORMAT = "sentences 1"  # of cache entries: how text is split
+#: Where a sentence may end: a line's end; CJK marks; other marks before a space.
+END = re.compile(
+    r"(?P<line>[\n\r\x0b\x0c\x85\u2028\u2029]+)"
+    r"|(?P<wide>[。！？｡]+[\"'”’」』）】]*)"
+    r"|(?<![.!?…؟۔।॥])(?P<mark>[.!?…؟۔।॥]+)[\"'”’»)\]]*(?=\s)"
+)
+WORD = re.compile(r"[^\s\"'“‘(\[]*\Z")  # the last one, without what opens it
+INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # J, U.S
+#: Words whose full stop mostly ends no sentence.
+SHORT = (
+    "mr mrs ms dr prof st sr jr rev gen col lt sgt capt gov sen rep hon messrs mme mlle mt ft fig figs no nos vol vols "
+    "pp ed eds cf vs viz al approx ca inc ltd co corp dept univ est jan feb mar apr jun jul aug sep sept oct nov dec "
+    "bzw ca dr hr fr nr str usw evtl ggf inkl exkl z.b d.h u.a etc"
+)
+NO_ENDS = frozenset(SHORT.split())
+SEEN = re.compile(r"\w|[!-/:-@[-`{-~]")  # what every tokenizer makes a token of
+
+
+def split_sentences(text: str) -> Iterator[str]:
+    """The sentences of a text, by punctuation: plain rules for Latin-like and CJK writing, no model.
+
+    Line ends and 。！？ always end one. A mark such as . ! ? does before a space, if what follows does not begin in
+    lower case (where the text has capitals at all) and no abbreviation or initial stands before it; a mark that stands
+    alone, as in text cut into tokens, always does.
+    """
+    cased = text != text.lower()
+    begin = 0
+    for found in END.finditer(text):
+        if found["mark"] and not ends(text, found, begin, cased):
+            continue
+        sentence = text[begin : found.end()].strip()
+        begin = found.end()
+        if is_seen(sentence):
+            yield sentence
+    sentence = text[begin:].strip()
+    if is_seen(sentence):
+        yield sentence
+
+
+def ends(text: str, found: re.Match[str], begin: int, cased: bool) -> bool:
+    """Whether a mark ends a sentence that begins at `begin`."""
+    at = found.start()
+    if at == begin or text[at - 1].isspace():
+        return True
+    after = found.end()
+    while after < len(text) and text[after].isspace():
+        after += 1
+    if cased and text[after : after + 1].islower():
+        return False
+    if found["mark"] != ".":
+        return True
+    word = WORD.search(text, max(begin, at - 20), at)
+    before = word[0] if word else ""
+    return before.lower() not in NO_ENDS and not INITIALS.fullmatch(before)
+
+
+def is_seen(sentence: str) -> bool:
+    """Whether anything is left of it when a tokenizer drops spaces, control characters and accents."""
+    return bool(SEEN.search(sentence)) or any(
+        unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in sentence
+    )
+
+
+class SentenceCorpus(Corpus):
+    """A corpus a sentence at a time; an empty text ends each document."""
+
+    def __init__(self, corpus: Corpus) -> None:
+        super().__init__(corpus, unit=corpus.unit, column=corpus.column, key=corpus.key, tags=corpus.tags)
+
+    def walk(self) -> Iterator[tuple[Document, Tags, int]]:
+        for document, tags, done in super().walk():
+            for sentence in split_sentences(document.text):
+                yield Document(document.key, sentence), tags, done
+            yield Document(document.key, ""), tags, done
+
+    def fingerprint(self) -> str | None:
+        found = super().fingerprint()
+        return f"{FORMAT} {found}" if found else None
+
+
+class Sentences(NamedTuple):
+    """`ids[starts[s]:starts[s + 1]]` is sentence s; document d has the sentences documents[d] to documents[d + 1]."""
+
+    ids: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    fingerprint: str = ""
+
+    @property
+    def of(self) -> NDArray[np.int64]:
+        """The document of each sentence."""
+        return np.repeat(np.arange(len(self.documents) - 1), np.diff(self.documents))
+
+    def part(self, first: int, last: int) -> Sentences:
+        """Sentences `first` to `last`; documents that reach over an end are cut there."""
+        inside = self.documents[(self.documents > first) & (self.documents < last)] - first
+        documents = np.concatenate([[0], inside, [last - first]]) if last > first else np.zeros(1, np.int64)
+        return Sentences(self.ids, self.starts[first : last + 1], documents, self.fingerprint)
+
+
+def read_sentences(tokenizer: SubwordTokenizer, corpus: Any, run: Run = Run()) -> Sentences:
+    """Every sentence as ids, memory-mapped and kept in the cache. Documents without any are left out."""
+    texts = corpus if isinstance(corpus, Corpus) else Corpus(corpus)
+    tokens = encode_corpus(tokenizer, SentenceCorpus(texts), run)
+    lengths = np.diff(tokens.starts)
+    full = np.flatnonzero(lengths)
+    starts = np.append(np.asarray(tokens.starts)[full], len(tokens.ids))
+    # A document ends at each empty text, so that its number of sentences is how many full ones stand before.
+    ends = np.searchsorted(full, np.flatnonzero(lengths == 0))
+    documents = np.unique(np.concatenate([[0], ends, [len(full)]]))
+    return Sentences(tokens.ids, starts, documents, tokens.fingerprint)

@@ -1,0 +1,60 @@
+"""A linear map behind the pooling: whitening (Su et al. 2021), or the Dense of sentence-transformers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.vectors import Matrix
+
+
+class Projection(NamedTuple):
+    """y = W x + b."""
+
+    weight: NDArray[np.float32]  # (new dim, dim)
+    bias: NDArray[np.float32]
+
+    def __call__(self, rows: Matrix) -> Matrix:
+        found: Matrix = rows @ self.weight.T + self.bias
+        return found
+
+    @property
+    def dim(self) -> int:
+        return len(self.weight)
+
+    @classmethod
+    def of(cls, arrays: Any, dim: int) -> Projection:
+        """From stored arrays, checked."""
+        weight, bias = arrays.get("linear.weight"), arrays.get("linear.bias")
+        if weight is None or weight.ndim != 2 or weight.shape[1] != dim:
+            raise FirthError(f"A projection of vectors of {dim} needs linear.weight with {dim} columns.")
+        bias = np.zeros(len(weight), np.float32) if bias is None else bias
+        if bias.shape != weight.shape[:1]:
+            raise FirthError(f"linear.bias must have {len(weight)} numbers; it has the shape {bias.shape}.")
+        return cls(np.asarray(weight, np.float32), np.asarray(bias, np.float32))
+
+
+def whitening(rows: Matrix, dim: int = 0) -> Projection:
+    """The map after which these rows have mean 0, variance 1 in every direction and no two directions go together.
+
+    Kept are the `dim` directions in which the rows differ most, or all in which they differ at all (behind a norm one
+    is always missing). Of Σ = U Λ Uᵀ it is Λ^-½ Uᵀ (x - mean).
+    """
+    if len(rows) < 2:
+        raise FirthError(f"Whitening looks at how texts differ, so it needs several; got {len(rows)}.")
+    mean = rows.mean(axis=0, dtype=np.float64)
+    centred = rows - mean
+    sizes, directions = np.linalg.eigh(centred.T @ centred / len(rows))
+    sizes, directions = sizes[::-1], directions[:, ::-1]  # the greatest first
+    differing = int((sizes > 1e-9 * sizes[0]).sum()) if sizes[0] > 0 else 0
+    kept = dim or differing
+    if not 1 <= kept <= differing:
+        raise FirthError(
+            f"These {len(rows):,} texts differ in {differing} directions, of which {dim} were asked for: give more "
+            f"texts, or a dim from 1 to {differing}."
+        )
+    weight = directions[:, :kept].T / np.sqrt(sizes[:kept])[:, None]
+    return Projection(weight.astype(np.float32), (-weight @ mean).astype(np.float32))

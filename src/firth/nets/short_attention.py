@@ -1,0 +1,121 @@
+"""Attention within packed sequences that fit one tile, on a GPU: forward in one kernel, back in one.
+
+Flash attention walks long rows of keys in tiles and pays for it at short ones: it keeps a running softmax, and its way
+back needs three kernels and single-precision sums. Where all keys of a sequence stand in one tile, a program holds a
+sequence and a head, and works the softmax out again on the way back. `attention_steps` is what it computes.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+LONGEST = 128  # keys of one tile
+
+
+@triton.jit
+def weights_of(q, k, length, scale, TILE: tl.constexpr):  # noqa: N803
+    """softmax(q kᵀ · scale) over the first `length` keys."""
+    keys = tl.arange(0, TILE)
+    scores = tl.dot(q, tl.trans(k)) * scale
+    scores = tl.where((keys < length)[None, :], scores, float("-inf"))
+    powers = tl.exp(scores - tl.max(scores, 1)[:, None])
+    return powers / tl.sum(powers, 1)[:, None]
+
+
+@triton.jit
+def forward_kernel(qkv, starts, out, scale, HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr):  # noqa: N803
+    """One sequence and head: `qkv` (places, 3, heads, dim) to `out` (places, heads, dim)."""
+    begin = tl.load(starts + tl.program_id(0)).to(tl.int64)
+    length = tl.load(starts + tl.program_id(0) + 1) - begin
+    if length > 0:
+        place, column = tl.arange(0, TILE), tl.arange(0, DIM)
+        there = (place < length)[:, None]
+        cells = (begin + place)[:, None] * (3 * HEADS * DIM) + tl.program_id(1) * DIM + column[None, :]
+        q = tl.load(qkv + cells, mask=there, other=0.0)
+        k = tl.load(qkv + cells + HEADS * DIM, mask=there, other=0.0)
+        v = tl.load(qkv + cells + 2 * HEADS * DIM, mask=there, other=0.0)
+        weights = weights_of(q, k, length, scale, TILE)
+        mixed = tl.dot(weights.to(v.dtype), v)
+        cells = (begin + place)[:, None] * (HEADS * DIM) + tl.program_id(1) * DIM + column[None, :]
+        tl.store(out + cells, mixed.to(q.dtype), mask=there)
+
+
+@triton.jit
+def backward_kernel(qkv, starts, slope, found, scale, HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr):  # noqa: N803
+    """From the gradient of `out` to that of `qkv`."""
+    begin = tl.load(starts + tl.program_id(0)).to(tl.int64)
+    length = tl.load(starts + tl.program_id(0) + 1) - begin
+    if length > 0:
+        place, column = tl.arange(0, TILE), tl.arange(0, DIM)
+        there = (place < length)[:, None]
+        cells = (begin + place)[:, None] * (3 * HEADS * DIM) + tl.program_id(1) * DIM + column[None, :]
+        q = tl.load(qkv + cells, mask=there, other=0.0)
+        k = tl.load(qkv + cells + HEADS * DIM, mask=there, other=0.0)
+        v = tl.load(qkv + cells + 2 * HEADS * DIM, mask=there, other=0.0)
+        outer = (begin + place)[:, None] * (HEADS * DIM) + tl.program_id(1) * DIM + column[None, :]
+        slopes = tl.load(slope + outer, mask=there, other=0.0)
+        weights = weights_of(q, k, length, scale, TILE)
+        to_weights = tl.dot(slopes, tl.trans(v))
+        middle = tl.sum(weights * to_weights, 1)
+        to_scores = (weights * (to_weights - middle[:, None]) * scale).to(q.dtype)
+        to_v = tl.dot(tl.trans(weights.to(q.dtype)), slopes)  # a query that is not there has a slope of 0
+        tl.store(found + cells + 2 * HEADS * DIM, to_v.to(q.dtype), mask=there)
+        tl.store(found + cells, tl.dot(to_scores, k).to(q.dtype), mask=there)
+        tl.store(found + cells + HEADS * DIM, tl.dot(tl.trans(to_scores), q).to(q.dtype), mask=there)
+
+
+def fits(heads_dim: int, longest: int, kind: torch.dtype) -> bool:
+    """Whether the kernels are made for this."""
+    return heads_dim in (16, 32, 64, 128) and longest <= LONGEST and kind in (torch.float16, torch.bfloat16)
+
+
+def tile_of(longest: int) -> int:
+    return max(16, 1 << (longest - 1).bit_length())
+
+
+@torch.library.custom_op("firth::attend_short", mutates_args=())
+def attend_short(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
+    """`qkv` (places, 3 · heads · dim), contiguous; `starts` as in `Packed`: (places, heads · dim)."""
+    dim = qkv.shape[1] // (3 * heads)
+    out = qkv.new_empty(len(qkv), heads * dim)
+    forward_kernel[(len(starts) - 1, heads)](
+        qkv, starts, out, dim**-0.5, HEADS=heads, DIM=dim, TILE=tile_of(longest), num_warps=4
+    )
+    return out
+
+
+@attend_short.register_fake
+def _(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
+    return qkv.new_empty(len(qkv), qkv.shape[1] // 3)
+
+
+@torch.library.custom_op("firth::attend_short_backward", mutates_args=())
+def attend_short_backward(qkv: Tensor, starts: Tensor, slope: Tensor, heads: int, longest: int) -> Tensor:
+    dim = qkv.shape[1] // (3 * heads)
+    found = torch.empty_like(qkv)
+    backward_kernel[(len(starts) - 1, heads)](
+        qkv, starts, slope.contiguous(), found, dim**-0.5, HEADS=heads, DIM=dim, TILE=tile_of(longest), num_warps=8
+    )
+    return found
+
+
+@attend_short_backward.register_fake
+def _(qkv: Tensor, starts: Tensor, slope: Tensor, heads: int, longest: int) -> Tensor:
+    return torch.empty_like(qkv)
+
+
+def keep_inputs(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: Tensor) -> None:
+    qkv, starts, heads, longest = inputs
+    ctx.save_for_backward(qkv, starts)  # type: ignore[arg-type]
+    ctx.shape = heads, longest  # type: ignore[attr-defined]
+
+
+def go_back(ctx: torch.autograd.function.FunctionCtx, slope: Tensor) -> tuple[Tensor, None, None, None]:
+    qkv, starts = ctx.saved_tensors  # type: ignore[attr-defined]
+    return attend_short_backward(qkv, starts, slope, *ctx.shape), None, None, None  # type: ignore[attr-defined]
+
+
+attend_short.register_autograd(go_back, setup_context=keep_inputs)

