@@ -278,7 +278,6 @@ class Tuning(Gradient):
 
     def figures(self) -> dict[str, Any]:
         found = super().figures()
-        found["texts_per_second"] = found.pop("tokens_per_second")
         found["tokens_per_text"] = float(self.rows.lengths.mean())
         found["tries"] = self.tries
         return found
