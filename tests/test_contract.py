@@ -198,7 +198,7 @@ def test_deterministic_is_the_same_for_any_number_of_threads(method):
 def test_what_inverts_and_samples_gives_rows_of_its_table(method):
     """Rebuilt are as many rows as were given; made up as many as were asked for, others for another seed."""
     data = data_of(method)
-    model = small(method).fit(data)
+    model = small(method).fit(data, start=tiny_bert() if method.needs_start else None)
     if isinstance(model, Inverts):
         again = model.reconstruct(data)
         assert (len(again), again.names) == (len(data), data.names)

@@ -106,6 +106,7 @@ class TextHead(TunedModel):
 
     architecture: ClassVar[str] = "BertForSequenceClassification"
     head: ClassVar[str] = "classifier"
+    given: ClassVar[str] = "cls"
     encoder: EncoderModel | None = None
 
     @cached_property

@@ -46,6 +46,7 @@ class TunedModel(Model):
     method: TuningOptions
     architecture: ClassVar[str]  # Hugging Face's class for such a head
     head: ClassVar[str]  # and its name there
+    given: ClassVar[str] = "each"  # what of the base it is given: a `Tuned` net's pool
 
     def __init__(
         self, method: TuningOptions, base: Base, net: Tuned, task: Mapping[str, Any], training: Mapping[str, Any]
@@ -130,8 +131,9 @@ class TunedModel(Model):
         assert isinstance(own, TuningOptions)
         base: Base
         if config["model_type"] == "bert":
-            base = bert_of(folder, config, rest)
-            pool = "cls" if base.net.pooler is not None else "each"
+            base, pool = bert_of(folder, config, rest), cls.given
+            if pool == "each" and base.net.pooler is not None:
+                base.net.pooler = None  # older folders have one that nobody asks
         else:
             base, pool = gpt_of(folder, config, rest), "last"
         task = cls.foreign_task(config, len(head["weight"]))

@@ -278,7 +278,6 @@ class Tuning(Gradient):
 
     def figures(self) -> dict[str, Any]:
         found = super().figures()
-        found["texts_per_second"] = found.pop("tokens_per_second")
         found["tokens_per_text"] = float(self.rows.lengths.mean())
         found["tries"] = self.tries
         return found
@@ -309,4 +308,5 @@ def read_all(
         packed = Packed(starts, int(rows.lengths[chosen].max()))
         extra = made(chosen)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            yield chosen, net(ids, kinds, packed, extra if extra is None else extra.to(device)), packed
+            logits = net(ids, kinds, packed, extra if extra is None else extra.to(device))
+        yield chosen, logits, packed
