@@ -162,7 +162,7 @@ def test_texts_come_in_lists_series_and_columns():
 
 
 def test_a_method_without_a_transformer_is_named():
-    with pytest.raises(AttributeError, match="no Word2Vec; it has Autoencoder, Binary"):
+    with pytest.raises(AttributeError, match="no Word2Vec; it has Autoencoder, BERT, Binary"):
         firth.sklearn.Word2Vec  # noqa: B018
 
 
