@@ -1,8 +1,10 @@
-"""For all tests: one thread for networks; models trained by the fasttext package, for the tests of its files."""
+"""For all tests: one thread for networks; small networks (tiny.py); models trained by the fasttext package, for the
+tests of its files."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import pytest
 
 # pytest runs on all cores already: networks with a thread for each of them would wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+sys.path.insert(0, str(Path(__file__).parent))  # for `import tiny`
 
 #: Words without n-grams, emoji, combining marks: each stands often enough to be in the vocabulary.
 ODD_WORDS = ("a", "🙂", "👨‍👩‍👧", "e\u0301t\u0301", "naïve", "日本語", "x_y", "</s>")

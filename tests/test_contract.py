@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tiny import tiny_bert
 
 import firth
 from firth.cli.train import train_command
 from firth.core import registry
-from firth.core.model import Contextual, Embeds, Fills, HasVectors, Predicts
+from firth.core.model import Answers, Contextual, Embeds, Estimates, Fills, HasVectors, Predicts, TagsWords
 from firth.core.options import Option, options_of
 from firth.data.world import World
 
@@ -25,7 +27,14 @@ OPTIONS = [
     for option in options_of(method)
 ]
 SENTENCES = list(World(seed=21).sentences(1500))
-TEXTS = ("text", "tagged", "labelled")  # kinds of data that are texts
+TEXTS = ("text", "tagged", "labelled", "examples", "questions", "tagged words")  # kinds of data that are texts
+
+
+def asked(count: int) -> dict[str, list[str]]:
+    rows = list(World(seed=21).questions(count))
+    return {name: [getattr(row, name) for row in rows] for name in ("question", "passage", "answer")}
+
+
 #: Small data for each kind of method, and inputs to embed.
 DATA: dict[str, Callable[[], Any]] = {
     "text": lambda: firth.Corpus(SENTENCES),
@@ -35,6 +44,11 @@ DATA: dict[str, Callable[[], Any]] = {
     "ratings": lambda: firth.Ratings(zip(*World(seed=21).ratings(60, 40, 12)[:3], strict=True)),
     "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
     "pairs": lambda: firth.Pairs(World(seed=21).translations(150)),
+    "questions": lambda: firth.Questions(asked(60)),
+    "tagged words": lambda: firth.TaggedWords(
+        [(text.split(), [word[0] for word in text.split()]) for text in SENTENCES[:60]]
+    ),
+    "examples": lambda: firth.Examples({"text": SENTENCES[:60], "label": [0, 1, 2] * 20}),
 }
 INPUTS: dict[str, Callable[[], Any]] = {
     "text": lambda: ["the king sleeps", "", "zzyzx"],
@@ -42,6 +56,9 @@ INPUTS: dict[str, Callable[[], Any]] = {
     "labelled": lambda: ["the king sleeps", "", "zzyzx"],
     "table": lambda: DATA["table"]().slice(0, 3),
     "pairs": lambda: ["the king sleeps", "", "zzyzx"],
+    "examples": lambda: ["the king sleeps", "", "zzyzx"],
+    "questions": lambda: ["the king sleeps", "", "zzyzx"],
+    "tagged words": lambda: ["the king sleeps", "", "zzyzx"],
 }
 #: Small values of options that methods share, to be quick.
 SMALL = {"dim": 12, "epochs": 2, "min_count": 2, "vocabulary": 300, "layers": 1, "context": 64, "batch_tokens": 2048}
@@ -58,6 +75,11 @@ def data_of(method: type[firth.Method]) -> Any:
     return DATA[method.kind]()
 
 
+def fitted(method: type[firth.Method], run: firth.Run = firth.Run()) -> firth.Model:
+    """A small model of the method, beginning with a small one where it needs one."""
+    return small(method).fit(data_of(method), run, tiny_bert() if method.needs_start else None)
+
+
 def outputs(model: firth.Model) -> dict[str, Any]:
     """Everything a model can be asked for."""
     found: dict[str, Any] = {}
@@ -66,6 +88,12 @@ def outputs(model: firth.Model) -> dict[str, Any]:
         found |= {name: table.matrix.tobytes() for name, table in model.tables.items()}
     if isinstance(model, Predicts):
         found["predict"] = model.predict(INPUTS[type(model.method).kind](), k=3)
+    if isinstance(model, Estimates):
+        found["estimate"] = model.estimate(INPUTS[type(model.method).kind]()).tobytes()
+    if isinstance(model, TagsWords):
+        found["tag"] = model.tag(INPUTS[type(model.method).kind]())
+    if isinstance(model, Answers):
+        found["answer"] = model.answer(["who sleeps"] * 2, ["the king sleeps", ""])
     if isinstance(model, Embeds):
         found["embed"] = model.embed(INPUTS[type(model.method).kind]()).tobytes()
     if isinstance(model, Contextual):
@@ -134,27 +162,23 @@ def test_its_options_are_flags_of_their_own(method):
 
 @every_method
 def test_saved_and_loaded_it_is_the_same(method, tmp_path: Path):
-    settings = small(method)
-    model = settings.fit(data_of(method))
+    model = fitted(method)
     model.save(tmp_path / "model")
     loaded = firth.load(tmp_path / "model")
-    assert type(loaded) is type(model) and loaded.method == settings
+    assert type(loaded) is type(model) and loaded.method == small(method)
     assert outputs(model) and outputs(loaded) == outputs(model)
     assert loaded.training == model.training
 
 
 @every_method
 def test_deterministic_is_the_same_for_any_number_of_threads(method):
-    one, two = (
-        outputs(small(method).fit(data_of(method), firth.Run(deterministic=True, threads=threads, seed=3)))
-        for threads in (1, 2)
-    )
+    one, two = (outputs(fitted(method, firth.Run(deterministic=True, threads=threads, seed=3))) for threads in (1, 2))
     assert one == two
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS.values() if method.kind in TEXTS])
 def test_texts_without_known_words_have_a_vector(method):
-    model = small(method).fit(data_of(method))
+    model = fitted(method)
     if not isinstance(model, Embeds):
         return
     rows = model.embed(["", "zzyzx qwfpgj", "the king"])
@@ -193,6 +217,18 @@ def test_nothing_to_learn_from_is_an_error(method):
         "graph": lambda: firth.Graph([]),
         "ratings": lambda: firth.Ratings([]),
         "pairs": lambda: firth.Pairs([("", "a")]),
+        "tagged words": lambda: firth.TaggedWords([(["a", "b"], ["x", "x"])]),
+        "questions": lambda: firth.Questions({"question": ["a"], "passage": ["b"], "answer": ["c"]}),
+        "examples": lambda: firth.Examples({"text": ["a", "b"], "label": [None, None]}),
     }
-    with pytest.raises(firth.FirthError):
-        small(method).fit(nothing[method.kind]())
+    with pytest.raises(firth.FirthError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        small(method).fit(nothing[method.kind](), start=tiny_bert() if method.needs_start else None)
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS.values() if method.needs_start])
+def test_without_a_model_to_begin_with_it_says_so(method):
+    with pytest.raises(firth.FirthError, match="needs a model to begin with"):
+        small(method).fit(data_of(method))
+    with pytest.raises(firth.FirthError, match="begins with a BERT"):
+        small(method).fit(data_of(method), start=firth.Counts().fit(SENTENCES))

@@ -3,23 +3,28 @@
     from firth.sklearn import LSA, OneHot
     make_pipeline(OneHot(unseen="missing"), LogisticRegression())   # a table's columns
     make_pipeline(LSA(dim=100), LogisticRegression())               # a list of texts
+    make_pipeline(Features(model="minilm"), LogisticRegression())   # the same, by a model that is there already
 
-Each class has the options of its method as parameters, made from the method's fields at the first use; the fitted model
-of Firth is `model_`. Needs scikit-learn: `pip install "firth[sklearn]"`.
+`Features` takes the folder of any model that embeds texts. Each other class has the options of its method as
+parameters, made from the method's fields at the first use; the fitted model of Firth is `model_`. Needs scikit-learn:
+`pip install "firth[sklearn]"`.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firth.core import registry
+from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.options import build_settings, options_of
 from firth.core.run import Run
+from firth.core.vectors import unit_rows
 from firth.data.table import CellError, Table
 from firth.methods.counting import pca
 
@@ -71,6 +76,56 @@ class TextTransformer(Transformer):
         tags = super().__sklearn_tags__()
         tags.input_tags.string, tags.input_tags.two_d_array = True, False
         return tags
+
+
+class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Texts as the vectors of a saved model, which `fit` leaves as it is: any that embeds texts.
+
+    model: its folder (or a fastText file), Firth's, Hugging Face's or sentence-transformers'
+    normalize: each vector gets length 1 (default False)
+
+    A search computes them anew for each fit: `Pipeline(…, memory=FOLDER)` keeps them.
+    """
+
+    def __init__(self, *, model: Any = "", normalize: bool = False) -> None:
+        self.model, self.normalize = model, normalize
+
+    def fit(self, X: Any, y: Any = None) -> Features:  # noqa: N803
+        """Opens the model; neither `X` nor `y` changes it."""
+        texts_of(X)
+        self.n_features_out_ = int(opened(str(self.model)).embed([]).shape[1])
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
+        """One row a text."""
+        check_is_fitted(self)
+        rows: NDArray[np.float32] = opened(str(self.model)).embed(texts_of(X))
+        return unit_rows(rows) if self.normalize else rows
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The method's name with a number."""
+        check_is_fitted(self)
+        name = type(opened(str(self.model)).method).method_name()
+        return np.array([f"{name}{place}" for place in range(self.n_features_out_)], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        return tags
+
+
+@lru_cache(maxsize=4)
+def opened(path: str) -> Any:
+    """A saved model that embeds; kept, for a search clones its transformers many times."""
+    from firth.core.model import Embeds
+    from firth.core.storage import load_model
+
+    if not path:
+        raise FirthError("Features needs the folder of a model: Features(model=FOLDER).")
+    model = load_model(path)
+    if not isinstance(model, Embeds):
+        raise FirthError(f"{path} embeds no texts ({type(model.method).method_name()}).")
+    return model
 
 
 def texts_of(X: Any) -> list[str]:  # noqa: N803
@@ -167,4 +222,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     found = [registry.method(name) for name in registry.method_modules()]
-    return sorted(method.__name__ for method in found if method.kind in BASES)
+    return sorted(["Features", *(method.__name__ for method in found if method.kind in BASES)])

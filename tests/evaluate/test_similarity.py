@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from firth import FirthError, Vectors
+from firth.core.scores import correlation, ranks
 from firth.evaluate import Pair, read_pairs, word_similarity
-from firth.evaluate.similarity import correlation, ranks
 
 small_numbers = st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=3, max_size=30)
 

@@ -94,6 +94,34 @@ PAIR_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
+EXAMPLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("--text", {"default": "text", "show_default": True, "metavar": "NAME", "help": "The texts' column."}),
+    ("--other", {"metavar": "NAME", "help": "The column of the second texts, of pairs."}),
+    ("--label", {"default": "label", "show_default": True, "metavar": "NAME", "help": "The column to be learned."}),
+    ("--columns", {"metavar": "NAMES", "help": "Other columns to learn from beside the text, as in price,colour."}),
+    ("--dev", {"metavar": "FILE", "help": "Data to choose and stop by; else a part of DATA is held out."}),
+)
+
+
+TAGGED_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("--text", {"default": "text", "show_default": True, "metavar": "NAME", "help": "The words' column."}),
+    ("--tags", {"default": "tags", "show_default": True, "metavar": "NAME", "help": "The tags' column."}),
+    ("--dev", {"metavar": "FILE", "help": "Data to choose and stop by; else a part of DATA is held out."}),
+)
+
+QUESTION_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    *(
+        (
+            f"--{name}-column",
+            {"default": name, "show_default": True, "metavar": "NAME", "help": f"The {name}s' column."},
+        )
+        for name in ("question", "passage", "answer")
+    ),
+    ("--start-column", {"metavar": "NAME", "help": "The column that says at which character answers begin, if any."}),
+    ("--dev", {"metavar": "FILE", "help": "Data to choose and stop by; else a part of DATA is held out."}),
+)
+
+
 def open_model(path: str) -> Model:
     """The model in a folder, or in a file of fastText's."""
     from firth.core.storage import CONFIG, load_model

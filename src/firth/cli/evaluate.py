@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from firth.cli.common import json_flag, open_model, open_vectors, print_json
+from firth.core.errors import FirthError
 
 Files = tuple[str, ...]
 Tests = dict[str, Callable[[str], Any]]  # by name: what the model at a path makes of it
@@ -24,7 +25,23 @@ Tests = dict[str, Callable[[str], Any]]  # by name: what the model at a path mak
     "-k", type=int, default=1, show_default=True, help="Labelled: how many labels are predicted for each text."
 )
 @click.option("--column", metavar="NAME", help="Labelled: the text's column (jsonl, csv, tsv, Parquet).")
-@click.option("--label", metavar="NAME", help="Labelled: the column of labels.")
+@click.option("--other", metavar="NAME", help="Labelled: the column of the second texts, of pairs.")
+@click.option("--label", metavar="NAME", help="Labelled: the column of labels, or of numbers.")
+@click.option(
+    "--questions", multiple=True, metavar="FILE", help="Questions with passages and answers (SQuAD's json …)."
+)
+@click.option(
+    "--features", multiple=True, metavar="FILE", help="A table: how well vectors of its texts tell the label."
+)
+@click.option("--columns", metavar="NAMES", help="Features: other columns beside the text, as in price,colour.")
+@click.option(
+    "--head",
+    type=click.Choice(("logistic", "ridge", "mlp")),
+    default="logistic",
+    show_default=True,
+    help="Features: what learns from them. Ridge is for numbers.",
+)
+@click.option("--folds", type=int, default=5, show_default=True, help="Features: parts of the cross-validation.")
 @click.option("--nodes", multiple=True, metavar="FILE", help="Nodes of a graph with their labels, one node a line.")
 @click.option("--share", type=float, default=0.5, show_default=True, help="Nodes: the share a probe is trained on.")
 @click.option("--splits", type=int, default=10, show_default=True, help="Nodes: how many random splits.")
@@ -36,6 +53,8 @@ def command(
     analogies: Files,
     similarity: Files,
     labelled: Files,
+    questions: Files,
+    features: Files,
     nodes: Files,
     ratings: Files,
     as_json: bool,
@@ -43,19 +62,25 @@ def command(
 ) -> None:
     """How good each PATH is, a model or a file of vectors, on the tests that are given.
 
-    Analogies and similarity are for words; labelled texts for classifiers; labels of nodes, told by a linear probe, for
-    graphs. For models of people and items: what recommendations find (recall, NDCG, MAP) beside popularity and
-    item-kNN, and the errors of predicted ratings.
+    Analogies and similarity are for words; labelled texts for classifiers; questions for models that answer (exact
+    match and F1, as SQuAD's script computes them). Features are any model's vectors of texts, beside other columns of a
+    table, from which a simple layer learns a label or a number, cross-validated. Labels of nodes, told by a linear
+    probe, are for graphs. For models of people and items: what recommendations find (recall, NDCG, MAP) beside
+    popularity and item-kNN, and the errors of predicted ratings.
     """
     tests: Tests = {}
     tests |= {file: analogy_test(file, settings) for file in analogies}
     tests |= {file: similarity_test(file) for file in similarity}
     tests |= {file: labelled_test(file, settings) for file in labelled}
+    tests |= {file: question_test(file) for file in questions}
+    tests |= {file: feature_test(file, settings) for file in features}
     tests |= {file: node_test(file, settings) for file in nodes}
     for file in ratings:
         tests |= rating_tests(file, settings)
     if not tests:
-        raise click.UsageError("Give a test: --analogies, --similarity, --labelled, --nodes or --ratings FILE.")
+        raise click.UsageError(
+            "Give a test: --analogies, --similarity, --labelled, --questions, --features, --nodes or --ratings FILE."
+        )
     results: dict[str, dict[str, Any]] = {}
     for path in paths:
         found = {name: result for name, test in tests.items() if (result := test(path)) is not None}
@@ -82,12 +107,63 @@ def similarity_test(file: str) -> Callable[[str], Any]:
 
 
 def labelled_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
-    from firth.cli.predict import classifier
-    from firth.data.labelled import Labelled
-    from firth.evaluate import classification
+    return lambda path: judged_labels(open_model(path), path, file, settings)
 
-    examples = Labelled(file, column=settings["column"], label=settings["label"])
-    return lambda path: classification(classifier(open_model(path), path), examples, settings["k"])
+
+def judged_labels(model: Any, path: str, file: str, settings: dict[str, Any]) -> Any:
+    """Labels, or numbers, of the texts in a file."""
+    from firth.cli.predict import classifier, rows_of
+    from firth.core.model import Estimates
+    from firth.data.labelled import Labelled
+    from firth.evaluate import classification, label_result, number_result
+
+    names, k = {name: settings[name] for name in ("column", "label")}, settings["k"]
+    if not (settings["other"] or getattr(model, "columns", ()) or isinstance(model, Estimates)):
+        return classification(classifier(model, path), Labelled(file, **names), k)
+    rows = rows_of(model, file, settings["column"], settings["other"], settings["label"] or "label")
+    if isinstance(model, Estimates):
+        return number_result(rows.table.numbers(rows.label), rows.estimate())
+    truths = [{label} if label is not None else set() for label in rows.table.categories(rows.label)]
+    return label_result(zip(truths, rows.predict(k), strict=True), k)
+
+
+def question_test(file: str) -> Callable[[str], Any]:
+    from firth.cli.answer import answering
+    from firth.data.questions import Questions
+    from firth.evaluate import answers
+
+    asked = Questions(file)
+    return lambda path: answers(answering(open_model(path), path), asked)
+
+
+def feature_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
+    import numpy as np
+
+    from firth.core import registry
+    from firth.core.model import Embeds
+    from firth.core.options import build_settings
+    from firth.data.examples import Examples
+    from firth.data.table import Table
+    from firth.evaluate import features
+
+    names = {"text": settings["column"] or "text", "label": settings["label"] or "label"}
+    columns = settings["columns"].split(",") if settings["columns"] else ()
+    known = Examples(file, **names, columns=columns)
+    labels = known.numbers() if settings["head"] == "ridge" else np.array([label or "" for label in known.labels()])
+    there = ~np.isnan(labels) if settings["head"] == "ridge" else labels != ""
+    beside = np.zeros((len(known), 0))
+    if columns:
+        encoder: Any = build_settings(registry.method("onehot"), {"missing": "mean"})
+        beside = encoder.fit(Table(known.table, columns=columns)).transform(known.table)
+
+    def test(path: str) -> Any:
+        model = open_model(path)
+        if not isinstance(model, Embeds):
+            raise FirthError(f"{path} embeds no texts ({type(model.method).method_name()}).")
+        matrix = np.hstack([model.embed(known.texts()), beside])
+        return features(matrix[there], labels[there], settings["head"], settings["folds"])
+
+    return test
 
 
 def node_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:

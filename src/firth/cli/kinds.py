@@ -7,14 +7,18 @@ from typing import Any, NamedTuple
 
 from firth.cli.common import (
     DATA_OPTIONS,
+    EXAMPLE_OPTIONS,
     GRAPH_OPTIONS,
     LABEL_OPTIONS,
     PAIR_OPTIONS,
+    QUESTION_OPTIONS,
     RATING_OPTIONS,
     TABLE_OPTIONS,
+    TAGGED_OPTIONS,
     TAGS_OPTION,
     one_file,
 )
+from firth.core.errors import FirthError
 
 Values = Mapping[str, Any]
 Flags = tuple[tuple[str, dict[str, Any]], ...]
@@ -77,6 +81,34 @@ def open_pairs(values: Values) -> Any:
     return Pairs(*values["data"], **columns, validation=validation)
 
 
+def open_examples(values: Values) -> Any:
+    from firth.data.examples import Examples
+
+    columns = values["columns"].split(",") if values["columns"] else ()
+    names = {name: values[name] for name in ("text", "other", "label", "dev")}
+    return Examples(one_file(values["data"], "set of examples"), **names, columns=columns)
+
+
+def open_pair_examples(values: Values) -> Any:
+    if not values["other"]:
+        raise FirthError("Pairs have two columns of text: name them by --text and --other.")
+    return open_examples(values)
+
+
+def open_questions(values: Values) -> Any:
+    from firth.data.questions import Questions
+
+    names = {name: values[f"{name}_column"] for name in ("question", "passage", "answer", "start")}
+    return Questions(one_file(values["data"], "set of questions"), **names, dev=values["dev"])
+
+
+def open_tagged_words(values: Values) -> Any:
+    from firth.data.tagged import TaggedWords
+
+    names = {name: values[name] for name in ("text", "tags", "dev")}
+    return TaggedWords(one_file(values["data"], "set of tagged words"), **names)
+
+
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
     "tagged": Kind((*DATA_OPTIONS, TAGS_OPTION), open_tagged, "firth neighbors {} KEY"),
@@ -85,4 +117,8 @@ KINDS: dict[str, Kind] = {
     "table": Kind(TABLE_OPTIONS, open_table, "firth embed {} TABLE -o codes.npy"),
     "graph": Kind(GRAPH_OPTIONS, open_graph, "firth neighbors {} NODE"),
     "pairs": Kind(PAIR_OPTIONS, open_pairs, "firth translate {} TEXT"),
+    "questions": Kind(QUESTION_OPTIONS, open_questions, "firth answer {} --question TEXT --passage TEXT"),
+    "tagged words": Kind(TAGGED_OPTIONS, open_tagged_words, "firth predict {} FILE"),
+    "examples": Kind(EXAMPLE_OPTIONS, open_examples, "firth predict {} FILE"),
+    "pair examples": Kind(EXAMPLE_OPTIONS, open_pair_examples, "firth predict {} FILE --column NAME --other NAME"),
 }

@@ -21,6 +21,7 @@ from firth.version import __version__
 #: One line for each verb; its command stands in the module of the same name.
 VERBS = {
     "train": "Learn from text, tables, graphs or ratings into a folder; a killed run goes on.",
+    "finetune": "Teach a trained network a task: labels, pairs, tags, answers.",
     "methods": "List what can be trained.",
     "info": "Tell what a model, an unfinished run or a vector file holds.",
     "neighbors": "What is nearest to words, documents, nodes, items.",
@@ -28,6 +29,7 @@ VERBS = {
     "similarity": "How alike two words are; which of several is the odd one.",
     "associations": "What goes with a word more than by chance.",
     "predict": "The labels of texts, one a line.",
+    "answer": "The answer to a question, found in a passage.",
     "recommend": "Items that a user may like.",
     "evaluate": "Accuracy on tests of words, labels, graphs, recommendations.",
     "generate": "Write text with a language model.",

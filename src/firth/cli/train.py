@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SECTIONS = ("Method options", "Run settings", "Data", "Other")
 DASH = "–"
+SCORES = ("accuracy", "f1", "matthews", "spearman", "pearson", "exact_match")  # on dev data, of fine-tuning
 
 
 class Flag(click.Option):
@@ -65,22 +66,31 @@ def command() -> None:
     """
 
 
-def train_command(name: str, method: type[Method]) -> click.Command:
+def train_command(name: str, method: type[Method], base: bool = False, kind: str = "") -> click.Command:
+    """The command of a method. With `base`, the model to begin with is its first argument, not --start; `kind` is
+    another kind of data than the method's own."""
+    kind = kind or method.kind
     flags = [flag_of(option, "Method options") for option in options_of(method)]
     flags += [flag_of(option, "Run settings") for option in options_of(Run)]
-    flags += [Flag([name], section="Data", **settings) for name, settings in KINDS[method.kind].flags]
+    flags += [Flag([name], section="Data", **settings) for name, settings in KINDS[kind].flags]
+    start: click.Parameter = Flag(
+        ["--start"], metavar="MODEL", help="Go on from this model, with its words and new ones."
+    )
+    if base:
+        start = click.Argument(["start"], metavar="BASE")
     choices = click.Choice(("auto", "json", "none"))
     return TrainCommand(
         name,
         help=f"{method.__name__}: {method.summary}.",
         short_help=method.summary,
         options_metavar="-o FOLDER [OPTIONS]",
-        callback=lambda **values: run_command(method, values),
+        callback=lambda **values: run_command(method, values, kind),
         params=[
+            *([start] if base else []),
             click.Argument(["data"], nargs=-1, required=True, metavar="DATA…"),
             *flags,
             Flag(["-o", "--output", "folder"], required=True, metavar="FOLDER", help="Where the model goes."),
-            Flag(["--start"], metavar="MODEL", help="Go on from this model, with its words and new ones."),
+            *([] if base else [start]),
             Flag(["--overwrite"], is_flag=True, help="Replace another model or unfinished run in FOLDER."),
             Flag(["--progress"], type=choices, default="auto", help="On standard error: a bar on a terminal, or JSON."),
             Flag(["--json", "as_json"], is_flag=True, help="Print the figures as one line of JSON."),
@@ -117,7 +127,7 @@ def shown(value: Any) -> str:
     return "none" if value in (None, "") else str(value)
 
 
-def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
+def run_command(method_class: type[Method], values: dict[str, Any], kind: str) -> None:
     from firth.core.report import Nothing
     from firth.core.train import is_first_process, train
 
@@ -127,7 +137,7 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     method = build_settings(method_class, given(method_class))
     first = is_first_process()
     run = Run(**given(Run), report=choose_report(values["progress"]) if first else Nothing())
-    data = KINDS[method_class.kind].open(values)
+    data = KINDS[kind].open(values)
     start = open_model(values["start"]) if values["start"] else None
     typed = shlex.join(["firth", *sys.argv[1:]])
     try:
@@ -165,12 +175,15 @@ def tell(done: Trained, as_json: bool) -> None:
                 name: figures.get(name)
                 for name in ("rows", "columns", "features", "nodes", "edges", "users", "items", "pairs")
             },
+            **{name: figures.get(name) for name in ("texts", "questions")},
             "labels": figures.get("labels"),
             "time": clock(figures["seconds"]) if "seconds" in figures else None,
             "words/s": human(figures["words_per_second"]) if "words_per_second" in figures else None,
             "steps/s": human(figures["steps_per_second"]) if "steps_per_second" in figures else None,
             "tokens/s": human(figures["tokens_per_second"]) if "tokens_per_second" in figures else None,
+            "texts/s": human(figures["texts_per_second"]) if "texts_per_second" in figures else None,
             "loss": f"{figures['loss']:.4f}" if figures.get("loss") is not None else None,
+            **{f"dev {name}": f"{figures[name]:.4f}" for name in SCORES if name in figures},
             "model": done.folder,
         }
     )

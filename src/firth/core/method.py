@@ -22,6 +22,8 @@ class Method(ABC):
     summary: ClassVar[str]
     #: What it learns from, and how the command line opens its data: a key of `cli.kinds.KINDS`.
     kind: ClassVar[str] = "text"
+    #: Whether `fit` needs `start`, a model whose weights it learns a task with.
+    needs_start: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_options(self)

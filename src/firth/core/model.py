@@ -71,6 +71,47 @@ class Predicts(Protocol):
 
 
 @runtime_checkable
+class Estimates(Protocol):
+    """Gives texts a number."""
+
+    def estimate(self, texts: Sequence[Any]) -> NDArray[np.float32]:
+        """One for each text, or pair of texts."""
+
+
+class TaggedWord(NamedTuple):
+    """A word of a text, its tag and how probable that is."""
+
+    word: str
+    tag: str
+    probability: float
+
+
+@runtime_checkable
+class TagsWords(Protocol):
+    """Gives each word a tag."""
+
+    def tag(self, texts: Sequence[str | Sequence[str]]) -> list[list[TaggedWord]]:
+        """The words of each text, or list of words."""
+
+
+class Span(NamedTuple):
+    """A stretch of a passage: `passage[start:end] == text`. Without an answer all are empty."""
+
+    text: str
+    start: int
+    end: int
+    score: float  # the logits of its two ends, less those of "no answer" where the model knows of it
+
+
+@runtime_checkable
+class Answers(Protocol):
+    """Finds the answer to a question in a passage."""
+
+    def answer(self, questions: Sequence[str], passages: Sequence[str]) -> list[Span]:
+        """One for each question and the passage beside it."""
+
+
+@runtime_checkable
 class HasVectors(Protocol):
     """Holds one or more named tables of vectors; the first is the main one."""
 

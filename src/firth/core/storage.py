@@ -30,6 +30,12 @@ CONFIG = "config.json"
 TRAINING = "training.json"
 ARRAYS, FOREIGN_ARRAYS = "vectors.safetensors", "model.safetensors"
 FOREIGN = {"bert": "bert", "gpt2": "gpt"}  # the method that opens a folder of Hugging Face's, by its model_type
+HEADS = {  # of networks that others fine-tuned, by their architecture
+    "BertForSequenceClassification": "classify",
+    "BertForTokenClassification": "tags",
+    "BertForQuestionAnswering": "answer",
+    "GPT2ForSequenceClassification": "classify",
+}
 # safetensors' names of the kinds of numbers, all little-endian (BF16, the upper half of F32, has no NumPy kind: it is
 # widened when it is read).
 KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "?", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1"}
@@ -76,7 +82,7 @@ def load_model(folder: str | os.PathLike[str]) -> Model:
         return found
     foreign = foreign_config(path)
     if foreign:
-        theirs = registry.method(FOREIGN[foreign["model_type"]])
+        theirs = registry.method(foreign_method(foreign))
         return theirs.model.from_foreign(path, foreign, theirs)  # type: ignore[attr-defined, no-any-return]
     config = read_config(path)
     method_class = registry.method(config["method"])
@@ -110,6 +116,14 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
         what = f"is a network of the kind {kind!r}" if kind else "does not say which kind of network it is (model_type)"
         raise FirthError(f"{folder / CONFIG} {what}; Firth reads {' and '.join(FOREIGN)}.")
     return None
+
+
+def foreign_method(config: Mapping[str, Any]) -> str:
+    """The method whose model a folder of Hugging Face's holds."""
+    found = [HEADS[name] for name in config.get("architectures") or () if name in HEADS]
+    if found[:1] == ["classify"] and (config.get("num_labels") == 1 or len(config.get("id2label") or "12") == 1):
+        return "regress"
+    return found[0] if found else FOREIGN[config["model_type"]]
 
 
 def read_config(folder: Path) -> dict[str, Any]:

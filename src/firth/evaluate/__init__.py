@@ -1,7 +1,9 @@
 """How good models are: analogies, word similarity, neighbour tables, labels of texts and of nodes, recommendations."""
 
 from firth.evaluate.analogy import AnalogyResult, Score, Section, analogies, common_questions, read_questions
-from firth.evaluate.labels import LabelResult, LabelScore, classification
+from firth.evaluate.answers import AnswerResult, answers
+from firth.evaluate.features import FeatureResult, features
+from firth.evaluate.labels import LabelResult, LabelScore, NumberResult, classification, label_result, number_result
 from firth.evaluate.nodes import NodeResult, node_classification, read_labels
 from firth.evaluate.recommendation import RatingResult, RecommendationResult, rating_errors, recommendations
 from firth.evaluate.similarity import Pair, SimilarityResult, read_pairs, word_similarity
@@ -9,11 +11,14 @@ from firth.evaluate.tables import Neighbors, NeighborTable, neighbor_table
 
 __all__ = [
     "AnalogyResult",
+    "AnswerResult",
+    "FeatureResult",
     "LabelResult",
     "LabelScore",
     "NeighborTable",
     "Neighbors",
     "NodeResult",
+    "NumberResult",
     "Pair",
     "RatingResult",
     "RecommendationResult",
@@ -21,10 +26,14 @@ __all__ = [
     "Section",
     "SimilarityResult",
     "analogies",
+    "answers",
     "classification",
     "common_questions",
+    "features",
+    "label_result",
     "neighbor_table",
     "node_classification",
+    "number_result",
     "rating_errors",
     "read_labels",
     "read_pairs",

@@ -1,16 +1,21 @@
-"""How often predicted labels are right: accuracy, precision and recall of the k best, F1 of each label."""
+"""How often predicted labels are right: accuracy, precision and recall of the k best, F1 of each label; which label was
+taken for which; and how well predicted numbers go with the right ones."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from firth.core import scores as figures
 from firth.core.errors import FirthError
 from firth.core.model import Predicts
-from firth.evaluate.layout import text_table
+from firth.evaluate.layout import number_or_none, text_table
 
 BATCH = 1024
 
@@ -42,13 +47,14 @@ class LabelScore:
 @dataclass(frozen=True)
 class LabelResult:
     """`accuracy` is the share of texts whose best label is one of theirs. `scores` has the labels that texts have or
-    were given, most frequent first; `unlabelled` texts were left out."""
+    were given, most frequent first; `unlabelled` texts were left out. `confusion` has the best label "" for none."""
 
     k: int
     texts: int
     unlabelled: int
     best_right: int
     scores: tuple[LabelScore, ...]
+    confusion: Mapping[tuple[str, str], int] = field(default_factory=dict)  # right and best label, of texts with one
 
     @property
     def accuracy(self) -> float:
@@ -71,6 +77,13 @@ class LabelResult:
         """The plain mean of the labels' F1, rare ones as weighty as frequent ones."""
         return sum(score.f1 for score in self.scores) / len(self.scores) if self.scores else 0.0
 
+    @property
+    def matthews(self) -> float:
+        """Matthews' correlation over the texts with one label: 0 for guessing, however unlike the labels' numbers."""
+        counts = list(self.confusion.values())
+        right, found = (np.repeat([pair[side] for pair in self.confusion], counts) for side in (0, 1))
+        return figures.matthews(right, found)
+
     def to_json(self) -> dict[str, Any]:
         names = ("texts", "predicted", "right", "precision", "recall", "f1")
         return {
@@ -81,6 +94,8 @@ class LabelResult:
             "precision": self.precision,
             "recall": self.recall,
             "macro_f1": self.macro_f1,
+            "matthews": self.matthews,
+            "confusion": [[right, found, count] for (right, found), count in sorted(self.confusion.items())],
             "labels": {score.label: {name: getattr(score, name) for name in names} for score in self.scores},
         }
 
@@ -93,7 +108,7 @@ class LabelResult:
         left = f" ({self.unlabelled:,} without a label left out)" if self.unlabelled else ""
         return (
             f"{self.texts:,} texts{left}: accuracy {self.accuracy:.3f}, P@{self.k} {self.precision:.3f}, "
-            f"R@{self.k} {self.recall:.3f}, macro F1 {self.macro_f1:.3f}\n\n{table}"
+            f"R@{self.k} {self.recall:.3f}, macro F1 {self.macro_f1:.3f}, Matthews {self.matthews:.3f}\n\n{table}"
         )
 
 
@@ -102,23 +117,75 @@ def classification(
 ) -> LabelResult:
     """Predicts the texts of (text, label or labels) and compares. A label that the model never met counts as not found;
     a text without labels is left out."""
-    having, given, right = Counter[str](), Counter[str](), Counter[str]()
-    texts = unlabelled = best_right = 0
+    return label_result(predicted(model, examples, k, threshold), k)
+
+
+def predicted(
+    model: Predicts, examples: Iterable[tuple[str, str | Sequence[str]]], k: int, threshold: float
+) -> Iterator[tuple[set[str], list[tuple[str, float]]]]:
+    """Each text's labels and the predicted ones."""
     rest = iter(examples)
     while batch := list(islice(rest, BATCH)):
         truths = [{truth} if isinstance(truth, str) else set(truth) for _, truth in batch]
-        asked = [(text, truth) for (text, _), truth in zip(batch, truths, strict=True) if truth]
-        unlabelled += len(batch) - len(asked)
-        found = model.predict([text for text, _ in asked], k=k, threshold=threshold)
-        for (_, truth), predictions in zip(asked, found, strict=True):
-            names = [name for name, _ in predictions]
-            texts += 1
-            best_right += bool(names) and names[0] in truth
-            having.update(truth)
-            given.update(names)
-            right.update(truth & set(names))
+        asked = [text for (text, _), truth in zip(batch, truths, strict=True) if truth]
+        found = iter(model.predict(asked, k=k, threshold=threshold))
+        for truth in truths:
+            yield truth, next(found) if truth else []
+
+
+def label_result(answers: Iterable[tuple[set[str], list[tuple[str, float]]]], k: int = 1) -> LabelResult:
+    """Compares each text's labels with the predicted ones, best first."""
+    having, given, right = Counter[str](), Counter[str](), Counter[str]()
+    confusion = Counter[tuple[str, str]]()
+    texts = unlabelled = best_right = 0
+    for truth, predictions in answers:
+        if not truth:
+            unlabelled += 1
+            continue
+        names = [name for name, _ in predictions]
+        texts += 1
+        best_right += bool(names) and names[0] in truth
+        having.update(truth)
+        given.update(names)
+        right.update(truth & set(names))
+        if len(truth) == 1:
+            confusion[next(iter(truth)), names[0] if names else ""] += 1
     if not texts:
         raise FirthError(f"None of the {unlabelled:,} texts has a label to compare with.")
     ranked = sorted(having | given, key=lambda name: (-having[name], name))
     scores = tuple(LabelScore(name, having[name], given[name], right[name]) for name in ranked)
-    return LabelResult(k, texts, unlabelled, best_right, scores)
+    return LabelResult(k, texts, unlabelled, best_right, scores, dict(confusion))
+
+
+@dataclass(frozen=True)
+class NumberResult:
+    """How well predicted numbers go with the right ones; correlations are NaN where all of either are the same."""
+
+    texts: int
+    spearman: float
+    pearson: float
+    error: float  # the root of the mean squared one
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "texts": self.texts,
+            "spearman": number_or_none(self.spearman),
+            "pearson": number_or_none(self.pearson),
+            "error": self.error,
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"{self.texts:,} texts: Spearman {self.spearman:.3f}, Pearson {self.pearson:.3f}, "
+            f"root mean squared error {self.error:.3f}"
+        )
+
+
+def number_result(right: ArrayLike, found: ArrayLike) -> NumberResult:
+    """Compares numbers; those whose right one is NaN are left out."""
+    x, y = np.asarray(right, np.float64), np.asarray(found, np.float64)
+    x, y = x[~np.isnan(x)], y[~np.isnan(x)]
+    if not len(x):
+        raise FirthError("There is no number to compare with.")
+    ranked = figures.correlation(figures.ranks(x), figures.ranks(y))
+    return NumberResult(len(x), ranked, figures.correlation(x, y), float(np.sqrt(np.mean((x - y) ** 2))))

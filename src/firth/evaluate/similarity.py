@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.scores import correlation, ranks
 from firth.core.vectors import Vectors, similarity
 from firth.evaluate.layout import decimal, html_table, number_or_none, text_table
 from firth.evaluate.words import check_finite, fold, numbered_lines, row_lookup
@@ -120,21 +120,6 @@ def word_similarity(
         answered=len(known),
         missing=tuple(missing),
     )
-
-
-def ranks(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Ranks from 1; equal values share the mean of theirs, as Spearman's ρ wants it."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[place], dtype=np.float64)
-
-
-def correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Pearson's r; NaN where it is not defined."""
-    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return math.nan
-    x, y = x - x.mean(), y - y.mean()
-    return float(x @ y / math.sqrt(float(x @ x) * float(y @ y)))
 
 
 def _parse(line: str) -> Pair | None:

@@ -271,8 +271,11 @@ class BertModel(ContextualModel, Model):
         return cls(method, net, tokenizer, pooling, training, projection)
 
     @classmethod
-    def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> BertModel:
-        """A BERT of Hugging Face, or of sentence-transformers with its pooling."""
+    def from_foreign(
+        cls, folder: Path, config: Mapping[str, Any], method: type[Method], weights: Mapping[str, Any] | None = None
+    ) -> BertModel:
+        """A BERT of Hugging Face, or of sentence-transformers with its pooling. `weights`: those of the folder, less
+        what does not belong to the encoder."""
         size = bert_files.size_of(config)
         options = {
             "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden,
@@ -280,7 +283,8 @@ class BertModel(ContextualModel, Model):
         }  # fmt: skip
         settings = method(**options)  # which refuses what is out of range, before anything is read
         tokenizer = SubwordTokenizer.load(folder)
-        net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
+        arrays = read_weights(folder) if weights is None else weights
+        net = bert_files.net_of(bert_files.from_bert(arrays, size), size)
         bert_files.check_rows(net, config)
         pooling, projection = read_sentence_files(folder, size.dim, size.places)
         return cls(settings, net, tokenizer, pooling, {"source": "bert"}, projection)

@@ -96,7 +96,8 @@ class Gradient(Loop):
         """The summed loss of a batch over its tokens."""
 
     def evaluate(self, most: int) -> dict[str, float]:
-        """Figures on about `most` tokens of what was held out, `held_out_loss` among them; nothing by default."""
+        """Figures on about `most` tokens of what was held out, `held_out_loss` among them; maybe a `score`, the higher
+        the better, to choose weights by. Nothing by default."""
         return {}
 
     def operations(self) -> float:
@@ -191,7 +192,7 @@ class Gradient(Loop):
 
     def step(self, group: Sequence[Batch], share: float) -> Tensor:
         """One step along the mean gradient of a group's tokens. Each process takes its part of the group."""
-        rate = self.method.learning_rate * rate_share(self.method, share)
+        rate = self.peak_rate() * rate_share(self.method, share)
         for part in self.optimizer.param_groups:
             part["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
@@ -228,6 +229,9 @@ class Gradient(Loop):
         tensors = self.load(batch.what)
         return [tensor.pin_memory() for tensor in tensors] if self.device.type == "cuda" else list(tensors)
 
+    def peak_rate(self) -> float:
+        return self.method.learning_rate
+
     def loss_of(self, tensors: list[Tensor]) -> Tensor:
         """Compiled for batches of one shape; the odd last one of an epoch is not worth another compilation."""
         shape = tuple(tensors[0].shape)
@@ -250,7 +254,8 @@ class Gradient(Loop):
         return last or share - progress.evaluated >= 1 / EVALUATIONS or progress.evaluated < 1 <= share
 
     def measure(self, share: float) -> None:
-        """The held-out figures; the weights with the least loss are kept."""
+        """The held-out figures; the weights with the highest score are kept, without scores those with the least
+        loss."""
         progress = self.progress
         tenth = self.method.epochs * self.size // (10 * EVALUATIONS)  # together a tenth of what is trained on
         found = self.judge(tenth)
@@ -259,8 +264,9 @@ class Gradient(Loop):
         if not found:
             return
         progress.measured.append({"share": share, **found})
-        if found["held_out_loss"] < progress.best:
-            progress.best = found["held_out_loss"]
+        worth = -found["score"] if "score" in found else found["held_out_loss"]
+        if worth < progress.best:
+            progress.best = worth
             self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.net.state_dict().items()}
 
     def told(self) -> dict[str, float]:

@@ -67,6 +67,11 @@ class Loop(ABC):
     def end_epoch(self) -> dict[str, float]:
         """Back to the first position; figures of the epoch beside its loss."""
 
+    @property
+    def epochs(self) -> int:
+        """Of the whole run."""
+        return int(self.method.epochs)
+
     def done(self) -> int:
         return self.progress.epoch * self.size + self.position()
 
@@ -74,7 +79,7 @@ class Loop(ABC):
         """Trains to the end (or the budget's), going on from a checkpoint if there is one; the figures."""
         checkpoints = Checkpoints(self.run.checkpoint_folder, self.run.checkpoint_every, self.identity())
         self.resume(checkpoints)
-        report, progress, epochs = self.run.report, self.progress, self.method.epochs
+        report, progress, epochs = self.run.report, self.progress, self.epochs
         report.begin(f"training {self.method.method_name()}", epochs * self.size, self.unit)
         try:
             while progress.epoch < epochs and not self.out_of_time():

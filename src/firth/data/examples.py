@@ -1,0 +1,137 @@
+"""`Examples`: texts, or pairs of texts, with a label or a number, and maybe other columns; for fine-tuning."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.report import Report
+from firth.data.table import Table
+
+UNBALANCED = 10  # times as many of one label as of another: worth a word
+
+
+class Examples:
+    """Rows of a table that a text stands in.
+
+        Examples("reviews.csv", text="review", label="stars")
+        Examples("pairs.tsv", text="question1", other="question2", label="same", dev="dev.tsv")
+        Examples("ads.parquet", text="title", label="sold", columns=["price", "colour"])
+
+    `source` is whatever a `Table` is made of: csv, tsv, jsonl, Parquet, data frames, dictionaries of columns. `other`
+    is the column of the second texts of pairs; `columns` are others that stand beside the text. `dev` (another source
+    with the same columns) is what to choose and stop by.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        text: str = "text",
+        other: str | None = None,
+        label: str = "label",
+        columns: Sequence[str] = (),
+        dev: Any = None,
+    ) -> None:
+        if isinstance(columns, str):
+            raise FirthError(f"columns takes a list of names; got {columns!r}. Put it in a list.")
+        texts = [name for name in (text, other) if name is not None]
+        names = [*texts, label, *columns]
+        if len(set(names)) < len(names):
+            raise FirthError(f"Text, other text, label and columns must be different columns; got {', '.join(names)}.")
+        self.text, self.other, self.label, self.columns = text, other, label, tuple(columns)
+        self.table = Table(source, columns=names, categories=texts)
+        given = isinstance(dev, Examples) or dev is None
+        self.dev: Examples | None = (
+            dev if given else Examples(dev, text=text, other=other, label=label, columns=columns)
+        )
+        if self.dev is not None and (self.dev.other is None) != (other is None):
+            raise FirthError("The dev data must be of pairs where the examples are, and of single texts where not.")
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def texts(self) -> list[Any]:
+        """A text a row, or a pair of them; a missing one is empty."""
+        first, *second = (
+            [text or "" for text in self.table.categories(name)] for name in (self.text, self.other) if name
+        )
+        return list(zip(first, second[0], strict=True)) if second else first
+
+    def labels(self) -> list[str | None]:
+        """None where it is missing; numbers are written as short as they can be."""
+        return self.table.categories(self.label)
+
+    def numbers(self) -> NDArray[np.float64]:
+        """The labels as numbers, NaN where missing."""
+        return self.table.numbers(self.label)
+
+    def fingerprint(self) -> str:
+        own = self.table.fingerprint()
+        return own if self.dev is None else hashlib.sha256((own + self.dev.fingerprint()).encode()).hexdigest()
+
+
+def labelled_rows(examples: Examples, report: Report, numbers: bool = False) -> tuple[list[Any], list[Any], list[int]]:
+    """Texts, their labels, and the rows they stand in; those without a label or without a text are left out, which is
+    said."""
+    texts = examples.texts()
+    labels: list[Any] = examples.numbers().tolist() if numbers else list(examples.labels())
+    empty = [row for row, text in enumerate(texts) if not any([text] if isinstance(text, str) else text)]
+    lacking = [row for row, label in enumerate(labels) if label is None or (numbers and math.isnan(label))]
+    for rows, what in ((lacking, f"no {examples.label}"), (empty, "no text")):
+        if rows:
+            first = examples.table.row_number(rows[0])
+            report.note(f"{len(rows):,} of {len(texts):,} rows have {what} and are left out; the first is row {first}.")
+    if numbers and any(math.isinf(label) for label in labels):
+        raise FirthError(f"Column {examples.label!r} must hold finite numbers; it has an infinite one.")
+    kept = sorted(set(range(len(texts))) - set(lacking) - set(empty))
+    if not kept:
+        raise FirthError(f"There is nothing to learn from: none of {len(texts):,} rows has text and {examples.label}.")
+    return [texts[row] for row in kept], [labels[row] for row in kept], kept
+
+
+def tell_about(texts: Sequence[Any], labels: Sequence[Any], report: Report) -> None:
+    """Duplicates, and texts whose labels contradict each other."""
+    rows, distinct = Counter(zip(texts, labels, strict=True)), Counter(texts)
+    again = len(texts) - len(rows)
+    if again:
+        report.note(f"{again:,} of {len(texts):,} rows say again what another says, and count again.")
+    differing = len(rows) - len(distinct)
+    if differing:
+        report.note(f"{differing:,} texts stand there with more than one label.")
+
+
+def tell_balance(labels: Sequence[str], weighed: bool, report: Report) -> list[str]:
+    """The distinct labels in order; refuses a single one, and says when some are much rarer than others."""
+    counts = Counter(labels)
+    if len(counts) < 2:
+        (only,) = counts
+        raise FirthError(f"All {len(labels):,} texts have the label {only!r}: there is nothing to tell apart.")
+    (most, many), (least, few) = counts.most_common(1)[0], counts.most_common()[-1]
+    if many >= UNBALANCED * few and not weighed:
+        report.note(
+            f"{most!r} stands {many:,} times, {least!r} {few:,}: class_weights=balanced makes rare labels weigh more."
+        )
+    return sorted(counts, key=label_order)
+
+
+def label_order(label: str) -> tuple[float, str]:
+    """Numbers by size, before words by letters."""
+    try:
+        return float(label), label
+    except ValueError:
+        return math.inf, label
+
+
+def split_rows(rows: int, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows to learn from and rows held out, drawn."""
+    order = np.random.default_rng(seed).permutation(rows)
+    held = min(rows - 1, round(rows * share))
+    return np.sort(order[held:]), np.sort(order[:held])

@@ -1,0 +1,123 @@
+"""`TaggedWords`: sentences whose words have tags, from CoNLL's files, tables and lists."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from firth.core.errors import FirthError
+from firth.data.readers import find_files, kind_of, opened, text_lines
+from firth.data.table_files import read_table
+
+
+class Sentence(NamedTuple):
+    """Words, and a tag for each."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+
+
+class TaggedWords:
+    """Sentences with tagged words.
+
+        TaggedWords("train.conll")                              # a word a line, its tag last; a blank line between
+        TaggedWords("train.jsonl", text="tokens", tags="ner")   # lists, or texts with blanks between words and tags
+        TaggedWords([(["Ada", "writes"], ["B-PER", "O"])])
+
+    Files of records are csv, tsv, jsonl and Parquet; others are CoNLL's. `dev` (another source) is what to choose and
+    stop by.
+    """
+
+    def __init__(self, source: Any, *, text: str = "text", tags: str = "tags", dev: Any = None) -> None:
+        if isinstance(source, TaggedWords):
+            self.rows: list[Sentence] = source.rows
+        else:
+            self.rows = [row for row in sentences(source, text, tags) if row.words]
+        self.dev = dev if dev is None or isinstance(dev, TaggedWords) else TaggedWords(dev, text=text, tags=tags)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Sentence]:
+        return iter(self.rows)
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256(json.dumps(self.rows).encode())
+        if self.dev is not None:
+            digest.update(self.dev.fingerprint().encode())
+        return digest.hexdigest()
+
+
+def sentences(source: Any, text: str, tags: str) -> Iterator[Sentence]:
+    if isinstance(source, (str, os.PathLike)):
+        (path, *_) = find_files(source)
+        if not kind_of(path)[0]:
+            yield from conll_sentences(path)
+            return
+        source = read_table(path, ())
+    if hasattr(source, "to_pylist"):  # an Arrow table
+        source = source.to_pylist()
+    elif hasattr(source, "to_dict") and hasattr(source, "columns"):  # a data frame
+        source = {str(name): list(source[name]) for name in source.columns}
+    if isinstance(source, Mapping):
+        source = [dict(zip(source, values, strict=True)) for values in zip(*source.values(), strict=True)]
+    for number, row in enumerate(source, 1):
+        yield sentence_of(row, f"Row {number:,}", text, tags)
+
+
+def sentence_of(row: Any, where: str, text: str, tags: str) -> Sentence:
+    if isinstance(row, Mapping):
+        lacking = [name for name in (text, tags) if name not in row]
+        if lacking:
+            raise FirthError(f"{where} has no column {lacking[0]!r}; it has {', '.join(map(str, row)) or 'none'}.")
+        row = row[text], row[tags]
+    if not isinstance(row, (tuple, list)) or len(row) != 2:
+        raise FirthError(f"{where} must be words and their tags; got {row!r:.60}.")
+    words, given = (listed(part, where) for part in row)
+    if len(words) != len(given):
+        raise FirthError(f"{where} has {len(words)} words and {len(given)} tags; each word must have one.")
+    return Sentence(words, given)
+
+
+def listed(part: Any, where: str) -> tuple[str, ...]:
+    """A list of words, or a text with blanks between them."""
+    if part is None:
+        return ()
+    found = part.split() if isinstance(part, str) else list(part) if isinstance(part, Iterable) else [None]
+    if not all(isinstance(word, str) for word in found):
+        raise FirthError(f"{where}: words and tags must be text; got {part!r:.60}.")
+    return tuple(found)
+
+
+def conll_sentences(path: Path) -> Iterator[Sentence]:
+    """A word a line, its tag the last of the line's columns; lines that begin with # or -DOCSTART- are not words."""
+    words: list[tuple[str, str]] = []
+    with opened(path) as (_, stream):
+        for number, line in enumerate(text_lines(stream, path), 1):
+            parts = line.split()
+            if not parts or parts[0] == "-DOCSTART-":
+                yield Sentence(*zip(*words, strict=True)) if words else Sentence((), ())
+                words = []
+            elif not line.startswith("# "):
+                if len(parts) < 2:
+                    raise FirthError(f"{path}, line {number}: a word and its tag are needed; got {line.strip()!r:.40}.")
+                words.append((parts[0], parts[-1]))
+    yield Sentence(*zip(*words, strict=True)) if words else Sentence((), ())
+
+
+def entities(tags: Sequence[str]) -> set[tuple[str, int, int]]:
+    """The stretches that B- and I- tags mark, as conlleval reads them: kind, first and last place."""
+    found, kind, first = set(), "", 0
+    for place, tag in enumerate([*tags, "O"]):
+        mark, _, name = tag.partition("-")
+        goes_on = mark == "I" and name == kind and bool(kind)
+        if kind and not goes_on:
+            found.add((kind, first, place - 1))
+            kind = ""
+        if mark in ("B", "I") and name and not goes_on:
+            kind, first = name, place
+    return found

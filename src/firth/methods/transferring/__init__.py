@@ -1,0 +1,1 @@
+"""Models that were trained before learn a task."""

@@ -1,0 +1,31 @@
+"""Labels of texts, or of pairs of texts, by fine-tuning (Devlin et al. 2019, 3.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from firth.core.model import Model
+from firth.core.options import option
+from firth.core.run import Run
+from firth.learners.network import learner, model_in
+from firth.learners.transfer import TuningOptions
+
+
+@model_in("texts", "TextClassifier")
+@dataclass(frozen=True, kw_only=True)
+class Classify(TuningOptions):
+    """Maximises Σ log softmax(C Wᵀ) of the right labels, C being what a BERT or GPT makes of a text."""
+
+    summary: ClassVar[str] = "labels of texts or pairs, by a BERT or GPT that learns on with one new layer"
+    kind: ClassVar[str] = "examples"
+
+    pool: str = option(
+        "cls", "what stands for a text: [CLS] through BERT's pooler, or its tokens' mean", choices=("cls", "mean")
+    )
+    metric: str = option("accuracy", "the score on dev data to choose by", choices=("accuracy", "f1", "matthews"))
+    class_weights: str = option("none", "balanced makes rare labels weigh more", choices=("none", "balanced"))
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+        """Learns from `Examples` (or what they can be made of), beginning with the weights of `start`."""
+        return learner("texts").learn(self, data, run, start, numbers=False)

@@ -1,0 +1,30 @@
+"""A number for each text, or pair of texts, by fine-tuning: how alike two sentences are, how many stars were given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from firth.core.model import Model
+from firth.core.options import option
+from firth.core.run import Run
+from firth.learners.network import learner, model_in
+from firth.learners.transfer import TuningOptions
+
+
+@model_in("texts", "TextRegressor")
+@dataclass(frozen=True, kw_only=True)
+class Regress(TuningOptions):
+    """Minimises Σ (C · w + b − number)², C being what a BERT or GPT makes of a text."""
+
+    summary: ClassVar[str] = "numbers of texts or pairs, by a BERT or GPT that learns on with one new layer"
+    kind: ClassVar[str] = "examples"
+
+    pool: str = option(
+        "cls", "what stands for a text: [CLS] through BERT's pooler, or its tokens' mean", choices=("cls", "mean")
+    )
+    metric: str = option("spearman", "the score on dev data to choose by", choices=("spearman", "pearson"))
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+        """Learns from `Examples` (or what they can be made of), beginning with the weights of `start`."""
+        return learner("texts").learn(self, data, run, start, numbers=True)

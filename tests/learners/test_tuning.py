@@ -1,0 +1,272 @@
+"""Fine-tuning: the same logits as transformers' heads, tries and resume, what learns and what stays, bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from tiny import tiny_bert, tiny_gpt
+
+import firth
+from firth.core.report import Silence
+from firth.data.world import World
+from firth.learners.tuning import fitted
+
+TEXTS = ["the king sleeps", "a river", "the queen of the forest sees the old king", "zzyzx"]
+PAIRS = [(a, b) for a in TEXTS for b in TEXTS]
+ONE = firth.Run(threads=1)
+QUICK = {"epochs": 1, "batch": 8, "dropout": 0.0, "learning_rate": 1e-3}
+
+
+@pytest.fixture(scope="module")
+def base():
+    return tiny_bert()
+
+
+def examples(count: int = 40, **more):
+    texts = [f"{text} {number}" for number, text in enumerate(World(seed=2).sentences(count))]
+    return firth.Examples({"text": texts, "label": ["ab"[i % 2] for i in range(count)]}, **more)
+
+
+def pair_examples(count: int = 40):
+    texts = [f"{text} {number}" for number, text in enumerate(World(seed=2).sentences(2 * count))]
+    columns = {"a": texts[:count], "b": texts[count:], "y": [i / 7 for i in range(count)]}
+    return firth.Examples(columns, text="a", other="b", label="y")
+
+
+def weights(model) -> bytes:
+    return b"".join(tensor.numpy().tobytes() for tensor in model.net.state_dict().values())
+
+
+def logits(model, texts):
+    return model.logits(texts, None, Silence())
+
+
+# ---- transformers ----
+
+
+def theirs(folder, texts, kind):
+    import transformers
+
+    net = getattr(transformers, kind).from_pretrained(folder).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    with torch.no_grad():
+        rows = [tokenizer(*([text] if isinstance(text, str) else text), return_tensors="pt") for text in texts]
+        return net, tokenizer, np.concatenate([net(**row).logits.numpy() for row in rows])
+
+
+@pytest.mark.parametrize("kind", ["texts", "pairs"])
+def test_transformers_computes_the_same_logits(base, tmp_path, kind):
+    method = firth.Classify(**QUICK) if kind == "texts" else firth.Regress(**QUICK)
+    asked = TEXTS if kind == "texts" else PAIRS
+    model = method.fit(examples() if kind == "texts" else pair_examples(), ONE, base)
+    model.save(tmp_path / "ours")
+    net, tokenizer, found = theirs(tmp_path / "ours", asked, "BertForSequenceClassification")
+    np.testing.assert_allclose(logits(model, asked), found, atol=1e-5)
+    if kind == "texts":
+        assert net.config.id2label == {0: "a", 1: "b"}
+    else:
+        assert net.config.problem_type == "regression" and net.config.num_labels == 1
+        np.testing.assert_allclose(model.estimate(asked), found[:, 0], atol=1e-5)
+    net.save_pretrained(tmp_path / "theirs")
+    tokenizer.save_pretrained(tmp_path / "theirs")
+    back = firth.load(tmp_path / "theirs")
+    assert type(back) is type(model)
+    np.testing.assert_allclose(logits(back, asked), found, atol=1e-5)
+    assert not back.training.get("command")
+
+
+def test_a_gpts_last_token_tells(tmp_path):
+    model = firth.Classify(**QUICK).fit(examples(), ONE, tiny_gpt())
+    model.save(tmp_path / "ours")
+    import transformers
+
+    net = transformers.GPT2ForSequenceClassification.from_pretrained(tmp_path / "ours").eval()
+    end = model.tokenizer.special_id("<|endoftext|>")
+    ids = [[end, *model.tokenizer.encode(text).ids, end] for text in TEXTS]
+    with torch.no_grad():
+        found = np.concatenate([net(torch.tensor([row])).logits.numpy() for row in ids])
+    np.testing.assert_allclose(logits(model, TEXTS), found, atol=1e-4)
+    np.testing.assert_array_equal(logits(firth.load(tmp_path / "ours"), TEXTS), logits(model, TEXTS))
+    net.save_pretrained(tmp_path / "theirs")
+    model.tokenizer.save(tmp_path / "theirs" / "tokenizer.json")
+    np.testing.assert_allclose(logits(firth.load(tmp_path / "theirs"), TEXTS), found, atol=1e-4)
+
+
+def test_texts_read_together_are_read_as_alone(base):
+    model = firth.Classify(**QUICK, pool="mean").fit(examples(), ONE, base)
+    together = logits(model, TEXTS)
+    np.testing.assert_allclose(together, np.concatenate([logits(model, [text]) for text in TEXTS]), atol=1e-5)
+
+
+# ---- what learns ----
+
+
+@pytest.mark.parametrize(("tune", "moved"), [("head", set()), ("1", {1}), ("all", {0, 1})])
+def test_only_what_is_tuned_moves(base, tune, moved):
+    model = firth.Classify(**QUICK, tune=tune).fit(examples(), ONE, base)
+    old, new = base.net.stack.blocks, model.net.base.stack.blocks
+    for number, (a, b) in enumerate(zip(old, new, strict=True)):
+        same = all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
+        assert same == (number not in moved)
+    same = torch.equal(base.net.input.tokens.weight, model.net.base.input.tokens.weight)
+    assert same == (tune != "all")
+
+
+def test_tune_beyond_the_base_is_refused(base):
+    with pytest.raises(firth.FirthError, match=r"Classify.tune must be at most 2, the base's layers; got '3'."):
+        firth.Classify(tune="3").fit(examples(), ONE, base)
+    with pytest.raises(firth.FirthError, match=r"Classify.rates must be numbers .* got '1e-3;2'."):
+        firth.Classify(rates="1e-3;2")
+    with pytest.raises(firth.FirthError, match="length must be at most 128"):
+        firth.Classify(length=500).fit(examples(), ONE, base)
+
+
+# ---- tries ----
+
+
+def test_the_best_of_several_tries_is_kept(base):
+    """A rate at which nothing is learned loses against one at which something is, whichever comes first."""
+    known = {
+        "text": [f"the {['king', 'queen'][i % 2]} {i}" for i in range(64)],
+        "label": ["xy"[i % 2] for i in range(64)],
+    }
+    method = firth.Classify(rates="1e-9,1e-2", restarts=2, epochs=6, batch=16, dropout=0.0, held_out=0.25)
+    model = method.fit(known, firth.Run(deterministic=True), base)
+    measured = model.training["held_out"]
+    assert {(found["try"], found["rate"]) for found in measured} == {(1, 1e-9), (2, 1e-2), (3, 1e-9), (4, 1e-2)}
+    best = max(found["score"] for found in measured)
+    assert model.training["accuracy"] == best > max(found["score"] for found in measured if found["rate"] == 1e-9)
+    losses = [found["held_out_loss"] for found in measured if found["rate"] == 1e-9]
+    assert losses[0] != losses[-1]  # another new layer
+
+
+class Breaks(Silence):
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def step(self, done: float, **figures: float) -> None:
+        self.left -= 1
+        if not self.left:
+            raise KeyboardInterrupt
+
+    def note(self, text: str) -> None:
+        pass
+
+
+@pytest.mark.parametrize("after", [3, 5, 7])  # within the first try, at its end, within the second
+def test_a_resumed_run_equals_an_unbroken_one(base, tmp_path, monkeypatch, after):
+    monkeypatch.setattr("firth.learners.loop.SLICE_SECONDS", 1e-9)  # a slice is a step
+    method = firth.Classify(epochs=1, batch=8, rates="1e-3,2e-3", dropout=0.1)
+    whole = method.fit(examples(), firth.Run(deterministic=True), base)
+    with pytest.raises(KeyboardInterrupt):
+        run = firth.Run(deterministic=True, checkpoint_folder=tmp_path, report=Breaks(after))
+        method.fit(examples(), run, base)
+    run = firth.Run(deterministic=True, checkpoint_folder=tmp_path, report=Breaks(-1))
+    resumed = method.fit(examples(), run, base)
+    assert weights(resumed) == weights(whole)
+    assert resumed.training["held_out"] == whole.training["held_out"]
+
+
+def test_it_stops_when_nothing_gets_better(base):
+    method = firth.Classify(epochs=10, learning_rate=1e-9, patience=2, dropout=0.0, held_out=0.3)
+    model = method.fit(examples(), ONE, base)
+    assert model.training["steps"] == 3 * 1  # an epoch is a step: one to compare with, two without a better score
+
+
+def test_small_parts_of_a_step_add_up_to_it(base):
+    one, many = (
+        firth.Classify(**QUICK, batch_tokens=tokens, held_out=0.0).fit(examples(), firth.Run(deterministic=True), base)
+        for tokens in (100_000, 1)
+    )
+    assert one.training["steps"] == many.training["steps"] == 5
+    np.testing.assert_allclose(logits(one, TEXTS), logits(many, TEXTS), atol=1e-4)
+
+
+def test_rare_labels_weigh_more_when_balanced(base):
+    texts = [f"{text} {number}" for number, text in enumerate(World(seed=2).sentences(66))]
+    known = {"text": texts, "label": ["often"] * 60 + ["rare"] * 6}
+    plain = {"epochs": 2, "tune": "head", "learning_rate": 0.02, "held_out": 0.0, "dropout": 0.0}
+    with pytest.warns(firth.FirthWarning, match=r"'often' stands 60 times, 'rare' 6: class_weights=balanced"):
+        usual = firth.Classify(**plain).fit(known, ONE, base)
+    fair = firth.Classify(**plain, class_weights="balanced").fit(known, ONE, base)
+    chance = [np.mean([dict(found)["rare"] for found in m.predict(texts, k=2)]) for m in (usual, fair)]
+    assert chance[0] < 0.25 < 0.4 < chance[1]
+
+
+def test_several_tries_need_something_to_choose_by(base):
+    with pytest.raises(firth.FirthError, match="need dev data"):
+        firth.Classify(restarts=2, held_out=0.0).fit(examples(), ONE, base)
+    with pytest.raises(firth.FirthError, match="budget is for one try"):
+        firth.Classify(restarts=2).fit(examples(), firth.Run(budget=3), base)
+
+
+# ---- bad input ----
+
+
+def test_one_label_is_nothing_to_learn(base):
+    with pytest.raises(firth.FirthError, match="All 3 texts have the label 'yes'"):
+        firth.Classify().fit({"text": ["a", "b", "c"], "label": ["yes"] * 3}, ONE, base)
+    with pytest.raises(firth.FirthError, match="All 3 texts have the number 2"):
+        firth.Regress().fit({"text": ["a", "b", "c"], "label": [2, 2, 2]}, ONE, base)
+    with pytest.raises(firth.FirthError, match=r"Column 'label', row 2 must be a number; got 'many'."):
+        firth.Regress().fit({"text": ["a", "b", "c"], "label": ["2", "many", "3"]}, ONE, base)
+
+
+def test_columns_that_are_not_there_are_named():
+    with pytest.raises(firth.FirthError, match=r"no column 'review'; it has text, stars"):
+        firth.Examples({"text": ["a"], "stars": [1]}, text="review", label="stars")
+    with pytest.raises(firth.FirthError, match="must be different columns"):
+        firth.Examples({"text": ["a"], "stars": [1]}, text="stars", label="stars")
+
+
+def test_missing_labels_and_texts_are_counted(base):
+    known = {"text": ["a b", "c", None, "d e", "f"], "label": ["x", "y", "x", None, "y"]}
+    with pytest.warns(firth.FirthWarning) as told:
+        model = firth.Classify(**QUICK, held_out=0.0).fit(known, ONE, base)
+    notes = [str(note.message) for note in told]
+    assert "1 of 5 rows have no label and are left out; the first is row 4." in notes
+    assert "1 of 5 rows have no text and are left out; the first is row 3." in notes
+    assert model.training["texts"] == 3
+
+
+def test_duplicates_and_contradictions_are_counted(base):
+    known = {"text": ["a b", "a b", "a b", "c"], "label": ["x", "x", "y", "y"]}
+    with pytest.warns(firth.FirthWarning) as told:
+        firth.Classify(**QUICK, held_out=0.0).fit(known, ONE, base)
+    notes = " ".join(str(note.message) for note in told)
+    assert "1 of 4 rows say again" in notes and "1 texts stand there with more than one label" in notes
+
+
+def test_labels_only_of_dev_count_as_wrong(base):
+    dev = {"text": ["d", "e"], "label": ["z", "z"]}
+    with pytest.warns(firth.FirthWarning, match=r"2 dev texts have labels that the examples don't \('z'\)"):
+        model = firth.Classify(**QUICK).fit(examples(dev=dev), ONE, base)
+    assert model.training["accuracy"] == 0 and model.labels == ["a", "b"]
+
+
+def test_long_texts_are_cut_and_counted_or_refused(base):
+    known = {"text": ["king " * 300, "b", "c"], "label": ["x", "y", "x"]}
+    with pytest.warns(firth.FirthWarning, match="1 of 3 texts have more than 128 tokens"):
+        firth.Classify(**QUICK, held_out=0.0).fit(known, ONE, base)
+    with pytest.raises(firth.FirthError, match="1 of 3 texts have more than 128 tokens; longer=cut"):
+        firth.Classify(longer="refuse").fit(known, ONE, base)
+
+
+def test_of_a_pair_the_longer_is_cut_first():
+    assert fitted([[1] * 3, [2] * 9], 8) == [[1] * 3, [2] * 5]
+    assert fitted([[1] * 9, [2] * 3], 8) == [[1] * 5, [2] * 3]
+    assert fitted([[1] * 9, [2] * 9], 7) == [[1] * 4, [2] * 3]
+    assert fitted([[1] * 2, [2] * 3], 7) == [[1] * 2, [2] * 3]
+
+
+def test_pairs_and_texts_are_not_taken_for_each_other(base):
+    texts = firth.Classify(**QUICK).fit(examples(), ONE, base)
+    with pytest.raises(firth.FirthError, match="single texts"):
+        texts.predict([("a", "b")])
+    with pytest.raises(firth.FirthError, match="pairs of texts"):
+        firth.Regress(**QUICK).fit(pair_examples(), ONE, base).estimate(["a"])
+    with pytest.raises(firth.FirthError, match="not one text"):
+        texts.predict("a text")
+    with pytest.raises(firth.FirthError, match="k must be"):
+        texts.predict(["a"], k=0)

@@ -1,0 +1,42 @@
+"""A small BERT and GPT with random weights that read the invented world's words: something to fine-tune quickly."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+
+import firth
+from firth.data.world import World
+from firth.learners.bert import BertModel
+from firth.learners.gpt import END, GPTModel
+from firth.learners.pooling import Pooling
+from firth.nets.bert import Bert
+from firth.nets.transformer import Decoder, Size
+
+
+@cache
+def texts(world: int = 21) -> list[str]:
+    made = World(seed=world)
+    return [
+        *made.sentences(1500),
+        *(example.text for example in made.sentiment(300)),
+        *(f"{asked.question} {asked.passage}" for asked in made.questions(300)),
+    ]
+
+
+def tiny_bert(layers: int = 2, dim: int = 32, places: int = 128, vocabulary: int = 600, world: int = 21) -> BertModel:
+    tokenizer = firth.WordPiece(size=vocabulary).train(texts(world))
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        net = Bert(len(tokenizer), Size(layers, dim, 2, places=places, dropout=0.0, pre_norm=False, epsilon=1e-12))
+    method = firth.BERT(layers=layers, dim=dim, heads=2, context=places, dropout=0.0)
+    return BertModel(method, net, tokenizer, Pooling(), {})
+
+
+def tiny_gpt(layers: int = 2, dim: int = 32, places: int = 128) -> GPTModel:
+    tokenizer = firth.BPE(size=500, special_tokens=(END,)).train(texts())
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        net = Decoder(len(tokenizer), Size(layers, dim, 2, places=places + 1, dropout=0.0, activation="gelu_tanh"))
+    return GPTModel(firth.GPT(layers=layers, dim=dim, heads=2, context=places, dropout=0.0), net, tokenizer, {})
