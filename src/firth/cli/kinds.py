@@ -38,6 +38,10 @@ def open_text(values: Values) -> Any:
     return Corpus(*values["data"], unit=values["unit"], column=values["column"], key=values["key"])
 
 
+def open_maybe_text(values: Values) -> Any:
+    return open_text(values) if values["data"] else None
+
+
 def open_tagged(values: Values) -> Any:
     from firth.data.corpus import Corpus
 
@@ -111,6 +115,7 @@ def open_tagged_words(values: Values) -> Any:
 
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
+    "maybe text": Kind(DATA_OPTIONS, open_maybe_text, "firth embed {} FILE"),
     "tagged": Kind((*DATA_OPTIONS, TAGS_OPTION), open_tagged, "firth neighbors {} KEY"),
     "labelled": Kind(LABEL_OPTIONS, open_labelled, "firth predict {} FILE"),
     "ratings": Kind(RATING_OPTIONS, open_ratings, "firth recommend {} --user USER"),

@@ -130,7 +130,9 @@ def tokens_of(document: Any) -> list[str]:
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     added = document.get("added_tokens") or [] if isinstance(document, dict) else []
     try:
-        pairs = vocabulary.items() if isinstance(vocabulary, dict) else ((row[0], i) for i, row in enumerate(vocabulary))
+        pairs = (
+            vocabulary.items() if isinstance(vocabulary, dict) else ((row[0], i) for i, row in enumerate(vocabulary))
+        )
         ids = {str(token): int(id) for token, id in pairs} | {entry["content"]: entry["id"] for entry in added}
     except (TypeError, ValueError, KeyError, IndexError):
         raise FirthError("tokenizer.json must give each token an id (model.vocab).") from None
@@ -157,6 +159,10 @@ class OtherTokens:
         self.tokenizer = SubwordTokenizer.from_json(json.dumps(document))
         model = document["model"]
         self.unknown = self.tokenizer.ids.get(model.get("unk_token"), model.get("unk_id"))
+
+    def ids(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        found = [[id for id in ids if id != self.unknown] for ids in self.tokenizer.ids_batch(texts, special=False)]
+        return np.array([id for ids in found for id in ids], np.int32), np.cumsum([len(ids) for ids in found])
 
     def means(self, texts: Sequence[str], table: NDArray[np.float32], threads: int) -> Bags:
         rows = np.zeros((len(texts), table.shape[1]), np.float32)
