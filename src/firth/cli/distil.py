@@ -1,4 +1,4 @@
-"""`firth distil TEACHER -o FOLDER [--text FILES]`: a transformer as a table of tokens; flags are those of its method."""
+"""`firth distil TEACHER -o FOLDER [--text FILE]`: a transformer as a table of tokens; flags are its method's."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from firth.core import registry
 
 HELP = """Make a small, fast model of a BERT: a table of tokens whose means are near the BERT's vectors of texts.
 
-TEACHER is a folder of Firth's, Hugging Face's or sentence-transformers'. Without --text the tokens alone are asked; with
-text of the kind that will be embedded, the table is fitted to what the teacher says of its sentences, which is better.
-The folder is model2vec's and sentence-transformers' too.
+TEACHER is a folder of Firth's, Hugging Face's or sentence-transformers'. Without --text the tokens alone are asked;
+with text of the kind that will be embedded, the table is fitted to what the teacher says of its sentences, which is
+better. The folder is model2vec's and sentence-transformers' too.
 """
 
 

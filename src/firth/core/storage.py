@@ -29,11 +29,7 @@ FORMAT = 1
 CONFIG = "config.json"
 TRAINING = "training.json"
 ARRAYS, FOREIGN_ARRAYS = "vectors.safetensors", "model.safetensors"
-FOREIGN = {
-    "bert": "bert",
-    "gpt2": "gpt",
-    "model2vec": "distil",
-}  # the method that opens a folder of others, by its kind
+FOREIGN = {"bert": "bert", "gpt2": "gpt", "model2vec": "distil"}  # the method that opens others' folders, by model_type
 HEADS = {  # of networks that others fine-tuned, by their architecture
     "BertForSequenceClassification": "classify",
     "BertForTokenClassification": "tags",

@@ -1,5 +1,4 @@
-"""`Alike`: texts that are alike, for training vectors of sentences; alone, in pairs, with others that are not, or with a
-score."""
+"""`Alike`: texts to train vectors of sentences with: alone, in pairs, with others that are unlike, or with scores."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ SENTENCE = "sentence"
 
 
 class Rows(NamedTuple):
-    """What is left when rows without text are: sides[0] are the texts, sides[1] those that are like them, sides[2] those
-    that are not, as far as there are any; scores where they are given."""
+    """Rows that have text. sides[0] are the texts, sides[1] those that are like them, sides[2] those that are not, as
+    far as there are any; scores where they are given."""
 
     sides: tuple[list[str], ...]
     scores: NDArray[np.float64] | None = None

@@ -2,8 +2,8 @@
 
 1. Each token (and frequent words of a text) goes through the teacher alone: rows t.
 2. Principal components keep the `dim` directions in which the rows differ most; a token of share p is multiplied by
-   a / (a + p) (Arora et al. 2017), p counted in the text, or by Zipf's law from the token's place. This much is Model2Vec
-   (Tulkens & van Dongen 2024).
+   a / (a + p) (Arora et al. 2017), p counted in the text, or by Zipf's law from the token's place. This much is
+   Model2Vec (Tulkens & van Dongen 2024).
 3. With a text, rows move so that means over sentences come near the teacher's vectors of them: ridge regression
 
        Σ_s |mean of rows in s − y_s|² + λ Σ_t |row_t − first row_t|²
@@ -38,12 +38,12 @@ from firth.learners.bert import BertModel
 from firth.learners.encoding import WINDOW, Ids
 from firth.learners.static import OtherTokens, StaticModel, native_reader
 
-ROUNDS = 20  # of conjugate gradients, at most: more bring nothing
+ROUNDS = 10  # of conjugate gradients, at most: more bring nothing
 EXACT = 1e-3  # they end when the gradient is this share of what it was
 
 
 class Vocabulary(NamedTuple):
-    """The student's tokens, what the teacher reads for each, and how often they stand in the text (None without one)."""
+    """The student's tokens, what the teacher reads for each, and how often they stand in the text, if there is one."""
 
     tokens: list[str]
     read: list[list[int]]
@@ -131,8 +131,8 @@ def reader_of(document: dict[str, Any], tokens: Sequence[str]) -> WordPieces | O
 
 
 def frequency_weights(tokens: int, smoothing: float, counts: NDArray[np.int64] | None) -> NDArray[np.float64]:
-    """a / (a + p). Without counts p falls as 1 / rank does, the tokens standing in the order of their frequency (Zipf), as
-    BERT's nearly do; with counts, tokens that were not met have the share of one that stands there half a time."""
+    """a / (a + p). Without counts p falls as 1 / rank does (Zipf), as if tokens stood in the order of their frequency,
+    which BERT's nearly do; with counts, a token that was not met has the share of half a time."""
     if not smoothing:
         return np.ones(tokens)
     seen = 1 / np.arange(2, tokens + 2) if counts is None else np.maximum(counts, 0.5)
