@@ -190,7 +190,7 @@ def test_texts_without_known_words_have_a_vector(method):
 
 @pytest.mark.parametrize("method", [method for method in METHODS.values() if method.kind in TEXTS])
 def test_what_reads_words_in_context_or_fills_blanks(method):
-    model = small(method).fit(data_of(method))
+    model = fitted(method)
     if isinstance(model, Contextual):
         text = "The king's house"
         (found,) = model.words([text], layers=[0, -1], combine="concat")

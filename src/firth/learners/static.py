@@ -130,10 +130,8 @@ def tokens_of(document: Any) -> list[str]:
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     added = document.get("added_tokens") or [] if isinstance(document, dict) else []
     try:
-        pairs = (
-            vocabulary.items() if isinstance(vocabulary, dict) else ((row[0], i) for i, row in enumerate(vocabulary))
-        )
-        ids = {str(token): int(id) for token, id in pairs} | {entry["content"]: entry["id"] for entry in added}
+        listed = vocabulary if isinstance(vocabulary, dict) else {row[0]: id for id, row in enumerate(vocabulary)}
+        ids = {str(token): int(id) for token, id in listed.items()} | {entry["content"]: entry["id"] for entry in added}
     except (TypeError, ValueError, KeyError, IndexError):
         raise FirthError("tokenizer.json must give each token an id (model.vocab).") from None
     if sorted(ids.values()) != list(range(len(ids))):

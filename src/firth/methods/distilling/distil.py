@@ -32,7 +32,7 @@ class Distil(Method):
         100_000, "sentences of the text, drawn, whose vectors by the teacher the rows are fitted to; 0 = none", low=0
     )
     pull: float = option(
-        20.0, "how strongly a row is held where the token alone puts it, in texts that it stands in", low=1e-6
+        10.0, "how strongly a row is held where the token alone puts it, in texts that it stands in", low=1e-6
     )
     normalize: bool = option(True, "vectors of texts have length 1")
 
