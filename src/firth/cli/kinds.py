@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from firth.cli.common import (
+    ALIKE_OPTIONS,
     DATA_OPTIONS,
     EXAMPLE_OPTIONS,
     GRAPH_OPTIONS,
@@ -99,6 +100,19 @@ def open_pair_examples(values: Values) -> Any:
     return open_examples(values)
 
 
+def open_alike(values: Values) -> Any:
+    from firth.data.alike import Alike
+
+    names = {name: values[name] for name in ("text", "other", "negative", "score")}
+    dev = None
+    if values["dev"]:
+        columns = values["dev_columns"].split(",")
+        if len(columns) != 3:
+            raise FirthError(f"--dev-columns names three columns, as in text,other,score; got {values['dev_columns']}.")
+        dev = Alike(values["dev"], **dict(zip(("text", "other", "score"), columns, strict=True)))
+    return Alike(*values["data"], **names, unit=values["unit"], dev=dev)
+
+
 def open_questions(values: Values) -> Any:
     from firth.data.questions import Questions
 
@@ -122,6 +136,7 @@ KINDS: dict[str, Kind] = {
     "table": Kind(TABLE_OPTIONS, open_table, "firth embed {} TABLE -o codes.npy"),
     "graph": Kind(GRAPH_OPTIONS, open_graph, "firth neighbors {} NODE"),
     "pairs": Kind(PAIR_OPTIONS, open_pairs, "firth translate {} TEXT"),
+    "alike": Kind(ALIKE_OPTIONS, open_alike, "firth embed {} FILE"),
     "questions": Kind(QUESTION_OPTIONS, open_questions, "firth answer {} --question TEXT --passage TEXT"),
     "tagged words": Kind(TAGGED_OPTIONS, open_tagged_words, "firth predict {} FILE"),
     "examples": Kind(EXAMPLE_OPTIONS, open_examples, "firth predict {} FILE"),

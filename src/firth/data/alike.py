@@ -61,7 +61,8 @@ class Alike:
             raise FirthError(f"Alike.unit must be one of {', '.join((*UNITS, SENTENCE))}; got {unit!r}.")
         if dev is not None and dev.score is None:
             raise FirthError("The dev data must be pairs with scores: name their column (score).")
-        self.score, self.unit, self.dev = score, unit, dev
+        self.score: str | None = score
+        self.unit, self.dev = unit, dev
         self.names = [text or "text", other, *([negative] if negative else [])] if other else []
         if not other:
             self.corpus: Corpus | None = Corpus(*sources, unit="line" if unit == SENTENCE else unit, column=text)

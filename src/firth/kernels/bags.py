@@ -44,7 +44,7 @@ class WordPieces:
             np.empty(len(texts), np.int64),
             np.empty(len(texts), np.int64),
         )
-        self.native.means(*joined(texts), table, *found, threads)
+        self.native.means(*joined(texts), table, found.rows, found.known, found.unknown, threads)
         return found
 
 

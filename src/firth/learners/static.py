@@ -130,7 +130,7 @@ def tokens_of(document: Any) -> list[str]:
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     added = document.get("added_tokens") or [] if isinstance(document, dict) else []
     try:
-        listed = vocabulary if isinstance(vocabulary, dict) else {row[0]: id for id, row in enumerate(vocabulary)}
+        listed = vocabulary if isinstance(vocabulary, dict) else {row[0]: id for id, row in enumerate(vocabulary or ())}
         ids = {str(token): int(id) for token, id in listed.items()} | {entry["content"]: entry["id"] for entry in added}
     except (TypeError, ValueError, KeyError, IndexError):
         raise FirthError("tokenizer.json must give each token an id (model.vocab).") from None
