@@ -25,7 +25,7 @@ TEXTS = [
     [
         ("The king slept. The queen woke! Who?", ["The king slept.", "The queen woke!", "Who?"]),
         ('"Stop!" he cried. "Go." She went.', ['"Stop!" he cried.', '"Go."', "She went."]),
-        ("Mr. Smith met J. R. Firth. They talked, e.g. of No. 5.", ["Mr. Smith met J. R. Firth.", "They talked, e.g. of No. 5."]),
+        ("Mr. Smith met J. R. Firth. It is e.g. No. 5.", ["Mr. Smith met J. R. Firth.", "It is e.g. No. 5."]),
         ("It cost 3.14 then. 5 p.m. came.", ["It cost 3.14 then.", "5 p.m. came."]),
         ("Wait... what? I see.", ["Wait... what?", "I see."]),
         ("no capitals here. so case says nothing.", ["no capitals here.", "so case says nothing."]),

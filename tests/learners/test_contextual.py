@@ -226,6 +226,7 @@ def test_nothing_is_computed_for_words_that_have_enough(model, monkeypatch):
 def test_a_word_that_no_window_holds_is_refused(writer):
     with pytest.raises(firth.FirthError, match=r"The word 'qwx.*'… has more tokens than the model has room for, 64"):
         writer.words(["qwx" * 100], windows=True)
+    assert writer.words([" " * 100], windows=True)[0].vectors.shape == (0, 16)
     assert list(writer.static(["the king " + "qwx" * 100 + " sleeps"], ["king", "sleeps"]).keys) == ["king", "sleeps"]
 
 

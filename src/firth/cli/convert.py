@@ -1,4 +1,4 @@
-"""`firth convert IN OUT`: vectors in another format, and models from and to fastText's."""
+"""`firth convert IN OUT`: vectors in another format, models from and to fastText's, a BERT as ONNX."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def command(
     .vec           fastText text        .glove         GloVe text
 
     A model with subwords or labels becomes a fastText model: .bin whole, .ftz quantised. A fastText model, and a
-    network's folder that another library wrote, become a model folder where OUT has no suffix.
+    network's folder that another library wrote, become a model folder where OUT has no suffix. A BERT becomes .onnx,
+    with its pooling inside.
     """
     from firth.core.storage import foreign_config
     from firth.formats import format_of_name, write_vectors
@@ -53,6 +54,9 @@ def command(
     settings |= {"norms": True} if norms else {}
     place = Path(target)
     suffix = place.suffix.lower()
+    if suffix == ".onnx" and format is None:
+        write_onnx(source, place)
+        return
     is_model = Path(source).is_dir() or is_model_file(source)
     model = open_model(source) if is_model and format is None and suffix in (".bin", ".ftz") else None
     if model is not None and (hasattr(model, "to_file") or suffix == ".ftz"):
@@ -70,6 +74,13 @@ def command(
     vectors = open_vectors(source)
     write_vectors(vectors, target, format, storage)
     click.echo(f"{len(vectors):,} vectors of {vectors.dim} in {target}")
+
+
+def write_onnx(source: str, place: Path) -> None:
+    from firth.learners.files import export
+
+    export(open_model(source), place)
+    click.echo(f"an ONNX model of {place.stat().st_size:,} bytes in {place}")
 
 
 def write_model(model: Any, place: Path, settings: dict[str, Any]) -> None:

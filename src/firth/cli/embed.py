@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import inspect
-import json
-import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import data_options, json_flag, one_file, open_model, print_json
+from firth.cli.common import choose_report, data_options, json_flag, one_file, open_model, print_json
+from firth.cli.pooling import given_pooling, pooling_flags
+from firth.cli.rows import SUFFIXES, Rows, Shards, writer
 from firth.core.errors import FirthError
 
 if TYPE_CHECKING:
     from firth.core.model import Model
-    from firth.core.vectors import Matrix
 
 BATCH = 4096  # texts at a time
-SUFFIXES = (".npy", ".parquet", ".jsonl", ".npz")
-
-
-class Rows(NamedTuple):
-    """A batch of embedded texts."""
-
-    keys: list[str]
-    matrix: Matrix  # for .npz a scipy.sparse one
-    unknown: Sequence[int]  # words without a vector, a text
-
-
-Write = Callable[[Rows], None]
+SHARD = 65536  # rows of a shard
 
 
 @click.command()
@@ -42,9 +32,17 @@ Write = Callable[[Rows], None]
     "-o",
     "--output",
     metavar="OUT",
-    help=".npy, .parquet, .jsonl, or .npz (sparse rows, of counts and tf-idf); JSON lines on standard output if left "
-    "out.",
+    help=".npy, .parquet, .jsonl, or .npz (sparse rows, of counts and tf-idf); or a folder, for shards. JSON lines on "
+    "standard output if left out.",
 )
+@click.option(
+    "--shards",
+    type=click.Choice(("parquet", "npy")),
+    default="parquet",
+    show_default=True,
+    help="The files of a folder.",
+)
+@click.option("--shard-rows", type=int, default=SHARD, show_default=True, help="Rows of each of them.")
 @click.option(
     "--smoothing",
     type=float,
@@ -52,54 +50,227 @@ Write = Callable[[Rows], None]
     metavar="A",
     help="Rare words weigh more: A/(A+share), such as 0.001; 0 = off.",
 )
+@pooling_flags
+@click.option(
+    "--device", type=click.Choice(("auto", "cpu", "cuda")), help="Where a BERT computes; a GPU if there is one."
+)
+@click.option(
+    "--precision",
+    type=click.Choice(("auto", "float32", "bf16", "int8")),
+    help="Of a BERT: on a CPU float32, or int8 (quicker, nearly as good); on a GPU bf16, or float32.",
+)
 @data_options
 @json_flag
-def command(
-    model: str,
-    data: tuple[str, ...],
-    output: str | None,
-    smoothing: float,
-    unit: str,
-    column: str | None,
-    key: str | None,
-    as_json: bool,
-) -> None:
+def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool, **values: Any) -> None:
     """Turn texts into vectors, one row a line (or record) of DATA; - reads standard input.
 
-    A model of tables takes a table (csv, tsv, jsonl, Parquet), one row a row.
+    Into a folder, vectors go in shards: the same command again goes on with what was broken off. A model of tables
+    takes a table (csv, tsv, jsonl, Parquet), one row a row.
     """
     from firth.data.corpus import Corpus
 
-    if output and Path(output).suffix not in SUFFIXES:
-        raise FirthError(f"The output must end with one of {', '.join(SUFFIXES)}; got {output}.")
+    if output and Path(output).suffix not in (*SUFFIXES, ""):
+        raise FirthError(f"The output must be a folder or end with one of {', '.join(SUFFIXES)}; got {output}.")
     if as_json and not output:
         raise click.UsageError("--json needs -o OUT: without it the rows themselves are JSON.")
     embedder = open_model(model)
     if embedder.method.kind == "table":
-        embed_table(embedder, one_file(data, "table"), key, output, as_json)
+        if output and not Path(output).suffix:
+            raise FirthError(f"A table's rows go to one file: {', '.join(SUFFIXES[:3])}; got {output}.")
+        embed_table(embedder, one_file(data, "table"), values["key"], output, as_json)
         return
-    if smoothing and "smoothing" not in inspect.signature(getattr(embedder, "pool", bool)).parameters:
-        method = type(embedder.method).method_name()
+    settings = settings_of(embedder, model, values)
+    texts = Corpus(*data, unit=values["unit"], column=values["column"], key=values["key"])
+    totals = Totals()
+    if output and not Path(output).suffix:
+        shards = open_shards(embedder, model, texts, Path(output), values)
+        embed_to_shards(embedder, texts, shards, settings, totals)
+    else:
+        embed_to_file(embedder, model, texts, output, settings, totals)
+    if not totals.rows:
+        raise FirthError("There is nothing to embed: the input has no documents.")
+    tell(embedder, totals, output, as_json)
+
+
+class Totals:
+    """What came by."""
+
+    def __init__(self) -> None:
+        self.rows = self.known = self.unknown = self.empty = 0
+
+    def add(self, batch: Rows, counts: list[int]) -> None:
+        self.rows += len(batch.keys)
+        self.known += sum(counts)
+        self.unknown += sum(batch.unknown)
+        self.empty += sum(count == 0 for count in counts)
+
+
+def tell(model: Model, totals: Totals, output: str | None, as_json: bool) -> None:
+    known, unknown = totals.known, totals.unknown
+    if hasattr(model, "pool_windows"):  # what a BERT does not know is a token of its own, with a vector
+        if unknown:
+            click.echo(f"note: {unknown:,} of {known + unknown:,} tokens are unknown to the tokenizer.", err=True)
+        empty = {}
+    else:
+        empty = {"zero_rows": totals.empty}
+        if unknown or totals.empty:
+            click.echo(
+                f"note: {unknown:,} of {known + unknown:,} words have no vector; {totals.empty:,} rows are zero.",
+                err=True,
+            )
+    if as_json:
+        figures = {"rows": totals.rows, "words": known + unknown, "unknown": unknown}
+        print_json({**figures, **empty, "output": output})
+    elif output:
+        click.echo(f"{totals.rows:,} rows in {output}")
+
+
+def settings_of(model: Any, path: str, values: dict[str, Any]) -> dict[str, Any]:
+    """What `pool` or `pool_windows` of this model is given."""
+    pooling = given_pooling(model, values)
+    chosen = {name: values[name] for name in ("device", "precision") if values[name]}
+    method = type(model.method).method_name()
+    if values["smoothing"] and "smoothing" not in inspect.signature(getattr(model, "pool", bool)).parameters:
         raise FirthError(f"--smoothing weighs words whose vectors are averaged; {method} does not average any.")
-    texts = Corpus(*data, unit=unit, column=column, key=key)
-    rows = known = unknown = empty = 0
-    with writer(output) as write:
-        sparse = output is not None and Path(output).suffix == ".npz"
-        found = sparse_batches(embedder, texts, model) if sparse else batches(embedder, texts, model, smoothing)
+    if not hasattr(model, "pool_windows"):
+        if chosen:
+            raise FirthError(f"--{next(iter(chosen))} is for models such as BERT; {path} is {method}.")
+        return {"smoothing": values["smoothing"]} if values["smoothing"] else {}
+    return {"pooling": model.with_pooling(**pooling).pooling, **chosen}
+
+
+# ---- where to ----
+
+
+def embed_to_file(
+    model: Any, path: str, texts: Any, output: str | None, settings: dict[str, Any], totals: Totals
+) -> None:
+    sparse = output is not None and Path(output).suffix == ".npz"
+    with writer(output) as write, Progress(texts) as progress:
+        documents = windows(texts, progress, BATCH)
+        found = sparse_batches(model, documents, path) if sparse else batches(model, documents, path, settings)
         for batch, counts in found:
             write(batch)
-            rows += len(batch.keys)
-            known += sum(counts)
-            unknown += sum(batch.unknown)
-            empty += sum(count == 0 for count in counts)
-        if not rows:
+            totals.add(batch, counts)
+            progress.rows(totals.rows)
+        if not totals.rows:
             raise FirthError("There is nothing to embed: the input has no documents.")
-    if unknown or empty:
-        click.echo(f"note: {unknown:,} of {known + unknown:,} words have no vector; {empty:,} rows are zero.", err=True)
-    if as_json:
-        print_json({"rows": rows, "words": known + unknown, "unknown": unknown, "zero_rows": empty, "output": output})
-    elif output:
-        click.echo(f"{rows:,} rows in {output}")
+
+
+def open_shards(model: Any, path: str, texts: Any, folder: Path, values: dict[str, Any]) -> Shards:
+    source = texts.fingerprint()
+    if source is None:
+        raise FirthError("Shards can be gone on with only where the texts can be read again: give files, not -.")
+    names = ("how", "layers", "combine", "normalize", "max_tokens", "long", "precision", "smoothing")
+    options = {name: values[name] for name in names if values[name]}
+    identity = {"model": model_print(Path(path)), "data": source, "options": options}
+    return Shards(folder, values["shards"], values["shard_rows"], identity)
+
+
+def model_print(path: Path) -> str:
+    """Of all files of a model."""
+    from firth.core.storage import fingerprint
+
+    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    facts = [(file.name, fingerprint(file)["sha256"]) for file in files]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def embed_to_shards(model: Any, texts: Any, shards: Shards, settings: dict[str, Any], totals: Totals) -> None:
+    if shards.finished:
+        click.echo(f"note: {shards.folder} is finished already: nothing was computed.", err=True)
+        totals.rows = shards.finished
+        return
+    if shards.done:
+        click.echo(f"note: {shards.done:,} shards are there already; going on behind them.", err=True)
+    with Progress(texts) as progress:
+        size = min(BATCH, shards.rows)
+        documents = windows(texts, progress, size, shards.rows, skip=shards.done * shards.rows)
+        found = batches(model, documents, str(shards.folder), settings)
+        batch = next(found, None)
+        while batch is not None:
+            left = shards.rows
+            with shards.next() as write:
+                while batch is not None and left:
+                    write(batch[0])
+                    totals.add(*batch)
+                    progress.rows(totals.rows)
+                    left -= len(batch[0].keys)
+                    batch = next(found, None)
+            shards.done += 1
+    totals.rows += progress.skipped
+    if totals.rows:
+        shards.tell(finished=totals.rows)
+
+
+class Progress:
+    """Rows a second and the time that is left, by the bytes that were read."""
+
+    def __init__(self, texts: Any) -> None:
+        self.report, self.size = choose_report(), texts.size
+        self.read = self.skipped = 0
+        self.started = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        self.report.begin("embedding", self.size, "B")
+        return self
+
+    def rows(self, count: int) -> None:
+        speed = count / max(1e-9, time.monotonic() - self.started)
+        self.report.step(self.read, **{"rows": count, "rows/s": speed})
+
+    def __exit__(self, *_: object) -> None:
+        self.report.end()
+
+
+# ---- from where ----
+
+
+def windows(
+    texts: Any, progress: Progress, size: int, shard: int = 0, skip: int = 0
+) -> Iterator[list[tuple[str, str]]]:
+    """Documents in lists of `size`, none across the end of a shard; the first `skip` are passed by."""
+    documents = texts.walk()
+    for _ in islice(documents, skip):
+        progress.skipped += 1
+    left = shard
+    while batch := list(islice(documents, min(size, left) if shard else size)):
+        progress.read = batch[-1][2]
+        left = (left - len(batch)) or shard
+        yield [(document.key, document.text) for document, _, _ in batch]
+
+
+def batches(
+    model: Any, documents: Iterable[list[tuple[str, str]]], path: str, settings: dict[str, Any]
+) -> Iterator[tuple[Rows, list[int]]]:
+    """Batches, each with the number of known words of its texts."""
+    if not hasattr(model, "pool"):
+        raise FirthError(f"{path} does not embed texts ({type(model.method).method_name()}).")
+    keys: deque[list[str]] = deque()
+
+    def texts() -> Iterator[list[str]]:
+        for batch in documents:
+            keys.append([key for key, _ in batch])
+            yield [text for _, text in batch]
+
+    if hasattr(model, "pool_windows"):
+        found = model.pool_windows(texts(), **settings)
+    else:
+        found = (model.pool(window, **settings) for window in texts())
+    for pooled in found:
+        yield Rows(keys.popleft(), pooled.matrix, pooled.unknown.tolist()), pooled.known.tolist()
+
+
+def sparse_batches(
+    model: Any, documents: Iterable[list[tuple[str, str]]], path: str
+) -> Iterator[tuple[Rows, list[int]]]:
+    """`batches` for models that give sparse rows."""
+    if not hasattr(model, "transform") or not hasattr(model, "weighed"):
+        method = type(model.method).method_name()
+        raise FirthError(f"{path} gives no sparse rows ({method}); choose .npy, .parquet or .jsonl.")
+    for batch in documents:
+        found = model.weighed([text for _, text in batch])
+        yield Rows([key for key, _ in batch], found.matrix, found.unknown.tolist()), found.known.tolist()
 
 
 def embed_table(model: Any, path: str, key: str | None, output: str | None, as_json: bool) -> None:
@@ -124,107 +295,3 @@ def embed_table(model: Any, path: str, key: str | None, output: str | None, as_j
         print_json({"rows": len(table), "features": model.feature_names, "unknown": unseen, "output": output})
     elif output:
         click.echo(f"{len(table):,} rows in {output}")
-
-
-def batches(model: Model, texts: Any, path: str, smoothing: float) -> Iterator[tuple[Rows, list[int]]]:
-    """Batches, each with the number of known words of its texts."""
-    pool = getattr(model, "pool", None)
-    if pool is None:
-        raise FirthError(f"{path} does not embed texts ({type(model.method).method_name()}).")
-    settings = {"smoothing": smoothing} if smoothing else {}
-    documents = iter(texts)
-    while batch := list(islice(documents, BATCH)):
-        pooled = pool([text for _, text in batch], **settings)
-        yield Rows([key for key, _ in batch], pooled.matrix, pooled.unknown.tolist()), pooled.known.tolist()
-
-
-def sparse_batches(model: Model, texts: Any, path: str) -> Iterator[tuple[Rows, list[int]]]:
-    """`batches` for models that give sparse rows."""
-    if not hasattr(model, "transform") or not hasattr(model, "weighed"):
-        method = type(model.method).method_name()
-        raise FirthError(f"{path} gives no sparse rows ({method}); choose .npy, .parquet or .jsonl.")
-    documents = iter(texts)
-    while batch := list(islice(documents, BATCH)):
-        found = model.weighed([text for _, text in batch])
-        yield Rows([key for key, _ in batch], found.matrix, found.unknown.tolist()), found.known.tolist()
-
-
-@contextlib.contextmanager
-def writer(output: str | None) -> Iterator[Write]:
-    """A function that writes batches; the file is there when the block ends well, or not at all."""
-    from firth.core.storage import new_file
-
-    if output is None:
-        yield lambda rows: write_jsonl(sys.stdout, rows)
-        return
-    kinds: dict[str, Callable[[Path], contextlib.AbstractContextManager[Write]]]
-    kinds = {".npy": npy_writer, ".parquet": parquet_writer, ".jsonl": jsonl_writer, ".npz": npz_writer}
-    with new_file(Path(output)) as work, kinds[Path(output).suffix](work) as write:
-        yield write
-
-
-@contextlib.contextmanager
-def jsonl_writer(path: Path) -> Iterator[Write]:
-    with path.open("w", encoding="utf-8") as file:
-        yield lambda rows: write_jsonl(file, rows)
-
-
-def write_jsonl(file: IO[str], rows: Rows) -> None:
-    for key, row, unknown in zip(rows.keys, rows.matrix.tolist(), rows.unknown, strict=True):
-        numbers = ", ".join([f"{number:.9g}" for number in row])  # 9 digits give each float32 back
-        numbers = numbers.replace("nan", "null")  # a missing number of a table
-        file.write(f'{{"key": {json.dumps(key, ensure_ascii=False)}, "unknown": {unknown}, "vector": [{numbers}]}}\n')
-
-
-@contextlib.contextmanager
-def npy_writer(path: Path) -> Iterator[Write]:
-    """The header, which names the number of rows, is written last into room kept for it."""
-    shape = [0, 0]
-    with path.open("wb") as file:
-
-        def write(rows: Rows) -> None:
-            shape[0] += len(rows.matrix)
-            shape[1] = rows.matrix.shape[1]
-            file.write(rows.matrix.astype("<f4").tobytes())
-
-        file.write(npy_header(*shape))
-        yield write
-        file.seek(0)
-        file.write(npy_header(*shape))
-
-
-def npy_header(rows: int, columns: int) -> bytes:
-    """128 bytes of the format NPY 1.0."""
-    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}".encode()
-    return b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + text.ljust(117) + b"\n"
-
-
-@contextlib.contextmanager
-def npz_writer(path: Path) -> Iterator[Write]:
-    """What `scipy.sparse.load_npz` reads; all sparse rows are held until the end."""
-    from scipy import sparse
-
-    found: list[Any] = []
-    yield lambda rows: found.append(sparse.csr_matrix(rows.matrix))
-    with path.open("wb") as file:
-        sparse.save_npz(file, sparse.vstack(found, format="csr"))
-
-
-@contextlib.contextmanager
-def parquet_writer(path: Path) -> Iterator[Write]:
-    """Columns key, unknown and vector (a list of fixed length)."""
-    import pyarrow
-    import pyarrow.parquet
-
-    with contextlib.ExitStack() as stack:
-        opened: list[Any] = []
-
-        def write(rows: Rows) -> None:
-            vectors = pyarrow.FixedSizeListArray.from_arrays(rows.matrix.ravel(), rows.matrix.shape[1])
-            unknown = pyarrow.array(rows.unknown, pyarrow.int64())
-            table = pyarrow.table({"key": rows.keys, "unknown": unknown, "vector": vectors})
-            if not opened:
-                opened.append(stack.enter_context(pyarrow.parquet.ParquetWriter(path, table.schema)))
-            opened[0].write_table(table)
-
-        yield write

@@ -20,6 +20,7 @@ Tests = dict[str, Callable[[str], Any]]  # by name: what the model at a path mak
 @click.option("--restrict", type=int, default=30_000, show_default=True, help="Analogies: only the first N words.")
 @click.option("--mul", is_flag=True, help="Analogies: multiply cosines (3CosMul) instead of adding them.")
 @click.option("--similarity", multiple=True, metavar="FILE", help="Pairs of words with people's scores (WS-353, …).")
+@click.option("--sentences", multiple=True, metavar="FILE", help="Pairs of texts with people's scores (STS-B, …).")
 @click.option("--labelled", multiple=True, metavar="FILE", help="Texts with labels, for a classifier.")
 @click.option(
     "-k", type=int, default=1, show_default=True, help="Labelled: how many labels are predicted for each text."
@@ -52,6 +53,7 @@ def command(
     paths: Files,
     analogies: Files,
     similarity: Files,
+    sentences: Files,
     labelled: Files,
     questions: Files,
     features: Files,
@@ -62,15 +64,16 @@ def command(
 ) -> None:
     """How good each PATH is, a model or a file of vectors, on the tests that are given.
 
-    Analogies and similarity are for words; labelled texts for classifiers; questions for models that answer (exact
-    match and F1, as SQuAD's script computes them). Features are any model's vectors of texts, beside other columns of a
-    table, from which a simple layer learns a label or a number, cross-validated. Labels of nodes, told by a linear
-    probe, are for graphs. For models of people and items: what recommendations find (recall, NDCG, MAP) beside
-    popularity and item-kNN, and the errors of predicted ratings.
+    Analogies and similarity are for words; sentences for models that embed texts; labelled texts for classifiers;
+    questions for models that answer (exact match and F1, as SQuAD's script computes them). Features are any model's
+    vectors of texts, beside other columns of a table, from which a simple layer learns a label or a number,
+    cross-validated. Labels of nodes, told by a linear probe, are for graphs. For models of people and items: what
+    recommendations find (recall, NDCG, MAP) beside popularity and item-kNN, and the errors of predicted ratings.
     """
     tests: Tests = {}
     tests |= {file: analogy_test(file, settings) for file in analogies}
     tests |= {file: similarity_test(file) for file in similarity}
+    tests |= {file: sentence_test(file) for file in sentences}
     tests |= {file: labelled_test(file, settings) for file in labelled}
     tests |= {file: question_test(file) for file in questions}
     tests |= {file: feature_test(file, settings) for file in features}
@@ -79,7 +82,8 @@ def command(
         tests |= rating_tests(file, settings)
     if not tests:
         raise click.UsageError(
-            "Give a test: --analogies, --similarity, --labelled, --questions, --features, --nodes or --ratings FILE."
+            "Give a test: --analogies, --similarity, --sentences, --labelled, --questions, --features, --nodes or "
+            "--ratings FILE."
         )
     results: dict[str, dict[str, Any]] = {}
     for path in paths:
@@ -104,6 +108,21 @@ def similarity_test(file: str) -> Callable[[str], Any]:
 
     asked = read_pairs(file)
     return lambda path: word_similarity(open_vectors(path), asked)
+
+
+def sentence_test(file: str) -> Callable[[str], Any]:
+    from firth.core.model import Embeds
+    from firth.evaluate import read_sentence_pairs, sentence_similarity
+
+    asked = read_sentence_pairs(file)
+
+    def test(path: str) -> Any:
+        model = open_model(path)
+        if not isinstance(model, Embeds):
+            raise FirthError(f"{path} does not embed texts ({type(model.method).method_name()}).")
+        return sentence_similarity(model, asked)
+
+    return test
 
 
 def labelled_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:

@@ -39,6 +39,7 @@ VERBS = {
     "senses": "One word in several texts: how far its vectors part, layer by layer.",
     "words": "Words with the vectors they have in context, or one a word from all contexts.",
     "embed": "Turn texts into vectors, one row a line.",
+    "pool": "Set how a BERT's tokens become a text's vector, or have it chosen.",
     "translate": "Turn texts into others: translations, summaries.",
     "convert": "Write vectors in another format.",
     "corpus": "Make a corpus, or look at one.",

@@ -116,8 +116,11 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
         return config
     theirs = {"architectures", "hidden_size", "transformers_version"} & config.keys()
     if isinstance(kind, str) or theirs:
-        what = f"is a network of the kind {kind!r}" if kind else "does not say which kind of network it is (model_type)"
-        raise FirthError(f"{folder / CONFIG} {what}; Firth reads {' and '.join(FOREIGN)}.")
+        if kind:
+            raise FirthError(f"{folder} holds a network of the kind {kind!r}; Firth reads {' and '.join(FOREIGN)}.")
+        raise FirthError(
+            f'{folder / CONFIG} does not say which kind of network it is; write "model_type": "bert" or "gpt2" into it.'
+        )
     return None
 
 

@@ -270,6 +270,12 @@ class BertModel(ContextualModel, Model):
         more = {} if kept is None else {f"{DENSE}/model": {"linear.weight": kept.weight, "linear.bias": kept.bias}}
         return Parts(bert_files.to_bert(self.net), documents, bert_files.config_of(self.net), more=more)
 
+    def to_onnx(self, path: Path) -> None:
+        """One file for other runtimes: `input_ids` and `attention_mask` in, `sentence_embedding` out."""
+        from firth.learners.onnx_files import write_onnx
+
+        write_onnx(self, path)
+
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> BertModel:
         tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))

@@ -30,7 +30,7 @@ from firth.nets.transformer import Size
 
 PIECES = ("mean", "first", "last")
 BATCH_TOKENS = 4096  # that are read at once
-WINDOW = 128  # tokens of a context, where a document is longer
+WINDOW = 64  # tokens of a context, where a document is longer
 
 
 class ContextualModel(ABC):
@@ -75,7 +75,7 @@ class ContextualModel(ABC):
             for number, reading in enumerate(readings)
             for part in (self.parts_of(reading) if windows else [self.fitting(reading)])
         ]
-        by_text = [list[Matrix]() for _ in texts]
+        by_text = [[np.empty((0, self.width(layers, combine)), np.float32)] for _ in texts]
         found: dict[int, Matrix] = {}
         for batch in batches([len(part.ids) for _, part in parts]):
             ids = [parts[place][1].ids for place in batch]
@@ -117,6 +117,10 @@ class ContextualModel(ABC):
             raise FirthError("layers must name at least one layer, such as -1.")
         return numbers(layers, self.size.layers)
 
+    def width(self, layers: Sequence[int], combine: str) -> int:
+        """Numbers a vector."""
+        return self.size.dim * (len(layers) if combine == "concat" else 1)
+
     @torch.inference_mode()
     def span_vectors(
         self,
@@ -128,13 +132,12 @@ class ContextualModel(ABC):
     ) -> list[Matrix]:
         """A row for each span of tokens of each text."""
         chosen = self.chosen(layers, combine, pieces)
-        dim = self.size.dim * (len(chosen) if combine == "concat" else 1)
         starts = np.cumsum([0, *map(len, ids)])
         flat = np.array(
             [(start + a, start + b) for start, each in zip(starts, spans, strict=False) for a, b in each], np.int64
         ).reshape(-1, 2)
         if not len(flat):
-            return [np.empty((0, dim), np.float32) for _ in spans]
+            return [np.empty((0, self.width(layers, combine)), np.float32) for _ in spans]
         states = self.states_of(ids)
         x = combined([states[layer].float() for layer in chosen], combine).cpu().numpy()
         rows = pooled(x, flat, pieces)
@@ -183,14 +186,13 @@ class ContextualModel(ABC):
             raise FirthError("There are no words to find vectors for.")
         wanted = Wanted(self.tokenizer, keys)
         counts = np.zeros(len(keys), np.int64)
-        sums: Matrix | None = None
-        for ids, rows, spans in self.contexts(corpus, wanted, counts, contexts, run):
+        sums = np.zeros((len(keys), self.width(layers, combine)), np.float32)
+        for batch in self.contexts(corpus, wanted, counts, contexts, run):
+            ids, spans = [context.ids for context in batch], [context.spans for context in batch]
             vectors = np.concatenate(self.span_vectors(ids, spans, layers, combine, pieces))
-            if sums is None:
-                sums = np.zeros((len(keys), vectors.shape[1]), np.float32)
-            np.add.at(sums, rows, vectors)
+            np.add.at(sums, [row for context in batch for row in context.rows], vectors)
         met = np.flatnonzero(counts)
-        if sums is None:
+        if not len(met):
             raise FirthError(f"None of the {len(keys):,} words stands in the text, such as {keys[0]!r}.")
         if len(met) < len(keys):
             missing = [key for key, count in zip(keys, counts, strict=True) if not count]
@@ -217,35 +219,33 @@ class ContextualModel(ABC):
 
     def contexts(
         self, corpus: Corpus, wanted: Wanted, counts: NDArray[np.int64], most: int, run: Run
-    ) -> Iterator[tuple[list[list[int]], list[int], list[list[Span]]]]:
-        """Batches of texts with the wanted words in them: ids, the words' rows, their spans by text. `counts` grows.
+    ) -> Iterator[list[Context]]:
+        """Batches of contexts in which wanted words stand. `counts` grows.
 
         Texts with no word that still needs contexts are not read by the net, and reading ends when no word does.
         """
         run.report.begin("reading contexts", corpus.size, "B")
-        ids, rows, spans, tokens = list[list[int]](), list[int](), list[list[Span]](), 0
+        batch, tokens = list[Context](), 0
         for texts, done in chunks(corpus):
             for reading in read(self.tokenizer, texts):
                 for part in in_windows(reading, min(WINDOW, self.room)):
-                    found = []
+                    context = Context(part.ids, [], [])
                     for row, span in wanted.within(part):
                         if counts[row] < most:
                             counts[row] += 1
-                            found.append((row, span))
-                    if not found:
-                        continue
-                    ids.append(part.ids)
-                    rows += [row for row, _ in found]
-                    spans.append([span for _, span in found])
-                    tokens += len(part.ids)
+                            context.rows.append(row)
+                            context.spans.append(span)
+                    if context.rows:
+                        batch.append(context)
+                        tokens += len(part.ids)
                     if tokens >= BATCH_TOKENS:
-                        yield ids, rows, spans
-                        ids, rows, spans, tokens = [], [], [], 0
+                        yield sorted(batch, key=lambda each: len(each.ids))  # equal lengths attend together
+                        batch, tokens = [], 0
             run.report.step(done, contexts=float(counts.sum()))
             if counts.min() >= most:
                 break
-        if ids:
-            yield ids, rows, spans
+        if batch:
+            yield sorted(batch, key=lambda each: len(each.ids))
         run.report.end()
 
     # ---- one word, many vectors ----
@@ -285,6 +285,14 @@ class ContextualModel(ABC):
         distances = np.stack([distance_matrix(layer) for layer in states])
         names = [(number, each.name) for number, words in enumerate(others) for each in words]
         return Senses(word, list(texts), occurrences, states, distances, between(around, names))
+
+
+class Context(NamedTuple):
+    """A stretch of text, and the wanted words in it."""
+
+    ids: list[int]
+    rows: list[int]  # which words
+    spans: list[Span]  # their tokens
 
 
 class Averaged(NamedTuple):

@@ -1,4 +1,4 @@
-"""Models in one file, as others define it: fastText's .bin and .ftz."""
+"""Models in one file, as others define it: fastText's .bin and .ftz; ONNX."""
 
 from __future__ import annotations
 
@@ -31,13 +31,19 @@ def load_file(path: Path) -> Model:
 
 
 def export(model: Model, path: str | os.PathLike[str], **settings: Any) -> float | None:
-    """Writes a model as fastText reads it: .bin, or .ftz, quantised with the settings of `learners.quantize.quantize`.
+    """Writes a model as fastText reads it: .bin, or .ftz, quantised with the settings of `learners.quantize.quantize`;
+    a BERT as .onnx.
 
     What quantising lost is given back, as a share of Σ|row|²; None where nothing was quantised.
     """
     place = Path(path)
+    if place.suffix == ".onnx":
+        if not hasattr(model, "to_onnx"):
+            raise FirthError(f".onnx holds models such as BERT; {type(model.method).method_name()} is none.")
+        model.to_onnx(place)
+        return None
     if place.suffix not in SUFFIXES:
-        raise FirthError(f"fastText's models end with {' or '.join(SUFFIXES)}; got {place.name}.")
+        raise FirthError(f"Models in one file end with {', '.join(SUFFIXES)} (fastText) or .onnx; got {place.name}.")
     if not hasattr(model, "to_file"):
         raise FirthError(f"{place.suffix} holds fastText's models; {type(model.method).method_name()} gives none.")
     file: FastTextFile = model.to_file()

@@ -30,6 +30,7 @@ from firth.learners.loop import Loop, Progress, Slice
 from firth.learners.network import GradientOptions
 
 AHEAD = 3  # batches that are loaded while one is learned from
+MOST_SECONDS = 2.0  # of a slice
 EVALUATIONS = 20  # times in a run that the held-out loss is measured
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # dense bf16 operations a second, by the makers' data sheets
 
@@ -164,7 +165,8 @@ class Gradient(Loop):
         began, first, trained = time.perf_counter(), progress.position, 0
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         batches = self.batches()
-        while progress.batch < len(batches) and trained < units:
+        # The first slice is of a guessed size: a slow net must not overrun its budget in it.
+        while progress.batch < len(batches) and trained < units and time.perf_counter() - began < MOST_SECONDS:
             share = self.agreed(self.share(time.perf_counter() - began))
             self.enter_phase(share)
             batches = self.batches()
@@ -257,7 +259,7 @@ class Gradient(Loop):
         """The held-out figures; the weights with the highest score are kept, without scores those with the least
         loss."""
         progress = self.progress
-        tenth = self.method.epochs * self.size // (10 * EVALUATIONS)  # together a tenth of what is trained on
+        tenth = round(self.done() / share) // (10 * EVALUATIONS)  # together a tenth of what is trained on
         found = self.judge(tenth)
         self.net.train()
         progress.evaluated = share

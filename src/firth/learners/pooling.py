@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from firth.core.errors import FirthError
 from firth.core.options import check_options, option
-from firth.nets.attention import Packed
+
+if TYPE_CHECKING:  # the command line reads the options and needs no torch for it
+    from torch import Tensor
+
+    from firth.nets.attention import Packed
 
 HOW = ("mean", "cls", "max", "sum")
 COMBINE = ("mean", "sum", "concat")
@@ -62,6 +64,8 @@ def numbers(layers: Sequence[int], most: int) -> list[int]:
 
 def combined(states: Sequence[Tensor], how: str) -> Tensor:
     """Several layers' vectors as one a token."""
+    import torch
+
     if len(states) == 1:
         return states[0]
     if how == "concat":
@@ -72,8 +76,9 @@ def combined(states: Sequence[Tensor], how: str) -> Tensor:
 
 def pool_tokens(x: Tensor, packed: Packed, how: str) -> Tensor:
     """One row a text, from one row a token."""
+    import torch
+
     starts = packed.starts.long()
     if how == "cls":
         return x[starts[:-1]]
-    kinds = {"mean": "mean", "sum": "sum", "max": "max"}
-    return torch.segment_reduce(x, kinds[how], offsets=starts, axis=0)
+    return torch.segment_reduce(x, how, offsets=starts, axis=0)

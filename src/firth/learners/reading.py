@@ -118,11 +118,12 @@ def chunks(corpus: Corpus) -> Iterator[tuple[list[str], int]]:
 
 
 def cut(text: str) -> Iterator[str]:
-    """Parts of about `CHUNK` characters, each ended by a space as long as there is one."""
-    while len(text) > CHUNK:
-        space = text.rfind(" ", 0, CHUNK)
-        place = space if space > 0 else CHUNK
-        yield text[:place]
-        text = text[place:]
-    if text:
-        yield text
+    """Parts of at most `CHUNK` characters, each ended by a space as long as there is one."""
+    start = 0
+    while start < len(text):
+        end = start + CHUNK
+        if end < len(text):
+            space = text.rfind(" ", start + 1, end)
+            end = space if space > 0 else end
+        yield text[start:end]
+        start = end

@@ -1,0 +1,43 @@
+"""Flags of verbs that turn texts into vectors by a BERT: derived from the fields of `Pooling`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from firth.cli.common import Function
+from firth.core.errors import FirthError
+from firth.core.options import options_of
+from firth.learners.pooling import Pooling
+
+if TYPE_CHECKING:
+    from firth.core.model import Model
+
+NAMES = ("how", "layers", "combine", "normalize", "max_tokens", "long")
+
+
+def pooling_flags(function: Function) -> Function:
+    """--pooling, --layers, --combine, --normalize, --max-tokens and --long; what is not given stays as it is."""
+    for item in reversed(options_of(Pooling)):
+        names = ["--pooling", "how"] if item.name == "how" else ["--" + item.name.replace("_", "-")]
+        names = [f"{names[0]}/--no-{item.name}"] if item.kind is bool else names
+        kind: Any = click.Choice(item.choices) if item.choices else item.kind
+        told = item.help[0].upper() + item.help[1:] + "."
+        function = click.option(*names, type=kind, default=None, help=told)(function)
+    return click.option("--layers", metavar="NUMBERS", help="As in -1 (the last) or -2,-1; 0 is the input.")(function)
+
+
+def given_pooling(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `Pooling` that were given, for a model that has one."""
+    given = {name: values[name] for name in NAMES if values[name] is not None}
+    if given and not hasattr(model, "with_pooling"):
+        method = type(model.method).method_name()
+        raise FirthError(f"--{next(iter(given)).replace('_', '-')} is for models such as BERT; this one is {method}.")
+    if "layers" in given:
+        try:
+            given["layers"] = tuple(int(number) for number in given["layers"].split(","))
+        except ValueError:
+            raise FirthError(f"--layers takes whole numbers, as in -2,-1; got {given['layers']!r}.") from None
+    return given

@@ -1,0 +1,163 @@
+"""Rows of vectors to files: one file, whole or not there at all, or shards, of which those that are done stay done."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from firth.core.errors import FirthError
+
+if TYPE_CHECKING:
+    from firth.core.vectors import Matrix
+
+SUFFIXES = (".npy", ".parquet", ".jsonl", ".npz")
+RECORD = "embedding.json"  # of a folder of shards: what they are of, and how many rows once they are complete
+
+
+class Rows(NamedTuple):
+    """A batch of embedded texts."""
+
+    keys: list[str]
+    matrix: Matrix  # for .npz a scipy.sparse one
+    unknown: Sequence[int]  # words without a vector, a text
+
+
+Write = Callable[[Rows], None]
+
+
+@contextlib.contextmanager
+def writer(output: str | None) -> Iterator[Write]:
+    """A function that writes batches; the file is there when the block ends well, or not at all."""
+    from firth.core.storage import new_file
+
+    if output is None:
+        yield lambda rows: write_jsonl(sys.stdout, rows)
+        return
+    kinds: dict[str, Callable[[Path], contextlib.AbstractContextManager[Write]]]
+    kinds = {".npy": npy_writer, ".parquet": parquet_writer, ".jsonl": jsonl_writer, ".npz": npz_writer}
+    with new_file(Path(output)) as work, kinds[Path(output).suffix](work) as write:
+        yield write
+
+
+class Shards:
+    """A folder of files with `rows` rows each: part-00000.parquet, part-00001.parquet, …
+
+    `identity` says what is embedded by what and how. A folder of something else is refused; of the same, the shards
+    that are there are kept.
+    """
+
+    def __init__(self, folder: Path, kind: str, rows: int, identity: Mapping[str, Any]) -> None:
+        from firth.core.storage import read_json, saying_where
+
+        if rows < 1:
+            raise FirthError(f"A shard needs at least 1 row; got {rows}.")
+        self.folder, self.kind, self.rows = folder, kind, rows
+        self.identity = {**identity, "kind": kind, "rows a shard": rows}
+        with saying_where(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        there = sorted(path.name for path in folder.iterdir())
+        record = read_json(folder / RECORD) if RECORD in there else None
+        if record is None and there:
+            raise FirthError(f"{folder} holds other files ({there[0]}); shards need a folder of their own.")
+        if record is not None and record.get("identity") != self.identity:
+            known = record.get("identity") or {}
+            other = [name for name, value in self.identity.items() if known.get(name) != value]
+            raise FirthError(
+                f"{folder} holds shards of something else (another {', '.join(other)}); choose another folder, or "
+                "remove it."
+            )
+        for path in folder.glob(".part-*"):  # what a killed run was writing
+            path.unlink()
+        self.finished = int(record["finished"]) if record else 0
+        parts = [name for name in there if re.fullmatch(rf"part-\d{{5,}}\.{kind}", name)]
+        self.done = len(parts)
+        if sorted(parts) != sorted(self.name(number) for number in range(self.done)):
+            raise FirthError(f"{folder} lacks {self.name(0)} or one of the shards behind it; remove the folder.")
+        if record is None:
+            self.tell()
+
+    def name(self, number: int) -> str:
+        return f"part-{number:05d}.{self.kind}"
+
+    def tell(self, finished: int = 0) -> None:
+        """Writes what the folder is; `finished`: how many rows it has, once they are all there."""
+        from firth.core.storage import new_file
+
+        with new_file(self.folder / RECORD) as work:
+            work.write_text(json.dumps({"identity": self.identity, "finished": finished}, indent=2) + "\n")
+
+    def next(self) -> contextlib.AbstractContextManager[Write]:
+        """Writes the shard behind those that are done."""
+        return writer(str(self.folder / self.name(self.done)))
+
+
+@contextlib.contextmanager
+def jsonl_writer(path: Path) -> Iterator[Write]:
+    with path.open("w", encoding="utf-8") as file:
+        yield lambda rows: write_jsonl(file, rows)
+
+
+def write_jsonl(file: IO[str], rows: Rows) -> None:
+    for key, row, unknown in zip(rows.keys, rows.matrix.tolist(), rows.unknown, strict=True):
+        numbers = ", ".join([f"{number:.9g}" for number in row])  # 9 digits give each float32 back
+        numbers = numbers.replace("nan", "null")  # a missing number of a table
+        file.write(f'{{"key": {json.dumps(key, ensure_ascii=False)}, "unknown": {unknown}, "vector": [{numbers}]}}\n')
+
+
+@contextlib.contextmanager
+def npy_writer(path: Path) -> Iterator[Write]:
+    """The header, which names the number of rows, is written last into room kept for it."""
+    shape = [0, 0]
+    with path.open("wb") as file:
+
+        def write(rows: Rows) -> None:
+            shape[0] += len(rows.matrix)
+            shape[1] = rows.matrix.shape[1]
+            file.write(rows.matrix.astype("<f4").tobytes())
+
+        file.write(npy_header(*shape))
+        yield write
+        file.seek(0)
+        file.write(npy_header(*shape))
+
+
+def npy_header(rows: int, columns: int) -> bytes:
+    """128 bytes of the format NPY 1.0."""
+    text = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}".encode()
+    return b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little") + text.ljust(117) + b"\n"
+
+
+@contextlib.contextmanager
+def npz_writer(path: Path) -> Iterator[Write]:
+    """What `scipy.sparse.load_npz` reads; all sparse rows are held until the end."""
+    from scipy import sparse
+
+    found: list[Any] = []
+    yield lambda rows: found.append(sparse.csr_matrix(rows.matrix))
+    with path.open("wb") as file:
+        sparse.save_npz(file, sparse.vstack(found, format="csr"))
+
+
+@contextlib.contextmanager
+def parquet_writer(path: Path) -> Iterator[Write]:
+    """Columns key, unknown and vector (a list of fixed length)."""
+    import pyarrow
+    import pyarrow.parquet
+
+    with contextlib.ExitStack() as stack:
+        opened: list[Any] = []
+
+        def write(rows: Rows) -> None:
+            vectors = pyarrow.FixedSizeListArray.from_arrays(rows.matrix.ravel(), rows.matrix.shape[1])
+            unknown = pyarrow.array(rows.unknown, pyarrow.int64())
+            table = pyarrow.table({"key": rows.keys, "unknown": unknown, "vector": vectors})
+            if not opened:
+                opened.append(stack.enter_context(pyarrow.parquet.ParquetWriter(path, table.schema)))
+            opened[0].write_table(table)
+
+        yield write

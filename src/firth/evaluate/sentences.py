@@ -1,0 +1,176 @@
+"""Sentence similarity: how well cosines agree with what people said of pairs of sentences (STS-B, SICK, …)."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.model import Embeds
+from firth.core.scores import correlation, ranks
+from firth.core.vectors import Matrix, unit_rows
+from firth.evaluate.layout import decimal, number_or_none, text_table
+from firth.evaluate.similarity import SimilarityResult
+
+
+class SentencePair(NamedTuple):
+    """Two texts and how alike people found them."""
+
+    a: str
+    b: str
+    score: float
+
+
+def read_sentence_pairs(path: str | os.PathLike[str]) -> list[SentencePair]:
+    """Pairs of a .csv, .tsv or .jsonl file: in each row the first two texts and the first number after them.
+
+    Rows before the first that has them are taken for the heading.
+    """
+    pairs: list[SentencePair] = []
+    for number, fields in rows_of(Path(path)):
+        pair = pair_of(fields)
+        if pair is not None:
+            pairs.append(pair)
+        elif pairs:
+            raise FirthError(f"{path}, row {number}: a pair is two texts and a number; got {str(fields)[:80]}.")
+    if not pairs:
+        raise FirthError(f"{path} has no pairs; each row needs two texts and a number behind them.")
+    return pairs
+
+
+def rows_of(path: Path) -> Iterator[tuple[int, list[Any]]]:
+    if path.suffix not in (".csv", ".tsv", ".jsonl"):
+        raise FirthError(f"Pairs of sentences are read from .csv, .tsv or .jsonl; got {path.name}.")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            if path.suffix == ".jsonl":
+                for number, line in enumerate(file, 1):
+                    if line.strip():
+                        row = json.loads(line)
+                        yield number, list(row.values()) if isinstance(row, dict) else list(row)
+                return
+            yield from enumerate(csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ","), 1)
+    except UnicodeDecodeError as error:
+        raise FirthError(f"{path} is not UTF-8 text (byte {error.start:,}); convert it first.") from None
+    except OSError as error:
+        raise FirthError(f"Cannot read {path}: {error.strerror}.") from None
+    except (ValueError, TypeError, csv.Error) as error:
+        raise FirthError(f"{path} can't be read as {path.suffix[1:]} ({error}).") from None
+
+
+def pair_of(fields: Sequence[Any]) -> SentencePair | None:
+    """Texts and number, whatever stands before them (numbers of rows, names of years)."""
+    texts = [place for place, field in enumerate(fields) if isinstance(field, str) and as_number(field) is None]
+    if len(texts) < 2:
+        return None
+    scores = [as_number(field) for field in fields[texts[1] + 1 :]]
+    score = next((score for score in scores if score is not None), None)
+    return None if score is None else SentencePair(fields[texts[0]], fields[texts[1]], score)
+
+
+def as_number(field: Any) -> float | None:
+    try:
+        value = float(field)
+    except (TypeError, ValueError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def sentence_similarity(model: Embeds, pairs: str | os.PathLike[str] | Sequence[SentencePair]) -> SimilarityResult:
+    """Correlation of cosine and human score over `pairs` (a file or its pairs)."""
+    asked = read_sentence_pairs(pairs) if isinstance(pairs, (str, os.PathLike)) else pairs
+    rows = model.embed([pair.a for pair in asked] + [pair.b for pair in asked])
+    found, scores = cosines(rows), np.array([pair.score for pair in asked])
+    return SimilarityResult(
+        spearman=correlation(ranks(found), ranks(scores)),
+        pearson=correlation(found, scores),
+        asked=len(asked),
+        answered=len(asked),
+        missing=(),
+    )
+
+
+def cosines(rows: Matrix) -> NDArray[np.float64]:
+    """Of each row of the first half to its fellow in the second."""
+    unit = unit_rows(rows).astype(np.float64)
+    found: NDArray[np.float64] = (unit[: len(unit) // 2] * unit[len(unit) // 2 :]).sum(axis=1)
+    return found
+
+
+# ---- which layer, which pooling? ----
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to pool; `spearman` on the pairs it was chosen by, `held_out` on the others."""
+
+    how: str
+    layers: tuple[int, ...]
+    spearman: float
+    held_out: float
+
+    def to_json(self) -> dict[str, Any]:
+        figures = {name: number_or_none(getattr(self, name)) for name in ("spearman", "held_out")}
+        return {"how": self.how, "layers": list(self.layers), **figures}
+
+
+@dataclass(frozen=True)
+class PoolingChoice:
+    """All that were tried, the best first. What the best reaches on `held_out` pairs is its honest figure."""
+
+    tried: tuple[Candidate, ...]
+    pairs: int
+    held_out: int
+
+    @property
+    def best(self) -> Candidate:
+        return self.tried[0]
+
+    def to_json(self) -> dict[str, Any]:
+        tried = [candidate.to_json() for candidate in self.tried]
+        return {"best": tried[0], "pairs": self.pairs, "held_out": self.held_out, "tried": tried}
+
+    def __str__(self) -> str:
+        rows = [
+            [each.how, " ".join(map(str, each.layers)), decimal(each.spearman), decimal(each.held_out)]
+            for each in self.tried[:8]
+        ]
+        header = ["pooling", "layers", f"spearman ({self.pairs:,} pairs)", f"held out ({self.held_out:,})"]
+        return text_table(header, rows, numbers=(2, 3))
+
+
+def choose_pooling(
+    layers_of: Callable[[str, Sequence[str]], NDArray[np.float32]], pairs: Sequence[SentencePair], seed: int = 1
+) -> PoolingChoice:
+    """Tries each layer, and means of some, with each way to pool tokens, on a half of the pairs drawn at random.
+
+    `layers_of(how, texts)`: the texts' vectors from every layer, (texts, layers, dim), the input's first.
+    """
+    if len(pairs) < 20:
+        raise FirthError(f"To choose by half of the pairs and measure on the rest takes at least 20; got {len(pairs)}.")
+    order = np.random.default_rng(seed).permutation(len(pairs))
+    halves = order[: len(pairs) // 2], order[len(pairs) // 2 :]
+    texts = [pair.a for pair in pairs] + [pair.b for pair in pairs]
+    scores = np.array([pair.score for pair in pairs])
+    tried = []
+    for how in ("mean", "cls", "max"):
+        rows = layers_of(how, texts)
+        last = rows.shape[1] - 1
+        sets: list[tuple[int, ...]] = [(layer - last - 1,) for layer in range(last, -1, -1)]
+        if how != "max":  # a maximum of means is not the mean of maxima
+            sets += [(-2, -1), (-last, -1), (-last - 1, -1), tuple(range(-last, 0))]
+        for layers in dict.fromkeys(sets):
+            found = cosines(rows[:, list(layers)].mean(axis=1))
+            figures = (correlation(ranks(found[half]), ranks(scores[half])) for half in halves)
+            tried.append(Candidate(how, layers, *figures))
+    tried.sort(key=lambda each: -each.spearman if each.spearman == each.spearman else math.inf)
+    return PoolingChoice(tuple(tried), len(halves[0]), len(halves[1]))

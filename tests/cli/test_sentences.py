@@ -1,0 +1,216 @@
+"""`firth embed` with a BERT, into files and shards; `firth pool`; `firth evaluate --sentences`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+import torch
+
+import firth
+from firth.data.world import World
+from firth.learners.bert import BertModel, size_of
+from firth.learners.pooling import Pooling
+from firth.nets.bert import Bert
+
+SENTENCES = list(World(seed=4).sentences(400))
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A net that never learned: what its vectors mean is not asked here."""
+    torch.manual_seed(2)
+    method = firth.BERT(layers=2, dim=16, heads=2, context=32)
+    tokenizer = firth.WordPiece(size=300).train(SENTENCES)
+    net = Bert(len(tokenizer), size_of(method), masked=False, following=False)
+    for part in net.parameters():
+        torch.nn.init.normal_(part, std=0.3)
+    folder = tmp_path_factory.mktemp("bert") / "model"
+    return BertModel(method, net, tokenizer, Pooling(), {}).save(folder)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    table = pyarrow.table({"id": [f"t{n}" for n in range(len(SENTENCES))], "text": SENTENCES})
+    pyarrow.parquet.write_table(table, tmp_path / "texts.parquet")
+    return tmp_path / "texts.parquet"
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """Alike are pairs with the same words: layer 0 sees that best."""
+    rows = ["sentence1,sentence2,score"]
+    for n in range(60):
+        other = SENTENCES[n] if n % 3 == 0 else SENTENCES[n + 1 if n % 3 == 1 else n + 90]
+        shared = set(SENTENCES[n].split()) & set(other.split())
+        rows.append(f'"{SENTENCES[n]}","{other}",{len(shared) / len(set(SENTENCES[n].split())):.3f}')
+    path = tmp_path / "pairs.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def done(result):
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def refused(result, *parts):
+    assert result.exit_code in (1, 2) and result.stdout == ""
+    assert all(part in result.stderr for part in parts) and "Traceback" not in result.stderr, result.stderr
+
+
+def test_pooling_is_chosen_by_flags(call, bert, texts, tmp_path):
+    out = tmp_path / "rows.npy"
+    flags = ("--pooling", "max", "--layers", "-2,-1", "--combine", "sum", "--normalize", "--device", "cpu")
+    assert "400 rows" in done(call("embed", bert, texts, "-o", out, "--column", "text", *flags))
+    pooling = Pooling(how="max", layers=(-2, -1), combine="sum", normalize=True)
+    assert np.array_equal(np.load(out), firth.load(bert).embed(SENTENCES, pooling, device="cpu"))
+
+
+def test_rows_on_standard_output_and_what_is_said(call, bert):
+    long = "king " * 100
+    result = call("embed", bert, "-", "--precision", "int8", input=f"the king sleeps\n\n☃\n{long}\n")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["unknown"] for row in rows] == [0, 0, 1, 0] and len(rows[0]["vector"]) == 16
+    assert "1 of 4 texts have more than 32 tokens and were cut" in result.stderr
+    assert "tokens are unknown to the tokenizer" in result.stderr
+    chunked = call("embed", bert, "-", "--long", "chunk", input=f"{long}\n")
+    assert chunked.exit_code == 0 and "cut" not in chunked.stderr
+    refused(call("embed", bert, "-", "--long", "refuse", input=f"a\n{long}\n"), "Text 2 has", "long=truncate")
+
+
+def shard_rows(folder: Path) -> pyarrow.Table:
+    return pyarrow.concat_tables([pyarrow.parquet.read_table(path) for path in sorted(folder.glob("part-*"))])
+
+
+def test_shards_hold_what_one_file_holds(call, bert, texts, tmp_path):
+    command = ("embed", bert, texts, "--column", "text", "--key", "id")
+    done(call(*command, "-o", tmp_path / "whole.parquet"))
+    facts = json.loads(done(call(*command, "-o", tmp_path / "parts", "--shard-rows", 90, "--json")))
+    assert facts["rows"] == 400
+    names = sorted(path.name for path in (tmp_path / "parts").iterdir())
+    assert names == ["embedding.json", *(f"part-{n:05d}.parquet" for n in range(5))]
+    whole = pyarrow.parquet.read_table(tmp_path / "whole.parquet")
+    assert shard_rows(tmp_path / "parts").equals(whole)
+    done(call(*command, "-o", tmp_path / "arrays", "--shard-rows", 150, "--shards", "npy"))
+    found = np.concatenate([np.load(path) for path in sorted((tmp_path / "arrays").glob("*.npy"))])
+    assert np.array_equal(found, np.array(whole["vector"].to_pylist(), np.float32))
+
+
+def test_a_killed_run_goes_on_and_keeps_its_shards(start, bert, texts, tmp_path):
+    """Killed in the midst; what is done is not done again, and the end is the same."""
+    many = pyarrow.table({"text": [f"{text} {n}" for n in range(30) for text in SENTENCES]})
+    pyarrow.parquet.write_table(many, tmp_path / "many.parquet")
+    command = ("embed", bert, tmp_path / "many.parquet", "--shard-rows", 2000, "-o")
+    process = start(*command, tmp_path / "broken")
+    first = tmp_path / "broken" / "part-00001.parquet"
+    end = time.monotonic() + 60
+    while not first.exists() and time.monotonic() < end:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    kept = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "broken").glob("part-*")}
+    assert 2 <= len(kept) < 6 and json.loads((tmp_path / "broken/embedding.json").read_text())["finished"] == 0
+    for name, folder in (("again", "broken"), ("whole", "whole")):
+        process = start(*command, tmp_path / folder)
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert "12,000 rows" in out and (f"{len(kept):,} shards are there already" in err) == (name == "again")
+    times = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "broken").glob("part-*")}
+    assert len(times) == 6 and all(times[name] == moment for name, moment in kept.items())
+    assert shard_rows(tmp_path / "broken").equals(shard_rows(tmp_path / "whole"))
+    files = [sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("broken", "whole")]
+    assert files[0] == files[1]
+
+
+def test_shards_of_something_else_are_refused(call, bert, texts, model, tmp_path):
+    command, folder = ("embed", bert, texts, "--column", "text"), tmp_path / "parts"
+    done(call(*command, "-o", folder))
+    again = call(*command, "-o", folder)
+    assert "finished already" in again.stderr and "400 rows" in again.stdout
+    refused(call(*command, "-o", folder, "--pooling", "cls"), "another options")
+    refused(call(*command, "-o", folder, "--shard-rows", 7), "another rows a shard")
+    refused(call("embed", model, texts, "--column", "text", "-o", folder), "another model")
+    other = tmp_path / "other.txt"
+    other.write_text("a king\n")
+    refused(call("embed", bert, other, "-o", folder), "another data")
+    refused(call("embed", bert, other, "-o", tmp_path), "holds other files")
+    refused(call("embed", bert, "-", "-o", tmp_path / "new", input="a\n"), "give files, not -")
+    (folder / "part-00000.parquet").rename(folder / "part-00003.parquet")
+    refused(call(*command, "-o", folder), "lacks part-00000.parquet")
+
+
+def test_words_go_to_shards_too(call, model, text, tmp_path):
+    done(call("embed", model, text, "-o", tmp_path / "parts", "--shard-rows", 5000))
+    done(call("embed", model, text, "-o", tmp_path / "whole.parquet"))
+    assert shard_rows(tmp_path / "parts").equals(pyarrow.parquet.read_table(tmp_path / "whole.parquet"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "part"),
+    [
+        (("--layers", "a"), "whole numbers"),
+        (("--layers", "9"), "A layer must be from 0"),
+        (("--max-tokens", "2"), "max_tokens must leave room"),
+        (("--max-tokens", "99"), "The model has 32 places"),
+        (("--precision", "bf16", "--device", "cpu"), "precision must be auto, float32 or int8"),
+        (("--smoothing", "0.1"), "does not average any"),
+        (("--shard-rows", "0", "-o", "folder"), "at least 1 row"),
+    ],
+)
+def test_flags_that_make_no_sense_are_refused(call, bert, texts, tmp_path, monkeypatch, flags, part):
+    monkeypatch.chdir(tmp_path)
+    refused(call("embed", bert, texts, "--column", "text", *flags), part)
+
+
+def test_flags_of_a_bert_are_refused_for_others(call, model, text, tmp_path):
+    for flags in (("--pooling", "cls"), ("--layers", "1"), ("--precision", "int8"), ("--device", "cpu")):
+        refused(call("embed", model, text, *flags), "for models such as BERT")
+    refused(call("pool", model, "-o", tmp_path / "x"), "is no BERT")
+
+
+def test_the_best_pooling_is_chosen_and_saved(call, bert, pairs, tmp_path):
+    facts = json.loads(done(call("pool", bert, "-o", tmp_path / "m", "--choose", pairs, "--normalize", "--json")))
+    best, tried = facts["choice"]["best"], facts["choice"]["tried"]
+    assert facts["choice"]["pairs"] == facts["choice"]["held_out"] == 30
+    assert best["spearman"] == max(each["spearman"] or -1 for each in tried) and len(tried) > 10
+    saved = firth.load(tmp_path / "m")
+    assert saved.pooling.how == best["how"] and list(saved.pooling.layers) == best["layers"] and saved.pooling.normalize
+    whole = json.loads(done(call("evaluate", tmp_path / "m", bert, "--sentences", pairs, "--json")))
+    figures = {path: result[str(pairs)]["spearman"] for path, result in whole.items()}
+    assert figures[str(tmp_path / "m")] > figures[str(bert)] > 0
+    both = (best["spearman"] + best["held_out"]) / 2
+    assert abs(figures[str(tmp_path / "m")] - both) < 0.1
+    assert "held out (30)" in done(call("pool", bert, "-o", tmp_path / "n", "--choose", pairs))
+
+
+def test_whitened_by_texts(call, bert, texts, tmp_path):
+    flags = ("--whiten", texts, "--column", "text", "--dim", 5)
+    assert "5 dimensions" in done(call("pool", bert, "-o", tmp_path / "m", *flags))
+    rows = firth.load(tmp_path / "m").embed(SENTENCES, device="cpu")
+    np.testing.assert_allclose(np.cov(rows.T, bias=True), np.eye(5), atol=1e-2)
+    refused(call("pool", bert, "-o", tmp_path / "n", "--whiten", texts, "--column", "text", "--dim", 17), "1 to 15")
+    refused(call("pool", bert, "-o", tmp_path / "n", "--dim", 3), "--whiten")
+    refused(call("pool", bert, "-o", tmp_path / "m"), "exists")
+
+
+def test_bad_pairs_are_refused(call, bert, tmp_path):
+    for name, text, part in (
+        ("a.csv", "one,two\n", "has no pairs"),
+        ("b.csv", "one,two,1\nthree,four,x\n", "row 2"),
+        ("c.txt", "one two 1\n", ".csv, .tsv or .jsonl"),
+        ("d.jsonl", "{broken\n", "can't be read as jsonl"),
+        ("e.csv", "one,two,1\n", "at least 20"),
+    ):
+        (tmp_path / name).write_text(text)
+        refused(call("pool", bert, "-o", tmp_path / "x", "--choose", tmp_path / name), part)
+    (tmp_path / "f.csv").write_bytes(b"\xff\xfe,a,1\n")
+    refused(call("evaluate", bert, "--sentences", tmp_path / "f.csv"), "not UTF-8")
+    refused(call("evaluate", bert, "--sentences", tmp_path / "no.csv"), "no.csv")
