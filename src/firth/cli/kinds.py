@@ -129,7 +129,7 @@ def open_tagged_words(values: Values) -> Any:
 
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
-    "maybe text": Kind(DATA_OPTIONS, open_maybe_text, "firth embed {} FILE"),
+    "maybe text": Kind(DATA_OPTIONS, open_maybe_text, "firth neighbors {} WORD"),
     "tagged": Kind((*DATA_OPTIONS, TAGS_OPTION), open_tagged, "firth neighbors {} KEY"),
     "labelled": Kind(LABEL_OPTIONS, open_labelled, "firth predict {} FILE"),
     "ratings": Kind(RATING_OPTIONS, open_ratings, "firth recommend {} --user USER"),

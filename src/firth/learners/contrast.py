@@ -1,5 +1,5 @@
-"""Vectors of sentences by contrast: a text's vector shall be nearer to that of what is like it than to those of all other
-texts of the step.
+"""Vectors of sentences by contrast: a text's vector shall be nearer to that of what is like it than to those of all
+other texts of the step.
 
 Texts alone are read twice in each step, other values being left out each time: that is all that differs (Gao et al.
 2021). Pairs with a score are put in order (CoSENT, Su 2022).
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from firth.learners.bert import BertModel
 from firth.learners.gradient import Batch, Gradient
 from firth.learners.packing import batch_ends
 from firth.learners.tuned import base_of
-from firth.learners.tuning import Sequences, batches_of, joined, sequences
+from firth.learners.tuning import Sequences, batches_of, sequences
 from firth.nets.attention import Packed
 from firth.nets.bert import Bert, places_of
 from firth.nets.transformer import Dropout
@@ -44,8 +43,8 @@ Loss = Callable[[Sequence[Tensor]], Tensor]
 def in_batch(sides: Sequence[Tensor], texts: Sequence[Tensor], temperature: float) -> Tensor:
     """−Σ log softmax(cos(a, b) / temperature) of the right b among the b, and the negatives, of all rows.
 
-    `texts` are numbers of the texts: a candidate that is the same text as a row's own, or as the right one, is not taken
-    for a wrong one.
+    `texts` are numbers of the texts: a candidate that is the same text as a row's own, or as the right one, is not
+    taken for a wrong one.
     """
     first, candidates = unit(sides[0]), unit(torch.cat(list(sides[1:])))
     scores = first @ candidates.T / temperature
@@ -119,8 +118,8 @@ class Contrast(Gradient):
         return batches[self.progress.batch : self.progress.batch + self.world]
 
     def load(self, what: Any) -> Any:
-        """Ids and starts of all texts, by length (a CPU takes those of one length together); where each then stands; what
-        the loss has to know."""
+        """Ids and starts of all texts, by length (a CPU takes those of one length together); where each then stands;
+        what the loss has to know."""
         read = self.texts.sides if len(self.texts.sides) > 1 else self.texts.sides * 2
         numbers = self.texts.numbers if len(self.texts.sides) > 1 else self.texts.numbers * 2
         tensors = packed_tensors([side.take(what) for side in read])

@@ -58,11 +58,7 @@ class StaticModel(Model):
     def pool(self, texts: Sequence[str]) -> Pooled:
         """The mean of each text's known tokens, zeros where it has none; and how many were known and unknown."""
         check_texts(texts)
-        try:
-            found = self.reader.means(texts, self.vectors.matrix, available_cores())
-        except (UnicodeEncodeError, AttributeError, TypeError):
-            checked_texts(texts)  # says which text is none
-            raise
+        found = self.reader.means(checked_texts(texts), self.vectors.matrix, available_cores())
         rows = unit_rows(found.rows) if self.method.options()["normalize"] else found.rows
         return Pooled(rows, found.known, found.unknown)
 

@@ -1,5 +1,5 @@
-"""Vectors of sentences by contrast: texts that are alike come near, others go away (Gao et al. 2021, SimCSE; Henderson et
-al. 2017)."""
+"""Vectors of sentences by contrast: texts that are alike come near, others go away (Henderson et al. 2017; SimCSE, Gao
+et al. 2021)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from firth.learners.network import GradientOptions, learner, model_in
 @model_in("bert", "BertModel")
 @dataclass(frozen=True, kw_only=True)
 class Sentence(GradientOptions):
-    """Maximises Σ log softmax(cos(a, b) / temperature) of the right b among all b of a step; a text alone is read twice,
-    other values left out each time."""
+    """Maximises Σ log softmax(cos(a, b) / temperature) of the right b among all b of a step; a text alone is read
+    twice, other values left out each time."""
 
     summary: ClassVar[str] = "better vectors of sentences, by a BERT that learns on from texts, pairs or triplets"
     kind: ClassVar[str] = "alike"
