@@ -109,7 +109,7 @@ class Contrast(Gradient):
 
     def plan(self, epoch: int) -> Sequence[Batch]:
         order = np.random.default_rng((self.run.seed, epoch)).permutation(len(self.texts))
-        tokens = sum(side.lengths for side in self.texts.sides)[order]
+        tokens = np.sum([side.lengths for side in self.texts.sides], axis=0)[order]
         ends = batch_ends(tokens, max(self.method.batch_tokens, int(tokens.max())), self.method.batch)
         return [Batch(rows, len(rows)) for rows in np.split(order, ends[:-1])]
 
