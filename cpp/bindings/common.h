@@ -78,6 +78,7 @@ auto unlocked_on_disk(Work work) {
     }
 }
 
+void bind_bags(nb::module_& m);
 void bind_classify(nb::module_& m);
 void bind_cooccur(nb::module_& m);
 void bind_encoder(nb::module_& m);

@@ -6,6 +6,7 @@
 NB_MODULE(_native, m) {
     m.def("instruction_sets", &firth::instruction_sets);
     m.def("chosen_isa", [] { return firth::chosen_isa(); });
+    firth::bind_bags(m);
     firth::bind_classify(m);
     firth::bind_cooccur(m);
     firth::bind_encoder(m);

@@ -15,6 +15,7 @@ from typing import Any
 from firth.version import __version__
 
 _PLACES = {
+    "Alike": "firth.data.alike",
     "BPE": "firth.data.subwords",
     "Characters": "firth.data.subwords",
     "Cooccurrence": "firth.data.cooccur",

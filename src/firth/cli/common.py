@@ -109,6 +109,33 @@ TAGGED_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--dev", {"metavar": "FILE", "help": "Data to choose and stop by; else a part of DATA is held out."}),
 )
 
+ALIKE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    (
+        "--unit",
+        {
+            "type": click.Choice((*UNITS, "sentence")),
+            "default": "line",
+            "show_default": True,
+            "help": "What one text of a text file is.",
+        },
+    ),
+    ("--text", {"metavar": "NAME", "help": "The texts' column (csv, tsv, jsonl, Parquet)."}),
+    ("--other", {"metavar": "NAME", "help": "Pairs: the column of the texts that are like them."}),
+    ("--negative", {"metavar": "NAME", "help": "Pairs: a column of texts that are not."}),
+    ("--score", {"metavar": "NAME", "help": "Pairs: a column that says how alike they are, the more the higher."}),
+    ("--dev", {"metavar": "FILE", "help": "Pairs with scores to measure on; the best weights are kept."}),
+    (
+        "--dev-columns",
+        {
+            "default": "text,other,score",
+            "show_default": True,
+            "metavar": "NAMES",
+            "help": "Their two texts and the score.",
+        },
+    ),
+)
+
+
 QUESTION_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     *(
         (

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from firth.cli.common import (
+    ALIKE_OPTIONS,
     DATA_OPTIONS,
     EXAMPLE_OPTIONS,
     GRAPH_OPTIONS,
@@ -37,6 +38,10 @@ def open_text(values: Values) -> Any:
     from firth.data.corpus import Corpus
 
     return Corpus(*values["data"], unit=values["unit"], column=values["column"], key=values["key"])
+
+
+def open_maybe_text(values: Values) -> Any:
+    return open_text(values) if values["data"] else None
 
 
 def open_tagged(values: Values) -> Any:
@@ -101,6 +106,19 @@ def open_pair_examples(values: Values) -> Any:
     return open_examples(values)
 
 
+def open_alike(values: Values) -> Any:
+    from firth.data.alike import Alike
+
+    names = {name: values[name] for name in ("text", "other", "negative", "score")}
+    dev = None
+    if values["dev"]:
+        columns = values["dev_columns"].split(",")
+        if len(columns) != 3:
+            raise FirthError(f"--dev-columns names three columns, as in text,other,score; got {values['dev_columns']}.")
+        dev = Alike(values["dev"], **dict(zip(("text", "other", "score"), columns, strict=True)))
+    return Alike(*values["data"], **names, unit=values["unit"], dev=dev)
+
+
 def open_questions(values: Values) -> Any:
     from firth.data.questions import Questions
 
@@ -117,12 +135,14 @@ def open_tagged_words(values: Values) -> Any:
 
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
+    "maybe text": Kind(DATA_OPTIONS, open_maybe_text, "firth neighbors {} WORD"),
     "tagged": Kind((*DATA_OPTIONS, TAGS_OPTION), open_tagged, "firth neighbors {} KEY"),
     "labelled": Kind(LABEL_OPTIONS, open_labelled, "firth predict {} FILE"),
     "ratings": Kind(RATING_OPTIONS, open_ratings, "firth recommend {} --user USER"),
     "table": Kind(TABLE_OPTIONS, open_table, "firth embed {} TABLE -o codes.npy"),
     "graph": Kind(GRAPH_OPTIONS, open_graph, "firth neighbors {} NODE"),
     "pairs": Kind(PAIR_OPTIONS, open_pairs, "firth translate {} TEXT"),
+    "alike": Kind(ALIKE_OPTIONS, open_alike, "firth embed {} FILE"),
     "questions": Kind(QUESTION_OPTIONS, open_questions, "firth answer {} --question TEXT --passage TEXT"),
     "tagged words": Kind(TAGGED_OPTIONS, open_tagged_words, "firth predict {} FILE"),
     "examples": Kind(EXAMPLE_OPTIONS, open_examples, "firth predict {} FILE"),

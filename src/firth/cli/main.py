@@ -22,6 +22,7 @@ from firth.version import __version__
 VERBS = {
     "train": "Learn from text, tables, graphs or ratings into a folder; a killed run goes on.",
     "finetune": "Teach a trained network a task: labels, pairs, tags, answers.",
+    "distil": "Make a small, fast model of a transformer: a table of tokens.",
     "methods": "List what can be trained.",
     "info": "Tell what a model, an unfinished run, an index or a vector file holds.",
     "neighbors": "What is nearest to words, documents, nodes, items.",

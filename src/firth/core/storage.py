@@ -29,7 +29,7 @@ FORMAT = 1
 CONFIG = "config.json"
 TRAINING = "training.json"
 ARRAYS, FOREIGN_ARRAYS = "vectors.safetensors", "model.safetensors"
-FOREIGN = {"bert": "bert", "gpt2": "gpt"}  # the method that opens a folder of Hugging Face's, by its model_type
+FOREIGN = {"bert": "bert", "gpt2": "gpt", "model2vec": "distil"}  # the method that opens others' folders, by model_type
 HEADS = {  # of networks that others fine-tuned, by their architecture
     "BertForSequenceClassification": "classify",
     "BertForTokenClassification": "tags",
@@ -105,10 +105,13 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
     if not (folder / CONFIG).is_file():
         return None
     config = read_json(folder / CONFIG)
-    # Libraries that open a folder of ours and save it elsewhere keep the keys they don't know; then it is theirs.
-    if not isinstance(config, dict) or ("format" in config and "transformers_version" not in config):
+    if not isinstance(config, dict):
         return None
     kind = config.get("model_type")
+    # Libraries that open a folder of ours and save it elsewhere keep the keys they don't know; then it is theirs.
+    again = "transformers_version" in config or (kind == "model2vec" and not (folder / TRAINING).is_file())
+    if "format" in config and not again:
+        return None
     if isinstance(kind, str) and kind in FOREIGN:
         return config
     theirs = {"architectures", "hidden_size", "transformers_version"} & config.keys()

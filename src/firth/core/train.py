@@ -59,7 +59,8 @@ def train(
     """
     place = Path(folder)
     identity = identity_of(method, data, run, start)
-    if not overwrite and identity["data"] is not None and finished_identity(place) == identity:
+    told = data is None or identity["data"] is not None  # None: the method needs none
+    if not overwrite and told and finished_identity(place) == identity:
         return Trained(load_model(place), place, "already finished")
     if not is_first_process():  # of several under torchrun, one writes
         return Trained(method.fit(data, run, start), place, "trained")

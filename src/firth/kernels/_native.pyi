@@ -117,6 +117,22 @@ def write_strata(
     blocks: NDArray[np.int64],
 ) -> None: ...
 
+class WordPieces:
+    def __init__(self, tokens: bytes, fold: bool, unknown: int) -> None: ...
+    def ids(
+        self, data: NDArray[np.uint8], starts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]: ...
+    def means(
+        self,
+        data: NDArray[np.uint8],
+        starts: NDArray[np.int64],
+        table: NDArray[np.float32],
+        rows: NDArray[np.float32],
+        known: NDArray[np.int64],
+        unknown: NDArray[np.int64],
+        threads: int,
+    ) -> None: ...
+
 class Encoder:
     def __init__(
         self,

@@ -217,6 +217,15 @@ class BertModel(ContextualModel, Model):
         found = whitening(plain.embed(texts), dim)
         return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, found)
 
+    def shortened(self, dim: int) -> BertModel:
+        """This model with the first `dim` numbers of its vectors: for one that was trained so (Sentence.dims)."""
+        width = self.dim_of(self.pooling)
+        if not 1 <= dim <= width:
+            raise FirthError(f"dim must be from 1 to {width}, the length of the vectors; got {dim}.")
+        whole = self.projection or Projection(np.eye(width, dtype=np.float32), np.zeros(width, np.float32))
+        kept = Projection(whole.weight[:dim], whole.bias[:dim])
+        return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, kept)
+
     # ---- blanks ----
 
     @torch.inference_mode()
@@ -265,6 +274,8 @@ class BertModel(ContextualModel, Model):
             "pooling": asdict(self.pooling),
             **sentence_documents(self.pooling, self.projection, self.size.dim, self.size.places),
         }
+        if not hasattr(self.method, "shape"):  # another method than BERT does not tell the net's size
+            documents["size"] = asdict(self.size)
         kept = self.projection
         more = {} if kept is None else {f"{DENSE}/model": {"linear.weight": kept.weight, "linear.bias": kept.bias}}
         return Parts(bert_files.to_bert(self.net), documents, bert_files.config_of(self.net), more=more)
@@ -278,7 +289,8 @@ class BertModel(ContextualModel, Model):
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> BertModel:
         tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))
-        size = size_of(method)
+        told = parts.documents.get("size")
+        size = size_of(method) if told is None else Size(**told)
         stored = dict(parts.documents["pooling"])
         pooling = Pooling(**stored | {"layers": tuple(stored["layers"])})
         found = parts.more.get(f"{DENSE}/model")

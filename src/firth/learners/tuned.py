@@ -192,7 +192,7 @@ def with_head(base: Base, head: Mapping[str, NDArray[np.float32]], pool: str) ->
     return net
 
 
-def base_of(start: Model | None, method: TuningOptions, pooled: bool) -> Base:
+def base_of(start: Model | None, method: Method, pooled: bool) -> Base:
     """A copy of the model to begin with, without the heads that its own training needed."""
     if start is None:
         raise FirthError(

@@ -1,0 +1,170 @@
+"""Sentence training: STS-B before and after, from texts alone and from scored pairs.
+
+    python benchmarks/sentence_training.py DATA WEIGHTS [--sentences N] [--pretrain SECONDS] [--base FOLDER] [--rows N]
+                                           [--out FOLDER]
+
+DATA holds text/wiki-raw.txt.xz and sentences/stsb-en-train.csv.xz, -dev.csv, -test.csv; WEIGHTS is a folder of Hugging
+Face's, such as all-MiniLM-L6-v2, which was tuned for sentences already. The untuned start is a BERT that Firth trains
+on wiki-raw for some SECONDS, or the one in --base. Before is the plain mean of the same weights' last layer.
+
+    alone   contrast of N sentences of wiki-raw, each read twice (SimCSE); the weights are chosen by STS-B dev
+    scored  the training pairs of STS-B put in order (CoSENT), chosen by dev, from WEIGHTS
+    nested  the same with shorter lengths (Matryoshka): STS-B by the first numbers of the vectors, with and without
+
+Figures are Spearman's ρ × 100 on the test set, which is looked at once a row. `--rows N` takes N pairs of each part of
+STS-B, to see that it works. Results: results/sentence_training.json beside this file and
+docs/results/sentence_training.md (with --out, in that folder instead). Wants a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import lzma
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "src"))
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+import firth  # noqa: E402
+from firth.core.report import PlainNotes  # noqa: E402
+from firth.core.scores import correlation, ranks  # noqa: E402
+from firth.data.sentences import split_sentences  # noqa: E402
+
+LENGTHS = (128, 64, 32)
+ALONE = {"learning_rate": 3e-5, "batch": 128, "epochs": 1, "length": 64}
+TUNED_RATE = 5e-6  # of weights that were tuned for sentences already
+SCORED = {"learning_rate": 5e-5, "batch": 32, "epochs": 4}
+
+
+def stsb(data: Path, part: str, rows: int) -> dict[str, list[Any]]:
+    path = data / f"sentences/stsb-en-{part}.csv"
+    raw = path.read_bytes() if path.exists() else lzma.decompress(path.with_name(path.name + ".xz").read_bytes())
+    found = list(csv.reader(io.StringIO(raw.decode("utf-8-sig"), newline="")))[: rows or None]
+    return {
+        "text": [row[0] for row in found],
+        "other": [row[1] for row in found],
+        "score": [float(row[2]) for row in found],
+    }
+
+
+def scored(table: dict[str, list[Any]], dev: firth.Alike | None = None) -> firth.Alike:
+    return firth.Alike(table, other="other", score="score", dev=dev)
+
+
+def sentences(data: Path, most: int) -> list[str]:
+    """Of the whole text, drawn."""
+    with lzma.open(data / "text/wiki-raw.txt.xz", "rt", encoding="utf-8") as file:
+        lines = [line for line in file if line.strip() and not line.startswith("=")]
+    order = np.random.default_rng(1).permutation(len(lines))
+    found: dict[str, None] = {}
+    for line in order:
+        found |= dict.fromkeys(text for text in split_sentences(lines[line]) if 20 <= len(text) <= 400)
+        if len(found) >= most:
+            break
+    return list(found)[:most]
+
+
+def spearman(model: Any, table: dict[str, list[Any]]) -> float:
+    first, second = (model.embed(table[side]).astype(np.float64) for side in ("text", "other"))
+    cosines = (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
+    return 100 * correlation(ranks(cosines), ranks(np.array(table["score"])))
+
+
+def pretrained(data: Path, seconds: float, run: firth.Run) -> Any:
+    """An untuned start: words masked, nothing said of sentences."""
+    method = firth.BERT(size="mini", context=128, epochs=1000, next_sentence=False)
+    with lzma.open(data / "text/wiki-raw.txt.xz", "rt", encoding="utf-8") as file:
+        lines = [line.strip() for line in file]
+    settings = {"seed": run.seed, "budget": seconds, "report": run.report}
+    return method.fit(firth.Corpus(lines), firth.Run(**settings), None)
+
+
+def row(name: str, method: Any, data: firth.Alike, base: Any, run: firth.Run, test: dict[str, Any]) -> dict[str, Any]:
+    began = time.perf_counter()
+    model = method.fit(data, run, base)
+    figures = model.training
+    found = {
+        "name": name,
+        "before": spearman(base, test),
+        "after": spearman(model, test),
+        "dev_before": 100 * figures["spearman_before"],
+        "dev_after": 100 * figures["spearman"],
+        "texts": figures["texts"],
+        "seconds": time.perf_counter() - began,
+        "texts_per_second": figures["texts_per_second"],
+        "device": figures.get("device", "CPU"),
+        "options": method.options(),
+    }
+    print({key: value for key, value in found.items() if key != "options"}, flush=True)
+    return {**found, "model": model}
+
+
+def page(rows: list[dict[str, Any]], nested: dict[str, dict[str, float]]) -> str:
+    lines = [
+        "| start, and what it learns from | texts | test before | test after | seconds |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for found in rows:
+        cells = [found["name"], f"{found['texts']:,}", f"{found['before']:.1f}", f"{found['after']:.1f}"]
+        lines.append(f"| {' | '.join([*cells, format(found['seconds'], ',.0f')])} |")
+    widths = list(next(iter(nested.values())))
+    lines += ["", f"| first numbers | {' | '.join(widths)} |", "| --- |" + " --- |" * len(widths)]
+    lines += [
+        f"| {name} | {' | '.join(f'{value:.1f}' for value in given.values())} |" for name, given in nested.items()
+    ]
+    lines += ["", f"STS-B, Spearman's ρ × 100, on {rows[0]['device']}; `benchmarks/sentence_training.py`.", ""]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("weights", type=Path)
+    parser.add_argument("--sentences", type=int, default=100_000)
+    parser.add_argument("--pretrain", type=float, default=120.0)
+    parser.add_argument("--base", type=Path)
+    parser.add_argument("--rows", type=int, default=0)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    run = firth.Run(report=PlainNotes())
+    parts = {part: stsb(given.data, part, given.rows) for part in ("train", "dev", "test")}
+    dev, test = scored(parts["dev"]), parts["test"]
+    weights = firth.load(given.weights)
+    untuned = firth.load(given.base) if given.base else pretrained(given.data, given.pretrain, run)
+    texts = firth.Alike(sentences(given.data, given.sentences), dev=dev)
+    alone = firth.Sentence(**ALONE)
+    gentle = firth.Sentence(**{**ALONE, "learning_rate": TUNED_RATE})
+    rows = [
+        row("untuned BERT, texts alone", alone, texts, untuned, run, test),
+        row("MiniLM-L6, texts alone", gentle, texts, weights, run, test),
+    ]
+    pairs = scored(parts["train"], dev)
+    plain = row("MiniLM-L6, scored pairs", firth.Sentence(**SCORED), pairs, weights, run, test)
+    dims = ",".join(map(str, LENGTHS))
+    both = row("MiniLM-L6, scored pairs, nested", firth.Sentence(**SCORED, dims=dims), pairs, weights, run, test)
+    rows += [plain, both]
+    widths = (both["model"].size.dim, *LENGTHS)
+    nested = {
+        name: {str(width): spearman(model.shortened(width), test) for width in widths}
+        for name, model in (("start", weights), ("scored pairs", plain["model"]), ("nested", both["model"]))
+    }
+    kept = [{key: value for key, value in found.items() if key != "model"} for found in rows]
+    json_path = (given.out or HERE / "results") / "sentence_training.json"
+    page_path = (given.out or HERE.parent / "docs" / "results") / "sentence_training.md"
+    json_path.parent.mkdir(parents=True, exist_ok=True)
+    versions = {"firth": firth.__version__, "torch": torch.__version__}
+    json_path.write_text(json.dumps({"rows": kept, "nested": nested, "versions": versions}, indent=2) + "\n")
+    page_path.write_text(page(kept, nested))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Small, fast models from large ones."""
