@@ -148,7 +148,7 @@ class Comparison:
         """What stands below the table."""
         pairs = [f"{a} and {b} agree on {share:.0%}" for (a, b), share in self.overlap.items()]
         agreed = [f"Of the 10 nearest of {self.overlap_of}, {'; '.join(pairs)}."] if pairs else []
-        marks = ["* best   ≈ not distinguishable from the best (paired bootstrap, 95 %)"] if self.measures else []
+        marks = ["* best · ≈ not distinguishable from the best (paired bootstrap, 95 %)"] if self.measures else []
         return [*marks, *agreed, *self.notes, self.recommendation]
 
     def __str__(self) -> str:

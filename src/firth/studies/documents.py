@@ -55,11 +55,10 @@ def draw(
             continue
         values = ("" if value is None else str(value) for value in fields)
         document = text, dict(zip(columns, values, strict=True))
-        place = seen if seen < texts else random.randrange(seen + 1)
         seen += 1
-        if place == len(kept):
+        if len(kept) < texts:
             kept.append(document)
-        elif place < texts:
+        elif (place := random.randrange(seen)) < texts:
             kept[place] = document
     if len(kept) < LEAST:
         raise FirthError(f"compare needs at least {LEAST} documents; the data has {len(kept)}.")

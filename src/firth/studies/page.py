@@ -54,7 +54,7 @@ def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
 def forest_plot(measure: Measure, models: list[str]) -> Figure:
     """A line a model: its figure and interval; full where it is the best or not distinguishable from it."""
     names = [name for name in (*models, measure.baseline_name) if name in measure.scores]
-    figure, axes = empty_figure(5.2, 0.9 + 0.34 * len(names))
+    figure, axes = empty_figure(4.6, 0.9 + 0.32 * len(names))
     for place, name in enumerate(names):
         score = measure.scores[name]
         color = MUTED if name == measure.baseline_name else BLUE
@@ -67,6 +67,7 @@ def forest_plot(measure: Measure, models: list[str]) -> Figure:
     axes.set_yticks(range(len(names)), [label_text(name) for name in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_title(measure.name, loc="left", fontsize=11, fontweight="bold", color=INK)
+    axes.locator_params(axis="x", nbins=5)
     axes.grid(axis="x", color=RULE, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(axis="y", length=0, labelcolor=INK)
