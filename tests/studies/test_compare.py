@@ -150,6 +150,24 @@ def test_questions_that_not_all_can_answer_are_left_out(learned, tmp_path):
     assert found.measures == () and found.notes[0].startswith("Analogies left out: 0 of ")
 
 
+def test_stability_tells_methods_that_draw_from_those_that_do_not(texts):
+    """LSA draws nothing that matters: all neighbours survive. Skip-gram keeps some, more than by chance."""
+    few = texts[12_000:12_600]
+    models = {"lsa": firth.LSA(dim=20).fit(few), "skipgram": firth.SkipGram(dim=20, epochs=2).fit(few)}
+    found = named(firth.compare(models, few, texts=100, retrain=2), "stability")
+    assert found.scores["lsa"].value > 0.95
+    assert 20 / found.items < found.scores["skipgram"].value < 0.9  # by chance: 10 / items
+    assert not found.counted and not found.are_alike("lsa", "skipgram")
+
+
+def test_a_model_of_documents_is_asked_for_its_words(learned, texts, tmp_path):
+    """Its main table, the documents, has none of the questions' words: that must not spoil the question for others."""
+    documents = firth.Doc2Vec(dim=20, epochs=1).fit(texts[:2000])
+    write_analogies(tmp_path / "q.txt", WORLD.analogies(most=20))
+    found = firth.compare({"words": learned, "documents": documents}, analogies=tmp_path / "q.txt")
+    assert named(found, "analogies").items > 50
+
+
 # ---- documents ----
 
 
@@ -157,7 +175,7 @@ def test_every_document_is_drawn_as_often_as_any_other():
     texts = [f"text {number}" for number in range(40)]
     counts = Counter(text for seed in range(400) for text in draw(texts, texts=10, seed=seed).texts)
     assert sum(counts.values()) == 4000 and len(counts) == 40
-    assert 60 < min(counts.values()) and max(counts.values()) < 140  # 100 ± 8.7 each
+    assert min(counts.values()) > 60 and max(counts.values()) < 140  # 100 ± 8.7 each
 
 
 def test_what_is_asked_of_documents():
@@ -255,5 +273,7 @@ def test_bad_input_is_refused(learned, records, tmp_path):
     refused("texts must be at least 10; got 3", [learned], records, column="text", texts=3)
     refused("no column 'topics'", [learned], records, column="text", label="topics")
     refused("there is none to read", [learned], label="topic")
+    refused("2 or more trainings", [learned], records, column="text", retrain=1)
+    refused("data to train on", [learned], retrain=2)
     odd = firth.Vectors(learned.vectors.keys, np.full(learned.vectors.matrix.shape, np.nan))
     refused("odd gives a text NaN", {"odd": odd}, records, column="text")

@@ -24,6 +24,9 @@ from firth.core.errors import FirthError
 @click.option("--sts", metavar="FILE", help="Two sentences and how alike they are (csv, tsv, jsonl).")
 @click.option("--texts", type=int, default=2000, show_default=True, help="Documents drawn from DATA.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of all that is drawn.")
+@click.option(
+    "--retrain", type=int, default=0, metavar="N", help="Train each again N times on DATA: how much survives?"
+)
 @click.option("-o", "--output", metavar="FILE", help="Also write a report: one .html file that needs nothing else.")
 @json_flag
 def command(models: tuple[str, ...], data: tuple[str, ...], output: str | None, as_json: bool, **values: Any) -> None:
@@ -48,6 +51,7 @@ def command(models: tuple[str, ...], data: tuple[str, ...], output: str | None, 
         word_pairs=values["similarity"],
         sentence_pairs=values["sts"],
         seed=seed,
+        retrain=values["retrain"],
     )
     if output:
         write_report(found, output)

@@ -107,7 +107,7 @@ def usable(source: Vectors, target: Vectors, pairs: WordPairs | None, restrict: 
         raise FirthError("The two spaces have no word in common; pairs=… says which words belong together.")
     if len(known) < source.dim:
         warnings.warn(
-            f"{len(known):,} common words do not fix a rotation in {source.dim} dimensions; their cosines say too much.",
+            f"{len(known):,} common words do not fix a rotation in {source.dim} dimensions; cosines say too much.",
             FirthWarning,
             stacklevel=3,
         )

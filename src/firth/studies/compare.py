@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from firth.core.errors import FirthError
+from firth.core.run import Run
 from firth.core.vectors import Matrix, Vectors, similarity, unit_rows
 from firth.evaluate import common_questions, read_pairs, read_questions, read_sentence_pairs, right_answers
 from firth.evaluate.words import check_finite, fold, row_lookup
 from firth.studies import measures
+from firth.studies.alignment import vectors_of
 from firth.studies.comparison import Comparison, Facts, Measure, measured
 from firth.studies.contender import Contender, contenders
 from firth.studies.documents import LEAST, Drawn, draw, lookups
@@ -35,18 +37,22 @@ def compare(
     sentence_pairs: PathLike | None = None,
     texts: int = 2000,
     seed: int = 1,
+    retrain: int = 0,
     **columns: Any,
 ) -> Comparison:
     """Models (or vectors, or paths to them) beside each other.
 
     `data` are your own documents, anything a `Corpus` reads, of which `texts` are drawn; `columns` name what records
     have: `column` the text, `title`, `name` and `label`. `analogies`, `word_pairs` and `sentence_pairs` are test files
-    as in `firth evaluate`. All models get the same items, those that all can answer.
+    as in `firth evaluate`. All models get the same items, those that all can answer. With `retrain`, methods that learn
+    words train so many times more on `data`, each time from another seed, to see how many neighbours survive.
     """
     everyone = contenders(models)
     if columns and (data is None or isinstance(data, Drawn)):
         raise FirthError(f"{', '.join(columns)} say how data is read; there is none to read.")
     documents = data if data is None or isinstance(data, Drawn) else draw(data, texts=texts, seed=seed, **columns)
+    if retrain and (retrain < 2 or documents is None or documents.corpus is None):
+        raise FirthError(f"retrain takes 2 or more trainings, and data to train on; got {retrain}.")
     notes: list[str] = []
     found: list[Measure | None] = []
     if analogies is not None:
@@ -68,6 +74,8 @@ def compare(
         if embedders:
             found += lookup_measures(embedders, documents, seed)
             found += label_measures(rows, documents.labels, seed, notes.append)
+    if retrain and documents is not None:
+        found.append(stability_measure(everyone, documents.corpus, retrain, seed, notes.append))
     shares, what = text_overlap(rows) if len(rows) > 1 else word_overlap(everyone)
     return Comparison(facts, tuple(measure for measure in found if measure), shares, what, tuple(notes))
 
@@ -173,6 +181,32 @@ def label_measures(rows: Mapping[str, Matrix], labels: Sequence[str], seed: int,
     return [measured("labels, accuracy", what, told, baseline=known, seed=seed), *found]
 
 
+def stability_measure(
+    everyone: Sequence[Contender], corpus: Any, trainings: int, seed: int, note: Noted
+) -> Measure | None:
+    """How many of a word's 10 nearest are the same in two trainings of one method that differ by their seed alone."""
+    methods = {
+        each.name: each.model.method
+        for each in everyone
+        if each.model is not None and each.vectors is not None and each.model.method.kind == "text"
+    }
+    again: dict[str, list[Vectors]] = {
+        name: [vectors_of(method.fit(corpus, run=Run(seed=seed + turn))) for turn in range(trainings)]
+        for name, method in methods.items()
+    }
+    tables = [vectors for turns in again.values() for vectors in turns]
+    words = [word for word in tables[0].keys if all(word in other.rows for other in tables)][:WORDS] if tables else []
+    if len(words) <= NEAREST:
+        note("Stability left out: there are no models that learn words of their own from texts, or too few words.")
+        return None
+    values = {}
+    for name, turns in again.items():
+        rows = [vectors.matrix[[vectors.rows[word] for word in words]] for vectors in turns]
+        values[name] = np.mean([measures.overlap(a, b, NEAREST) for a, b in combinations(rows, 2)], axis=0)
+    what = f"share of a word's 10 nearest that are the same after training again, {trainings} seeds"
+    return measured("stability", what, values, counted=False, seed=seed)
+
+
 def text_overlap(rows: Mapping[str, Matrix]) -> tuple[dict[tuple[str, str], float], str]:
     count = len(next(iter(rows.values())))
     k = min(NEAREST, count - 1)
@@ -189,7 +223,7 @@ def word_overlap(everyone: Sequence[Contender]) -> tuple[dict[tuple[str, str], f
         if len(words) > NEAREST:
             x, y = (vectors.matrix[[vectors.rows[word] for word in words]] for vectors in (left, right))
             shares[a, b] = float(measures.overlap(x, y, NEAREST).mean())
-    return shares, f"the first {WORDS:,} common words"
+    return shares, f"common words, at most {WORDS:,}"
 
 
 def common_words(a: Vectors, b: Vectors) -> list[str]:

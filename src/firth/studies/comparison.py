@@ -135,24 +135,33 @@ class Comparison:
     def table(self) -> tuple[list[str], list[list[str]], Sequence[int]]:
         """Measures down, models across; * the best, ≈ not distinguishable from it."""
         based = any(measure.baseline_name for measure in self.measures)
-        header = ["", *self.models, *(["baseline"] if based else []), "items"]
+        header = ["", *self.models, *(["baseline"] if based else []), *(["items"] if self.measures else [])]
         rows = [
             [measure.name, *(marked(measure, name) for name in self.models), *baseline(measure, based)]
             for measure in self.measures
         ]
         rest = [""] * (len(header) - 1 - len(self.models))
-        rows += [[name, *(write(facts) for facts in self.facts.values()), *rest] for name, write in FACT_LINES.items()]
+        known = {name: [write(facts) for facts in self.facts.values()] for name, write in FACT_LINES.items()}
+        rows += [[name, *cells, *rest] for name, cells in known.items() if set(cells) != {"–"}]
         return header, rows, range(1, len(header))
 
     def lines(self) -> list[str]:
         """What stands below the table."""
-        pairs = [f"{a} and {b} agree on {share:.0%}" for (a, b), share in self.overlap.items()]
-        agreed = [f"Of the 10 nearest of {self.overlap_of}, {'; '.join(pairs)}."] if pairs else []
         marks = ["* best · ≈ not distinguishable from the best (paired bootstrap, 95 %)"] if self.measures else []
-        return [*marks, *agreed, *self.notes, self.recommendation]
+        return [*marks, *self.notes, self.recommendation]
+
+    def agreement(self) -> str:
+        """Which models are alike, as a table of their names."""
+        if not self.overlap:
+            return ""
+        names = [name for name in self.models if any(name in pair for pair in self.overlap)]
+        both = {**self.overlap, **{(b, a): share for (a, b), share in self.overlap.items()}}
+        rows = [[a, *(percent(both.get((a, b), math.nan)) for b in names)] for a in names]
+        table = text_table(["", *names], rows, range(1, 1 + len(names)))
+        return f"Share of the 10 nearest in common ({self.overlap_of})\n{table}\n\n"
 
     def __str__(self) -> str:
-        return "\n".join([text_table(*self.table()), "", *self.lines()])
+        return "\n".join([text_table(*self.table()), "", self.agreement() + "\n".join(self.lines())])
 
     def _repr_html_(self) -> str:
         from html import escape

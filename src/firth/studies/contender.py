@@ -19,6 +19,7 @@ from firth.data.tokenizer import tokenizer
 from firth.formats import read_vectors
 from firth.formats.fasttext import is_fasttext
 
+OTHER_KINDS = ("table", "graph", "ratings")  # what models learn from that is no text
 WARM_UP = 32  # texts embedded before the clock starts
 
 Embed = Callable[[Sequence[str]], tuple[Matrix, int, int]]  # rows; words with a vector, words without
@@ -32,6 +33,7 @@ class Contender:
     vectors: Vectors | None
     embed: Embed | None
     bytes: int
+    model: Model | None = None  # None of a file of vectors
 
     def rows(self, texts: Sequence[str]) -> Matrix:
         return self.embedded(texts)[0]
@@ -91,8 +93,14 @@ def contender(name: str, source: Any) -> Contender:
         raise FirthError(f"{name} is no model, vectors, or path to one; got {type(source).__name__}.")
     if size is None:
         size = sum(array.nbytes for array in source.parts().arrays.values())
-    words = source.vectors if isinstance(source, HasVectors) else None
-    return Contender(name, words, embedding(source), size)
+    return Contender(name, word_table(source), embedding(source), size, source)
+
+
+def word_table(model: Model) -> Vectors | None:
+    """The main table may be of documents; those of nodes and items are compared as words are."""
+    if not isinstance(model, HasVectors):
+        return None
+    return model.vectors if model.method.kind in OTHER_KINDS else model.tables.get("words")
 
 
 def disk_size(path: Path) -> int:
@@ -102,7 +110,7 @@ def disk_size(path: Path) -> int:
 
 def embedding(model: Any) -> Embed | None:
     pool, plain = getattr(model, "pool", None), getattr(model, "embed", None)
-    if model.method.kind == "table" or (pool is None and plain is None):
+    if model.method.kind in OTHER_KINDS or (pool is None and plain is None):
         return None
 
     def embed(texts: Sequence[str]) -> tuple[Matrix, int, int]:

@@ -22,6 +22,7 @@ class Drawn(NamedTuple):
     titles: list[str]
     names: list[str]
     labels: list[str]
+    corpus: Corpus | None = None  # all documents, for training again
 
 
 class Lookups(NamedTuple):
@@ -63,7 +64,7 @@ def draw(
     if len(kept) < LEAST:
         raise FirthError(f"compare needs at least {LEAST} documents; the data has {len(kept)}.")
     found = {kind: [fields.get(kind, "") for _, fields in kept] for kind in wanted}
-    return Drawn([text for text, _ in kept], found["title"], found["name"], found["label"])
+    return Drawn([text for text, _ in kept], found["title"], found["name"], found["label"], Corpus(*sources, **corpus))
 
 
 def lookups(documents: Drawn, seed: int) -> list[Lookups]:
