@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import tiny
 
 import firth
 from firth.data.world import World, write_analogies
@@ -166,6 +167,14 @@ def test_a_model_of_documents_is_asked_for_its_words(learned, texts, tmp_path):
     write_analogies(tmp_path / "q.txt", WORLD.analogies(most=20))
     found = firth.compare({"words": learned, "documents": documents}, analogies=tmp_path / "q.txt")
     assert named(found, "analogies").items > 50
+
+
+def test_a_network_embeds_texts_and_is_not_asked_for_words(learned, records, tmp_path):
+    write_analogies(tmp_path / "q.txt", WORLD.analogies(most=20))
+    models = {"network": tiny.tiny_bert(), "words": learned}
+    found = firth.compare(models, records, column="text", texts=40, analogies=tmp_path / "q.txt")
+    assert named(found, "analogies").models == ["words"]
+    assert named(found, "sentence → next, MRR").models == ["network", "words"] and found.facts["network"].dim == 32
 
 
 # ---- documents ----
