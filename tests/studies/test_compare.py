@@ -62,8 +62,8 @@ def compared(learned, guess, records, tmp_path_factory):
         {"learned": learned, "guess": guess},
         records,
         analogies=folder / "questions.txt",
-        word_pairs=folder / "pairs.tsv",
-        sentence_pairs=folder / "sts.tsv",
+        similarity=folder / "pairs.tsv",
+        sts=folder / "sts.tsv",
         column="text",
         title="title",
         name="name",
@@ -159,6 +159,13 @@ def test_stability_tells_methods_that_draw_from_those_that_do_not(texts):
     assert found.scores["lsa"].value > 0.95
     assert 20 / found.items < found.scores["skipgram"].value < 0.9  # by chance: 10 / items
     assert not found.counted and not found.are_alike("lsa", "skipgram")
+
+
+def test_too_few_pairs_are_left_out(learned, tmp_path):
+    (tmp_path / "few.tsv").write_text("a king\ta queen\t1\n")
+    (tmp_path / "words.tsv").write_text("king\tqueen\t1\n")
+    found = firth.compare({"a": learned}, sts=tmp_path / "few.tsv", similarity=tmp_path / "words.tsv")
+    assert found.measures == () and len(found.notes) == 2 and found.notes[1].startswith("STS left out")
 
 
 def test_a_model_of_documents_is_asked_for_its_words(learned, texts, tmp_path):

@@ -13,7 +13,8 @@ import numpy as np
 
 from firth.core.errors import FirthError
 from firth.core.run import Run
-from firth.core.vectors import Matrix, Vectors, similarity, unit_rows
+from firth.core.vectors import Matrix, Vectors, unit_rows
+from firth.core.vectors import similarity as cosine
 from firth.evaluate import common_questions, read_pairs, read_questions, read_sentence_pairs, right_answers
 from firth.evaluate.words import check_finite, fold, row_lookup
 from firth.studies import measures
@@ -33,8 +34,8 @@ def compare(
     data: Any = None,
     *,
     analogies: PathLike | None = None,
-    word_pairs: PathLike | None = None,
-    sentence_pairs: PathLike | None = None,
+    similarity: PathLike | None = None,
+    sts: PathLike | None = None,
     texts: int = 2000,
     seed: int = 1,
     retrain: int = 0,
@@ -43,9 +44,10 @@ def compare(
     """Models (or vectors, or paths to them) beside each other.
 
     `data` are your own documents, anything a `Corpus` reads, of which `texts` are drawn; `columns` name what records
-    have: `column` the text, `title`, `name` and `label`. `analogies`, `word_pairs` and `sentence_pairs` are test files
-    as in `firth evaluate`. All models get the same items, those that all can answer. With `retrain`, methods that learn
-    words train so many times more on `data`, each time from another seed, to see how many neighbours survive.
+    have: `column` the text, `title`, `name` and `label`. `analogies`, `similarity` (of words) and `sts` (of sentences)
+    are test files as in `firth evaluate`. All models get the same items, those that all can answer. With `retrain`,
+    methods that learn words train so many times more on `data`, each time from another seed, to see how many neighbours
+    survive.
     """
     everyone = contenders(models)
     if columns and (data is None or isinstance(data, Drawn)):
@@ -57,11 +59,11 @@ def compare(
     found: list[Measure | None] = []
     if analogies is not None:
         found.append(analogy_measure(everyone, analogies, seed, notes.append))
-    if word_pairs is not None:
-        found.append(word_measure(everyone, word_pairs, seed, notes.append))
+    if similarity is not None:
+        found.append(word_measure(everyone, similarity, seed, notes.append))
     embedders = [each for each in everyone if each.embed is not None]
-    if sentence_pairs is not None:
-        found.append(sentence_measure(embedders, sentence_pairs, seed))
+    if sts is not None:
+        found.append(sentence_measure(embedders, sts, seed, notes.append))
     rows: dict[str, Matrix] = {}
     facts = {each.name: Facts(each.bytes, each.vectors.dim if each.vectors else 0, np.nan, np.nan) for each in everyone}
     if documents is not None:
@@ -108,14 +110,15 @@ def word_measure(everyone: Sequence[Contender], path: PathLike, seed: int, note:
     for name, vectors in tables.items():
         check_finite(vectors, None)
         places = [[lookups[name][fold(word, True)][0] for word in pair[:2]] for pair in asked]
-        values[name] = np.array([similarity(vectors.matrix[a], vectors.matrix[b]) for a, b in places]).round(12)
+        values[name] = np.array([cosine(vectors.matrix[a], vectors.matrix[b]) for a, b in places]).round(12)
     truth = np.array([pair.score for pair in asked])
     return measured("word similarity", "Spearman's ρ of cosine and human score", values, truth=truth, seed=seed)
 
 
-def sentence_measure(embedders: Sequence[Contender], path: PathLike, seed: int) -> Measure | None:
+def sentence_measure(embedders: Sequence[Contender], path: PathLike, seed: int, note: Noted) -> Measure | None:
     pairs = read_sentence_pairs(path)
-    if not embedders:
+    if not embedders or len(pairs) < LEAST:
+        note(f"STS left out: it needs {LEAST} pairs and a model of texts; there are {len(pairs)} and {len(embedders)}.")
         return None
     values = {}
     for each in embedders:
