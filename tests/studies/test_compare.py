@@ -237,6 +237,28 @@ def test_what_does_not_count_does_not_decide():
     assert recommend(comparison({"a": 1, "b": 1}, first, *other)).startswith("Use a: ")
 
 
+def test_a_measure_of_one_model_alone_is_no_win():
+    high, low = np.ones(30), np.zeros(30)
+    both = measured("x", "x", {"a": high, "b": low})
+    alone = [measured(name, "y", {"b": high}) for name in "yz"]
+    found = recommend(comparison({"a": 1, "b": 1}, both, *alone))
+    assert found == "Use a: best, or not distinguishable from the best, in the one measure."
+
+
+def test_a_figure_that_is_not_defined_is_never_the_best():
+    """Cosines that are all alike have no correlation with anything."""
+    truth = np.arange(30.0)
+    for values in ({"flat": np.zeros(30), "a": -truth}, {"a": -truth, "flat": np.zeros(30)}):
+        found = measured("x", "x", values, truth=truth)
+        assert found.best == "a" and not found.is_best("flat")
+        assert found.to_json()["scores"]["flat"]["value"] is None
+
+
+def test_a_model_may_be_called_like_the_baseline():
+    found = measured("x", "x", {"BM25": np.zeros(20)}, baseline=("BM25", np.ones(20)))
+    assert found.models == ["BM25"] and found.scores["BM25"].value == 0 and found.baseline_name == "BM25 (baseline)"
+
+
 # ---- the report ----
 
 

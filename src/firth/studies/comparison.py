@@ -48,11 +48,16 @@ class Measure:
 
     @property
     def best(self) -> str:
-        return max(self.models, key=lambda name: self.scores[name].value)
+        return max(self.models, key=lambda name: -math.inf if self.undefined(name) else self.scores[name].value)
 
     def is_best(self, name: str) -> bool:
         """Or not distinguishable from the best."""
-        return name in self.models and (name == self.best or self.are_alike(name, self.best))
+        known = name in self.models and not self.undefined(name)
+        return known and (name == self.best or self.are_alike(name, self.best))
+
+    def undefined(self, name: str) -> bool:
+        """Such as the correlation of cosines that are all the same."""
+        return math.isnan(self.scores[name].value)
 
     def are_alike(self, a: str, b: str) -> bool:
         return frozenset((a, b)) in self.alike
@@ -82,12 +87,13 @@ def measured(
     seed: int = 1,
 ) -> Measure:
     """From one number an item of each model: figures, intervals, and what the paired bootstrap can't tell apart."""
-    everyone = {**values, baseline[0]: baseline[1]} if baseline else dict(values)
+    other = "" if baseline is None else baseline[0] if baseline[0] not in values else f"{baseline[0]} (baseline)"
+    everyone = {**values, other: baseline[1]} if baseline else dict(values)
     table = np.array(list(everyone.values()))
     draws = dict(zip(everyone, resampled(table, truth, seed=seed), strict=True))
     scores = {each: Score(figure(row, truth), *interval(draws[each])) for each, row in everyone.items()}
     alike = (frozenset((a, b)) for a, b in combinations(everyone, 2) if not distinguishable(draws[a], draws[b]))
-    return Measure(name, what, table.shape[1], scores, frozenset(alike), baseline[0] if baseline else "", counted)
+    return Measure(name, what, table.shape[1], scores, frozenset(alike), other, counted)
 
 
 @dataclass(frozen=True)
@@ -200,7 +206,8 @@ def size_text(size: int) -> str:
 
 def recommend(comparison: Comparison) -> str:
     """The model that is best, or not distinguishable from the best, in most measures; of equals the smallest."""
-    counted = [measure for measure in comparison.measures if measure.counted]
+    several = min(2, len(comparison.models))  # where one model alone was asked, it wins nothing
+    counted = [measure for measure in comparison.measures if measure.counted and len(measure.models) >= several]
     if not counted or len(comparison.models) < 2:
         why = "one model was given" if counted else "nothing was measured; pass documents, analogies or pairs"
         return f"No recommendation: {why}."

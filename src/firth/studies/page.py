@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firth.core.storage import new_file
-from firth.evaluate.layout import html_table
+from firth.evaluate.layout import decimal, html_table
 from firth.maps.drawing import BLUE, INK, MUTED, ORANGE, RULE, style
 from firth.studies.comparison import Comparison, Measure
 
@@ -62,7 +62,7 @@ def forest_plot(measure: Measure, models: list[str]) -> Figure:
         full = color if measure.is_best(name) or color == MUTED else "none"
         axes.plot([score.value], [place], "o", markersize=7, color=color, markerfacecolor=full, markeredgewidth=1.6)
         axes.annotate(
-            f"{score.value:.3f}", (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=9, color=INK
+            decimal(score.value), (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=9, color=INK
         )
     axes.set_yticks(range(len(names)), [label_text(name) for name in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
