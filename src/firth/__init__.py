@@ -40,6 +40,8 @@ _PLACES = {
     "Vectors": "firth.core.vectors",
     "FirthError": "firth.core.errors",
     "FirthWarning": "firth.core.errors",
+    "align": "firth.studies",
+    "compare": "firth.studies",
     "encode_corpus": "firth.data.subword_tokens",
     "export": "firth.learners.files",
     "odd_one_out": "firth.core.vectors",
@@ -50,7 +52,10 @@ _PLACES = {
     "write_vectors": "firth.formats",
 }
 _RENAMED = {"load": ("firth.core.storage", "load_model"), "verify": ("firth.core.storage", "verify_model")}
-_PACKAGES = ("core", "data", "evaluate", "formats", "index", "kernels", "learners", "maps", "methods", "sklearn")
+_PACKAGES = (
+    *("core", "data", "evaluate", "formats", "index", "kernels", "learners", "maps", "methods", "sklearn"),
+    "studies",
+)
 
 __all__ = ["__version__", "load", "verify", *_PLACES]
 

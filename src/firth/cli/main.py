@@ -33,6 +33,8 @@ VERBS = {
     "answer": "The answer to a question, found in a passage.",
     "recommend": "Items that a user may like.",
     "evaluate": "Accuracy on tests of words, labels, graphs, recommendations.",
+    "compare": "Which of several models is best for your data: one table, one report.",
+    "align": "Turn one space onto another; tell which words moved.",
     "generate": "Write text with a language model.",
     "fill": "What may stand in a blank.",
     "attention": "Where a network looks.",

@@ -1,7 +1,15 @@
 """How good models are: analogies, word similarity, neighbour tables, labels of texts and of nodes, recommendations,
 compression."""
 
-from firth.evaluate.analogy import AnalogyResult, Score, Section, analogies, common_questions, read_questions
+from firth.evaluate.analogy import (
+    AnalogyResult,
+    Score,
+    Section,
+    analogies,
+    common_questions,
+    read_questions,
+    right_answers,
+)
 from firth.evaluate.answers import AnswerResult, answers
 from firth.evaluate.compression import (
     CompressionResult,
@@ -68,6 +76,7 @@ __all__ = [
     "read_questions",
     "read_sentence_pairs",
     "recommendations",
+    "right_answers",
     "sentence_similarity",
     "two_sample",
     "word_similarity",
