@@ -122,11 +122,9 @@ def page(rows: list[dict[str, Any]], nested: dict[str, dict[str, float]]) -> str
     lines += [
         f"| {name} | {' | '.join(f'{value:.1f}' for value in given.values())} |" for name, given in nested.items()
     ]
-    lines += [
-        "",
-        f"STS-B ({rows[0]['test_pairs']:,} test pairs), Spearman's ρ × 100; {rows[0]['device']}; `benchmarks/sentence_training.py`.",
-        "",
-    ]
+    one = rows[0]
+    about = f"STS-B ({one['test_pairs']:,} test pairs), Spearman's ρ × 100; {one['device']}"
+    lines += ["", f"{about}; `benchmarks/sentence_training.py`.", ""]
     return "\n".join(lines)
 
 
