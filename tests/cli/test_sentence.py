@@ -20,8 +20,7 @@ def folder(tmp_path_factory):
         rows = csv.writer(file)
         rows.writerow(["first", "second", "how"])
         rows.writerows(
-            (first, second, len({*first.split()} & {*second.split()}))
-            for first, second in itertools.pairwise(some)
+            (first, second, len({*first.split()} & {*second.split()})) for first, second in itertools.pairwise(some)
         )
     return found
 
