@@ -5,8 +5,8 @@
 
 DATA holds text/wiki-raw.txt.xz and sentences/sst2, mrpc (train, dev) and stsb-en-test.csv. All three learn from that
 text alone; the last 5% of its documents are held out, on which masked tokens and next sentences are counted. SST-2 and
-MRPC: logistic regression on frozen vectors, the mean of a text's tokens; of a pair |u − v| and u · v; accuracy on dev.
-STS-B: Spearman between cosine and score. `--megabytes` and `--examples` take less of the data, to try it.
+MRPC: a logistic regression on frozen vectors, the mean of a text's tokens, of a pair |u − v| and u · v; accuracy on
+dev. STS-B: Spearman between cosine and score. `--megabytes` and `--examples` take less of the data, to try it.
 Results: FOLDER/bert-scratch-DEVICE.json (default benchmarks/results), and docs/results/bert-scratch.md.
 """
 
@@ -52,8 +52,9 @@ def sst2(data: Path, part: str) -> list[tuple[str, int]]:
 
 
 def mrpc(data: Path, part: str) -> list[tuple[str, str, int]]:
-    rows = rows_of(data / "sentences" / "mrpc" / f"{part}_cleaned.tsv", delimiter="\t")[1:]
-    return [(row[3], row[4], int(row[0])) for row in rows if len(row) >= 5]
+    path = data / "sentences" / "mrpc" / f"{part}_cleaned.tsv"  # its quotes are not those of csv
+    rows = rows_of(path, delimiter="\t", quoting=csv.QUOTE_NONE)[1:]
+    return [(row[3].strip('"'), row[4].strip('"'), int(row[0])) for row in rows]
 
 
 def probe(inputs: NDArray[Any], truth: NDArray[Any], asked: NDArray[Any]) -> NDArray[np.bool_]:

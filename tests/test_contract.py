@@ -16,7 +16,19 @@ from tiny import tiny_bert
 import firth
 from firth.cli.train import train_command
 from firth.core import registry
-from firth.core.model import Answers, Contextual, Embeds, Estimates, Fills, HasVectors, Predicts, TagsWords
+from firth.core.model import (
+    Answers,
+    Contextual,
+    Embeds,
+    Estimates,
+    Fills,
+    HasVectors,
+    Inverts,
+    Predicts,
+    Recommends,
+    Samples,
+    TagsWords,
+)
 from firth.core.options import Option, options_of
 from firth.data.world import World
 
@@ -102,6 +114,12 @@ def outputs(model: firth.Model) -> dict[str, Any]:
         found["words"] = [each.vectors.tobytes() for each in model.words(INPUTS["text"](), layers=[0, -1])]
     if isinstance(model, Fills) and not type(model.method).needs_start:
         found["fill"] = model.fill("the [MASK] sleeps in the [MASK]")
+    if isinstance(model, Inverts):
+        found["reconstruct"] = model.reconstruct(INPUTS[type(model.method).kind]()).to_dict()
+    if isinstance(model, Samples):
+        found["sample"] = model.sample(5, seed=3).to_dict()
+    if isinstance(model, Recommends):
+        found["scores"] = model.scores(model.user_rows(model.tables["users"].keys[:5])).tobytes()
     return found
 
 
@@ -176,6 +194,23 @@ def test_saved_and_loaded_it_is_the_same(method, tmp_path: Path):
 def test_deterministic_is_the_same_for_any_number_of_threads(method):
     one, two = (outputs(fitted(method, firth.Run(deterministic=True, threads=threads, seed=3))) for threads in (1, 2))
     assert one == two
+
+
+@every_method
+def test_what_inverts_and_samples_gives_rows_of_its_table(method):
+    """Rebuilt are as many rows as were given; made up as many as were asked for, others for another seed."""
+    data = data_of(method)
+    model = small(method).fit(data, start=tiny_bert() if method.needs_start else None)
+    if isinstance(model, Inverts):
+        again = model.reconstruct(data)
+        assert (len(again), again.names) == (len(data), data.names)
+        assert len(model.reconstruct(data.slice(0, 0))) == 0
+    if isinstance(model, Samples):
+        made, other = (model.sample(7, seed=seed) for seed in (1, 2))
+        assert len(made) == 7 and made.to_dict() != other.to_dict() and made.names == data.names
+        assert [made.type(name) for name in made.names] == [data.type(name) for name in data.names]
+        with pytest.raises(firth.FirthError, match="n must be at least 1; got 0"):
+            model.sample(0)
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS.values() if method.kind in TEXTS])

@@ -20,13 +20,28 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 import firth
 from firth.core.options import options_of
 from firth.data.world import World
-from firth.sklearn import LSA, PCA, Binary, Doc2Vec, Label, Normalize, OneHot, SkipGram, Standardize, TfIdf
+from firth.sklearn import (
+    LSA,
+    PCA,
+    VAE,
+    Autoencoder,
+    Binary,
+    Doc2Vec,
+    Features,
+    Label,
+    Normalize,
+    OneHot,
+    SkipGram,
+    Standardize,
+    TfIdf,
+)
 
 CLASSES = (OneHot, Label, Binary, Standardize, Normalize, PCA)
 # scikit-learn's checks come with numbers only: as categories they exercise the codes too.
 CHECKED = [kind() for kind in CLASSES]
 CHECKED += [kind(numeric="encode", unseen="missing") for kind in (OneHot, Label, Binary)]
 CHECKED += [Standardize(missing="error"), PCA(dim=1)]  # none has been made for texts
+CHECKED += [kind(dim=1, epochs=2, widths="4") for kind in (Autoencoder, VAE)]
 FRAME = pandas.DataFrame({"color": ["red", "blue", "red", "green"], "age": [1.0, 2.0, 3.0, 6.0]})
 
 
@@ -44,7 +59,9 @@ def test_scikit_learn_checks(estimator, check):
     check(clone(estimator))
 
 
-@pytest.mark.parametrize("kind", [*CLASSES, TfIdf, LSA, SkipGram, Doc2Vec], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [*CLASSES, Autoencoder, VAE, TfIdf, LSA, SkipGram, Doc2Vec], ids=lambda kind: kind.__name__
+)
 def test_parameters_are_the_options(kind):
     options = options_of(getattr(firth, kind.__name__))
     assert kind().get_params() == {option.name: option.default for option in options}
@@ -145,7 +162,7 @@ def test_texts_come_in_lists_series_and_columns():
 
 
 def test_a_method_without_a_transformer_is_named():
-    with pytest.raises(AttributeError, match="no Word2Vec; it has Binary"):
+    with pytest.raises(AttributeError, match="no Word2Vec; it has Autoencoder, BERT, Binary"):
         firth.sklearn.Word2Vec  # noqa: B018
 
 
@@ -160,3 +177,31 @@ def test_import_firth_does_not_import_scikit_learn():
     program = "import sys, firth; firth.OneHot; firth.PCA; firth.Table; sys.exit('sklearn' in sys.modules)"
     path = str(firth.__path__[0]).rpartition("/")[0]
     assert subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": path}).returncode == 0
+
+
+def test_a_saved_model_gives_features(tmp_path):
+    """Any model that embeds, in a pipeline beside other columns and in a search."""
+    rows = list(World(seed=4).topics(120))
+    texts, labels = [row.text for row in rows], [row.label for row in rows]
+    for name, method in (("lsa", firth.LSA(dim=8)), ("skipgram", firth.SkipGram(dim=12, min_count=1))):
+        method.fit(texts).save(tmp_path / name)
+    features = Features(model=str(tmp_path / "lsa"))
+    np.testing.assert_array_equal(features.fit_transform(texts), firth.load(tmp_path / "lsa").embed(texts))
+    assert features.get_feature_names_out().tolist() == [f"lsa{n}" for n in range(8)]
+    search = GridSearchCV(
+        make_pipeline(Features(), LogisticRegression(max_iter=500)),
+        {
+            "features__model": [str(tmp_path / name) for name in ("lsa", "skipgram")],
+            "features__normalize": [True, False],
+        },
+        cv=3,
+    ).fit(texts, labels)
+    assert search.best_score_ > 0.5 > 2 / 8 and len(search.cv_results_["params"]) == 4
+    frame = pandas.DataFrame({"text": texts, "size": [float(len(text)) for text in texts]})
+    beside = make_column_transformer((features, "text"), ("passthrough", ["size"]))
+    assert beside.fit_transform(frame).shape == (120, 9)
+    assert pickle.loads(pickle.dumps(features)).transform(texts[:2]).shape == (2, 8)
+    with pytest.raises(firth.FirthError, match="Features needs the folder"):
+        Features().fit(texts)
+    with pytest.raises(ValueError, match="Texts must be strings"):
+        features.transform([3])

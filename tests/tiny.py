@@ -11,6 +11,7 @@ from firth.data.world import World
 from firth.learners.bert import BertModel
 from firth.learners.gpt import END, GPTModel
 from firth.learners.pooling import Pooling
+from firth.nets.attention import MultiHead
 from firth.nets.bert import Bert
 from firth.nets.transformer import Decoder, Size
 
@@ -25,13 +26,31 @@ def texts(world: int = 21) -> list[str]:
     ]
 
 
-def tiny_bert(layers: int = 2, dim: int = 32, places: int = 128, vocabulary: int = 600, world: int = 21) -> BertModel:
+def tiny_bert(
+    layers: int = 2, dim: int = 32, places: int = 128, vocabulary: int = 600, world: int = 21, lively: bool = False
+) -> BertModel:
+    """`lively`: learns sooner, as a net would that was trained before."""
     tokenizer = firth.WordPiece(size=vocabulary).train(texts(world))
     with torch.random.fork_rng():
         torch.manual_seed(1)
         net = Bert(len(tokenizer), Size(layers, dim, 2, places=places, dropout=0.0, pre_norm=False, epsilon=1e-12))
+    if lively:
+        liven(net)
     method = firth.BERT(layers=layers, dim=dim, heads=2, context=places, dropout=0.0)
     return BertModel(method, net, tokenizer, Pooling(), {})
+
+
+@torch.no_grad()
+def liven(net: Bert) -> None:
+    """Larger numbers to begin with than large nets have, words that outweigh their places, and keys that are queries,
+    so that a word looks where it stands again."""
+    net.input.tokens.weight *= 10
+    for part in net.modules():
+        if isinstance(part, torch.nn.Linear):
+            part.weight *= 5
+        if isinstance(part, MultiHead):
+            dim = part.output.in_features
+            part.query_key_value.weight[dim : 2 * dim] = part.query_key_value.weight[:dim]
 
 
 def tiny_gpt(layers: int = 2, dim: int = 32, places: int = 128) -> GPTModel:

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <tuple>
@@ -84,6 +86,7 @@ void bind_glove(nb::module_& m);
 void bind_people(nb::module_& m);
 void bind_predict(nb::module_& m);
 void bind_product(nb::module_& m);
+void bind_search(nb::module_& m);
 void bind_sparse(nb::module_& m);
 void bind_subwords(nb::module_& m);
 void bind_text(nb::module_& m);

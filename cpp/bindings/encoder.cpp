@@ -24,6 +24,7 @@ std::vector<const float*> pointers(const std::vector<Numbers>& arrays) {
 void check(const std::vector<Numbers>& arrays, const Encoder::Settings& given) {
     require(given.layers >= 1 && given.dim >= 1 && given.heads >= 1 && given.hidden >= 1 && given.places >= 1,
             "sizes must be at least 1.");
+    require(!given.bytes || std::max(given.dim, given.hidden) <= 65536, "sums of more bytes than 65536 may overflow.");
     require(given.dim % given.heads == 0, "dim must be a multiple of heads.");
     require(arrays.size() == BEFORE + EACH * static_cast<size_t>(given.layers), "an array is missing or too many.");
     const auto d = given.dim, h = given.hidden;

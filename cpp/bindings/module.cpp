@@ -14,6 +14,7 @@ NB_MODULE(_native, m) {
     firth::bind_people(m);
     firth::bind_predict(m);
     firth::bind_product(m);
+    firth::bind_search(m);
     firth::bind_sparse(m);
     firth::bind_subwords(m);
     firth::bind_text(m);

@@ -24,8 +24,10 @@ _PLACES = {
     "Labelled": "firth.data.labelled",
     "SubwordTokenizer": "firth.data.subword_tokenizer",
     "Graph": "firth.data.graph",
+    "Index": "firth.index",
     "Ratings": "firth.data.ratings",
     "Pairs": "firth.data.pairs",
+    "PostgresIndex": "firth.index",
     "Questions": "firth.data.questions",
     "Table": "firth.data.table",
     "TaggedWords": "firth.data.tagged",
@@ -38,6 +40,8 @@ _PLACES = {
     "Vectors": "firth.core.vectors",
     "FirthError": "firth.core.errors",
     "FirthWarning": "firth.core.errors",
+    "align": "firth.studies",
+    "compare": "firth.studies",
     "encode_corpus": "firth.data.subword_tokens",
     "export": "firth.learners.files",
     "odd_one_out": "firth.core.vectors",
@@ -48,7 +52,10 @@ _PLACES = {
     "write_vectors": "firth.formats",
 }
 _RENAMED = {"load": ("firth.core.storage", "load_model"), "verify": ("firth.core.storage", "verify_model")}
-_PACKAGES = ("core", "data", "evaluate", "formats", "kernels", "learners", "maps", "methods", "sklearn")
+_PACKAGES = (
+    *("core", "data", "evaluate", "formats", "index", "kernels", "learners", "maps", "methods", "sklearn"),
+    "studies",
+)
 
 __all__ = ["__version__", "load", "verify", *_PLACES]
 

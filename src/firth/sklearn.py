@@ -26,7 +26,6 @@ from firth.core.options import build_settings, options_of
 from firth.core.run import Run
 from firth.core.vectors import unit_rows
 from firth.data.table import CellError, Table
-from firth.methods.counting import pca
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
@@ -150,7 +149,7 @@ class TableTransformer(Transformer):
     def fit(self, X: Any, y: Any = None) -> TableTransformer:  # noqa: N803
         """Learns the codes of a table's columns; `y` is not looked at."""
         table = self._table(X, reset=True)
-        self.model_ = self._settings().fit(table)
+        self.model_ = self._settings().fit(table, Run(deterministic=True))
         return self
 
     def transform(self, X: Any) -> Any:  # noqa: N803
@@ -181,7 +180,7 @@ class TableTransformer(Transformer):
         if hasattr(X, "columns") and hasattr(X, "shape"):  # a data frame: an array of it would lose the kinds
             validate_data(self, X, reset=reset, skip_check_array=True)
         else:
-            least = 2 if reset and self.method is pca.PCA else 1
+            least = getattr(self.method, "least_rows", 1) if reset else 1
             X = validate_data(  # noqa: N806
                 self, X, reset=reset, dtype=None, ensure_all_finite=finite, ensure_min_samples=least
             )
@@ -194,8 +193,9 @@ class TableTransformer(Transformer):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         options = {item.name for item in options_of(self.method)}
-        tags.input_tags.allow_nan = "missing" in options and self.missing != "error"
-        tags.input_tags.categorical = "unseen" in options
+        gaps = getattr(self.method, "takes_gaps", False)
+        tags.input_tags.allow_nan = gaps or ("missing" in options and self.missing != "error")
+        tags.input_tags.categorical = gaps or "unseen" in options
         return tags
 
 

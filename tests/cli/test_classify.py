@@ -141,4 +141,4 @@ def test_what_goes_wrong_is_one_line(call, place, arguments, why):
 
 
 def test_a_classifier_without_data_is_a_question_of_usage(call):
-    assert "--labelled, --nodes or --ratings FILE" in call("evaluate", "model", code=2).stderr
+    assert "--labelled, --questions, --features, --nodes or --ratings FILE" in call("evaluate", "model", code=2).stderr

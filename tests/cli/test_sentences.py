@@ -132,10 +132,13 @@ def test_a_killed_run_goes_on_and_keeps_its_shards(start, bert, texts, tmp_path)
 
 def test_shards_of_something_else_are_refused(call, bert, texts, model, tmp_path):
     command, folder = ("embed", bert, texts, "--column", "text"), tmp_path / "parts"
-    done(call(*command, "-o", folder))
+    done(call(*command, "-o", folder, "--device", "cpu"))
+    command = (*command, "--device", "cpu")
     again = call(*command, "-o", folder)
     assert "finished already" in again.stderr and "400 rows" in again.stdout
-    refused(call(*command, "-o", folder, "--pooling", "cls"), "another options")
+    for flags in (("--pooling", "cls"), ("--normalize",), ("--precision", "int8")):
+        refused(call(*command, "-o", folder, *flags), "another options")
+    assert "400 rows" in done(call(*command, "-o", folder, "--no-normalize", "--device", "cpu"))  # says the same
     refused(call(*command, "-o", folder, "--shard-rows", 7), "another rows a shard")
     refused(call("embed", model, texts, "--column", "text", "-o", folder), "another model")
     other = tmp_path / "other.txt"
@@ -214,3 +217,9 @@ def test_bad_pairs_are_refused(call, bert, tmp_path):
     (tmp_path / "f.csv").write_bytes(b"\xff\xfe,a,1\n")
     refused(call("evaluate", bert, "--sentences", tmp_path / "f.csv"), "not UTF-8")
     refused(call("evaluate", bert, "--sentences", tmp_path / "no.csv"), "no.csv")
+
+
+def test_a_bert_becomes_onnx(call, bert, model, tmp_path):
+    assert "an ONNX model of" in done(call("convert", bert, tmp_path / "m.onnx"))
+    assert (tmp_path / "m.onnx").stat().st_size > 10_000
+    refused(call("convert", model, tmp_path / "n.onnx"), "models such as BERT; skipgram is none")

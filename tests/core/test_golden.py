@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import firth
+from firth.index import verify_index
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -25,6 +26,21 @@ ROW = [
 NEIGHBORS = ["his", "she", "by"]
 COUNT = 569
 LOSS = 3.72245812
+
+
+def test_format_1_index():
+    """int8, with texts, an attribute and deleted rows, in two segments."""
+    folder = GOLDEN / "format-1-index"
+    names = {path.name for path in folder.iterdir()} - {"index.json"}
+    assert set(verify_index(folder)) == names and len(names) == 7
+    index = firth.Index.open(folder)
+    assert (len(index), index.store.rows, index.space) == (5, 7, (3, "cosine", "int8"))
+    hits = index.search([1, 2, 3], 2)
+    assert [(hit.key, round(hit.score, 4), hit.attributes["year"]) for hit in hits] == [
+        ("c", 0.9974, 2003),
+        ("f", 0.9449, 2006),
+    ]
+    assert [hit.key for hit in index.search("river", mode="words", where="year > 2002")] == ["g", "c"]
 
 
 def test_format_1_skipgram():

@@ -336,3 +336,22 @@ def test_plain_text_has_no_tags(tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text("a\n")
     with pytest.raises(FirthError, match="plain text, without a column 'author'"):
         list(Corpus(tmp_path / "plain.txt", tags="author"))
+
+
+def test_fields_come_along_as_they_are(tmp_path: Path) -> None:
+    import pyarrow
+
+    rows = [{"text": "a", "year": 2020, "place": None}, {"text": "b", "year": 2021.5, "place": ""}]
+    path = tmp_path / "records.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    expected = [(2020, None), (2021.5, "")]
+    for source in (path, pyarrow.Table.from_pylist(rows)):
+        assert tags_of(Corpus(source, column="text", fields=("year", "place"))) == expected
+    assert Corpus(path, fields=["year"]).fingerprint() != Corpus(path).fingerprint()
+    with pytest.raises(FirthError, match="line 1: no column 'month'"):
+        tags_of(Corpus(path, column="text", fields=["month"]))
+    with pytest.raises(FirthError, match="tags or fields, not both"):
+        Corpus(path, fields=["year"], tags="place")
+    (tmp_path / "plain.txt").write_text("a\n")
+    with pytest.raises(FirthError, match="plain text, without a column 'year'"):
+        list(Corpus(tmp_path / "plain.txt", fields=["year"]))

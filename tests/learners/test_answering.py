@@ -274,3 +274,23 @@ def test_held_out_questions_are_of_other_passages(base):
     rows = [Question(str(n), "q", f"passage {n // 5}", (), ()) for n in range(50)]
     train, dev = by_passages(rows, 0.3, 1)
     assert len(dev) == 15 and not {row.passage for row in train} & {row.passage for row in dev}
+
+
+def test_an_older_folder_has_a_pooler_that_nobody_asks(base, tmp_path):
+    from safetensors.numpy import load_file, save_file
+    from transformers import BertForQuestionAnswering
+
+    model = firth.Answer(**QUICK).fit(asked(), ONE, base)
+    model.save(tmp_path / "ours")
+    BertForQuestionAnswering.from_pretrained(tmp_path / "ours").save_pretrained(tmp_path / "theirs")
+    model.tokenizer.save(tmp_path / "theirs" / "tokenizer.json")
+    weights = load_file(tmp_path / "theirs" / "model.safetensors")
+    dim = base.size.dim
+    weights |= {
+        "bert.pooler.dense.weight": np.eye(dim, dtype=np.float32),
+        "bert.pooler.dense.bias": np.ones(dim, np.float32),
+    }
+    save_file(weights, tmp_path / "theirs" / "model.safetensors", {"format": "pt"})
+    data = asked(3)
+    found = firth.load(tmp_path / "theirs").answer(data["question"], data["passage"])
+    assert [span.text for span in found] == [span.text for span in model.answer(data["question"], data["passage"])]

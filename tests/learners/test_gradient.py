@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import torch
 from firth.core.errors import FirthError
 from firth.core.report import Silence
 from firth.core.run import Run
-from firth.learners.gradient import rate_share
+from firth.learners.gradient import AHEAD, rate_share
 from firth.learners.language import LanguageTraining, Sampling, continued
 from firth.learners.network import GradientOptions
 from firth.nets.transformer import Decoder, Size
@@ -99,6 +100,19 @@ def test_a_resumed_run_equals_an_unbroken_one(tmp_path: Path, monkeypatch, after
     resumed = training(Run(deterministic=True, checkpoint_folder=tmp_path, report=Breaks(-1)), dropout=0.2)
     figures = resumed.go()
     assert weights(resumed) == weights(whole) and figures["steps"] == whole.progress.steps
+
+
+def test_batches_are_loaded_ahead_and_in_order():
+    """As for a GPU; those of another epoch are dropped."""
+    task = training(Run(threads=1))
+    with ThreadPoolExecutor(1) as task.loader:
+        for epoch in (0, 1):
+            task.progress.epoch = epoch
+            for number, batch in enumerate(task.batches()):
+                assert torch.equal(task.loaded(number)[0], task.load(batch.what)[0])
+                assert set(task.loading) == set(range(number + 1, min(number + 1 + AHEAD, len(task.batches()))))
+                if number == 5:
+                    break
 
 
 def test_large_steps_are_added_up_from_batches(monkeypatch):

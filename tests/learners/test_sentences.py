@@ -100,7 +100,7 @@ def test_torch_computes_the_same(model):
     engine = Torch(model.net, "cpu", "float32")
     for pooling in (Pooling(), Pooling(how="max", layers=(-1, 2), combine="concat")):
         read = [encoding.ids for encoding in model.read(TEXTS)]
-        np.testing.assert_allclose(engine(Ids.of(read), pooling), embed(model, pooling=pooling), atol=1e-5)
+        np.testing.assert_allclose(engine(Ids.of(read), pooling)(), embed(model, pooling=pooling), atol=1e-5)
 
 
 def test_int8_is_near(model):
@@ -161,6 +161,7 @@ def test_odd_inputs(model):
     ("given", "rule"),
     [
         ({"pooling": Pooling(layers=(7,))}, "A layer must be from 0"),
+        ({"pooling": Pooling(max_tokens=513)}, "The model has 512 places; max_tokens is 513"),
         ({"precision": "bf16", "device": "cpu"}, "precision must be auto, float32 or int8; got 'bf16'"),
         ({"precision": "half"}, "precision must be"),
         ({"device": "tpu"}, "device must be auto, cpu or cuda"),

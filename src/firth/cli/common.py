@@ -200,6 +200,57 @@ def vectors_of(model: Model, path: str, table: str | None = None) -> Vectors:
     return tables[table]
 
 
+def open_rows(path: str) -> Any:
+    """What a model of tables takes: a table, or the vectors of a model or a vector file."""
+    names = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+    table = any(suffix in names for suffix in Path(path).suffixes) or not Path(path).exists()
+    return path if table else open_vectors(path)
+
+
+def write_table(table: Any, path: str) -> None:
+    """A table as csv, tsv, jsonl or Parquet, whole or not at all."""
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    from firth.core.storage import new_file
+
+    suffix = Path(path).suffix
+    if suffix not in (".csv", ".tsv", ".jsonl", ".parquet"):
+        raise FirthError(f"A table is written as .csv, .tsv, .jsonl or .parquet; got {path}.")
+    with new_file(Path(path)) as work:
+        if suffix == ".parquet":
+            pyarrow.parquet.write_table(table.arrow(), work)
+        elif suffix == ".jsonl":
+            columns = table.to_dict()
+            rows = zip(*columns.values(), strict=True)
+            lines = [json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) for row in rows]
+            work.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        else:
+            options = pyarrow.csv.WriteOptions(delimiter="," if suffix == ".csv" else "\t", quoting_style="needed")
+            pyarrow.csv.write_csv(table.arrow(), work, options)
+
+
+def print_rows(table: Any, output: str | None, as_json: bool) -> None:
+    """Rows into a file, or on standard output as a table or as JSON."""
+    if output:
+        write_table(table, output)
+        click.echo(
+            json.dumps({"rows": len(table), "output": output}) if as_json else f"{len(table):,} rows in {output}"
+        )
+        return
+    columns = table.to_dict()
+    rows = list(zip(*columns.values(), strict=True))
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+        return
+
+    def shown(value: Any) -> str:
+        return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    numbers = [place for place, values in enumerate(columns.values()) if isinstance(values[0], (int, float))]
+    print_table(list(columns), [[shown(value) for value in row] for row in rows], numbers)
+
+
 def choose_report(progress: str = "auto") -> Report:
     """A bar where someone watches, else only what must be known; "json" for programs."""
     if progress == "json":

@@ -7,13 +7,14 @@ import inspect
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import choose_report, data_options, json_flag, one_file, open_model, print_json
+from firth.cli.common import choose_report, data_options, json_flag, one_file, open_model, open_rows, print_json
 from firth.cli.pooling import given_pooling, pooling_flags
 from firth.cli.rows import SUFFIXES, Rows, Shards, writer
 from firth.core.errors import FirthError
@@ -21,7 +22,7 @@ from firth.core.errors import FirthError
 if TYPE_CHECKING:
     from firth.core.model import Model
 
-BATCH = 4096  # texts at a time
+BATCH = 2048  # texts at a time
 SHARD = 65536  # rows of a shard
 
 
@@ -83,7 +84,7 @@ def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool
     texts = Corpus(*data, unit=values["unit"], column=values["column"], key=values["key"])
     totals = Totals()
     if output and not Path(output).suffix:
-        shards = open_shards(embedder, model, texts, Path(output), values)
+        shards = open_shards(model, texts, Path(output), settings, values)
         embed_to_shards(embedder, texts, shards, settings, totals)
     else:
         embed_to_file(embedder, model, texts, output, settings, totals)
@@ -146,7 +147,7 @@ def embed_to_file(
     model: Any, path: str, texts: Any, output: str | None, settings: dict[str, Any], totals: Totals
 ) -> None:
     sparse = output is not None and Path(output).suffix == ".npz"
-    with writer(output) as write, Progress(texts) as progress:
+    with writer(output) as write, Progress(texts, shown=output is not None) as progress:
         documents = windows(texts, progress, BATCH)
         found = sparse_batches(model, documents, path) if sparse else batches(model, documents, path, settings)
         for batch, counts in found:
@@ -157,12 +158,17 @@ def embed_to_file(
             raise FirthError("There is nothing to embed: the input has no documents.")
 
 
-def open_shards(model: Any, path: str, texts: Any, folder: Path, values: dict[str, Any]) -> Shards:
+def open_shards(path: str, texts: Any, folder: Path, settings: dict[str, Any], values: dict[str, Any]) -> Shards:
     source = texts.fingerprint()
     if source is None:
         raise FirthError("Shards can be gone on with only where the texts can be read again: give files, not -.")
-    names = ("how", "layers", "combine", "normalize", "max_tokens", "long", "precision", "smoothing")
-    options = {name: values[name] for name in names if values[name]}
+    options = {name: value for name, value in settings.items() if name != "device"}
+    if "pooling" in settings:
+        from firth.learners.encoding import chosen_engine
+
+        precision = chosen_engine(values["device"] or "auto", values["precision"] or "auto")[1]
+        options |= {"pooling": asdict(settings["pooling"]), "precision": precision}
+        options["pooling"]["layers"] = list(options["pooling"]["layers"])  # as JSON gives it back
     identity = {"model": model_print(Path(path)), "data": source, "options": options}
     return Shards(folder, values["shards"], values["shard_rows"], identity)
 
@@ -191,13 +197,14 @@ def embed_to_shards(model: Any, texts: Any, shards: Shards, settings: dict[str, 
         while batch is not None:
             left = shards.rows
             with shards.next() as write:
-                while batch is not None and left:
+                while batch is not None:
                     write(batch[0])
                     totals.add(*batch)
                     progress.rows(totals.rows)
                     left -= len(batch[0].keys)
-                    batch = next(found, None)
+                    batch = next(found, None) if left else None
             shards.done += 1
+            batch = next(found, None)
     totals.rows += progress.skipped
     if totals.rows:
         shards.tell(finished=totals.rows)
@@ -206,8 +213,8 @@ def embed_to_shards(model: Any, texts: Any, shards: Shards, settings: dict[str, 
 class Progress:
     """Rows a second and the time that is left, by the bytes that were read."""
 
-    def __init__(self, texts: Any) -> None:
-        self.report, self.size = choose_report(), texts.size
+    def __init__(self, texts: Any, shown: bool = True) -> None:
+        self.report, self.size = choose_report("auto" if shown else "none"), texts.size  # rows may go to the terminal
         self.read = self.skipped = 0
         self.started = time.monotonic()
 
@@ -277,8 +284,10 @@ def embed_table(model: Any, path: str, key: str | None, output: str | None, as_j
     """`model` is a TableModel. What is unknown are categories that it did not meet when it was fitted."""
     from firth.learners.tables import single_precision
 
-    table = model.open(path)
-    keys = table.categories(key) if key else list(map(str, range(1, len(table) + 1)))
+    rows = open_rows(path)
+    table = model.open(rows)
+    named = None if isinstance(rows, str) else list(rows.keys)  # vectors
+    keys = table.categories(key) if key else named or list(map(str, range(1, len(table) + 1)))
     if None in keys:
         raise FirthError(f"The key column {key!r} is empty in row {keys.index(None) + 1:,}.")
     unseen = 0

@@ -1,4 +1,4 @@
-"""`firth info PATH`: a model, an unfinished run, or a vector file."""
+"""`firth info PATH`: a model, an unfinished run, an index, or a vector file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from firth.cli.common import is_model_file, json_flag, open_model, print_facts, 
 @click.argument("path")
 @json_flag
 def command(path: str, as_json: bool) -> None:
-    """Tell what a model, an unfinished run or a vector file holds."""
+    """Tell what a model, an unfinished run, an index or a vector file holds."""
     from firth.core.storage import CONFIG
     from firth.core.train import UNFINISHED
 
     facts: dict[str, Any] = {"path": path}
-    if Path(path).is_dir():
+    if (Path(path) / "index.json").is_file():
+        facts |= index_facts(path)
+    elif Path(path).is_dir():
         unfinished = unfinished_facts(Path(path)) if (Path(path) / UNFINISHED).is_dir() else {}
         if unfinished and not (Path(path) / CONFIG).exists():
             facts |= unfinished
@@ -56,6 +58,28 @@ def model_facts(path: str) -> dict[str, Any]:
         "bytes": sum(file["bytes"] for file in config["files"].values()),
         "format": config["format"],
         "firth": config["firth"],
+    }
+
+
+def index_facts(path: str) -> dict[str, Any]:
+    from firth.index import Index
+
+    index = Index.open(path)
+    manifest = index.store.manifest
+    files = [facts for segment in manifest["segments"] for facts in segment["files"].values()]
+    return {
+        "kind": "index",
+        "rows": len(index),
+        "deleted": len(index.store.deleted),
+        **index.space._asdict(),
+        "columns": {name: str(kind) for name, kind in index.columns.items()},
+        "segments": len(index.store.segments),
+        "approximate": (manifest.get("graph") or {}).get("rows", 0),
+        "model": manifest.get("model"),
+        "unfinished": index.about.get("finished") is False,
+        "bytes": sum(file["bytes"] for file in files),
+        "format": manifest["format"],
+        "firth": manifest["firth"],
     }
 
 

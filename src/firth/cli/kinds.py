@@ -18,6 +18,7 @@ from firth.cli.common import (
     TAGGED_OPTIONS,
     TAGS_OPTION,
     one_file,
+    open_rows,
 )
 from firth.core.errors import FirthError
 
@@ -60,7 +61,12 @@ def open_table(values: Values) -> Any:
     from firth.data.table import Table
 
     columns, categories = (values[name].split(",") if values[name] else None for name in ("columns", "categories"))
-    return Table(one_file(values["data"], "table"), columns=columns, categories=categories or ())
+    rows = open_rows(one_file(values["data"], "table"))
+    if not isinstance(rows, str):
+        if columns or categories:
+            raise FirthError("--columns and --categories are for tables; vectors are taken whole.")
+        return rows
+    return Table(rows, columns=columns, categories=categories or ())
 
 
 def open_graph(values: Values) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from firth.cli.common import metric_option, open_model, open_vectors
+from firth.cli.common import metric_option, open_model, open_rows, open_vectors
 from firth.core.errors import FirthError
 
 output_option = click.option("-o", "--output", required=True, metavar="FILE", help="A .png or .svg.")
@@ -16,7 +16,7 @@ output_option = click.option("-o", "--output", required=True, metavar="FILE", he
 
 @click.group()
 def command() -> None:
-    """Draw maps, analogies, losses, word frequencies, blocks of counted matrices, explained variance."""
+    """Draw maps, analogies, losses, learning curves, confusions, word frequencies, blocks of matrices, variance."""
 
 
 @command.command("map")
@@ -52,10 +52,44 @@ def analogies(path: str, pairs: tuple[str, ...], output: str) -> None:
 @click.argument("path")
 @output_option
 def loss(path: str, output: str) -> None:
-    """The loss by epoch of a trained model."""
-    from firth.maps import plot_loss
+    """The loss by epoch of a trained model; of a VAE, by its parts."""
+    from firth.maps import plot_loss, plot_parts
 
-    plot_loss(open_model(path).training, output)
+    training = open_model(path).training
+    parts = sum("kl" in measured for measured in training.get("held_out", ())) > 1
+    (plot_parts if parts else plot_loss)(training, output)
+    click.echo(output)
+
+
+@command.command()
+@click.argument("path")
+@output_option
+def curve(path: str, output: str) -> None:
+    """The score on dev data while a network learned a task, of each try."""
+    from firth.maps import plot_curve
+
+    plot_curve(open_model(path).training, output)
+    click.echo(output)
+
+
+@command.command()
+@click.argument("path")
+@click.argument("data", metavar="DATA")
+@click.option("--column", metavar="NAME", help="The text's column.")
+@click.option("--other", metavar="NAME", help="The column of the second texts, of pairs.")
+@click.option("--label", metavar="NAME", help="The column of labels.")
+@output_option
+def confusion(path: str, data: str, column: str | None, other: str | None, label: str | None, output: str) -> None:
+    """Which labels a classifier takes for which, on labelled texts."""
+    from firth.cli.evaluate import judged_labels
+    from firth.evaluate import LabelResult
+    from firth.maps import plot_confusion
+
+    settings = {"column": column, "other": other, "label": label, "k": 1}
+    found = judged_labels(open_model(path), path, data, settings)
+    if not isinstance(found, LabelResult):
+        raise FirthError(f"{path} predicts numbers; confusion is for labels.")
+    plot_confusion(found.confusion, output)
     click.echo(output)
 
 
@@ -145,3 +179,78 @@ def variance(path: str, output: str) -> None:
         raise FirthError(f"{path} does not say what its dimensions explain; variance is for lsa and pca models.")
     plot_variance(shares, output)
     click.echo(output)
+
+
+@command.command()
+@click.argument("path")
+@click.argument("table")
+@click.option("--label", metavar="NAME", help="A column of TABLE that colours the points.")
+@output_option
+def codes(path: str, table: str, label: str | None, output: str) -> None:
+    """Where the rows of TABLE lie, by the codes of an autoencoder, VAE or PCA."""
+    from firth.maps import plot_codes
+
+    model = table_model(path)
+    rows = open_rows(table)
+    opened = model.open(rows)
+    labels = [value or "" for value in opened.categories(label)] if label else None
+    name = type(model.method).__name__
+    plot_codes(model.embed(opened), labels, output, title=f"{name}: codes of {len(opened):,} rows")
+    click.echo(output)
+
+
+@command.command()
+@click.argument("path")
+@click.argument("table")
+@click.option("--shape", required=True, metavar="HxW", help="Pixels of an image, as in 8x8; the columns are its rows.")
+@click.option("-k", type=click.IntRange(2, 40), default=12, show_default=True, help="Images a line.")
+@output_option
+def images(path: str, table: str, shape: str, k: int, output: str) -> None:
+    """Rows of TABLE as images: as given, rebuilt, on the way from the first to the second, and (of a VAE) made up."""
+    import numpy as np
+
+    from firth.maps import plot_images
+
+    size = [int(part) for part in shape.lower().split("x") if part.isdecimal()]
+    if len(size) != 2:
+        raise click.UsageError("--shape is height x width, as in 8x8.")
+    model = table_model(path)
+    rows = model.open(open_rows(table)).slice(0, k)
+
+    def pixels(found: Any) -> Any:
+        return np.stack([found.numbers(name) for name in model.names], axis=1)
+
+    lines = {"given": pixels(rows), "rebuilt": pixels(model.reconstruct(rows))}
+    if hasattr(model, "interpolate"):
+        lines["between"] = pixels(model.interpolate(rows, 0, 1, k))
+    if hasattr(model, "sample"):
+        lines |= {"made up": pixels(model.sample(k, seed=1, noise=False))}
+        lines |= {"": pixels(model.sample(k, seed=2, noise=False))}
+    name, dim = type(model.method).__name__, len(model.feature_names)
+    plot_images(lines, (size[0], size[1]), output, title=f"{name}: {len(model.names)} pixels through {dim} numbers")
+    click.echo(output)
+
+
+@command.command()
+@click.argument("path")
+@click.argument("table")
+@click.option("-n", type=click.IntRange(1), default=2000, show_default=True, help="How many rows are made up.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@output_option
+def samples(path: str, table: str, n: int, seed: int, output: str) -> None:
+    """The columns of TABLE, and of rows that a VAE makes up: how often each value stands there."""
+    from firth.core.model import Samples
+    from firth.maps import plot_columns
+
+    model = table_model(path)
+    if not isinstance(model, Samples):
+        raise FirthError(f"{path} can't make up rows ({type(model.method).method_name()}); vae models can.")
+    plot_columns(table_model(path).open(table).to_dict(), model.sample(n, seed=seed).to_dict(), output)
+    click.echo(output)
+
+
+def table_model(path: str) -> Any:
+    model: Any = open_model(path)
+    if model.method.kind != "table" or not hasattr(model, "reconstruct"):
+        raise FirthError(f"{path} is no model of tables ({type(model.method).method_name()}).")
+    return model

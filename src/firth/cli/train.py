@@ -184,6 +184,10 @@ def tell(done: Trained, as_json: bool) -> None:
             "texts/s": human(figures["texts_per_second"]) if "texts_per_second" in figures else None,
             "loss": f"{figures['loss']:.4f}" if figures.get("loss") is not None else None,
             **{f"dev {name}": f"{figures[name]:.4f}" for name in SCORES if name in figures},
+            **{
+                name: f"{figures[figure]:.1%} right, held out" if figure in figures else None
+                for name, figure in (("masked tokens", "masked_accuracy"), ("next sentence", "next_accuracy"))
+            },
             "model": done.folder,
         }
     )

@@ -214,6 +214,22 @@ class Translates(Protocol):
 
 
 @runtime_checkable
+class Inverts(Protocol):
+    """Makes inputs again from their codes."""
+
+    def reconstruct(self, inputs: Any) -> Any:
+        """What is left of each when only its code is known; of the kind of `inputs`, equally many."""
+
+
+@runtime_checkable
+class Samples(Protocol):
+    """Makes up rows like those it learned from."""
+
+    def sample(self, n: int = 1, *, seed: int = 1) -> Any:
+        """`n` new ones, the same for the same seed."""
+
+
+@runtime_checkable
 class HasMatrix(Protocol):
     """Keeps the sparse matrix that it counted: documents by words, or words by contexts."""
 

@@ -11,7 +11,7 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypeGuard
 
@@ -195,7 +195,23 @@ class LazyDocuments(Mapping[str, Any]):
         return len(self._paths)
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], foreign: bool = False) -> None:
+class Stacked:
+    """Arrays under each other, written as one without ever being in memory together."""
+
+    def __init__(
+        self, kind: np.dtype[Any], shape: tuple[int, ...], pieces: Callable[[], Iterable[NDArray[Any]]]
+    ) -> None:
+        self.dtype, self.shape, self.pieces = kind, shape, pieces
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+Arrays = Mapping[str, NDArray[Any] | Stacked]
+
+
+def write_arrays(path: Path, arrays: Arrays, foreign: bool = False) -> None:
     """A safetensors file."""
     with saying_where(path), path.open("wb") as file:
         dump_arrays(file, arrays, foreign)
@@ -203,7 +219,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], foreign: bool =
         os.fsync(file.fileno())
 
 
-def dump_arrays(file: BinaryIO, arrays: Mapping[str, NDArray[Any]], foreign: bool = False) -> None:
+def dump_arrays(file: BinaryIO, arrays: Arrays, foreign: bool = False) -> None:
     """Writes safetensors array by array: a mapped matrix is never copied into memory whole."""
     names = {np.dtype(kind): name for name, kind in KINDS.items()}
     ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)  # wide kinds first: all stay aligned
@@ -220,7 +236,8 @@ def dump_arrays(file: BinaryIO, arrays: Mapping[str, NDArray[Any]], foreign: boo
     text += b" " * (-len(text) % 8)
     file.write(len(text).to_bytes(8, "little") + text)
     for _, array in ordered:
-        file.write(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).data)
+        for piece in array.pieces() if isinstance(array, Stacked) else [array]:
+            file.write(np.ascontiguousarray(piece, dtype=piece.dtype.newbyteorder("<")).data)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:

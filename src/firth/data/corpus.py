@@ -23,7 +23,7 @@ from firth.data import readers
 from firth.kernels.text import as_bytes, line_ends, paragraph_ends, safe_cut
 
 UNITS = ("line", "block", "file")
-Tags = tuple[str, ...]
+Tags = tuple[Any, ...]  # texts, or the values of fields
 SAMPLES, SAMPLE = 64, 4096  # a file's fingerprint reads so many pieces of so many bytes
 
 
@@ -51,8 +51,8 @@ class Corpus:
     and tables. A document may also be a tuple (key, text, tags), tags being a list. `unit` says what one document of a
     text file is: a "line", a "block" (paragraph, between blank lines) or the whole "file". A record (jsonl, csv, tsv,
     Parquet, data frame) is one document: `column` is its text, `key` its key, `tags` names the columns of its tags,
-    with a tag or a list of them in each. Other documents are numbered from 1 ("wiki.txt:3" when there are several
-    files; in units of files the key is the path).
+    with a tag or a list of them in each; the values of the columns `fields` come along in `walk`. Other documents are
+    numbered from 1 ("wiki.txt:3" when there are several files; in units of files the key is the path).
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Corpus:
         column: str | None = None,
         key: str | None = None,
         tags: str | Sequence[str] = (),
+        fields: Sequence[str] = (),
     ) -> None:
         if unit not in UNITS:
             raise FirthError(f"Corpus.unit must be one of {', '.join(UNITS)}; got {unit!r}.")
@@ -69,6 +70,9 @@ class Corpus:
             raise FirthError('Corpus needs at least one source: a path, a glob, "-" or an iterable of texts.')
         self.unit, self.column, self.key = unit, column, key
         self.tags = (tags,) if isinstance(tags, str) else tuple(tags)
+        self.fields = tuple(fields)
+        if self.tags and self.fields:
+            raise FirthError("Corpus takes tags or fields, not both.")
         self.sources: list[Source] = [part for source in sources for part in self._sources_of(source)]
 
     def _sources_of(self, source: Any) -> Sequence[Source]:
@@ -86,14 +90,14 @@ class Corpus:
 
     @property
     def columns(self) -> readers.Columns:
-        return readers.Columns(self.column, self.key, self.tags)
+        return readers.Columns(self.column, self.key, self.tags, self.fields)
 
     def __iter__(self) -> Iterator[Document]:
         for document, _, _ in self.walk():
             yield document
 
     def walk(self) -> Iterator[tuple[Document, Tags, int]]:
-        """The documents, each with its tags and the bytes of the sources read so far."""
+        """The documents, each with its tags (or the values of `fields`) and the bytes of the sources read so far."""
         pieces: list[bytes] = []
         for block in self.blocks(1 << 20, keys=True):
             start = 0
@@ -134,7 +138,7 @@ class Corpus:
         prints = [source.fingerprint() for source in self.sources]
         if None in prints:
             return None
-        facts = (self.unit, self.column, self.key, prints, *self.tags)
+        facts = (self.unit, self.column, self.key, prints, *self.tags, *([self.fields] if self.fields else []))
         return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
@@ -291,8 +295,8 @@ class StreamSource(Source):
 
 
 def refuse_tags(corpus: Corpus, name: str) -> None:
-    if corpus.tags:
-        raise FirthError(f"{name} is plain text, without a column {corpus.tags[0]!r}; tags need jsonl, csv or Parquet.")
+    for wanted in (*corpus.tags, *corpus.fields):
+        raise FirthError(f"{name} is plain text, without a column {wanted!r}; that needs jsonl, csv or Parquet.")
 
 
 def source_in(path: Path) -> Source:

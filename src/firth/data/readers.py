@@ -31,7 +31,7 @@ class Record(NamedTuple):
 
     key: str | None
     text: str
-    tags: tuple[str, ...] = ()
+    tags: tuple[Any, ...] = ()  # or the values of the fields that were asked for
 
 
 class Columns(NamedTuple):
@@ -40,11 +40,12 @@ class Columns(NamedTuple):
     text: str | None = None
     key: str | None = None
     tags: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """All that are named, once each."""
-        return list(dict.fromkeys(name for name in (self.text, self.key, *self.tags) if name))
+        return list(dict.fromkeys(name for name in (self.text, self.key, *self.tags, *self.fields) if name))
 
 
 def find_files(pattern: str | os.PathLike[str]) -> list[Path]:
@@ -174,6 +175,10 @@ def json_records(lines: Iterable[str], path: Path, columns: Columns) -> Iterator
 def record_of(fields: dict[str, Any], columns: Columns, where: str) -> Record:
     assert columns.text is not None
     key = field(fields, columns.key, where) if columns.key else None
+    if columns.fields:
+        for name in columns.fields:
+            field(fields, name, where)  # is there, and no list or object
+        return Record(key, field(fields, columns.text, where), tuple(fields[name] for name in columns.fields))
     lists = [
         fields[name] if isinstance(fields.get(name), list) else field(fields, name, where) for name in columns.tags
     ]
@@ -267,7 +272,7 @@ def table_records(batch: Any, columns: Columns, where: str) -> Iterator[Record]:
     """Rows of a pyarrow batch; a missing text is an empty one."""
     texts = batch.column(columns.text).to_pylist()
     keys = map(str, batch.column(columns.key).to_pylist()) if columns.key else [None] * len(texts)
-    tags = [batch.column(name).to_pylist() for name in columns.tags]
+    tags = [batch.column(name).to_pylist() for name in columns.tags or columns.fields]
     rows: Iterable[Sequence[Any]] = zip(*tags, strict=True) if tags else [()] * len(texts)
     for key, text, values in zip(keys, texts, rows, strict=True):
-        yield Record(key, text or "", tags_of(values, where))
+        yield Record(key, text or "", tuple(values) if columns.fields else tags_of(values, where))

@@ -1,7 +1,26 @@
-"""How good models are: analogies, word similarity, neighbour tables, labels of texts and of nodes, recommendations."""
+"""How good models are: analogies, word similarity, neighbour tables, labels of texts and of nodes, recommendations,
+compression."""
 
-from firth.evaluate.analogy import AnalogyResult, Score, Section, analogies, common_questions, read_questions
+from firth.evaluate.analogy import (
+    AnalogyResult,
+    Score,
+    Section,
+    analogies,
+    common_questions,
+    read_questions,
+    right_answers,
+)
 from firth.evaluate.answers import AnswerResult, answers
+from firth.evaluate.compression import (
+    CompressionResult,
+    Squeezed,
+    compression,
+    independent_rows,
+    lost_variance,
+    neighbors_kept,
+    probe,
+    two_sample,
+)
 from firth.evaluate.features import FeatureResult, features
 from firth.evaluate.labels import LabelResult, LabelScore, NumberResult, classification, label_result, number_result
 from firth.evaluate.nodes import NodeResult, node_classification, read_labels
@@ -20,6 +39,7 @@ __all__ = [
     "AnalogyResult",
     "AnswerResult",
     "FeatureResult",
+    "CompressionResult",
     "LabelResult",
     "LabelScore",
     "NeighborTable",
@@ -34,6 +54,7 @@ __all__ = [
     "Section",
     "SentencePair",
     "SimilarityResult",
+    "Squeezed",
     "analogies",
     "answers",
     "choose_pooling",
@@ -41,15 +62,22 @@ __all__ = [
     "common_questions",
     "features",
     "label_result",
+    "compression",
+    "independent_rows",
+    "lost_variance",
     "neighbor_table",
+    "neighbors_kept",
     "node_classification",
     "number_result",
+    "probe",
     "rating_errors",
     "read_labels",
     "read_pairs",
     "read_questions",
     "read_sentence_pairs",
     "recommendations",
+    "right_answers",
     "sentence_similarity",
+    "two_sample",
     "word_similarity",
 ]

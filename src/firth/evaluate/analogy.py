@@ -173,6 +173,21 @@ def analogies(
     )
 
 
+def right_answers(
+    vectors: Vectors,
+    questions: str | os.PathLike[str] | Sequence[Section],
+    *,
+    restrict: int | None = 30000,
+    method: str = "add",
+    fold_case: bool = True,
+) -> NDArray[np.bool_]:
+    """Whether each question, in order, is answered rightly; all their words must be known (`common_questions`)."""
+    lookup = row_lookup(vectors, restrict, fold_case)
+    asked = [_folded(question, fold_case) for section in _sections(questions) for question in section.questions]
+    check_finite(vectors, restrict)
+    return _correct(unit_rows(vectors.matrix[:restrict]), lookup, asked, method)
+
+
 def common_questions(
     questions: str | os.PathLike[str] | Sequence[Section],
     *vectors: Vectors,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,7 @@ def features(matrix: NDArray[Any], labels: NDArray[Any], head: str = "logistic",
     mean 0 and deviation 1, in each fold by its own training rows."""
     try:
         from sklearn.dummy import DummyClassifier, DummyRegressor
+        from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression, RidgeCV
         from sklearn.model_selection import cross_validate
         from sklearn.neural_network import MLPClassifier
@@ -62,7 +64,7 @@ def features(matrix: NDArray[Any], labels: NDArray[Any], head: str = "logistic",
     heads = {
         "logistic": lambda: LogisticRegression(max_iter=2000),
         "ridge": lambda: RidgeCV(alphas=np.logspace(-2, 4, 7)),
-        "mlp": lambda: MLPClassifier((64,), early_stopping=len(labels) >= 100, max_iter=300, random_state=1),
+        "mlp": lambda: MLPClassifier((64,), solver="lbfgs", alpha=1.0, max_iter=200, random_state=1),
     }
     judged = (
         {"R²": "r2", "mean absolute error": "neg_mean_absolute_error"}
@@ -70,10 +72,12 @@ def features(matrix: NDArray[Any], labels: NDArray[Any], head: str = "logistic",
         else {"accuracy": "accuracy", "macro F1": "f1_macro"}
     )
     dull = DummyRegressor() if numbers else DummyClassifier()
-    found, plain = (
-        cross_validate(model, matrix, labels, cv=splits(folds, numbers), scoring=judged)
-        for model in (make_pipeline(StandardScaler(), heads[head]()), dull)
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # to stop early is no harm here
+        found, plain = (
+            cross_validate(model, matrix, labels, cv=splits(folds, numbers), scoring=judged)
+            for model in (make_pipeline(StandardScaler(), heads[head]()), dull)
+        )
     means = {name: (abs_error(name, found[f"test_{name}"]), float(np.std(found[f"test_{name}"]))) for name in judged}
     baseline = {name: abs_error(name, plain[f"test_{name}"]) for name in judged}
     return FeatureResult(head, len(matrix), matrix.shape[1], folds, means, baseline)

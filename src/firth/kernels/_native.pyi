@@ -200,6 +200,28 @@ def subwords(
     buckets: int,
     row_starts: NDArray[np.int64],
 ) -> NDArray[np.int32]: ...
+def search(
+    matrix: NDArray[Any],
+    queries: NDArray[np.float32],
+    scales: NDArray[np.float32] | None,
+    listed: NDArray[np.int64] | None,
+    squared: bool,
+    scores: NDArray[np.float32],
+    found: NDArray[np.int64],
+    threads: int,
+) -> None: ...
+def search_codes(
+    matrix: NDArray[np.int8],
+    sums: NDArray[np.int32],
+    scales: NDArray[np.float32],
+    offsets: NDArray[np.float32] | None,
+    queries: NDArray[np.int8],
+    query_scales: NDArray[np.float32],
+    listed: NDArray[np.int64] | None,
+    scores: NDArray[np.float32],
+    found: NDArray[np.int64],
+    threads: int,
+) -> None: ...
 def find_centroids(
     sample: NDArray[np.float32], width: int, iterations: int, centroids: NDArray[np.float32], threads: int
 ) -> None: ...

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,8 +24,8 @@ from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.learners import bert_files
 from firth.learners.contextual import ContextualModel
-from firth.learners.encoding import WINDOW, Engine, Reader, ahead, chosen_engine, new_engine
-from firth.learners.pooling import Pooling, numbers
+from firth.learners.encoding import WINDOW, Engine, Read, Reader, ahead, chosen_engine, new_engine
+from firth.learners.pooling import Pooling
 from firth.learners.sentence_files import DENSE, read_sentence_files, sentence_documents
 from firth.learners.whitening import Projection, whitening
 from firth.learners.words import Pooled, check_texts
@@ -62,8 +63,7 @@ class BertModel(ContextualModel, Model):
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
         self.pooling, self.projection = pooling, projection
         self._engines: dict[tuple[str, str], Engine] = {}
-        if pooling.max_tokens > self.size.places:
-            raise FirthError(f"The model has {self.size.places:,} places; max_tokens is {pooling.max_tokens:,}.")
+        pooling.check(self.size.layers, self.size.places)
 
     @property
     def size(self) -> Size:
@@ -169,11 +169,22 @@ class BertModel(ContextualModel, Model):
     ) -> Iterator[Pooled]:
         """`pool` for lists of texts without end: the next list is cut into tokens while one is computed."""
         pooling = pooling or self.pooling
+        pooling.check(self.size.layers, self.size.places)
         reader = Reader(self.tokenizer, pooling, self.size.places)
         engine = self.engine(device, precision)
+        begun: deque[tuple[Read, Callable[[], Matrix]]] = deque()
+
+        def ready() -> Pooled:
+            read, rows = begun.popleft()
+            matrix = self.finished(read.joined(rows(), pooling.how), pooling)
+            return Pooled(matrix, read.known, read.unknown)
+
         for read in ahead(map(reader, windows)):
-            rows = read.joined(engine(read.ids, pooling), pooling.how)
-            yield Pooled(self.finished(rows, pooling), read.known, read.unknown)
+            begun.append((read, engine(read.ids, pooling)))
+            if len(begun) > 1:  # a GPU has the next already while this one is waited for
+                yield ready()
+        while begun:
+            yield ready()
         reader.tell()
 
     def engine(self, device: str = "auto", precision: str = "auto") -> Engine:
@@ -190,14 +201,13 @@ class BertModel(ContextualModel, Model):
         return unit_rows(rows) if pooling.normalize else rows
 
     def dim_of(self, pooling: Pooling) -> int:
-        numbers(pooling.layers, self.size.layers)  # refuses layers that are not there
+        pooling.check(self.size.layers, self.size.places)
         kept = self.projection if pooling.same_vectors(self.pooling) else None
         return pooling.dim(self.size.dim) if kept is None else kept.dim
 
     def with_pooling(self, **settings: Any) -> BertModel:
         """The same net with another way from tokens to a text's vector: fields of `Pooling`."""
         pooling = replace(self.pooling, **settings)
-        numbers(pooling.layers, self.size.layers)
         kept = self.projection if pooling.same_vectors(self.pooling) else None
         return BertModel(self.method, self.net, self.tokenizer, pooling, self.training, kept)
 
@@ -289,11 +299,8 @@ class BertModel(ContextualModel, Model):
         return cls(method, net, tokenizer, pooling, training, projection)
 
     @classmethod
-    def from_foreign(
-        cls, folder: Path, config: Mapping[str, Any], method: type[Method], weights: Mapping[str, Any] | None = None
-    ) -> BertModel:
-        """A BERT of Hugging Face, or of sentence-transformers with its pooling. `weights`: those of the folder, less
-        what does not belong to the encoder."""
+    def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> BertModel:
+        """A BERT of Hugging Face, or of sentence-transformers with its pooling."""
         size = bert_files.size_of(config)
         options = {
             "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden,
@@ -301,8 +308,7 @@ class BertModel(ContextualModel, Model):
         }  # fmt: skip
         settings = method(**options)  # which refuses what is out of range, before anything is read
         tokenizer = SubwordTokenizer.load(folder)
-        arrays = read_weights(folder) if weights is None else weights
-        net = bert_files.net_of(bert_files.from_bert(arrays, size), size)
+        net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
         bert_files.check_rows(net, config)
         pooling, projection = read_sentence_files(folder, size.dim, size.places)
         return cls(settings, net, tokenizer, pooling, {"source": "bert"}, projection)

@@ -148,7 +148,7 @@ def teach(teacher: BertModel, texts: Sequence[Sequence[int]], task: str, run: Ru
     try:
         for first in range(0, len(texts), WINDOW):
             some = slice(first, first + WINDOW)
-            rows[some] = teacher.finished(engine(Ids.of(texts[some]), pooling), pooling)
+            rows[some] = teacher.finished(engine(Ids.of(texts[some]), pooling)(), pooling)
             run.report.step(min(first + WINDOW, len(texts)))
     finally:
         run.report.end()

@@ -161,16 +161,7 @@ class EncoderModel(TableModel):
         return next(iter(self.tables.values()), nothing)
 
     def parts(self) -> Parts:
-        numbers = [c for c in self.columns if isinstance(c, NumberColumn)]
-        figures = [[getattr(column, figure) for figure in NumberColumn.FIGURES] for column in numbers]
-        documents = [
-            {"name": column.name, "code": column.code}
-            | ({"type": column.type, "categories": list(column.levels)} if isinstance(column, CategoryColumn) else {})
-            for column in self.columns
-        ]
-        return Parts(
-            {"numbers": np.array(figures, np.float64).reshape(-1, len(NumberColumn.FIGURES))}, {"columns": documents}
-        )
+        return column_parts(self.columns)
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> EncoderModel:
@@ -179,6 +170,20 @@ class EncoderModel(TableModel):
 
     def __repr__(self) -> str:
         return f"{type(self.method).__name__} model: {len(self.columns)} columns → {self.width:,} features"
+
+
+def column_parts(columns: Sequence[Column]) -> Parts:
+    """Columns as they are stored: the figures of numbers, and what else there is to know of each column."""
+    numbers = [column for column in columns if isinstance(column, NumberColumn)]
+    figures = [[getattr(column, figure) for figure in NumberColumn.FIGURES] for column in numbers]
+    documents = [
+        {"name": column.name, "code": column.code}
+        | ({"type": column.type, "categories": list(column.levels)} if isinstance(column, CategoryColumn) else {})
+        for column in columns
+    ]
+    return Parts(
+        {"numbers": np.array(figures, np.float64).reshape(-1, len(NumberColumn.FIGURES))}, {"columns": documents}
+    )
 
 
 def stored_columns(parts: Parts) -> Iterator[Column]:

@@ -7,7 +7,7 @@ torch, many thousand tokens at a time. Neither pads: a text's vector does not de
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -49,8 +49,8 @@ class Ids(NamedTuple):
 class Engine(Protocol):
     """Computes."""
 
-    def __call__(self, ids: Ids, pooling: Pooling) -> Matrix:
-        """One row a text, not yet normalised."""
+    def __call__(self, ids: Ids, pooling: Pooling) -> Callable[[], Matrix]:
+        """Begins; one row a text, not yet normalised, when it is called. A GPU goes on meanwhile."""
 
 
 # ---- reading ----
@@ -165,7 +165,11 @@ class Native:
         self.encoder = Encoder(arrays_of(net), shape, bytes)
         self.threads = available_cores()
 
-    def __call__(self, ids: Ids, pooling: Pooling) -> Matrix:
+    def __call__(self, ids: Ids, pooling: Pooling) -> Callable[[], Matrix]:
+        rows = self.rows(ids, pooling)
+        return lambda: rows
+
+    def rows(self, ids: Ids, pooling: Pooling) -> Matrix:
         layers = self.encoder.shape.layers
         chosen = numbers(pooling.layers, layers)
         weights = np.zeros(layers + 1, np.float32)
@@ -201,7 +205,7 @@ class Torch:
         self.device = torch.device(device)
 
     @torch.inference_mode()
-    def __call__(self, ids: Ids, pooling: Pooling) -> Matrix:
+    def __call__(self, ids: Ids, pooling: Pooling) -> Callable[[], Matrix]:
         lengths = np.diff(ids.starts)
         order = np.argsort(lengths, kind="stable")
         found, first = list[torch.Tensor](), 0
@@ -211,9 +215,13 @@ class Torch:
             last = max(first + 1, int(np.searchsorted(ends, before + BATCH_TOKENS, side="right")))
             found.append(self.rows(ids, order[first:last], lengths, pooling))
             first = last
-        rows = np.empty((len(order), pooling.dim(self.net.size.dim)), np.float32)
-        if found:
-            rows[order] = torch.cat(found).cpu().numpy()  # the only wait for the device
+
+        def rows() -> Matrix:
+            joined = np.empty((len(order), pooling.dim(self.net.size.dim)), np.float32)
+            if found:
+                joined[order] = torch.cat(found).cpu().numpy()  # the only wait for the device
+            return joined
+
         return rows
 
     def rows(self, ids: Ids, texts: NDArray[np.int64], lengths: NDArray[np.int64], pooling: Pooling) -> torch.Tensor:

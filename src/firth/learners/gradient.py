@@ -27,11 +27,12 @@ from firth.core.checkpoint import Checkpoints
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.learners.loop import Loop, Progress, Slice
-from firth.learners.network import GradientOptions
+from firth.learners.network import LearningOptions
 
 AHEAD = 3  # batches that are loaded while one is learned from
 MOST_SECONDS = 2.0  # of a slice
 EVALUATIONS = 20  # times in a run that the held-out loss is measured
+SHORT_STEP = 1e9  # multiplications and additions, some milliseconds of a core
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # dense bf16 operations a second, by the makers' data sheets
 
 
@@ -61,9 +62,9 @@ class Gradient(Loop):
     unit: ClassVar[str] = "tokens"
     compiles: ClassVar[bool] = False  # batches have one shape, so that torch.compile pays
     progress: Steps
-    method: GradientOptions
+    method: LearningOptions
 
-    def __init__(self, method: GradientOptions, net: nn.Module, fingerprint: str, run: Run, size: int) -> None:
+    def __init__(self, method: LearningOptions, net: nn.Module, fingerprint: str, run: Run, size: int) -> None:
         super().__init__(method, fingerprint, run, size)
         self.rank, self.world = distributed(run)
         self.device = device_of(run, self.rank)
@@ -86,7 +87,7 @@ class Gradient(Loop):
 
     @abstractmethod
     def load(self, what: Any) -> Any:
-        """A batch's tensors, on the CPU. Called on another thread, ahead of time: it depends on `what` alone."""
+        """A batch's tensors, on the CPU. For a GPU on another thread, ahead of time: depends on `what` alone."""
 
     def phase(self, share: float) -> int:
         """Which plan is followed at this share of the run; learners with one plan have one phase."""
@@ -105,10 +106,20 @@ class Gradient(Loop):
         """Multiplications and additions a token costs, forward and back: 6 a weight (Kaplan et al. 2020)."""
         return 6.0 * sum(part.numel() for part in self.net.parameters())
 
+    def threads(self) -> int:
+        """Threads worth starting: where a step is short, they wait for each other longer than they work."""
+        short = self.operations() * self.method.batch_units < SHORT_STEP
+        return 1 if self.run.deterministic or short else self.run.cores
+
+    def peak_rate(self) -> float:
+        """The highest learning rate."""
+        return self.method.learning_rate
+
     # ---- the loop ----
 
     def go(self) -> dict[str, Any]:
-        with self.settings(), ThreadPoolExecutor(1) as self.loader:
+        with self.settings(), ThreadPoolExecutor(1) as loader:
+            self.loader = loader if self.device.type == "cuda" else None  # a CPU would only be taken from the net
             figures = super().go()
             if self.best:
                 self.net.load_state_dict(self.best)
@@ -119,7 +130,7 @@ class Gradient(Loop):
     def settings(self) -> Iterator[None]:
         """Seeds and threads of this run, and the caller's own afterwards."""
         threads = torch.get_num_threads()
-        torch.set_num_threads(1 if self.run.deterministic else self.run.cores)
+        torch.set_num_threads(self.threads())
         cuda = [self.device.index or 0] if self.device.type == "cuda" else []
         try:
             with torch.random.fork_rng(devices=cuda):
@@ -141,7 +152,7 @@ class Gradient(Loop):
         if phase != progress.phase:
             done = progress.batch / max(1, len(self.batches()))
             progress.phase = phase
-            progress.batch = round(done * len(self.batches()))
+            progress.batch = int(done * len(self.batches()))
 
     def position(self) -> int:
         return self.progress.position
@@ -165,8 +176,10 @@ class Gradient(Loop):
         began, first, trained = time.perf_counter(), progress.position, 0
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         batches = self.batches()
-        # The first slice is of a guessed size: a slow net must not overrun its budget in it.
-        while progress.batch < len(batches) and trained < units and time.perf_counter() - began < MOST_SECONDS:
+        while progress.batch < len(batches):
+            # The first slice is of a guessed size: a slow net must not overrun its budget in it.
+            if trained and (trained >= units or time.perf_counter() - began > MOST_SECONDS):
+                break
             share = self.agreed(self.share(time.perf_counter() - began))
             self.enter_phase(share)
             batches = self.batches()
@@ -185,9 +198,9 @@ class Gradient(Loop):
         return Slice(float(total), trained, over)
 
     def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
-        """The batches of one step: as many as make up `batch_tokens` on all processes together."""
+        """The batches of one step: as many as make up `batch_units` on all processes together."""
         start, end, tokens = self.progress.batch, self.progress.batch, 0
-        while end < len(batches) and (tokens < self.method.batch_tokens or (end - start) % self.world):
+        while end < len(batches) and (tokens < self.method.batch_units or (end - start) % self.world):
             tokens += batches[end].tokens
             end += 1
         return batches[start:end]
@@ -231,9 +244,6 @@ class Gradient(Loop):
         tensors = self.load(batch.what)
         return [tensor.pin_memory() for tensor in tensors] if self.device.type == "cuda" else list(tensors)
 
-    def peak_rate(self) -> float:
-        return self.method.learning_rate
-
     def loss_of(self, tensors: list[Tensor]) -> Tensor:
         """Compiled for batches of one shape; the odd last one of an epoch is not worth another compilation."""
         shape = tuple(tensors[0].shape)
@@ -266,7 +276,8 @@ class Gradient(Loop):
         if not found:
             return
         progress.measured.append({"share": share, **found})
-        worth = -found["score"] if "score" in found else found["held_out_loss"]
+        loss = found["held_out_loss"]
+        worth = 1e-9 * loss - found["score"] if "score" in found else loss  # of equal scores the one with less loss
         if worth < progress.best:
             progress.best = worth
             self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.net.state_dict().items()}
@@ -346,7 +357,7 @@ class Gradient(Loop):
         trained = sum(int(epoch["pairs"]) for epoch in progress.epochs) + progress.pairs
         speed = trained / progress.seconds if progress.seconds else 0.0
         figures = super().figures() | {
-            "tokens_per_second": speed,
+            f"{self.unit}_per_second": speed,
             "steps": progress.steps,
             "held_out": progress.measured,
         }
@@ -360,19 +371,17 @@ class Gradient(Loop):
         return figures
 
 
-def optimizer(method: GradientOptions, net: nn.Module, device: torch.device) -> torch.optim.AdamW:
+def optimizer(method: LearningOptions, net: nn.Module, device: torch.device) -> torch.optim.AdamW:
     """AdamW (Loshchilov & Hutter 2019): decay pulls at matrices, not at biases and norms."""
     learned = [part for part in net.parameters() if part.requires_grad]
     groups = [
         {"params": [part for part in learned if part.dim() >= 2], "weight_decay": method.weight_decay},
         {"params": [part for part in learned if part.dim() < 2], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(
-        groups, lr=method.learning_rate, betas=(0.9, method.beta2), eps=1e-9, fused=device.type == "cuda"
-    )
+    return torch.optim.AdamW(groups, lr=method.learning_rate, betas=(0.9, method.beta2), eps=1e-9, fused=True)
 
 
-def rate_share(method: GradientOptions, share: float) -> float:
+def rate_share(method: LearningOptions, share: float) -> float:
     """The learning rate at this share of the run, as a share of the highest."""
     if share < method.warmup:
         return max(1e-3, share / method.warmup)

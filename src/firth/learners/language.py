@@ -52,7 +52,7 @@ class LanguageTraining(Gradient):
         stretches = self.size // self.context
         room = len(self.ids) - 1 - stretches * self.context  # how far the cuts can move
         starts = int(random.integers(room + 1)) + self.context * random.permutation(stretches)
-        rows = max(1, min(MOST_TOKENS, self.method.batch_tokens // self.world) // self.context)
+        rows = max(1, min(MOST_TOKENS, self.method.batch_units // self.world) // self.context)
         parts = [starts[first : first + rows] for first in range(0, stretches, rows)]
         return [Batch(part, len(part) * self.context) for part in parts]
 

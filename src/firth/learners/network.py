@@ -7,9 +7,10 @@ missing.
 from __future__ import annotations
 
 import importlib
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from firth.core.errors import FirthError
 from firth.core.method import Method
@@ -17,6 +18,7 @@ from firth.core.options import option
 
 Kind = TypeVar("Kind", bound=type)
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")  # of translators: their ids are 0, 1, 2, 3
+MOST_WIDE = 65536  # units of a hidden layer
 
 
 def learner(name: str) -> Any:
@@ -50,11 +52,10 @@ def model_in(module: str, name: str) -> Callable[[Kind], Kind]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientOptions(Method):
-    """How a network learns."""
+class LearningOptions(Method):
+    """How a network learns, whatever it reads."""
 
     epochs: int = option(10, "passes over the data", low=1)
-    batch_tokens: int = option(8192, "tokens a step", low=1)
     learning_rate: float = option(1e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
     warmup: float = option(0.05, "share of the run in which the rate rises", low=0, high=1)
     decay: str = option("cosine", "how the rate falls after that", choices=("cosine", "linear", "inverse_sqrt", "none"))
@@ -62,6 +63,95 @@ class GradientOptions(Method):
     beta2: float = option(0.98, "memory of AdamW's second moment", low=0, high=0.99999)
     clip: float = option(1.0, "longest gradient; 0 = any", low=0)
     dropout: float = option(0.1, "share of values left out while learning", low=0, high=0.95)
+
+    @property
+    @abstractmethod
+    def batch_units(self) -> int:
+        """How much a step learns from, in what the network counts: tokens, or rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientOptions(LearningOptions):
+    """How a network of tokens learns."""
+
+    batch_tokens: int = option(8192, "tokens a step", low=1)
+
+    @property
+    def batch_units(self) -> int:
+        return self.batch_tokens
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowOptions(LearningOptions):
+    """How a network of rows learns: rows of a table, or users."""
+
+    epochs: int = option(100, "passes over the data", low=1)
+    batch_rows: int = option(128, "rows a step", low=1)
+    learning_rate: float = option(2e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
+    weight_decay: float = option(0.01, "of matrices; not of biases and norms", low=0, high=10)
+    dropout: float = option(0.0, "share of values left out while learning", low=0, high=0.95)
+    held_out: float = option(0.1, "share of the rows kept to measure on; the best weights count", low=0, high=0.9)
+
+    @property
+    def batch_units(self) -> int:
+        return self.batch_rows
+
+
+def widths_of(method: Any) -> tuple[int, ...]:
+    """ "128,64" -> (128, 64); "" -> ()."""
+    parts = [part.strip() for part in method.widths.split(",")] if method.widths.strip() else []
+    if not all(part.isdecimal() and 1 <= int(part) <= MOST_WIDE for part in parts):
+        name = type(method).__name__
+        raise FirthError(
+            f"{name}.widths must be whole numbers from 1 to {MOST_WIDE:,} with commas between them, as in 128,64; got "
+            f"{method.widths!r}."
+        )
+    return tuple(map(int, parts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompressingOptions(RowOptions):
+    """A network that squeezes the rows of a table through few numbers and rebuilds them."""
+
+    kind: ClassVar[str] = "table"
+    least_rows: ClassVar[int] = 2
+    takes_gaps: ClassVar[bool] = True  # missing cells, and categories that fit did not meet
+
+    dim: int = option(8, "numbers that a row is squeezed to: the length of its code", low=1, high=65536)
+    widths: str = option("128,64", "hidden layers from the table inwards, as in 128,64; empty = none: a linear map")
+    activation: str = option("gelu", "of the hidden layers", choices=("gelu", "relu", "tanh"))
+    numeric: str = option(
+        "standardize",
+        "columns of numbers: each to deviation 1, all by one scale (pixels; vectors always), or as they are",
+        choices=("standardize", "common", "keep"),
+    )
+    category: str = option(
+        "embedding", "columns of categories: a learned vector each, or one-hot", choices=("embedding", "onehot")
+    )
+    denoise: float = option(0.0, "share of cells hidden while learning, to be told from the others", low=0, high=0.95)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        widths_of(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserOptions(RowOptions):
+    """A network that reads what a user had and tells what the user may like."""
+
+    kind: ClassVar[str] = "ratings"
+
+    epochs: int = option(100, "passes over the users", low=1)
+    batch_rows: int = option(256, "users a step", low=1)
+    learning_rate: float = option(3e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
+    dim: int = option(200, "length of the users' vectors", low=1, high=65536)
+    widths: str = option("", "hidden layers from the items inwards, as in 600; empty = none")
+    dropout: float = option(0.5, "share of a user's items that are hidden while learning", low=0, high=0.95)
+    held_out: float = option(0.05, "share of users kept to measure on; the best weights count", low=0, high=0.9)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        widths_of(self)
 
 
 @dataclass(frozen=True, kw_only=True)

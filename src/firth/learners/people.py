@@ -23,7 +23,7 @@ KEYS = "keys"  # the document that names users and items
 def take_ratings(method: Method, data: Any, run: Run) -> Ratings:
     """`data` as ratings, refused where there is nothing to learn."""
     name = type(method).__name__
-    if run.device == "cuda":
+    if run.device == "cuda" and not hasattr(method, "batch_units"):  # networks can
         raise FirthError(f"{name} runs on the CPU; device must be auto or cpu, got cuda.")
     if isinstance(data, (list, tuple)) and data and all(isinstance(row, str) for row in data):
         raise FirthError(f"{name} learns from who used what: {SOURCES}; got a list of texts.")
@@ -84,6 +84,10 @@ class PeopleModel(Model):
     def fold_in(self, histories: Sequence[History]) -> Matrix:
         """Rows for users that were not in the ratings, one a history: items, or items with their weights. An item that
         stands twice counts twice. Without any items the row is that of a user without items."""
+        return self.fold(self.entries(histories))
+
+    def entries(self, histories: Sequence[History]) -> Rows:
+        """Histories as rows of items."""
         if isinstance(histories, (str, Mapping)) or any(isinstance(history, str) for history in histories):
             raise FirthError("fold_in takes a list of histories, each a list of items; put the one you have in a list.")
         rows, weights, starts = list[int](), list[float](), [0]
@@ -92,8 +96,7 @@ class PeopleModel(Model):
             rows += found
             weights += found.values()
             starts.append(len(rows))
-        entries = Rows(np.array(starts, np.int64), np.array(rows, np.int32), np.array(weights, np.float32))
-        return self.fold(entries)
+        return Rows(np.array(starts, np.int64), np.array(rows, np.int32), np.array(weights, np.float32))
 
     def _weighed(self, history: History) -> dict[int, float]:
         """Weights by item row, rows ascending."""
@@ -139,18 +142,29 @@ class PeopleModel(Model):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> PeopleModel:
-        users, items, starts, seen = (parts.arrays[name] for name in ("users", "items", "starts", "seen"))
-        fits = users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1] and starts.shape == (len(users) + 1,)
-        if not fits or int(starts[0]) != 0 or int(starts[-1]) != len(seen) or (np.diff(starts) < 0).any():
+        users, items = (parts.arrays[name] for name in ("users", "items"))
+        seen = stored_histories(parts, len(items))
+        if not (
+            users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1] and len(seen.starts) == len(users) + 1
+        ):
             raise FirthError("A model of people needs users and items of one width, and what each user had.")
-        if len(seen) and not (int(seen.min()) >= 0 and int(seen.max()) < len(items)):
-            raise FirthError("What users had must be rows of the items.")
         rows = {name: array for name, array in parts.arrays.items() if name not in ("starts", "seen")}
-        return cls(method, rows, Histories(starts, seen), StoredKeys(parts), training)
+        return cls(method, rows, seen, StoredKeys(parts), training)
 
     def __repr__(self) -> str:
         name = type(self.method).__name__
         return f"{name} model: {len(self.users):,} users and {len(self.items):,} items × {self.items.dim}"
+
+
+def stored_histories(parts: Parts, items: int) -> Histories:
+    """What users had, checked."""
+    starts, seen = parts.arrays["starts"], parts.arrays["seen"]
+    whole = starts.ndim == 1 and len(starts) and int(starts[0]) == 0 and int(starts[-1]) == len(seen)
+    if not whole or (np.diff(starts) < 0).any():
+        raise FirthError("A model of people needs users and items of one width, and what each user had.")
+    if len(seen) and not (int(seen.min()) >= 0 and int(seen.max()) < items):
+        raise FirthError("What users had must be rows of the items.")
+    return Histories(starts, seen)
 
 
 class StoredKeys(Mapping[str, Sequence[str]]):

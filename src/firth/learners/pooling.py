@@ -42,6 +42,12 @@ class Pooling:
     def dim(self, width: int) -> int:
         return width * len(self.layers) if self.combine == "concat" else width
 
+    def check(self, layers: int, places: int) -> None:
+        """Refuses what a net of so many layers and places does not have."""
+        numbers(self.layers, layers)
+        if self.max_tokens > places:
+            raise FirthError(f"The model has {places:,} places; max_tokens is {self.max_tokens:,}.")
+
     def same_vectors(self, other: Pooling) -> bool:
         """Whether both give the same, but for what is done to the vector afterwards."""
         return (self.how, self.layers, self.combine) == (other.how, other.layers, other.combine)

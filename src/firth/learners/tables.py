@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.model import Model
-from firth.core.vectors import Matrix
+from firth.core.vectors import Matrix, Vectors
 from firth.data.table import Table
 
 
@@ -51,6 +51,13 @@ class TableModel(Model):
     def transform(self, data: Any) -> Any:
         """One row of float64 a row of `data`: an array, or a `scipy.sparse.csr_matrix` where the method says sparse."""
         return self.coded(data, sparse=getattr(self.method, "sparse", False)).matrix
+
+    def reconstruct(self, inputs: Any) -> Table | Vectors:
+        """What is left of `inputs` when only their codes are known: a table, or vectors of vectors."""
+        found = self.inverse(self.coded(inputs).matrix)
+        if not isinstance(inputs, Vectors):
+            return found
+        return Vectors(inputs.keys, np.stack([found.numbers(name) for name in found.names], axis=1))
 
     def embed(self, inputs: Any) -> Matrix:
         """`transform` as float32, never sparse."""

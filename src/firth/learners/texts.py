@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -105,6 +106,7 @@ class TextHead(TunedModel):
 
     architecture: ClassVar[str] = "BertForSequenceClassification"
     head: ClassVar[str] = "classifier"
+    given: ClassVar[str] = "cls"
     encoder: EncoderModel | None = None
 
     @cached_property
@@ -147,7 +149,8 @@ class TextHead(TunedModel):
             return parts
         own = self.encoder.parts()
         arrays = {**parts.arrays, **{f"columns.{name}": array for name, array in own.arrays.items()}}
-        return Parts(arrays, {**parts.documents, "columns": own.documents["columns"]}, parts.foreign)
+        documents = {**parts.documents, "columns": own.documents["columns"]}
+        return replace(parts, arrays=arrays, documents=documents)
 
     @classmethod
     def from_parts(cls, method: Any, parts: Parts, training: Mapping[str, Any]) -> Any:

@@ -5,9 +5,8 @@ What is not Hugging Face's (the mean of the tokens, other columns beside the tex
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -24,13 +23,16 @@ from firth.core.run import Run
 from firth.core.storage import read_weights
 from firth.core.vectors import Matrix, Vectors
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.learners import gpt2
+from firth.learners import bert_files, gpt2
 from firth.learners.bert import BertModel
 from firth.learners.gpt import GPTModel
+from firth.learners.gpt import net_of as decoder_of
 from firth.learners.gradient import device_of
+from firth.learners.pooling import Pooling
 from firth.learners.transfer import TuningOptions
+from firth.learners.words import Pooled
 from firth.nets.bert import Bert
-from firth.nets.transformer import Decoder
+from firth.nets.transformer import Decoder, Size
 from firth.nets.tuned import Tuned
 
 Base = BertModel | GPTModel
@@ -44,6 +46,7 @@ class TunedModel(Model):
     method: TuningOptions
     architecture: ClassVar[str]  # Hugging Face's class for such a head
     head: ClassVar[str]  # and its name there
+    given: ClassVar[str] = "each"  # what of the base it is given: a `Tuned` net's pool
 
     def __init__(
         self, method: TuningOptions, base: Base, net: Tuned, task: Mapping[str, Any], training: Mapping[str, Any]
@@ -73,6 +76,13 @@ class TunedModel(Model):
         """The tuned base's vectors of texts."""
         return self.base.embed(inputs)
 
+    def pool(self, texts: Sequence[str]) -> Pooled:
+        """`embed`, with how many tokens of each text are known."""
+        unknown = self.tokenizer.ids.get("[UNK]", -1)
+        ids = self.tokenizer.ids_batch(list(texts), special=False)
+        lost = np.array([each.count(unknown) for each in ids], np.int64)
+        return Pooled(self.embed(texts), np.array([len(each) for each in ids], np.int64) - lost, lost)
+
     def attention(self, text: str, other: str | None = None) -> Attention:
         return self.base.attention(text, other)
 
@@ -85,11 +95,14 @@ class TunedModel(Model):
         head = self.head if bert else "score"
         arrays |= {f"{head}.{name}": part.detach().cpu().numpy() for name, part in self.net.head.named_parameters()}
         base = self.base.method
-        documents = {"base": {"method": base.method_name(), "options": base.options(), "pool": self.net.pool}}
+        documents: dict[str, Any] = {
+            "base": {"method": base.method_name(), "options": base.options(), "pool": self.net.pool}
+        }
         foreign = dict(parts.foreign)
         if foreign and self.is_foreign():
             foreign |= {"architectures": [self.architecture if bert else GPT], **self.foreign_config()}
-        return Parts(arrays, {**parts.documents, **documents, "task": dict(self.task)}, foreign)
+        documents |= {"task": dict(self.task)}
+        return replace(parts, arrays=arrays, documents={**parts.documents, **documents}, foreign=foreign)
 
     def is_foreign(self) -> bool:
         """Whether Hugging Face computes the same from these arrays."""
@@ -106,7 +119,7 @@ class TunedModel(Model):
         base_method = registry.method(facts["method"])
         rest, head = split_head(parts.arrays, cls.head)
         settings = build_settings(base_method, facts["options"])
-        base: Any = base_method.model.from_parts(settings, Parts(rest, parts.documents), {})
+        base: Any = base_method.model.from_parts(settings, replace(parts, arrays=rest), {})
         net = with_head(base, head, facts["pool"])
         return cls(method, base, net, parts.documents["task"], training)
 
@@ -118,8 +131,9 @@ class TunedModel(Model):
         assert isinstance(own, TuningOptions)
         base: Base
         if config["model_type"] == "bert":
-            base = BertModel.from_foreign(folder, config, registry.method("bert"), rest)
-            pool = "cls" if base.net.pooler is not None else "each"
+            base, pool = bert_of(folder, config, rest), cls.given
+            if pool == "each" and base.net.pooler is not None:
+                base.net.pooler = None  # older folders have one that nobody asks
         else:
             base, pool = gpt_of(folder, config, rest), "last"
         task = cls.foreign_task(config, len(head["weight"]))
@@ -134,16 +148,25 @@ class TunedModel(Model):
 GPT = "GPT2ForSequenceClassification"
 
 
-def gpt_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> GPTModel:
-    from firth.learners.gpt import net_of
+def bert_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> BertModel:
+    size = bert_files.size_of(config)
+    net = bert_files.net_of(bert_files.from_bert(arrays, size), size)
+    method = build_settings(
+        registry.method("bert"), {**options_of(size), "context": size.places, "epsilon": size.epsilon}
+    )
+    return BertModel(method, net, SubwordTokenizer.load(folder), Pooling(), {"source": "bert"})
 
+
+def gpt_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> GPTModel:
     size, _ = gpt2.size_of(config)
-    options = {
-        "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden, "context": size.places - 1,
-        "dropout": size.dropout, "activation": size.activation,
-    }  # fmt: skip
-    net = net_of(gpt2.from_gpt2(arrays, size), size)
-    return GPTModel(registry.method("gpt")(**options), net, SubwordTokenizer.load(folder), {"source": "gpt2"})
+    net = decoder_of(gpt2.from_gpt2(arrays, size), size)
+    method = build_settings(registry.method("gpt"), {**options_of(size), "context": size.places - 1})
+    return GPTModel(method, net, SubwordTokenizer.load(folder), {"source": "gpt2"})
+
+
+def options_of(size: Size) -> dict[str, Any]:
+    """A method's options for a net of this size."""
+    return {name: getattr(size, name) for name in ("layers", "dim", "heads", "hidden", "dropout", "activation")}
 
 
 def split_head(
@@ -178,10 +201,7 @@ def base_of(start: Model | None, method: Method, pooled: bool) -> Base:
     model = start.base if isinstance(start, TunedModel) else start
     if not isinstance(model, BertModel | GPTModel):
         raise FirthError(f"{type(method).__name__} begins with a BERT or GPT model; got {start!r}.")
-    base = copy.copy(model)
-    for name in [name for name in vars(base) if isinstance(getattr(type(base), name, None), cached_property)]:
-        del vars(base)[name]  # of the weights as they were
-    base.net = copy.deepcopy(model.net)
+    base = type(model).from_parts(model.method, model.parts(), {})  # a copy that shares nothing
     if isinstance(base.net, Bert):
         base.net.masked = base.net.following = None
         if not pooled:

@@ -26,7 +26,6 @@ from firth.nets.attention import Packed
 from firth.nets.bert import Bert
 from firth.nets.tuned import Tuned
 
-ALIKE = 16  # steps whose texts are sorted together on a CPU
 EVALUATIONS = 12  # times in a try that dev data are measured
 LEAST_EVALUATED = 2000  # texts of them, where there are so many
 END = "<|endoftext|>"  # what a GPT's texts begin and end with
@@ -158,17 +157,11 @@ class Tuning(Gradient):
 
     def plan(self, epoch: int) -> Sequence[Batch]:
         """Each step's texts, drawn; by length within a step, in parts of at most `batch_tokens`."""
-        random = np.random.default_rng((self.run.seed, epoch))
+        order = np.random.default_rng((self.run.seed, epoch)).permutation(len(self.rows))
         lengths, found = self.rows.lengths, list[Batch]()
-        order = random.permutation(len(self.rows))
-        steps = cut_every(order, self.method.batch)
-        if self.device.type == "cpu":  # which attends to texts of one length at a time: steps of about one length
-            drawn = cut_every(order, ALIKE * self.method.batch)
-            alike = [cut_every(some[np.argsort(lengths[some], kind="stable")], self.method.batch) for some in drawn]
-            steps = [step for some in alike for step in some]
-            steps = [steps[number] for number in random.permutation(len(steps))]
-        for step, drawn_rows in enumerate(steps):
-            chosen = drawn_rows[np.argsort(lengths[drawn_rows], kind="stable")]
+        for step, first in enumerate(range(0, len(order), self.method.batch)):
+            drawn = order[first : first + self.method.batch]
+            chosen = drawn[np.argsort(lengths[drawn], kind="stable")]
             total = int(lengths[chosen].sum())
             parts = max(self.world, -(-total // self.method.batch_tokens))
             cuts = np.searchsorted(np.cumsum(lengths[chosen]), [total * part / parts for part in range(1, parts)])
@@ -285,14 +278,9 @@ class Tuning(Gradient):
 
     def figures(self) -> dict[str, Any]:
         found = super().figures()
-        found["texts_per_second"] = found.pop("tokens_per_second")
         found["tokens_per_text"] = float(self.rows.lengths.mean())
         found["tries"] = self.tries
         return found
-
-
-def cut_every(rows: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
-    return np.split(rows, range(size, len(rows), size))
 
 
 def batches_of(lengths: NDArray[np.int64], most: int) -> Iterator[list[int]]:
@@ -320,4 +308,5 @@ def read_all(
         packed = Packed(starts, int(rows.lengths[chosen].max()))
         extra = made(chosen)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            yield chosen, net(ids, kinds, packed, extra if extra is None else extra.to(device)), packed
+            logits = net(ids, kinds, packed, extra if extra is None else extra.to(device))
+        yield chosen, logits, packed

@@ -1,6 +1,8 @@
 """2-D pictures of a space, and plots of how it came to be. matplotlib is imported when one is drawn."""
 
 from firth.maps.attention import plot_attention
+from firth.maps.compression import plot_codes, plot_columns, plot_images, plot_parts
+from firth.maps.learning import plot_confusion, plot_curve
 from firth.maps.pca import Projection, pca
 from firth.maps.plots import (
     plot_analogies,
@@ -19,8 +21,14 @@ __all__ = [
     "plot_analogies",
     "plot_attention",
     "plot_block",
+    "plot_codes",
+    "plot_columns",
+    "plot_images",
+    "plot_confusion",
+    "plot_curve",
     "plot_loss",
     "plot_map",
+    "plot_parts",
     "plot_senses",
     "plot_similarity",
     "plot_variance",

@@ -100,7 +100,7 @@ def plot_similarity(
     limits = min(0.0, others.min()), max(others.max(), 1e-9)
     colors = "Blues_r" if metric == "euclidean" else "Blues"
     title = f"{names[metric]} of {len(words)} words"
-    return _saved(_heat_map(values, words, words, title, "darker = nearer", colors, limits), path)
+    return _saved(heat_map(values, words, words, title, "darker = nearer", colors, limits), path)
 
 
 def plot_block(
@@ -119,10 +119,10 @@ def plot_block(
     signed = block.min() < 0
     most = max(float(np.abs(block).max()), 1e-9)
     colors, limits = ("RdBu_r", (-most, most)) if signed else ("Blues", (0.0, most))
-    return _saved(_heat_map(block, rows, columns, title, "", colors, limits), path)
+    return _saved(heat_map(block, rows, columns, title, "", colors, limits), path)
 
 
-def _heat_map(
+def heat_map(
     values: NDArray[np.float64],
     rows: Sequence[str],
     columns: Sequence[str],
@@ -130,13 +130,16 @@ def _heat_map(
     note: str,
     colors: str,
     limits: tuple[float, float],
+    shades: NDArray[np.float64] | None = None,
 ) -> Figure:
-    """Numbers on their colours, rows and columns named."""
+    """Numbers on their colours, rows and columns named; `shades`: what the colours tell, if not the numbers."""
+    shades = values if shades is None else shades
     longest = max(len(name) for name in rows) * 0.07
     figure, axes = new_figure(2.0 + longest + 0.62 * len(columns), 2.2 + 0.62 * len(rows), title, note)
-    image = axes.imshow(values, cmap=colors, vmin=limits[0], vmax=limits[1])
-    digits = 2 if np.abs(values).max() < 100 else 0
-    luminance = image.to_rgba(values)[..., :3] @ np.array((0.299, 0.587, 0.114))
+    image = axes.imshow(shades, cmap=colors, vmin=limits[0], vmax=limits[1])
+    whole = bool((values == values.round()).all())
+    digits = 0 if whole or np.abs(values).max() >= 100 else 2
+    luminance = image.to_rgba(shades)[..., :3] @ np.array((0.299, 0.587, 0.114))
     for (row, column), value in np.ndenumerate(values):
         ink = "white" if luminance[row, column] < 0.6 else INK
         axes.text(column, row, f"{value:.{digits}f}", ha="center", va="center", fontsize=9, color=ink)

@@ -18,6 +18,7 @@ from firth.data.splits import split
 from firth.learners import loop
 
 # Settings for a small world of five genres, chosen in another one (seed 78).
+NETWORKS = [firth.MultVAE(dim=16, epochs=40, learning_rate=0.01), firth.MultDAE(dim=16, epochs=60, learning_rate=0.01)]
 METHODS = [firth.ALS(dim=8), firth.BPR(dim=8, regularization=0.1), firth.Item2Vec(dim=8)]
 EVERY = [*METHODS, firth.RatingFactors(dim=8)]
 implicit_methods = pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
@@ -32,7 +33,7 @@ def history_of(ratings: firth.Ratings, user: str) -> dict[str, float]:
     return ratings.histories()[user]
 
 
-@implicit_methods
+@pytest.mark.parametrize("method", [*METHODS, *NETWORKS], ids=lambda method: type(method).__name__)
 def test_tastes_are_recovered_and_popularity_is_beaten(method, society, parts):
     """Users' vectors tell what share of each genre they seek; recommendations are what they turned to, nearly as well
     found as by someone who knows all tastes and traits."""

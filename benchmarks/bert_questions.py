@@ -1,0 +1,263 @@
+"""Small experiments on open questions about BERT, on the invented world: nothing to download, minutes on a CPU.
+
+    python benchmarks/bert_questions.py [--documents 1500] [--epochs 36] [--seeds 2] [--output FILE]
+
+The text: documents of four sentences about one of eight topics, in each sentence three words of the topic, one of them
+a word of two senses (bank: water or money). Small nets learn from it; sentences that were not in it are asked about.
+Writes docs/results/bert-questions.md, which the documentation includes. Figures are means over the seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+import firth
+from firth.core.report import PlainNotes
+from firth.data.world import World
+from firth.data.world.labelled import Sense
+from firth.data.world.words import HOMONYMS
+from firth.evaluate.layout import markdown_table, percent
+from firth.learners.bert import BertModel
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "results" / "bert-questions.md"
+ASKED = 400  # sentences
+SETTINGS: dict[str, Any] = {
+    "layers": 2, "dim": 64, "heads": 4, "hidden": 128, "context": 64, "vocabulary": 340, "dropout": 0.0,
+    "batch_tokens": 512, "learning_rate": 4e-3, "weight_decay": 0.01, "held_out": 0.03,
+}  # fmt: skip
+Figures = dict[str, float]
+
+
+def text_of(world: World, documents: int) -> tuple[list[str], list[Sense]]:
+    """Documents, and sentences that stand in none of them."""
+    waiting, found, used = defaultdict(list), list[str](), set[str]()
+    stream = iter(world.senses(40 * documents))
+    while len(found) < documents:
+        sense = next(stream)
+        waiting[sense.sense].append(sense.sentence)
+        used.add(sense.sentence)
+        if len(waiting[sense.sense]) == 4:
+            found.append(" . ".join(waiting.pop(sense.sense)))
+    asked = (sense for sense in stream if sense.sentence not in used)
+    return found, [next(asked) for _ in range(ASKED)]
+
+
+# ---- what is asked of a model ----
+
+
+def word_vectors(model: BertModel, asked: Sequence[Sense]) -> NDArray[np.float32]:
+    """(layers + 1, sentences, dim): of the word of two senses in each sentence."""
+    found = []
+    for sense in asked:
+        place = model.read([sense.sentence])[0].tokens.index(sense.word)
+        found.append(model.states(sense.sentence)[:, place])
+    return np.stack(found, axis=1)
+
+
+def nearest_agree(vectors: NDArray[Any], groups: Sequence[str], labels: Sequence[str]) -> float:
+    """How often the nearest other one of its group (by cosine) has the same label."""
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9)
+    closeness = unit @ unit.T
+    np.fill_diagonal(closeness, -9)
+    closeness[np.array(groups)[:, None] != np.array(groups)] = -9
+    names = np.array(labels)
+    return float((names == names[closeness.argmax(axis=1)]).mean())
+
+
+def senses_apart(model: BertModel, asked: Sequence[Sense]) -> list[float]:
+    """By layer: of each word, whether the nearest other sentence means the same sense."""
+    groups, labels = [sense.word for sense in asked], [sense.sense for sense in asked]
+    return [nearest_agree(layer, groups, labels) for layer in word_vectors(model, asked)]
+
+
+def blanks_filled(model: BertModel, asked: Sequence[Sense]) -> float:
+    """The word of two senses is hidden: whether the likeliest word fits the other two."""
+    right = 0
+    for sense in asked:
+        words = ["[MASK]" if word == sense.word else word for word in sense.sentence.split()]
+        right += sense.sense in HOMONYMS.get(model.fill(" ".join(words), k=1)[0][0][0], ())
+    return right / len(asked)
+
+
+@torch.inference_mode()
+def seen_kept(model: BertModel, asked: Sequence[Sense]) -> float:
+    """The word stands there to be seen: whether the net says that it is that word."""
+    right = 0
+    for sense in asked:
+        read = model.read([sense.sentence])[0]
+        place = read.tokens.index(sense.word)
+        logits = model.net.masked_logits(model.net(*model.tensors([read.ids]))[place : place + 1])
+        right += int(logits.argmax()) == read.ids[place]
+    return right / len(asked)
+
+
+def first_vectors(model: Any, asked: Sequence[Sense]) -> NDArray[np.float32]:
+    """The last layer's vector of the first token of each sentence."""
+    if isinstance(model, BertModel):
+        return np.stack([model.states(sense.sentence)[-1, 0] for sense in asked])
+    with torch.inference_mode():  # `states` of a GPT leave out the token that begins a text
+        ids = [torch.tensor([model.ids(sense.sentence)]) for sense in asked]
+        return np.stack([model.net(each)[0, 0].numpy() for each in ids])
+
+
+def topics_apart(vectors: NDArray[Any], asked: Sequence[Sense]) -> float:
+    """Whether the nearest other sentence is about the same topic; by chance 1 in 8."""
+    return nearest_agree(vectors, [""] * len(asked), [sense.sense for sense in asked])
+
+
+# ---- the experiments ----
+
+
+class Laboratory:
+    """Each model trained once a seed."""
+
+    def __init__(self, documents: int, epochs: int, seeds: int) -> None:
+        self.epochs, self.seeds = epochs, range(1, seeds + 1)
+        self.texts = {seed: text_of(World(seed=seed), documents) for seed in self.seeds}
+        self.done: dict[Any, Any] = {}
+
+    def bert(self, seed: int, **options: Any) -> BertModel:
+        method = firth.BERT(**SETTINGS | {"epochs": self.epochs} | options)
+        if (method, seed) not in self.done:
+            run = firth.Run(threads=1, seed=seed, report=PlainNotes())
+            self.done[method, seed] = method.fit(self.texts[seed][0], run)
+        return self.done[method, seed]
+
+    def gpt(self, seed: int) -> Any:
+        names = ("layers", "dim", "heads", "hidden", "context", "vocabulary", "dropout", "batch_tokens", "weight_decay")
+        method = firth.GPT(**{name: SETTINGS[name] for name in names}, learning_rate=4e-3, epochs=self.epochs)
+        return method.fit(self.texts[seed][0], firth.Run(threads=1, seed=seed, report=PlainNotes()))
+
+    def asked(self, seed: int) -> list[Sense]:
+        return self.texts[seed][1]
+
+
+def mean(rows: Sequence[Figures]) -> Figures:
+    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+
+
+def masks(laboratory: Laboratory) -> Iterator[str]:
+    rows, found = [], {}
+    for share, name in ((0.8, "80% [MASK], 10% random, 10% kept"), (1.0, "100% [MASK]")):
+        figures = []
+        for seed in laboratory.seeds:
+            model, asked = laboratory.bert(seed, next_sentence=False, mask_share=share), laboratory.asked(seed)
+            figures.append(
+                {
+                    "masked": model.training["masked_accuracy"],
+                    "blanks": blanks_filled(model, asked),
+                    "seen": seen_kept(model, asked),
+                    "senses": senses_apart(model, asked)[-1],
+                }
+            )
+        found[name] = mean(figures)
+        rows.append([name, *(percent(value) for value in found[name].values())])
+    names = ["", "held-out masked tokens", "blanks filled", "a word that is seen is known", "senses told apart"]
+    yield markdown_table(names, rows)
+    ours, whole = found.values()
+    yield (
+        f"\nOf a word that is not masked, the net of 100% [MASK] says what it is {percent(whole['seen'])} of the time, "
+        f"the one with 80/10/10 {percent(ours['seen'])}."
+    )
+
+
+def first_place(laboratory: Laboratory) -> Iterator[str]:
+    found = []
+    for seed in laboratory.seeds:
+        asked, bert, gpt = laboratory.asked(seed), laboratory.bert(seed), laboratory.gpt(seed)
+        found.append(
+            {
+                "bert": topics_apart(first_vectors(bert, asked), asked),
+                "mean": topics_apart(np.asarray(bert.embed([sense.sentence for sense in asked])), asked),
+                "gpt": topics_apart(first_vectors(gpt, asked), asked),
+                "gpt_mean": topics_apart(np.asarray(gpt.embed([sense.sentence for sense in asked])), asked),
+            }
+        )
+    figures = mean(found)
+    rows = [
+        ["BERT: sees both sides", percent(figures["bert"]), percent(figures["mean"])],
+        ["GPT: sees what stands before", percent(figures["gpt"]), percent(figures["gpt_mean"])],
+    ]
+    yield markdown_table(["same topic as the nearest sentence, by the vector of", "the first token", "all, mean"], rows)
+    yield "\nBy chance it is 12%."
+
+
+def layers(laboratory: Laboratory) -> Iterator[str]:
+    found = []
+    for seed in laboratory.seeds:
+        model, asked = laboratory.bert(seed, next_sentence=False), laboratory.asked(seed)
+        vectors, apart = word_vectors(model, asked), senses_apart(model, asked)
+        words = [nearest_agree(layer, [""] * len(asked), [sense.word for sense in asked]) for layer in vectors]
+        topics = [topics_apart(layer, asked) for layer in vectors]
+        found.append(np.array([words, apart, topics]))
+    figures = np.mean(found, axis=0)
+    names = ["the input (token + place)", *(f"layer {number}" for number in range(1, figures.shape[1]))]
+    rows = [[name, *map(percent, figures[:, number])] for number, name in enumerate(names)]
+    yield markdown_table(["the nearest other vector is of", "the same word", "its same sense", "the same topic"], rows)
+
+
+def next_sentences(laboratory: Laboratory) -> Iterator[str]:
+    rows = []
+    for following, name in ((True, "masked tokens and next sentence"), (False, "masked tokens alone")):
+        figures = []
+        for seed in laboratory.seeds:
+            model, asked = laboratory.bert(seed, next_sentence=following), laboratory.asked(seed)
+            figures.append(
+                {
+                    "masked": model.training["masked_accuracy"],
+                    "blanks": blanks_filled(model, asked),
+                    "senses": senses_apart(model, asked)[-1],
+                    "first": topics_apart(first_vectors(model, asked), asked),
+                    "mean": topics_apart(np.asarray(model.embed([sense.sentence for sense in asked])), asked),
+                    "next": model.training.get("next_accuracy", float("nan")),
+                }
+            )
+        told = mean(figures)
+        rows.append([name, *("" if np.isnan(value) else percent(value) for value in told.values())])
+    names = [
+        "held-out masked tokens",
+        "blanks filled",
+        "senses",
+        "topic by [CLS]",
+        "topic by the mean",
+        "next sentence",
+    ]
+    yield markdown_table(["", *names], rows)
+
+
+def page(laboratory: Laboratory, documents: int) -> Iterator[str]:
+    yield "<!-- written by benchmarks/bert_questions.py -->"
+    yield "<!-- begin about -->"
+    yield (
+        f"{documents:,} documents of four sentences, a net of {SETTINGS['layers']} layers × {SETTINGS['dim']}, "
+        f"{laboratory.epochs} epochs, {len(laboratory.seeds)} seed(s), {ASKED} new sentences asked. A trivial answer, "
+        "the same for every sentence, fills 25% of the blanks and tells 50% of the senses."
+    )
+    yield "<!-- end about -->"
+    for name, part in (("masks", masks), ("first", first_place), ("layers", layers), ("next", next_sentences)):
+        yield f"\n<!-- begin {name} -->"
+        yield from part(laboratory)
+        yield f"<!-- end {name} -->"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--documents", type=int, default=1500)
+    parser.add_argument("--epochs", type=int, default=36)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--output", type=Path, default=PAGE)
+    arguments = parser.parse_args()
+    laboratory = Laboratory(arguments.documents, arguments.epochs, arguments.seeds)
+    arguments.output.write_text("\n".join(page(laboratory, arguments.documents)) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

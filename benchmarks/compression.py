@@ -1,0 +1,185 @@
+"""PCA, LSA, autoencoder and VAE side by side; MultVAE and MultDAE beside ALS on Last.fm.
+
+    python benchmarks/compression.py DATA [--threads 2] [--seeds 3] [--pictures FOLDER]
+
+Tables: scikit-learn's digits, breast cancer and wine; a generated one like California's districts; the invented
+world's people; and a corpus, the invented world's topics by their words. Each method learns from four fifths of the
+rows and is judged on the others: `firth compress` does the same. DATA holds people/lastfm/data1.txt (to learn from) and
+test1.txt (to be judged by); ALS is tuned as in people.py. Results: benchmarks/results/compression.json,
+docs/results/compression.md and docs/results/compression-people.md; with --pictures also the pictures of the docs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.words import machine  # noqa: E402
+
+import firth  # noqa: E402
+from firth import evaluate, maps  # noqa: E402
+from firth.cli.compress import compared, words_of  # noqa: E402
+from firth.data.world import World  # noqa: E402
+
+RESULTS = HERE / "results" / "compression.json"
+PAGES = HERE.parent / "docs" / "results"
+METRICS = ("recall@20", "ndcg@100", "map@10")
+WORLD = World(seed=3)
+
+
+def california(n: int = 4000) -> tuple[firth.Table, list[str]]:
+    """Districts by income, age, rooms, people and place, skewed and dependent as in the census of 1990; the label is
+    the quarter of house values that a district is in, from income and place."""
+    random = np.random.default_rng(6)
+    north, income = random.uniform(size=n), np.exp(random.normal(1.3, 0.45, n))
+    households = np.exp(random.normal(6, 0.7, n))
+    rooms = households * np.clip(random.normal(4.4 + 0.35 * income, 0.6, n), 1, None)
+    people = households * np.clip(random.normal(3.1 - 0.05 * income, 0.4, n), 1, None)
+    columns = {
+        "income": income,
+        "age": random.integers(1, 52, n),
+        "rooms": rooms.round(),
+        "bedrooms": (rooms / random.normal(5, 0.4, n)).round(),
+        "people": people.round(),
+        "households": households.round(),
+        "latitude": 32.5 + 9.5 * north,
+        "longitude": -124.3 + 10 * (1 - north) + random.normal(0, 0.6, n),
+    }
+    value = np.log(income) - 0.8 * np.abs(north - 0.45) + random.normal(0, 0.2, n)
+    return firth.Table(columns), [str(int(q)) for q in np.searchsorted(np.quantile(value, (0.25, 0.5, 0.75)), value)]
+
+
+def tables() -> Iterator[tuple[str, firth.Table, list[str] | None, int, str]]:
+    """Name, table, labels, how many numbers a row is squeezed to, and the scale of its numbers."""
+    for name, load, dim, numeric in (
+        ("digits", load_digits, 8, "common"),
+        ("breast cancer", load_breast_cancer, 5, "standardize"),
+        ("wine", load_wine, 4, "standardize"),
+    ):
+        found = load()
+        yield name, firth.Table(found.data), [str(label) for label in found.target], dim, numeric
+    yield "California-like", *california(), 3, "standardize"
+    people = WORLD.rows(3000).complete
+    labels = [str(owns) for owns in people["owns_horse"]]
+    rest = {name: values for name, values in people.items() if name != "owns_horse"}
+    yield "the world's people", firth.Table(rest), labels, 6, "standardize"
+    documents = list(WORLD.topics(1500))
+    yield (
+        "the world's topics (text)",
+        words_of([text for text, _ in documents]),
+        [t for _, t in documents],
+        10,
+        "common",
+    )
+
+
+def side_by_side(threads: int) -> dict[str, Any]:
+    found = {}
+    for name, table, labels, dim, numeric in tables():
+        result = compared(table, labels, dim, firth.Run(threads=threads), numeric)
+        found[name] = {
+            "rows": len(table), "columns": len(table.names), "judged": result.rows, "methods": result.to_json(),
+            "table": result.to_markdown(),
+        }  # fmt: skip
+        print(f"{name}\n{result}\n", flush=True)
+    return found
+
+
+def lastfm(data: Path, threads: int, seeds: int) -> dict[str, Any]:
+    folder = data / "people" / "lastfm"
+    train, test = firth.Ratings(folder / "data1.txt"), firth.Ratings(folder / "test1.txt")
+    methods = {
+        "ALS, tuned": firth.ALS(dim=64, alpha=4.0, regularization=30.0),
+        "MultDAE": firth.MultDAE(),
+        "MultVAE": firth.MultVAE(),
+    }
+    rows: dict[str, list[dict[str, float]]] = {name: [] for name in methods}
+    for seed in range(1, seeds + 1):
+        for name, method in methods.items():
+            began = time.perf_counter()
+            model = method.fit(train, firth.Run(threads=threads, seed=seed))
+            seconds = time.perf_counter() - began
+            judged = evaluate.recommendations(model, test, metrics=METRICS, baselines=False)
+            rows[name].append({metric: judged[metric] for metric in METRICS} | {"seconds": seconds})
+            print(name, seed, rows[name][-1], flush=True)
+    means = {name: {key: statistics.mean(row[key] for row in each) for key in each[0]} for name, each in rows.items()}
+    return {"rows": means, "seeds": seeds, "pairs": len(train), "users": len(train.users), "items": len(train.items)}
+
+
+def draw(folder: Path) -> None:
+    """Images given, rebuilt, between and made up; the map of two numbers."""
+    digits = load_digits()
+    run = firth.Run(threads=1)
+    model = firth.VAE(dim=8, numeric="common").fit(digits.data, run)
+
+    def pixels(table: firth.Table) -> Any:
+        return np.stack([table.numbers(name) for name in table.names], axis=1)
+
+    some = digits.data[:12]
+    lines = {
+        "given": some,
+        "rebuilt": pixels(model.reconstruct(some)),
+        "between": pixels(model.interpolate(some, 2, 7, 12)),
+    }
+    lines |= {"made up": pixels(model.sample(12, noise=False)), "": pixels(model.sample(12, seed=2, noise=False))}
+    maps.plot_images(lines, (8, 8), folder / "compress-images.png", title="VAE: 64 pixels through 8 numbers")
+    flat = firth.VAE(dim=2, numeric="common").fit(digits.data, run)
+    labels = [str(label) for label in digits.target]
+    maps.plot_codes(
+        flat.transform(digits.data), labels, folder / "compress-codes.png", title="VAE: digits as two numbers"
+    )
+
+
+def tables_page(found: dict[str, Any], threads: int) -> Iterator[str]:
+    yield f"`python benchmarks/compression.py DATA` on {machine()}, {threads} threads, {time.strftime('%Y-%m-%d')}."
+    yield "Each method learned from four fifths of the rows; the figures are of the others."
+    for name, part in found.items():
+        yield ""
+        yield f"**{name}**: {part['rows']:,} rows, {part['columns']} columns"
+        yield ""
+        yield part["table"]
+
+
+def people_page(found: dict[str, Any], threads: int) -> Iterator[str]:
+    yield f"`python benchmarks/compression.py DATA` on {machine()}, {threads} threads, {time.strftime('%Y-%m-%d')}."
+    yield f"Last.fm: {found['pairs']:,} pairs of {found['users']:,} users and {found['items']:,} artists; mean of"
+    yield f"{found['seeds']} seeds."
+    yield ""
+    yield "| | recall@20 | NDCG@100 | MAP@10 | seconds of training |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    for name, row in found["rows"].items():
+        yield f"| {name} | {' | '.join(f'{row[metric]:.4f}' for metric in METRICS)} | {row['seconds']:.1f} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--pictures", type=Path)
+    arguments = parser.parse_args()
+    if arguments.pictures:
+        draw(arguments.pictures)
+    found = side_by_side(arguments.threads)
+    people = lastfm(arguments.data, arguments.threads, arguments.seeds)
+    RESULTS.write_text(json.dumps({"tables": found, "lastfm": people}, indent=2) + "\n", encoding="utf-8")
+    pages = {"compression.md": tables_page(found, arguments.threads)}
+    pages |= {"compression-people.md": people_page(people, arguments.threads)}
+    for name, lines in pages.items():
+        (PAGES / name).write_text("\n".join(line.rstrip() for line in lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,300 @@
+// Products of rows with packed weights (`Linear`), tile by tile, in floats and in bytes. For hot files.
+#pragma once
+
+#include "encoder.h"
+#include "vec.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace firth {
+namespace ISA {
+
+constexpr int PANEL = 2 * LANES;  // columns that a tile of the result has
+#if defined(ISA_avx512)
+constexpr int TILE = 12;  // rows: 24 sums in registers, two vectors of weights, one of inputs
+#else
+constexpr int TILE = 6;
+#endif
+
+#define UNROLL _Pragma("GCC unroll 16")  // sums that a loop walks over would stand in memory
+
+typedef int16_t shorts __attribute__((vector_size(LANES * 4)));
+typedef uint8_t small_vec __attribute__((vector_size(LANES)));
+typedef int16_t short_vec __attribute__((vector_size(LANES * 2)));
+
+static inline vec larger(vec a, vec b) { return choose(a > b, a, b); }
+static inline vec smaller(vec a, vec b) { return choose(a < b, a, b); }
+static inline int64_t rounded(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
+static int64_t padded(int64_t columns) { return rounded(columns, PANEL); }
+
+// From row to row. Rows that lie a power of two apart would fight for the same places of the cache.
+static int64_t stride_of(int64_t columns) {
+    const int64_t width = padded(columns);
+    return width * 4 % 2048 ? width : width + PANEL;
+}
+
+// Where the processor multiplies bytes four at a time; elsewhere they are widened and multiplied two at a time.
+static bool by_fours() {
+#if defined(ISA_avx512)
+    return __builtin_cpu_supports("avx512vnni");
+#else
+    return false;
+#endif
+}
+
+// ---- packing ----
+
+static int64_t packed_size(const Linear& linear, bool bytes) {
+    const int64_t width = padded(linear.out);
+    if (!bytes) return linear.in * width * 4;
+    return by_fours() ? rounded(linear.in, 4) * width : rounded(linear.in, 2) * width * 2;
+}
+
+static void pack_floats(Linear& linear) {
+    float* to = static_cast<float*>(linear.weights);
+    for (int64_t first = 0; first < padded(linear.out); first += PANEL)
+        for (int64_t k = 0; k < linear.in; ++k)
+            for (int64_t o = first; o < first + PANEL; ++o)
+                *to++ = o < linear.out ? linear.given[o * linear.in + k] : 0.0f;
+}
+
+template <class Number, int GROUP>
+static void pack_groups(Linear& linear) {
+    Number* to = static_cast<Number*>(linear.weights);
+    for (int64_t first = 0; first < padded(linear.out); first += PANEL)
+        for (int64_t k = 0; k < linear.in; k += GROUP)
+            for (int64_t o = first; o < first + PANEL; ++o)
+                for (int64_t j = k; j < k + GROUP; ++j) {
+                    const bool real = o < linear.out && j < linear.in;
+                    const float scaled = real ? linear.given[o * linear.in + j] / linear.scales[o] : 0.0f;
+                    const int whole = static_cast<int>(scaled + (scaled < 0 ? -0.5f : 0.5f));
+                    *to++ = static_cast<Number>(whole);
+                    linear.sums[o] += whole;
+                }
+}
+
+static void pack(Linear& linear, bool bytes) {
+    for (int64_t o = 0; o < padded(linear.out); ++o) linear.bias[o] = o < linear.out ? linear.given_bias[o] : 0.0f;
+    if (!bytes) {
+        pack_floats(linear);
+        return;
+    }
+    for (int64_t o = 0; o < padded(linear.out); ++o) {
+        float greatest = 0;
+        for (int64_t k = 0; o < linear.out && k < linear.in; ++k) {
+            const float size = __builtin_fabsf(linear.given[o * linear.in + k]);
+            greatest = size > greatest ? size : greatest;
+        }
+        linear.scales[o] = greatest > 0 ? greatest / 127 : 1;
+        linear.sums[o] = 0;
+    }
+    if (by_fours()) pack_groups<int8_t, 4>(linear);
+    else pack_groups<int16_t, 2>(linear);
+}
+
+// ---- products ----
+
+// ROWS rows of `a` (broadcast number by number) times one panel of `depth` rows, each PANEL wide.
+template <int ROWS>
+static void tile(const float* a, int64_t stride, const float* panel, int64_t depth, const float* bias, float* out,
+                 int64_t out_stride) {
+    vec sum[ROWS][2];
+    UNROLL for (int r = 0; r < ROWS; ++r) {
+        sum[r][0] = bias ? load(bias) : vec{};
+        sum[r][1] = bias ? load(bias + LANES) : vec{};
+    }
+    for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
+        const vec left = load(panel), right = load(panel + LANES);
+        UNROLL for (int r = 0; r < ROWS; ++r) {
+            const vec value = splat(a[r * stride + k]);
+            sum[r][0] += value * left;
+            sum[r][1] += value * right;
+        }
+    }
+    UNROLL for (int r = 0; r < ROWS; ++r) {
+        store(out + r * out_stride, sum[r][0]);
+        store(out + r * out_stride + LANES, sum[r][1]);
+    }
+}
+
+template <int ROWS = TILE>
+static void last_tile(int64_t rows, const float* a, int64_t stride, const float* panel, int64_t depth,
+                      const float* bias, float* out, int64_t out_stride) {
+    if constexpr (ROWS > 0) {
+        if (rows == ROWS) tile<ROWS>(a, stride, panel, depth, bias, out, out_stride);
+        else last_tile<ROWS - 1>(rows, a, stride, panel, depth, bias, out, out_stride);
+    }
+}
+
+// While a panel meets the rows tile by tile, the next one is brought near, a share of it at each tile.
+static inline void fetch(const void* panel, int64_t bytes, int64_t row, int64_t rows) {
+    const int64_t share = (bytes * TILE / rows + 63) / 64 * 64, first = row / TILE * share;
+    const char* from = static_cast<const char*>(panel) + first;
+    for (int64_t i = 0; i < share && first + i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
+}
+
+// `panels` panels one behind the other.
+static void multiply(const float* a, int64_t rows, int64_t stride, const float* weights, int64_t depth, int64_t panels,
+                     const float* bias, float* out, int64_t out_stride) {
+    for (int64_t p = 0; p < panels; ++p, weights += depth * PANEL) {
+        const float* from = bias ? bias + p * PANEL : nullptr;
+        for (int64_t row = 0; row < rows; row += TILE) {
+            const int64_t left = rows - row < TILE ? rows - row : TILE;
+            if (p + 1 < panels) fetch(weights + depth * PANEL, depth * PANEL * 4, row, rows);
+            last_tile(left, a + row * stride, stride, weights, depth, from, out + row * out_stride + p * PANEL,
+                      out_stride);
+        }
+    }
+}
+
+// Rows in bytes: x is about scale · (byte - zero).
+struct Rows {
+    uint8_t* bytes;  // or 16 bits each
+    int64_t stride;  // in bytes
+    float* scales;
+    float* zeros;
+};
+
+// The sums of one tile become floats.
+template <int ROWS>
+static inline void finish(const ivec (*sum)[2], const Linear& linear, int64_t column, const float* scales,
+                          const float* zeros, float* out, int64_t out_stride) {
+    UNROLL for (int half = 0; half < 2; ++half) {
+        const int64_t at = column + half * LANES;
+        const vec scale = load(linear.scales + at), bias = load(linear.bias + at);
+        const vec sums = __builtin_convertvector(*reinterpret_cast<const ivec*>(linear.sums + at), vec);
+        UNROLL for (int r = 0; r < ROWS; ++r) {
+            const vec whole = __builtin_convertvector(sum[r][half], vec) - sums * zeros[r];
+            store(out + r * out_stride + half * LANES, whole * (scale * scales[r]) + bias);
+        }
+    }
+}
+
+static inline shorts twice(const void* p) {
+    int32_t both;
+    memcpy(&both, p, 4);
+    return (shorts)(both - ivec{});
+}
+
+static inline ivec add_products(ivec sum, shorts a, shorts b) {
+#if defined(ISA_avx512)
+    return sum + (ivec)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif defined(ISA_avx2)
+    return sum + (ivec)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif defined(__x86_64__)
+    return sum + (ivec)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#else
+    for (int i = 0; i < LANES; ++i) sum[i] += int32_t(a[2 * i]) * b[2 * i] + int32_t(a[2 * i + 1]) * b[2 * i + 1];
+    return sum;
+#endif
+}
+
+// Products of 16 bits, two at a time.
+struct Twos {
+    static constexpr int GROUP = 2, SIZE = 2;
+
+    template <int ROWS>
+    static void tile(const uint8_t* a, int64_t stride, const Linear& linear, int64_t p, const float* scales,
+                     const float* zeros, float* out, int64_t out_stride) {
+        const int64_t groups = (linear.in + 1) / 2;
+        const shorts* panel = static_cast<const shorts*>(linear.weights) + p * groups * 2;
+        ivec sum[ROWS][2] = {};
+        for (int64_t k = 0; k < groups; ++k, panel += 2)
+            UNROLL for (int r = 0; r < ROWS; ++r) {
+                const shorts value = twice(a + r * stride + k * 4);
+                sum[r][0] = add_products(sum[r][0], value, panel[0]);
+                sum[r][1] = add_products(sum[r][1], value, panel[1]);
+            }
+        finish<ROWS>(sum, linear, p * PANEL, scales, zeros, out, out_stride);
+    }
+};
+
+#if defined(ISA_avx512)
+// Products of 8 bits, four at a time (VNNI): unsigned inputs, signed weights.
+struct Fours {
+    static constexpr int GROUP = 4, SIZE = 1;
+
+    template <int ROWS>
+    __attribute__((target("avx512vnni"))) static void tile(const uint8_t* a, int64_t stride, const Linear& linear,
+                                                           int64_t p, const float* scales, const float* zeros,
+                                                           float* out, int64_t out_stride) {
+        const int64_t groups = (linear.in + 3) / 4;
+        const __m512i* panel = static_cast<const __m512i*>(linear.weights) + p * groups * 2;
+        ivec sum[ROWS][2] = {};
+        for (int64_t k = 0; k < groups; ++k, panel += 2) {
+            const __m512i left = panel[0], right = panel[1];
+            UNROLL for (int r = 0; r < ROWS; ++r) {
+                int32_t four;
+                memcpy(&four, a + r * stride + k * 4, 4);
+                const __m512i value = _mm512_set1_epi32(four);
+                sum[r][0] = (ivec)_mm512_dpbusd_epi32((__m512i)sum[r][0], value, left);
+                sum[r][1] = (ivec)_mm512_dpbusd_epi32((__m512i)sum[r][1], value, right);
+            }
+        }
+        finish<ROWS>(sum, linear, p * PANEL, scales, zeros, out, out_stride);
+    }
+};
+#else
+using Fours = Twos;
+#endif
+
+template <class Bytes, int ROWS = TILE>
+static void last_bytes_tile(int64_t rows, const uint8_t* a, int64_t stride, const Linear& linear, int64_t p,
+                            const float* scales, const float* zeros, float* out, int64_t out_stride) {
+    if constexpr (ROWS > 0) {
+        if (rows == ROWS) Bytes::template tile<ROWS>(a, stride, linear, p, scales, zeros, out, out_stride);
+        else last_bytes_tile<Bytes, ROWS - 1>(rows, a, stride, linear, p, scales, zeros, out, out_stride);
+    }
+}
+
+template <class Bytes>
+static void multiply_bytes(const Rows& x, int64_t rows, const Linear& linear, float* out, int64_t out_stride) {
+    const int64_t panels = padded(linear.out) / PANEL;
+    const int64_t size = rounded(linear.in, Bytes::GROUP) * PANEL * Bytes::SIZE;
+    const char* weights = static_cast<const char*>(linear.weights);
+    for (int64_t p = 0; p < panels; ++p)
+        for (int64_t row = 0; row < rows; row += TILE) {
+            const int64_t left = rows - row < TILE ? rows - row : TILE;
+            if (p + 1 < panels) fetch(weights + (p + 1) * size, size, row, rows);
+            last_bytes_tile<Bytes>(left, x.bytes + row * x.stride, x.stride, linear, p, x.scales + row, x.zeros + row,
+                                   out + row * out_stride + p * PANEL, out_stride);
+        }
+}
+
+template <class Bytes>
+static void to_bytes(const float* from, int64_t stride, int64_t rows, int64_t columns, const Rows& to) {
+    for (int64_t row = 0; row < rows; ++row, from += stride) {
+        vec low = {}, high = {};  // what lies behind the columns is 0
+        for (int64_t c = 0; c < columns; c += LANES) {
+            low = smaller(low, load(from + c));
+            high = larger(high, load(from + c));
+        }
+        float least = 0, most = 0;
+        for (int i = 0; i < LANES; ++i) {
+            least = low[i] < least ? low[i] : least;
+            most = high[i] > most ? high[i] : most;
+        }
+        const float scale = most - least > 1e-30f ? (most - least) / 255 : 1;
+        const float zero = static_cast<float>(static_cast<int>(0.5f - least / scale));
+        to.scales[row] = scale;
+        to.zeros[row] = zero;
+        uint8_t* bytes = to.bytes + row * to.stride;
+        for (int64_t c = 0; c < columns; c += LANES) {
+            vec value = load(from + c) * (1 / scale) + (zero + 0.5f);  // rounded when its fraction is cut off
+            value = smaller(larger(value, vec{}), splat(255.0f));
+            const ivec whole = __builtin_convertvector(value, ivec);
+            if constexpr (Bytes::SIZE == 1) {
+                const small_vec small = __builtin_convertvector(whole, small_vec);
+                memcpy(bytes + c, &small, LANES);
+            } else {
+                const short_vec small = __builtin_convertvector(whole, short_vec);
+                memcpy(bytes + 2 * c, &small, 2 * LANES);
+            }
+        }
+    }
+}
+
+}  // namespace ISA
+}  // namespace firth

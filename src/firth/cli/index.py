@@ -1,0 +1,213 @@
+"""`firth index MODEL DATA… -o IDX`: texts embedded and indexed, in bounded memory; a killed run goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from firth.cli.common import choose_report, data_options, json_flag, metric_option, open_model, print_json
+from firth.core.errors import FirthError, FirthWarning
+
+if TYPE_CHECKING:
+    from firth.core.model import Model
+    from firth.core.vectors import Matrix
+    from firth.data.corpus import Corpus
+    from firth.index import Index
+
+BATCH = 4096  # texts embedded at a time
+COMMIT = 32_768  # rows, or a minute: what a killed run may lose
+WIDEST = 16_384  # numbers a row: wider ones are sparse, and an index would be mostly zeros
+
+Embed = Callable[[list[str]], tuple["Matrix", int]]  # vectors, and how many words had none
+
+
+@click.command()
+@click.argument("model")
+@click.argument("data", nargs=-1, required=True, metavar="DATA…")
+@click.option("-o", "--output", required=True, metavar="IDX", help="The index's folder.")
+@click.option("--attributes", metavar="NAMES", help="Columns to filter by, as in year,language (jsonl, csv, Parquet).")
+@click.option(
+    "--numbers",
+    type=click.Choice(("float32", "float16", "int8")),
+    default="float32",
+    show_default=True,
+    help="float16 halves the memory; int8 is quickest to search, with the best judged by float32.",
+)
+@metric_option
+@data_options
+@click.option("--overwrite", is_flag=True, help="Replace another index in IDX.")
+@json_flag
+def command(
+    model: str,
+    data: tuple[str, ...],
+    output: str,
+    attributes: str | None,
+    numbers: str,
+    metric: str,
+    unit: str,
+    column: str | None,
+    key: str | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Embed texts, one row a line (or record) of DATA, and index them for `firth search`; - reads standard input.
+
+    The same command goes on where a killed one stopped.
+    """
+    from firth.data.corpus import Corpus
+    from firth.index.folder import remove_index
+
+    embedder = open_model(model)
+    fields = [name.strip() for name in attributes.split(",")] if attributes else []
+    texts = Corpus(*data, unit=unit, column=column, key=key, fields=fields)
+    embed = embedding(embedder, model)
+    started = time.perf_counter()
+    index, status = opened(Path(output), embedder, model, texts, metric, numbers, overwrite)
+    facts = {"rows": len(index), "unknown": 0, "zero_rows": 0}
+    if status != "already finished":
+        with index:
+            facts = fill(index, texts, embed)
+            if len(index):
+                index.optimize()
+                index.note(finished=True)
+        if not len(index):
+            remove_index(Path(output))
+            raise FirthError("There is nothing to index: the input has no documents.")
+    seconds = time.perf_counter() - started
+    if facts["unknown"] or facts["zero_rows"]:
+        note = (
+            f"{facts['unknown']:,} words have no vector; {facts['zero_rows']:,} texts are zero and found by words only."
+        )
+        click.echo(f"note: {note}", err=True)
+    if as_json:
+        print_json({"index": output, "status": status, **facts, "seconds": round(seconds, 3)})
+    else:
+        click.echo(f"{len(index):,} texts in {output} ({status}, {seconds:.1f} s)")
+
+
+def embedding(model: Model, path: str) -> Embed:
+    """What turns texts into vectors."""
+    pool, plain = getattr(model, "pool", None), getattr(model, "embed", None)
+    if model.method.kind == "table" or (pool is None and plain is None):
+        raise FirthError(f"{path} does not embed texts ({type(model.method).method_name()}).")
+
+    def embed(texts: list[str]) -> tuple[Matrix, int]:
+        if pool is None:
+            assert plain is not None
+            return plain(texts), 0
+        pooled = pool(texts)
+        return pooled.matrix, int(pooled.unknown.sum())
+
+    return embed
+
+
+def opened(
+    folder: Path, model: Model, path: str, texts: Corpus, metric: str, numbers: str, overwrite: bool
+) -> tuple[Index, str]:
+    """The index to fill, new or begun, and which of these it is."""
+    from firth.core.checkpoint import difference
+    from firth.core.train import model_hash
+    from firth.index import Index
+    from firth.index.folder import is_index, remove_index
+
+    identity = {"model": model_hash(model), "data": texts.fingerprint(), "metric": metric, "numbers": numbers}
+    if is_index(folder):
+        index = Index.open(folder)
+        if not overwrite and index.about.get("identity") == identity and identity["data"] is not None:
+            index.model = model
+            return index, "already finished" if index.about.get("finished") else "resumed"
+        if not overwrite and len(index):  # a run that did not come to its first commit may be replaced
+            why = difference({"identity": index.about.get("identity")}, identity)
+            if index.about.get("identity") == identity:
+                why = "whether of the same data can't be told"
+            raise FirthError(f"{folder} holds another index ({why}); choose another folder, or --overwrite it.")
+        remove_index(folder)
+    dim = int(model.embed(["a"]).shape[1])  # type: ignore[attr-defined]
+    if dim > WIDEST:
+        raise FirthError(
+            f"{path} gives rows of {dim:,} numbers, mostly zeros; index denser ones, such as those of lsa."
+        )
+    about = {"identity": identity, "finished": False}
+    where = str(Path(path).resolve())
+    made = Index.create(folder, dim=dim, metric=metric, numbers=numbers, model=model, model_path=where, about=about)
+    return made, "indexed"
+
+
+class Batch(NamedTuple):
+    keys: list[str]
+    texts: list[str]
+    values: list[tuple[Any, ...]]
+    done: int  # bytes of the sources read so far
+
+
+def batches(texts: Corpus, skip: int) -> Iterator[Batch]:
+    walk = islice(texts.walk(), skip, None)
+    while some := list(islice(walk, BATCH)):
+        documents = [document for document, _, _ in some]
+        keys, bodies = [document.key for document in documents], [document.text for document in documents]
+        yield Batch(keys, bodies, [values for _, values, _ in some], some[-1][2])
+
+
+def fill(index: Index, texts: Corpus, embed: Embed) -> dict[str, int]:
+    """Adds all documents behind those that the index has."""
+    import numpy as np
+
+    report = choose_report()
+    facts = {"rows": len(index), "unknown": 0, "zero_rows": 0}
+    waiting: list[tuple[Batch, Matrix]] = []
+    last = time.monotonic()
+
+    def commit() -> None:
+        if not waiting:
+            return
+        values = [row for batch, _ in waiting for row in batch.values]
+        attributes: dict[str, Any] = {"text": [text for batch, _ in waiting for text in batch.texts]}
+        for place, name in enumerate(texts.fields):
+            attributes[name] = typed([row[place] for row in values], index.columns.get(name))
+        keys = [key for batch, _ in waiting for key in batch.keys]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FirthWarning)  # zero rows are told once, at the end
+            index.add(keys, np.concatenate([matrix for _, matrix in waiting]), attributes)
+        waiting.clear()
+
+    report.begin("indexing", texts.size, "bytes")
+    for batch in batches(texts, len(index)):
+        matrix, unknown = embed(batch.texts)
+        waiting.append((batch, matrix))
+        facts["rows"] += len(batch.keys)
+        facts["unknown"] += unknown
+        facts["zero_rows"] += int((~matrix.any(axis=1)).sum())
+        if sum(len(part.keys) for part, _ in waiting) >= COMMIT or time.monotonic() - last > 60:
+            commit()
+            last = time.monotonic()
+        report.step(batch.done, texts=facts["rows"])
+    commit()
+    report.end()
+    return facts
+
+
+def typed(values: list[Any], kind: Any) -> Any:
+    """A column for Arrow. csv has texts only: where all are numbers or empty they become numbers, unless the index has
+    the column as texts already."""
+    import pyarrow
+
+    try:
+        column = pyarrow.array(values)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):  # of several kinds
+        column = pyarrow.array([None if value is None else str(value) for value in values])
+    if pyarrow.types.is_null(column.type):
+        return column.cast(pyarrow.string())
+    if not pyarrow.types.is_string(column.type) or (kind is not None and pyarrow.types.is_string(kind)):
+        return column
+    filled = pyarrow.array([value or None for value in values], pyarrow.string())
+    for number in (pyarrow.int64(), pyarrow.float64()) if filled.null_count < len(filled) else ():
+        with contextlib.suppress(pyarrow.ArrowInvalid):
+            return filled.cast(number)
+    return column

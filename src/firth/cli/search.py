@@ -1,0 +1,96 @@
+"""`firth search IDX WORDS`: what an index holds that is near in meaning, has the words, or both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from firth.cli.common import json_flag, open_model, print_json, print_table
+from firth.core.errors import FirthError
+
+if TYPE_CHECKING:
+    from firth.index import Hits, Index
+
+
+@click.command()
+@click.argument("index")
+@click.argument("query")
+@click.option("-k", type=int, default=10, show_default=True, help="How many.")
+@click.option(
+    "--where", metavar="CONDITION", help='Only such rows, as in \'year >= 2020 and language in ("en", "de")\'.'
+)
+@click.option(
+    "--mode",
+    type=click.Choice(("both", "vector", "words")),
+    default="both",
+    show_default=True,
+    help="By nearness (score: the index's metric), by words (BM25), or both rankings fused (reciprocal ranks).",
+)
+@click.option("--explain", "explained", is_flag=True, help="Which words made each match (models of words).")
+@click.option("--model", metavar="PATH", help="Where the model is that made the index, if it has moved.")
+@json_flag
+def command(
+    index: str,
+    query: str,
+    k: int,
+    where: str | None,
+    mode: str,
+    explained: bool,
+    model: str | None,
+    as_json: bool,
+) -> None:
+    """Search an index that `firth index` made for the text QUERY."""
+    from firth.index import Index, snippet
+    from firth.index.words import words_of
+
+    opened = Index.open(index)
+    if mode != "words" or explained:
+        opened = Index.open(index, open_model(model_path(opened, model)))
+    hits = opened.search(query, k, where=where, mode=mode)
+    shares = [reasons(opened, query, hit.attributes.get("text")) for hit in hits] if explained else None
+    if as_json:
+        print_json(as_documents(hits, shares))
+        return
+    rows = [
+        [str(rank), f"{hit.score:.4f}", hit.key, snippet(hit.attributes.get("text"), words_of(query))]
+        for rank, hit in enumerate(hits, 1)
+    ]
+    header = ["", "score", "key", "text"]
+    if shares is not None:
+        header.append("because of")
+        for row, why in zip(rows, shares, strict=True):
+            row.append(", ".join(f"{each['query']}–{each['text']} {each['share']:.3f}" for each in why))
+    if not rows:
+        click.echo("Nothing was found.", err=True)
+        return
+    print_table(header, rows, numbers=(0, 1))
+
+
+def model_path(index: Index, given: str | None) -> str:
+    """Where the model is: as given, or where it was when the index was made."""
+    made = index.store.manifest.get("model")
+    path = given or (made or {}).get("path")
+    if not path:
+        raise FirthError("The index does not say where its model is: give --model PATH, or search by --mode words.")
+    if not Path(path).exists():
+        raise FirthError(f"There is no model at {path}; give --model PATH, or search by --mode words.")
+    return str(path)
+
+
+def reasons(index: Index, query: str, text: Any) -> list[dict[str, Any]]:
+    from firth.index.explain import explain
+
+    return [share._asdict() for share in explain(index.model, query, str(text or ""))]
+
+
+def as_documents(hits: Hits, shares: list[list[dict[str, Any]]] | None) -> list[dict[str, Any]]:
+    """JSON has no dates: they become texts."""
+    plain = (str, int, float, bool, type(None), list, dict)
+    documents: list[dict[str, Any]] = []
+    for rank, hit in enumerate(hits, 1):
+        values = {name: value if isinstance(value, plain) else str(value) for name, value in hit.attributes.items()}
+        why = {} if shares is None else {"because": shares[rank - 1]}
+        documents.append({"rank": rank, "score": hit.score, "key": hit.key, **why, "attributes": values})
+    return documents

@@ -1,0 +1,196 @@
+"""Approximate search: HNSW (Malkov & Yashunin 2018) by the package usearch, over the first rows of an index.
+
+The graph is a cache. It finds candidates, which the index's own numbers judge; what it lacks is scanned; and it is
+never needed. usearch's reader trusts what it reads, so a file is opened only with a seal that this machine's user made
+(HMAC-SHA256 with a key in the cache folder): from anywhere else, or altered, it is left alone until `optimize` builds
+it anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import importlib
+import importlib.util
+import json
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.storage import saying_where, sync
+from firth.core.vectors import Matrix, row_lengths, unit_rows
+from firth.data.cache import cache_folder
+from firth.index.scan import best, nearness, scan
+from firth.index.segment import BLOCK, Positions, Segment, Space
+from firth.index.store import Store
+from firth.kernels.search import Found
+
+CONNECTIONS, ADDING, SEARCHING = 16, 128, 128  # edges a row; candidates looked at when a row is added, when asked
+SHORT = 0.05  # of the rows permitted, below which a scan of these is quicker
+SEAL = "seal.key"
+
+
+class Graph:
+    """`rows` positions, from the first on; zero rows under cosine are in none of its nodes."""
+
+    NEEDED = "approximate search needs the package usearch: pip install 'firth[scale]'."
+
+    def __init__(self, space: Space, reach: float = 0.0) -> None:
+        """`reach`: the longest row, under dot."""
+        if not self.available():
+            raise FirthError(self.NEEDED[0].upper() + self.NEEDED[1:])
+        self.space, self.rows, self.reach, self.epoch = space, 0, reach, 0
+        made: Any = importlib.import_module("usearch.index").Index
+        self.index = made(
+            ndim=space.dim + (space.metric == "dot"),
+            metric="cos" if space.metric == "cosine" else "l2sq",
+            dtype="f16" if space.metric == "cosine" else "f32",  # half precision ends at 65,504
+            connectivity=CONNECTIONS,
+            expansion_add=ADDING,
+            expansion_search=SEARCHING,
+            enable_key_lookups=False,
+        )
+
+    @staticmethod
+    def available() -> bool:
+        return importlib.util.find_spec("usearch") is not None
+
+    @classmethod
+    def over(cls, segments: Sequence[Segment], space: Space, known: Graph | None, threads: int) -> Graph:
+        """A graph of all rows: the known one with the rows that it has not got yet, where that can be."""
+        reach = longest(segments) if space.metric == "dot" else 0.0
+        graph = known if known is not None and reach <= known.reach else cls(space, reach)
+        first = 0
+        for segment in segments:
+            for start in range(max(0, graph.rows - first), len(segment), BLOCK):
+                rows = np.asarray(segment.array("vectors")[start : start + BLOCK], dtype=np.float32)
+                positions = first + start + np.arange(len(rows), dtype=np.uint64)
+                if space.metric == "cosine":
+                    positions, rows = positions[rows.any(axis=1)], rows[rows.any(axis=1)]
+                if len(rows):
+                    graph.index.add(positions, graph.widened(rows, rows=True), threads=threads)
+                graph.rows = first + start + min(BLOCK, len(segment) - start)
+            first += len(segment)
+        return graph
+
+    def widened(self, vectors: Matrix, rows: bool) -> Matrix:
+        """Graphs are of distances. Of length 1, cosine is one; under dot, rows get a number more, √(reach² − |row|²),
+        and queries a zero, so that |q − x|² = reach² + |q|² − 2 q·x (Bachrach et al. 2014)."""
+        if self.space.metric == "cosine":
+            return unit_rows(vectors)
+        if self.space.metric == "euclidean":
+            return vectors
+        more = np.zeros((len(vectors), 1), dtype=np.float32)
+        if rows:
+            more[:, 0] = np.sqrt(np.maximum(self.reach**2 - row_lengths(vectors) ** 2, 0))
+        return np.hstack([vectors, more])
+
+    def search(self, queries: Matrix, k: int, permitted: int, flags: Any, threads: int) -> Positions | None:
+        """Candidates for each query, −1 where there are fewer; None where a scan is better: `flags` (a position each)
+        permit so few of the rows that most candidates would be thrown away."""
+        share = permitted / max(1, self.rows)
+        if flags is not None and share < SHORT:
+            return None
+        wide = min(self.index.size, int(max(2 * k, k + 16) / share) if share else 0)
+        if not wide:
+            return np.zeros((len(queries), 0), dtype=np.int64)
+        self.index.expansion_search = max(SEARCHING, wide)
+        asked = self.widened(queries, rows=False)
+        matches = self.index.search(asked, wide, threads=min(threads, len(asked)))
+        keys = np.asarray(matches.keys).reshape(len(queries), -1).astype(np.int64)
+        counts = np.asarray(getattr(matches, "counts", [keys.shape[1]])).reshape(-1, 1)
+        found = np.where(np.arange(keys.shape[1]) < counts, keys, -1)
+        if flags is None:
+            return found
+        found[~flags[np.maximum(found, 0)]] = -1
+        enough = (found >= 0).sum(axis=1) >= min(k, permitted)
+        return found if enough.all() else None
+
+    def write(self, folder: Path, name: str, id: str) -> dict[str, Any]:
+        """Writes it and says how it is recognised: as part of the index of that id."""
+        path = folder / name
+        with saying_where(path):
+            self.index.save(str(path))
+            sync(path)
+        record = {"rows": self.rows, "epoch": self.epoch, "reach": self.reach, "file": name}
+        return {**record, "bytes": path.stat().st_size, "seal": sealed(path, id, record)}
+
+    @classmethod
+    def read(cls, folder: Path, record: Mapping[str, Any], id: str, space: Space) -> Graph | None:
+        """The graph of a folder, if it is there, whole and made here for this index."""
+        path = folder / Path(str(record.get("file"))).name
+        right = cls.available() and path.is_file() and path.stat().st_size == record.get("bytes")
+        if not right or not hmac.compare_digest(sealed(path, id, record), str(record.get("seal"))):
+            return None
+        graph = cls(space, float(record["reach"]))
+        graph.index.load(str(path))
+        graph.rows, graph.epoch = record["rows"], record["epoch"]
+        return graph
+
+
+def longest(segments: Sequence[Segment]) -> float:
+    blocks = (s.array("vectors")[i : i + BLOCK] for s in segments for i in range(0, len(s), BLOCK))
+    return max((float(row_lengths(block).max()) for block in blocks), default=0.0)
+
+
+def approximate(
+    graph: Graph, store: Store, listed: Sequence[Positions | None], queries: Matrix, k: int, threads: int
+) -> Found:
+    """As `scan`: what the graph finds among its rows, judged by the stored numbers, and a scan of those behind them."""
+    behind: list[Positions | None] = []
+    permitted = 0  # rows of the graph that may be found
+    for first, segment, rows in zip(store.starts.tolist(), store.segments, listed, strict=False):
+        known = min(max(graph.rows - first, 0), len(segment))
+        may = np.arange(known, len(segment)) if rows is None else rows[np.searchsorted(rows, known) :]
+        behind.append(rows if known == 0 else may)
+        permitted += known if rows is None else len(rows) - len(may)
+    found = graph.search(queries, k, permitted, flags(store, listed), threads)
+    if found is None:
+        return scan(store, listed, queries, k, threads)
+    vectors = store.vectors(np.maximum(found, 0).ravel()).reshape(*found.shape, -1)
+    scores = nearness(store.space.metric, vectors, queries)
+    if store.space.metric == "cosine":
+        scores = scores / np.linalg.norm(vectors, axis=2)
+    near = Found(np.where(found < 0, np.float32(-np.inf), scores), found)
+    return best([near, scan(store, behind, queries, k, threads)], k)
+
+
+def flags(store: Store, listed: Sequence[Positions | None]) -> NDArray[np.bool_] | None:
+    """Which positions may be found; None for all."""
+    if all(rows is None for rows in listed):
+        return None
+    found = np.zeros(store.rows, dtype=bool)
+    for first, segment, rows in zip(store.starts.tolist(), store.segments, listed, strict=False):
+        found[first : first + len(segment)] |= rows is None
+        if rows is not None:
+            found[first + rows] = True
+    return found
+
+
+def sealed(path: Path, id: str, record: Mapping[str, Any]) -> str:
+    """Of a file's content and what it is part of, by this user's key."""
+    facts = json.dumps([id, *(record.get(name) for name in ("rows", "epoch", "reach"))])
+    digest = hmac.new(seal_key(), facts.encode(), hashlib.sha256)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def seal_key() -> bytes:
+    path = cache_folder() / SEAL
+    with saying_where(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return path.read_bytes()
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_bytes(32))
+        return path.read_bytes()

@@ -1,0 +1,56 @@
+"""What a search finds."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class Hit(NamedTuple):
+    """One answer. Cosine and dot are similarities, Euclidean is a distance; of words it is BM25, of both reciprocal
+    ranks."""
+
+    key: str
+    score: float
+    attributes: Mapping[str, Any]
+
+
+class Hits(list[Hit]):
+    """Answers, best first."""
+
+    def __repr__(self) -> str:
+        width = max((len(hit.key) for hit in self), default=0)
+        lines = (f"{hit.key:<{width}}  {hit.score:.4f}  {snippet(hit.attributes.get('text'))}".rstrip() for hit in self)
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        def row(hit: Hit) -> str:
+            cells = (hit.key, f"{hit.score:.4f}", snippet(hit.attributes.get("text")))
+            return f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
+
+        return f"<table><tr><th>key</th><th>score</th><th></th></tr>{''.join(map(row, self))}</table>"
+
+
+def snippet(text: Any, words: Sequence[str] = (), width: int = 80) -> str:
+    """A line of a text: from a little before the first of the words that it holds, or from its beginning."""
+    line = " ".join(str(text or "").split())
+    if len(line) <= width:
+        return line
+    folded = line.lower()
+    places = [place for word in words if (place := folded.find(word)) >= 0]
+    start = max(0, min(places, default=0) - width // 4)
+    start = min(start, len(line) - width)
+    if start > 0:
+        start = line.find(" ", start, start + 20) + 1 or start
+    piece = line[start : start + width]
+    return ("…" if start else "") + piece.rstrip() + ("…" if start + width < len(line) else "")
+
+
+def fused(rankings: Sequence[Sequence[int]], k: int, smoothing: int = 60) -> list[tuple[int, float]]:
+    """Reciprocal rank fusion (Cormack, Clarke & Büttcher 2009): a place gets Σ 1 / (60 + rank) over the rankings."""
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, place in enumerate(ranking, 1):
+            scores[place] = scores.get(place, 0.0) + 1 / (smoothing + rank)
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k]

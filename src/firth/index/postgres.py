@@ -1,0 +1,410 @@
+"""`PostgresIndex`: an index as a table of PostgreSQL with the extension pgvector, for those who outgrow one machine.
+
+A row of the index is a row of the table: key, vector, and a column for each attribute. What the index is (metric,
+numbers, model) stands in the table's comment. Rows come by COPY into a staging table and from there into the table, all
+in one transaction: a connection that is lost on the way leaves nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow
+from numpy.typing import ArrayLike
+
+from firth.core.errors import FirthError
+from firth.core.vectors import METRICS, Matrix
+from firth.index.hits import Hit, Hits
+from firth.index.rows import attribute_table, check_identity, check_keys, check_matrix, identity_of
+from firth.index.segment import KEY, Space
+from firth.index.where import parse, quoted, sql
+
+VECTOR = "vector"
+OPERATORS = {"cosine": ("<=>", "cosine_ops"), "dot": ("<#>", "ip_ops"), "euclidean": ("<->", "l2_ops")}
+TYPES = {"float32": "vector", "float16": "halfvec"}
+WIDEST = {"float32": 2000, "float16": 4000}  # that HNSW of pgvector takes
+FORMS = {"float32": ">f4", "float16": ">f2"}
+SEARCHING = 100  # candidates looked at, at least
+NEEDED = "PostgreSQL needs the package psycopg: pip install 'firth[scale]'."
+#: Of each SQL type, its Arrow type.
+COLUMNS = {
+    "bigint": pyarrow.int64(),
+    "double precision": pyarrow.float64(),
+    "boolean": pyarrow.bool_(),
+    "text": pyarrow.large_string(),
+    "date": pyarrow.date32(),
+    "timestamp with time zone": pyarrow.timestamp("us", "UTC"),
+}
+
+
+class PostgresIndex:
+    """Made by `PostgresIndex.create` or `PostgresIndex.open`; the rest is as `Index` has it."""
+
+    def __init__(self, server: str, table: str, facts: Mapping[str, Any], model: Any = None) -> None:
+        self.server, self.table, self.facts, self.model = server, table, dict(facts), model
+        self.space = Space(*(facts[name] for name in Space._fields))
+        self._connection: Any = None
+
+    # ---- how it comes to be ----
+
+    @classmethod
+    def create(
+        cls,
+        server: str,
+        table: str,
+        *,
+        dim: int,
+        metric: str = "cosine",
+        numbers: str = "float32",
+        model: Any = None,
+        model_path: str | None = None,
+    ) -> PostgresIndex:
+        """A new table. `server` is what psql takes: postgresql://user@host/database, or host=… dbname=…."""
+        if type(dim) is not int or dim < 1 or metric not in METRICS or numbers not in TYPES:
+            rule = f"dim at least 1, metric one of {', '.join(METRICS)} and numbers one of {', '.join(TYPES)}"
+            raise FirthError(f"PostgresIndex needs {rule}; got {dim!r}, {metric!r} and {numbers!r}.")
+        made = None if model is None else identity_of(model, model_path)
+        index = cls(server, table, {**Space(dim, metric, numbers)._asdict(), "model": made}, model)
+        with index._transaction() as cursor:
+            cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            register(index._connection)
+            check_version(cursor)
+            if exists(cursor, table):
+                raise FirthError(f"The table {table} exists; choose another name, or open it with PostgresIndex.open.")
+            kind = f"{TYPES[numbers]}({dim})"
+            cursor.execute(f"CREATE TABLE {named(table)} ({KEY} text PRIMARY KEY, {VECTOR} {kind} NOT NULL)")
+            index._describe(cursor)
+        return index
+
+    @classmethod
+    def open(cls, server: str, table: str, model: Any = None) -> PostgresIndex:
+        probe = cls(server, table, Space(1, "cosine", "float32")._asdict())
+        try:
+            with probe._transaction() as cursor:
+                check_version(cursor)
+                if not exists(cursor, table):
+                    raise FirthError(f"There is no table {table} in {probe._where()}.")
+                cursor.execute("SELECT obj_description(%s::regclass, 'pg_class')", [named(table)])
+                comment = cursor.fetchone()[0]
+        finally:
+            probe.close()
+        try:
+            facts = json.loads(comment or "")["firth"]
+        except (ValueError, KeyError, TypeError):
+            raise FirthError(
+                f"The table {table} was not made by PostgresIndex.create: its comment says nothing."
+            ) from None
+        if model is not None:
+            check_identity(facts.get("model"), model, f"The table {table}")
+        return cls(server, table, facts, model)
+
+    def _describe(self, cursor: Any) -> None:
+        from psycopg import sql as parts
+
+        text = parts.Literal(json.dumps({"firth": self.facts}))
+        cursor.execute(parts.SQL(f"COMMENT ON TABLE {named(self.table)} IS {{}}").format(text))
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __enter__(self) -> PostgresIndex:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- what it holds ----
+
+    def __len__(self) -> int:
+        with self._transaction() as cursor:
+            cursor.execute(f"SELECT count(*) FROM {named(self.table)}")
+            return int(cursor.fetchone()[0])
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The attributes' names and Arrow types."""
+        with self._transaction() as cursor:
+            return self._columns(cursor)
+
+    def _columns(self, cursor: Any) -> dict[str, Any]:
+        cursor.execute(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+            "WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+            [named(self.table)],
+        )
+        return {name: COLUMNS.get(kind) for name, kind in cursor.fetchall() if name not in (KEY, VECTOR)}
+
+    def __contains__(self, key: object) -> bool:
+        with self._transaction() as cursor:
+            cursor.execute(f"SELECT 1 FROM {named(self.table)} WHERE {KEY} = %s", [key])
+            return cursor.fetchone() is not None
+
+    def __getitem__(self, key: str) -> Matrix:
+        """The vector of a key."""
+        with self._transaction() as cursor:
+            cursor.execute(f"SELECT {VECTOR}::real[] FROM {named(self.table)} WHERE {KEY} = %s", [key])
+            row = cursor.fetchone()
+        if row is None:
+            raise FirthError(f"The index has no key {key!r}.")
+        return np.array(row[0], dtype=np.float32)
+
+    def __repr__(self) -> str:
+        return f"PostgresIndex {self.table} of dimension {self.space.dim} ({self.space.metric}, {self.space.numbers})"
+
+    # ---- changes ----
+
+    def add(self, keys: Sequence[str], vectors: ArrayLike, attributes: Any = None) -> None:
+        """New rows, all or none; a key that is there already is refused."""
+        self._upload(keys, vectors, attributes, replace=False)
+
+    def update(self, keys: Sequence[str], vectors: ArrayLike, attributes: Any = None) -> None:
+        """As `add`; keys that are there already get the new vectors and attributes. Repeated, it changes nothing."""
+        self._upload(keys, vectors, attributes, replace=True)
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """Keys, all of which must be there."""
+        keys = check_keys(keys)
+        with self._transaction() as cursor:
+            cursor.execute(f"DELETE FROM {named(self.table)} WHERE {KEY} = ANY(%s) RETURNING {KEY}", [keys])
+            there = {row[0] for row in cursor.fetchall()}
+            missing = [key for key in keys if key not in there]
+            if missing:
+                some = f"{len(missing):,} of {len(keys):,} are missing"
+                raise FirthError(f"The index has no key {missing[0]!r} ({some}).")
+
+    def optimize(self) -> None:
+        """Builds the index of pgvector that searches quickly and approximately (HNSW); later rows go into it too."""
+        widest = WIDEST[self.space.numbers]
+        if self.space.dim > widest:
+            raise FirthError(
+                f"pgvector's HNSW takes {widest:,} dimensions of {self.space.numbers}; got {self.space.dim:,}."
+            )
+        operators = f"{TYPES[self.space.numbers]}_{OPERATORS[self.space.metric][1]}"
+        name = quoted(self.table.replace(".", "_") + "_hnsw")
+        with self._transaction() as cursor:
+            cursor.execute(
+                f"CREATE INDEX IF NOT EXISTS {name} ON {named(self.table)} USING hnsw ({VECTOR} {operators})"
+            )
+            cursor.execute(f"ANALYZE {named(self.table)}")
+
+    def _upload(self, keys: Sequence[str], vectors: ArrayLike, attributes: Any, replace: bool) -> None:
+        keys = check_keys(keys)
+        matrix = check_matrix(vectors, keys, self.space.dim)
+        with np.errstate(over="ignore"):
+            numbers = matrix.astype(FORMS[self.space.numbers])
+        if not np.isfinite(numbers).all():
+            raise FirthError("A vector has numbers beyond 65,504, the most float16 holds; take float32.")
+        with self._transaction(uploading=True) as cursor:
+            table = self._attributes(cursor, keys, attributes)
+            names = [KEY, VECTOR, *(name for name in table.column_names if name != KEY)]
+            listed = ", ".join(map(quoted, names))
+            cursor.execute(f"CREATE TEMP TABLE staging (LIKE {named(self.table)}) ON COMMIT DROP")
+            self._copy(cursor, listed, numbers, table)
+            if not replace:
+                self._refuse_present(cursor)
+            values = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in names if name != KEY)
+            rule = f" ON CONFLICT ({KEY}) DO UPDATE SET {values}" if replace else ""
+            cursor.execute(f"INSERT INTO {named(self.table)} ({listed}) SELECT {listed} FROM staging{rule}")
+
+    def _attributes(self, cursor: Any, keys: Sequence[str], attributes: Any) -> Any:
+        """The rows' keys and attributes in the table's types; columns are made with the first rows."""
+        cursor.execute(f"LOCK TABLE {named(self.table)} IN ROW EXCLUSIVE MODE")
+        known = self._columns(cursor)
+        cursor.execute(f"SELECT NOT EXISTS (SELECT 1 FROM {named(self.table)})")
+        if known or not cursor.fetchone()[0]:
+            schema = pyarrow.schema([(name, kind) for name, kind in known.items() if kind is not None])
+            return attribute_table(keys, attributes, schema)
+        table = attribute_table(keys, attributes, None)
+        fitting = {name: sql_type(name, table.schema.field(name).type) for name in table.column_names if name != KEY}
+        for name, kind in fitting.items():
+            cursor.execute(f"ALTER TABLE {named(self.table)} ADD COLUMN {quoted(name)} {kind}")
+        schema = pyarrow.schema([(name, COLUMNS[kind]) for name, kind in fitting.items()])
+        return attribute_table(keys, table.drop_columns([KEY]), schema)
+
+    def _copy(self, cursor: Any, listed: str, numbers: Any, table: Any) -> None:
+        """In binary: a vector is two 16-bit numbers, its dimension and 0, and its numbers, the high byte first."""
+        head = np.array([self.space.dim, 0], dtype=">i2").tobytes()
+        kinds = [sql_type(name, table.schema.field(name).type) for name in table.column_names if name != KEY]
+        with cursor.copy(f"COPY staging ({listed}) FROM STDIN (FORMAT BINARY)") as copy:
+            copy.set_types(["text", TYPES[self.space.numbers], *kinds])
+            start = 0
+            for batch in table.to_batches(max_chunksize=1000):
+                columns = [batch.column(name).to_pylist() for name in table.column_names]
+                for place, (key, *values) in enumerate(zip(*columns, strict=True)):
+                    copy.write_row((key, Packed(head + numbers[start + place].tobytes()), *values))
+                start += batch.num_rows
+
+    def _refuse_present(self, cursor: Any) -> None:
+        cursor.execute(f"SELECT s.{KEY} FROM staging s JOIN {named(self.table)} t USING ({KEY}) LIMIT 4")
+        there = [row[0] for row in cursor.fetchall()]
+        if there:
+            some = ", ".join(map(repr, there[:3]))
+            raise FirthError(f"Keys are in the index already ({some}{', …' * (len(there) > 3)}); update replaces them.")
+
+    # ---- search ----
+
+    def search(self, query: Any, k: int = 10, *, where: str | None = None, exact: bool = False) -> Any:
+        """The `k` nearest rows of a vector or a text; of a matrix or a list of texts, a list of them. `where` and
+        `exact` are as `Index.search` has them."""
+        if k < 1:
+            raise FirthError(f"k must be at least 1; got {k}.")
+        texts = [query] if isinstance(query, str) else query
+        if isinstance(texts, (list, tuple)) and texts and isinstance(texts[0], str):
+            if self.model is None:
+                raise FirthError(
+                    "A text is searched with the model that made the vectors: PostgresIndex.open(…, model=…)."
+                )
+            matrix = self.model.embed(list(texts))
+        else:
+            matrix = np.asarray(query, dtype=np.float32)
+        rows = np.atleast_2d(matrix)
+        check_matrix(rows, ["the query"] * len(rows), self.space.dim)
+        if self.space.metric == "cosine" and not rows.any(axis=1).all():
+            raise FirthError("The query is a zero vector, which has no direction: no word of it may be known.")
+        with self._transaction() as cursor:
+            names = list(self._columns(cursor))
+            condition, values = "", list[Any]()
+            if where is not None:
+                condition, values = sql(parse(where, [KEY, *names]))
+            cursor.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(SEARCHING, 2 * k))}")
+            cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")  # goes on until k rows pass the filter
+            if exact:
+                cursor.execute("SET LOCAL enable_indexscan = off")
+            found = [self._nearest(cursor, row, k, names, condition, values) for row in rows]
+        return found[0] if isinstance(query, str) or matrix.ndim == 1 else found
+
+    def _nearest(
+        self, cursor: Any, row: Matrix, k: int, names: Sequence[str], condition: str, values: Sequence[Any]
+    ) -> Hits:
+        asked = f"%s::{TYPES[self.space.numbers]}"
+        distance = f"{VECTOR} {OPERATORS[self.space.metric][0]} {asked}"
+        text = "[" + ",".join(f"{number:.9g}" for number in row.tolist()) + "]"
+        columns = ", ".join(map(quoted, [KEY, *names]))
+        cursor.execute(
+            f"SELECT {distance} AS firth_distance, {columns} FROM {named(self.table)}"
+            f"{' WHERE ' + condition if condition else ''} ORDER BY {distance} LIMIT %s",
+            [text, *values, text, k],
+        )
+        hits = Hits()
+        for far, key, *attributes in cursor.fetchall():
+            score = {"cosine": 1 - far, "dot": -far, "euclidean": far}[self.space.metric]
+            if not math.isnan(score):  # a zero row, under cosine
+                hits.append(Hit(key, score, dict(zip(names, attributes, strict=True))))
+        return hits
+
+    # ---- the connection ----
+
+    @contextlib.contextmanager
+    def _transaction(self, uploading: bool = False) -> Iterator[Any]:
+        """A cursor; what is done with it counts when the block ends well, or not at all."""
+        if importlib.util.find_spec("psycopg") is None:
+            raise FirthError(NEEDED)
+        import psycopg
+
+        if self._connection is None or self._connection.closed:
+            self._connection = self._connect()
+        try:
+            with self._connection.transaction(), self._connection.cursor() as cursor:
+                yield cursor
+        except psycopg.Error as error:
+            if not self._connection.closed:
+                raise FirthError(f"PostgreSQL refused this: {first_line(error)}.") from error
+            where = self._where()
+            self.close()
+            way = "Try again when it is back."
+            if uploading:
+                way = "Nothing of this call was stored unless it was just being finished; update with the same rows "
+                way += "goes on, and stores nothing twice."
+            raise FirthError(f"The connection to {where} was lost ({first_line(error)}). {way}") from error
+
+    def _connect(self) -> Any:
+        import psycopg
+
+        named(self.table)
+        try:
+            connection = psycopg.connect(self.server, connect_timeout=10)
+        except psycopg.Error as error:
+            raise FirthError(f"Cannot reach PostgreSQL: {first_line(error)}.") from None
+        with connection.transaction():
+            register(connection)
+        return connection
+
+    def _where(self) -> str:
+        """Without the password."""
+        info = getattr(self._connection, "info", None)
+        try:
+            return f"PostgreSQL ({info.dbname} at {info.host})" if info else "PostgreSQL"
+        except Exception:  # a broken connection may not tell
+            return "PostgreSQL"
+
+
+class Packed:
+    """A vector in PostgreSQL's binary form."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+def register(connection: Any) -> None:
+    """Lets COPY write vectors."""
+    from psycopg.adapt import Dumper
+    from psycopg.pq import Format
+    from psycopg.types import TypeInfo
+
+    for kind in TYPES.values():
+        info = TypeInfo.fetch(connection, kind)
+        if info is None:  # the extension comes with the first table
+            continue
+        info.register(connection)
+        dump = {"format": Format.BINARY, "oid": info.oid, "dump": lambda self, packed: packed.data}
+        connection.adapters.register_dumper(Packed, type(f"{kind}Dumper", (Dumper,), dump))
+
+
+def check_version(cursor: Any) -> None:
+    cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+    row = cursor.fetchone()
+    if row is None:
+        raise FirthError("The database has not got the extension vector; PostgresIndex.create makes it, if it may.")
+    if tuple(int(part) for part in row[0].split(".")[:2]) < (0, 8):
+        raise FirthError(f"pgvector must be 0.8 or later; the database has {row[0]}.")
+
+
+def exists(cursor: Any, table: str) -> bool:
+    cursor.execute("SELECT to_regclass(%s)", [named(table)])
+    return cursor.fetchone()[0] is not None
+
+
+def named(table: str) -> str:
+    """A table's name for SQL; a schema may stand before it."""
+    if not re.fullmatch(r"\w+(\.\w+)?", table):
+        raise FirthError(f"A table's name has letters, digits and _, and perhaps a schema before it; got {table!r}.")
+    return ".".join(map(quoted, table.split(".")))
+
+
+def sql_type(name: str, kind: Any) -> str:
+    types = pyarrow.types
+    checks = {
+        "bigint": types.is_integer,
+        "double precision": types.is_floating,
+        "boolean": types.is_boolean,
+        "text": lambda each: types.is_string(each) or types.is_large_string(each) or types.is_null(each),
+        "date": types.is_date,
+        "timestamp with time zone": types.is_timestamp,
+    }
+    for sql_name, check in checks.items():
+        if check(kind):
+            return sql_name
+    raise FirthError(f"The attribute {name} of {kind} has no column in PostgreSQL; take {', '.join(checks)}.")
+
+
+def first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__

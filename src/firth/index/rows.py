@@ -1,0 +1,101 @@
+"""What may go into an index: keys, vectors, attributes, and the model that made them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow
+from numpy.typing import ArrayLike
+
+from firth.core.errors import FirthError
+from firth.core.train import model_hash
+from firth.core.vectors import Matrix
+from firth.data.corpus import as_arrow
+from firth.index.segment import KEY, TEXT
+
+
+def check_keys(keys: Sequence[str]) -> list[str]:
+    if isinstance(keys, str):
+        raise FirthError("A list of keys is needed; got one key. Put it in a list.")
+    listed = list(keys)
+    odd = [key for key in listed if not isinstance(key, str)]
+    if odd:
+        raise FirthError(f"Keys are texts; got {odd[0]!r} ({type(odd[0]).__name__}).")
+    if len(set(listed)) < len(listed):
+        key, count = Counter(listed).most_common(1)[0]
+        raise FirthError(f"Every key may stand once; {key!r} stands {count} times.")
+    return listed
+
+
+def check_matrix(vectors: ArrayLike, keys: Sequence[str], dim: int) -> Matrix:
+    matrix = np.ascontiguousarray(vectors, dtype=np.float32)
+    if matrix.ndim != 2 or matrix.shape[1] != dim:
+        shape = " × ".join(map(str, matrix.shape))
+        raise FirthError(f"The index holds vectors of {dim} numbers; got a matrix of {shape}.")
+    if len(matrix) != len(keys):
+        raise FirthError(f"An index needs one key a row; got {len(keys):,} keys for {len(matrix):,} rows.")
+    odd = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if len(odd):
+        raise FirthError(f"The vector of {keys[odd[0]]!r} (row {odd[0] + 1:,}) holds NaN or infinity.")
+    return matrix
+
+
+def attribute_table(keys: Sequence[str], attributes: Any, schema: Any) -> Any:
+    """An Arrow table of the column key and the attributes, with the columns and types of `schema` if it is given."""
+    try:
+        if attributes is None:
+            table = pyarrow.table({}) if not keys else None
+        elif isinstance(attributes, Mapping):
+            table = pyarrow.table(dict(attributes))
+        else:
+            table = as_arrow(attributes)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, TypeError, ValueError) as error:
+        raise FirthError(f"Attributes must be a table or lists by name, one value a row: {error}.") from None
+    names = table.column_names if table is not None else []
+    if KEY in names or len(set(names)) < len(names):
+        raise FirthError(f"Attributes need different names, none of them {KEY!r}; got {', '.join(names)}.")
+    if table is not None and names and table.num_rows != len(keys):
+        raise FirthError(f"Attributes need one value a row; got {table.num_rows:,} for {len(keys):,} keys.")
+    columns = {name: table.column(name) for name in names} if table is not None else {}
+    if schema is not None:
+        columns = fitted(columns, schema)
+    if TEXT in columns:
+        columns[TEXT] = cast(columns[TEXT], pyarrow.large_string(), TEXT)
+    return pyarrow.table({KEY: pyarrow.array(keys, pyarrow.large_string()), **columns})
+
+
+def fitted(columns: dict[str, Any], schema: Any) -> dict[str, Any]:
+    """The same in the order and types of an index's columns."""
+    wanted = {column.name: column.type for column in schema if column.name != KEY}
+    if set(columns) != set(wanted):
+        have, need = ", ".join(columns) or "none", ", ".join(wanted) or "none"
+        raise FirthError(f"All rows of an index have the same attributes: it has {need}; got {have}.")
+    return {name: cast(columns[name], kind, name) for name, kind in wanted.items()}
+
+
+def cast(column: Any, kind: Any, name: str) -> Any:
+    try:
+        return column.cast(kind)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
+        raise FirthError(f"The attribute {name} holds {kind} in the index; got {column.type} ({error}).") from None
+
+
+def identity_of(model: Any, path: str | None = None) -> dict[str, Any]:
+    """What tells a model from others."""
+    return {"method": type(model.method).method_name(), "fingerprint": model_hash(model), "path": path}
+
+
+def check_identity(made: Mapping[str, Any] | None, model: Any, where: str) -> None:
+    """Refuses a model that did not make the vectors."""
+    if made is None:
+        raise FirthError(f"{where} does not say what model made its vectors; search it with vectors.")
+    mine = identity_of(model)
+    if mine["fingerprint"] != made["fingerprint"]:
+        path = f", {made['path']}" if made.get("path") else ""
+        raise FirthError(
+            f"{where} was made with another model ({made['method']} {made['fingerprint'][:12]}…{path}) than this one "
+            f"({mine['method']} {mine['fingerprint'][:12]}…); their vectors can't be compared."
+        )

@@ -1,0 +1,163 @@
+"""A segment: rows written once and never changed, with their keys, attributes and words.
+
+Arrays by name (those in brackets where they are needed):
+  vectors                    rows × dim, float32 or float16
+  [codes, steps, sums]       the rows in bytes (`firth.kernels.search.Codes`)
+  [offsets]                  −|row|²/2, for Euclidean distances by bytes
+  [scales]                   1/|row|, which makes a product a cosine; NaN for a zero row, which no cosine finds
+  hashes, hash_rows          hashes of the keys in rising order, and whose they are
+  [word_starts, word_rows, word_counts, lengths]   `firth.index.words`
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.storage import Stacked
+from firth.core.vectors import Matrix, row_lengths
+from firth.index.words import make_postings, merge_postings
+from firth.kernels.search import encode_rows
+
+BLOCK = 65_536  # rows that are copied, coded or written at a time
+KEY, TEXT = "key", "text"  # columns: the rows' keys; what is searched for words, where there is such a column
+NUMBERS = ("float32", "float16", "int8")
+
+Arrays = Mapping[str, NDArray[Any] | Stacked]
+Positions = NDArray[np.int64]
+
+
+class Space(NamedTuple):
+    """What vectors an index holds."""
+
+    dim: int
+    metric: str
+    numbers: str
+
+
+@dataclass(frozen=True)
+class Segment:
+    """`table` has the column key and the attributes; `terms` are the words of its texts, in order."""
+
+    arrays: Arrays
+    table: Any  # pyarrow.Table
+    terms: Any = None  # pyarrow.Array of strings
+    record: Mapping[str, Any] = field(default_factory=dict)  # what the manifest says of it
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def array(self, name: str) -> NDArray[Any]:
+        found = self.arrays[name]
+        assert not isinstance(found, Stacked)
+        return found
+
+    def rows_of(self, keys: Sequence[str], hashes: NDArray[np.uint64]) -> Iterator[tuple[int, int]]:
+        """(place in `keys`, row) for each row that has one of the keys."""
+        own, rows = self.array("hashes"), self.array("hash_rows")
+        first, last = np.searchsorted(own, hashes, "left"), np.searchsorted(own, hashes, "right")
+        column = self.table.column(KEY)
+        for place in np.flatnonzero(first < last).tolist():
+            for row in rows[first[place] : last[place]].tolist():
+                if column[row].as_py() == keys[place]:  # equal hashes are not yet equal keys
+                    yield place, row
+
+
+def key_hashes(keys: Sequence[str]) -> NDArray[np.uint64]:
+    digests = b"".join(hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest() for key in keys)
+    return np.frombuffer(digests, dtype="<u8") if digests else np.zeros(0, dtype=np.uint64)
+
+
+def make_segment(space: Space, matrix: Matrix, table: Any) -> Segment:
+    """A segment of checked rows, in memory."""
+    arrays: dict[str, NDArray[Any]] = {"vectors": matrix}
+    if space.numbers == "float16":
+        with np.errstate(over="ignore"):
+            arrays["vectors"] = matrix.astype(np.float16)
+        high = np.flatnonzero(~np.isfinite(arrays["vectors"]).all(axis=1))
+        if len(high):
+            key = table.column(KEY)[int(high[0])].as_py()
+            raise FirthError(f"The vector of {key!r} has numbers beyond 65,504, the most float16 holds; take float32.")
+    lengths = row_lengths(arrays["vectors"])
+    with np.errstate(divide="ignore"):
+        scales = np.where(lengths > 0, 1 / lengths, np.nan).astype(np.float32)
+    if space.metric == "cosine":
+        arrays["scales"] = scales
+    if space.numbers == "int8":
+        arrays |= coded_arrays(matrix)
+        if space.metric == "euclidean":
+            arrays["offsets"] = (-0.5 * lengths**2).astype(np.float32)
+    hashes = key_hashes(table.column(KEY).to_pylist())
+    order = np.argsort(hashes, kind="stable")
+    arrays |= {"hashes": hashes[order], "hash_rows": order.astype(np.int64)}
+    if TEXT not in table.column_names:
+        return Segment(arrays, table)
+    postings = make_postings(table.column(TEXT).to_pylist())
+    return Segment(arrays | postings.arrays(), table, postings.terms)
+
+
+def coded_arrays(matrix: Matrix) -> dict[str, NDArray[Any]]:
+    blocks = [encode_rows(matrix[first : first + BLOCK]) for first in range(0, max(1, len(matrix)), BLOCK)]
+    names = ("codes", "steps", "sums")
+    return {name: np.concatenate([block[place] for block in blocks]) for place, name in enumerate(names)}
+
+
+def merge_segments(segments: Sequence[Segment], keep: Sequence[NDArray[np.bool_] | None]) -> Segment:
+    """One segment of the rows of several, less those not to keep; large arrays are not made before they are written."""
+    counts = [len(each) if kept is None else int(kept.sum()) for each, kept in zip(segments, keep, strict=True)]
+    arrays: dict[str, Any] = {}
+    for name in ("vectors", "codes", "steps", "sums", "offsets", "scales"):
+        if name in segments[0].arrays:
+            arrays[name] = stacked([each.array(name) for each in segments], keep, sum(counts))
+    table = pyarrow.concat_tables(
+        [each.table if kept is None else each.table.filter(kept) for each, kept in zip(segments, keep, strict=True)]
+    )
+    hashes, rows = merged_hashes(segments, keep, counts)
+    arrays |= {"hashes": hashes, "hash_rows": rows}
+    if segments[0].terms is None:
+        return Segment(arrays, table)
+    postings = merge_postings([(each.arrays, each.terms) for each in segments], keep)
+    return Segment(arrays | postings.arrays(), table, postings.terms)
+
+
+def stacked(arrays: Sequence[NDArray[Any]], keep: Sequence[NDArray[np.bool_] | None], rows: int) -> Stacked:
+    def pieces() -> Iterator[NDArray[Any]]:
+        for array, kept in zip(arrays, keep, strict=True):
+            for first in range(0, len(array), BLOCK):
+                block = array[first : first + BLOCK]
+                yield block if kept is None else block[kept[first : first + BLOCK]]
+
+    return Stacked(arrays[0].dtype, (rows, *arrays[0].shape[1:]), pieces)
+
+
+def merged_hashes(
+    segments: Sequence[Segment], keep: Sequence[NDArray[np.bool_] | None], counts: Sequence[int]
+) -> tuple[NDArray[np.uint64], Positions]:
+    hashes, rows = [], []
+    for each, kept, first in zip(segments, keep, np.cumsum([0, *counts]), strict=False):
+        own, own_rows = each.array("hashes"), each.array("hash_rows")
+        if kept is not None:
+            stays = kept[own_rows]
+            own, own_rows = own[stays], (np.cumsum(kept) - 1)[own_rows[stays]]
+        hashes.append(own)
+        rows.append(own_rows + first)
+    all_hashes, all_rows = np.concatenate(hashes), np.concatenate(rows)
+    order = np.argsort(all_hashes, kind="stable")
+    return all_hashes[order], all_rows[order]
+
+
+def in_memory(segment: Segment) -> Segment:
+    """The same with its arrays made."""
+    arrays = dict(segment.arrays)
+    for name, array in arrays.items():
+        if isinstance(array, Stacked):
+            whole = list(array.pieces())
+            arrays[name] = np.concatenate(whole) if whole else np.zeros(array.shape, array.dtype)
+    return Segment(arrays, segment.table, segment.terms)

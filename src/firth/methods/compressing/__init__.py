@@ -1,0 +1,1 @@
+"""Rows through few numbers and back."""

@@ -1,0 +1,135 @@
+"""The command line: finetune, predict, evaluate, answer and plot for networks that learn a task."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+from click.testing import CliRunner
+from tiny import tiny_bert
+
+import firth
+from firth.cli.main import cli
+from firth.data.world import World
+
+QUICK = ["--epochs", "1", "--threads", "1", "--dropout", "0"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """base: a small BERT; reviews.csv, pairs.csv, tags.conll, questions.csv."""
+    folder = tmp_path_factory.mktemp("tasks")
+    tiny_bert().save(folder / "base")
+    texts = [f"{text} {n}" for n, text in enumerate(World(seed=21).sentences(60))]
+    rows = [[text, "xy"[n % 2], n / 3, ["red", "blue"][n % 2], texts[n - 1]] for n, text in enumerate(texts)]
+    write(folder / "reviews.csv", ["review", "mood", "price", "colour", "other"], rows)
+    (folder / "tags.conll").write_text(
+        "\n\n".join("\n".join(f"{word} {word[0]}" for word in text.split()) for text in texts)
+    )
+    asked = [[row.question, row.passage, row.answer] for row in World(seed=21).questions(40)]
+    write(folder / "questions.csv", ["question", "passage", "answer"], asked)
+    return folder
+
+
+def write(path, header, rows):
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+@pytest.fixture
+def call(place, monkeypatch):
+    monkeypatch.chdir(place)
+
+    def invoke(*arguments, code=0, input=None):
+        result = CliRunner().invoke(cli, [str(argument) for argument in arguments], input=input)
+        assert result.exit_code == code, result.output
+        return result
+
+    return invoke
+
+
+def test_labels_from_a_csv(call, place):
+    done = call(
+        "finetune", "classify", "base", "reviews.csv", "-o", "mood", "--text", "review", "--label", "mood", *QUICK
+    )
+    assert "dev accuracy" in done.stdout and "Next: firth predict mood FILE" in done.stdout
+    again = call(
+        "finetune", "classify", "base", "reviews.csv", "-o", "mood", "--text", "review", "--label", "mood", *QUICK
+    )
+    assert "finished already" in again.stdout
+    lines = call("predict", "mood", "reviews.csv", "--column", "review").stdout.splitlines()
+    assert len(lines) == 60 and {line.split("\t")[0] for line in lines} <= {"x", "y"}
+    found = json.loads(
+        call("evaluate", "mood", "--labelled", "reviews.csv", "--column", "review", "--label", "mood", "--json").stdout
+    )
+    assert set(found["mood"]["reviews.csv"]) >= {"accuracy", "matthews", "confusion"}
+    assert call("embed", "mood", "reviews.csv", "--column", "review", "-o", "v.npy").exit_code == 0
+    call("plot", "confusion", "mood", "reviews.csv", "--column", "review", "--label", "mood", "-o", "c.png")
+    call("plot", "curve", "mood", "-o", "curve.svg")
+    assert (place / "c.png").read_bytes()[:4] == b"\x89PNG" and "score" in (place / "curve.svg").read_text()
+
+
+def test_pairs_numbers_and_other_columns(call):
+    pairs = ["--text", "review", "--other", "other"]
+    call("finetune", "pairs", "base", "reviews.csv", "-o", "same", *pairs, "--label", "mood", *QUICK)
+    shown = call("predict", "same", "reviews.csv", "--column", "review", "--other", "other", "-k", "2", "--json").stdout
+    assert len(json.loads(shown.splitlines()[0])["labels"]) == 2
+    call("finetune", "regress", "base", "reviews.csv", "-o", "price", *pairs, "--label", "price", *QUICK)
+    lines = call("predict", "price", "reviews.csv", "--column", "review", "--other", "other").stdout.splitlines()
+    assert len(lines) == 60 and all(float(line) < 100 for line in lines)
+    told = call(
+        "evaluate", "price", "--labelled", "reviews.csv", "--column", "review", "--other", "other", "--label", "price"
+    )
+    assert "60 texts: Spearman" in told.stdout
+    single = ["--text", "review", "--label", "mood", "--columns", "price,colour"]
+    call("finetune", "classify", "base", "reviews.csv", "-o", "both", *single, *QUICK)
+    assert len(call("predict", "both", "reviews.csv", "--column", "review").stdout.splitlines()) == 60
+    told = call("evaluate", "both", "--labelled", "reviews.csv", "--column", "review", "--label", "mood")
+    assert "60 texts: accuracy" in told.stdout
+
+
+def test_tags_and_answers(call):
+    call("finetune", "tags", "base", "tags.conll", "-o", "tags", *QUICK)
+    lines = call("predict", "tags", "-", input="the king sleeps\na river\n").stdout.split("\n")
+    assert [line.split("\t")[0] for line in lines] == ["the", "king", "sleeps", "", "a", "river", "", ""]
+    call("finetune", "answer", "base", "questions.csv", "-o", "answers", *QUICK)
+    asked = ["--question", "who sleeps", "--passage", "in the forest the old king sleeps"]
+    found = json.loads(call("answer", "answers", *asked, "--json").stdout)
+    assert asked[3][found["start"] : found["end"]] == found["text"] and set(found) == {"text", "start", "end", "score"}
+    assert call("answer", "answers", *asked).stdout == asked[3].replace(found["text"], f"**{found['text']}**", 1) + "\n"
+    assert len(call("answer", "answers", "questions.csv").stdout.splitlines()) == 40
+    figures = json.loads(call("evaluate", "answers", "--questions", "questions.csv", "--json").stdout)
+    assert set(figures["answers"]["questions.csv"]) == {"questions", "unanswerable", "exact_match", "f1"}
+
+
+def test_features_are_judged_by_cross_validation(call):
+    firth.LSA(dim=5).fit(World(seed=21).sentences(60)).save("lsa", overwrite=True)
+    told = call(
+        "evaluate", "base", "lsa", "--features", "reviews.csv", "--column", "review", "--label", "mood",
+        "--columns", "price,colour", "--folds", "3", "--json",
+    ).stdout  # fmt: skip
+    figures = [found["reviews.csv"]["figures"]["accuracy"]["mean"] for found in json.loads(told).values()]
+    assert len(figures) == 2 and min(figures) > 0.95  # the colour tells
+
+
+REVIEWS = ["reviews.csv", "-o", "m", "--text", "review", "--label", "mood"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        (["finetune", "classify", "base", *REVIEWS, "--text", "body"], "no column 'body'; it has review, mood"),
+        (["finetune", "pairs", "base", *REVIEWS], "name them by --text and --other"),
+        (["finetune", "classify", "nothing", *REVIEWS], "No model folder at nothing"),
+        (["finetune", "classify", "base", *REVIEWS, "--tune", "9"], "at most 2"),
+        (["predict", "base", "reviews.csv", "--column", "review"], "predicts no labels (bert)"),
+        (["predict", "base", "reviews.csv", "--other", "other"], "pairs are for"),
+        (["answer", "base", "--question", "a", "--passage", "b"], "answers no questions (bert)"),
+        (["train", "classify", *REVIEWS], "needs a model to begin with"),
+        (["plot", "curve", "base", "-o", "x.png"], "needs scores on dev data"),
+    ],
+)
+def test_mistakes_are_one_line(call, arguments, rule):
+    result = call(*arguments, code=1)
+    assert result.stderr.startswith("firth: ") and rule in result.stderr and result.stderr.count("\n") == 1

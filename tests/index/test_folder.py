@@ -1,0 +1,259 @@
+"""An index on disk: commits that are whole or not there, one writer, files that are checked."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import firth
+from firth import FirthError
+from firth.index import Index, verify_index
+
+spec = importlib.util.spec_from_file_location("writer", Path(__file__).parent / "writer.py")
+writer: Any = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+spec.loader.exec_module(writer)  # type: ignore[union-attr]
+
+DIM = writer.DIM
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "index"
+
+
+def some_rows(count: int, prefix: str = "k", seed: int = 0) -> tuple[list[str], np.ndarray]:
+    return [f"{prefix}{i}" for i in range(count)], np.random.default_rng(seed).normal(size=(count, DIM))
+
+
+def started(folder: Path, *arguments: object) -> subprocess.Popen[str]:
+    paths = [str(Path(firth.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, writer.__file__, str(folder), *map(str, arguments)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def check(folder: Path, states: dict[int, dict[str, bytes]], told: int) -> int:
+    """After a kill: the files are those of the manifest, and hold just what that commit holds."""
+    index = Index.open(folder)
+    commit = index.store.manifest["commit"]
+    assert told <= commit
+    verify_index(folder)
+    assert writer.contents(index) == states[commit]
+    if len(index):
+        hit = index.search(np.ones(DIM), 1, exact=True)[0]
+        assert hit.key in states[commit] and hit.attributes["text"]
+    return commit
+
+
+def test_a_kill_at_any_touch_of_the_disk_leaves_the_last_commit(folder):
+    """The process ends itself just before its 1st, 2nd, … sync, rename or removal, and the next one goes on."""
+    states, ends = writer.replayed(writer.STEPS)
+    Index.create(folder, dim=DIM)
+    commits = []
+    for touch in (1, 2, 3, 5, 8, 13, 75, 4, 9):
+        child = started(folder, ends, touch)
+        out, err = child.communicate()
+        assert child.returncode == -9, err
+        commits.append(check(folder, states, int(out.split()[-1]) if out else 0))
+    assert commits[-1] > 7 and commits == sorted(commits)
+
+
+def test_kills_at_any_time_leave_the_last_commit(folder):
+    states, ends = writer.replayed(writer.STEPS)
+    Index.create(folder, dim=DIM)
+    rng = random.Random(1)
+    for _ in range(4):
+        child = started(folder, ends)
+        assert child.stdout is not None
+        told = int(child.stdout.readline() or 0)  # it is at work
+        time.sleep(rng.uniform(0, 0.1))
+        child.kill()
+        rest = child.stdout.read().split()
+        child.wait()
+        commit = check(folder, states, int(rest[-1]) if rest and rest[-1].isdigit() else told)
+        if commit >= writer.STEPS - 5:
+            break
+
+
+def test_files_of_a_commit_that_did_not_end_are_removed_by_the_next_writer(folder):
+    with Index.create(folder, dim=DIM) as index:
+        index.add(*some_rows(3))
+    (folder / "segment-9.safetensors").write_bytes(b"half")
+    (folder / "notes.safetensors").write_bytes(b"not ours")
+    Index.open(folder)
+    assert (folder / "segment-9.safetensors").exists()  # readers touch nothing
+    with Index.open(folder) as index:
+        index.delete(["k0"])
+    names = {path.name for path in folder.iterdir()}
+    assert names == {
+        "index.json", "lock", "notes.safetensors", "segment-1.safetensors", "segment-1.arrow", "deleted-2.safetensors",
+    }  # fmt: skip
+
+
+def test_a_second_writer_is_refused_and_told_of_the_first(folder):
+    first = Index.create(folder, dim=DIM)
+    second = Index.open(folder)
+    first.add(*some_rows(3))
+    with pytest.raises(FirthError, match=f"is being written by process {os.getpid()}"):
+        second.add(*some_rows(3, "other"))
+    assert len(second) == 0 and len(Index.open(folder)) == 3
+    first.close()
+    second.add(*some_rows(2, "other"))  # sees what the first one wrote
+    assert len(second) == 5 and "k2" in second
+
+
+def test_a_writer_in_another_process_is_refused(folder):
+    index = Index.create(folder, dim=DIM)
+    index.add(["0-0"], np.ones((1, DIM)), {"step": [0], "text": ["x"]})
+    child = started(folder, [1, 2, 3])
+    _, err = child.communicate()
+    assert child.returncode == 1 and f"is being written by process {os.getpid()}" in err
+
+
+def test_readers_keep_what_they_opened(folder):
+    with Index.create(folder, dim=DIM) as index:
+        keys, matrix = some_rows(20)
+        index.add(keys, matrix)
+        reader = Index.open(folder)
+        index.delete(keys[:10])
+        index.optimize()
+        assert len(reader) == 20 and np.allclose(reader["k3"], matrix[3])
+        assert len(Index.open(folder)) == 10
+
+
+def test_readers_open_while_a_writer_replaces_files(folder):
+    """Whenever a reader opens, it finds one commit whole: all rows of a round, or those of the one before."""
+    done = threading.Event()
+    with Index.create(folder, dim=DIM) as index:
+        index.add(*some_rows(50, "0-"))
+
+        def write() -> None:
+            for number in range(1, 25):
+                keys = [f"{number}-{i}" for i in range(50)]
+                index.update(keys, np.full((50, DIM), number))
+                index.delete([f"{number - 1}-{i}" for i in range(50)])
+                index.optimize()
+            done.set()
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        opened = 0
+        while not done.is_set():
+            reader = Index.open(folder)
+            assert len(reader) in (50, 100)
+            assert len({key.partition("-")[0] for key in writer.contents(reader)}) == len(reader) // 50
+            opened += 1
+        thread.join()
+    assert opened > 3
+
+
+def test_opening_maps_and_does_not_read(folder):
+    with Index.create(folder, dim=DIM, numbers="int8") as index:
+        index.add(*some_rows(100))
+    opened = Index.open(folder).store.segments[0]
+    assert all(isinstance(opened.array(name), np.memmap) for name in ("vectors", "codes", "hashes"))
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".arrow", "-words.arrow"])
+def test_truncated_files_are_named_when_opened(folder, suffix):
+    with Index.create(folder, dim=DIM) as index:
+        keys, matrix = some_rows(10)
+        index.add(keys, matrix, {"text": keys})
+    path = folder / f"segment-1{suffix}"
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(FirthError, match=f"segment-1{suffix} has .* bytes where index.json says"):
+        Index.open(folder)
+    path.unlink()
+    with pytest.raises(FirthError, match=f"incomplete: segment-1{suffix} is missing"):
+        Index.open(folder)
+
+
+@pytest.mark.parametrize("suffix", ["segment-1.safetensors", "segment-1.arrow", "deleted-2.safetensors"])
+def test_altered_files_are_named_by_verify(folder, suffix):
+    with Index.create(folder, dim=DIM) as index:
+        index.add(*some_rows(10))
+        index.delete(["k0"])
+    assert set(verify_index(folder)) == {"segment-1.safetensors", "segment-1.arrow", "deleted-2.safetensors"}
+    data = bytearray((folder / suffix).read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / suffix).write_bytes(data)
+    with pytest.raises(FirthError, match=f"{suffix} was changed: its sha256 is"):
+        verify_index(folder)
+
+
+def test_texts_that_end_nowhere_are_refused(folder):
+    """An altered place of a text would lead Arrow outside of the file."""
+    with Index.create(folder, dim=DIM) as index:
+        keys, matrix = some_rows(10)
+        index.add(keys, matrix, {"text": ["some text"] * 10})
+    path = folder / "segment-1.arrow"
+    data = path.read_bytes()
+    ends = np.arange(0, 99, 9, dtype="<i8").tobytes()  # where the ten texts of nine letters begin and end
+    assert data.count(ends) == 1
+    for place, value in ((5, 10**12), (10, 91), (3, -1)):
+        changed = np.arange(0, 99, 9, dtype="<i8")
+        changed[place] = value
+        path.write_bytes(data.replace(ends, changed.tobytes()))
+        with pytest.raises(FirthError, match=r"segment-1\.arrow is no Arrow file, or damaged"):
+            Index.open(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (lambda manifest: [], "does not describe a Firth index"),
+        (lambda manifest: {**manifest, "format": 9}, "has format 9"),
+        (lambda manifest: {**manifest, "metric": "angle"}, "does not give id, dim, metric"),
+        (lambda manifest: {**manifest, "graph": {"rows": "all"}}, "does not give id, dim, metric"),
+        (lambda manifest: {**manifest, "segments": [{"rows": 3}]}, "does not give the files and rows"),
+        (lambda manifest: {**manifest, "segments": [{**manifest["segments"][0], "rows": 5}]}, "do not hold 5 rows"),
+        (
+            lambda manifest: {**manifest, "segments": [{"rows": 1, "files": {"../x": {"bytes": 1, "sha256": ""}}}]},
+            "bytes and sha256 of ../x",
+        ),
+    ],
+)
+def test_broken_manifests(folder, change, rule):
+    with Index.create(folder, dim=DIM) as index:
+        index.add(*some_rows(3))
+    path = folder / "index.json"
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    with pytest.raises(FirthError, match=rule):
+        Index.open(folder)
+
+
+def test_places_that_are_no_index(folder, tmp_path):
+    with pytest.raises(FirthError, match=r"is no index: it has no index\.json"):
+        Index.open(tmp_path)
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("x")
+    for place in ("file", "full"):
+        with pytest.raises(FirthError, match=f"{place} exists; choose another folder"):
+            Index.create(tmp_path / place, dim=3)
+
+
+def test_segments_stay_few_and_positions_stay(folder):
+    """Small additions are merged on the way, in order: the 400 rows stand as they came."""
+    with Index.create(folder, dim=DIM) as index:
+        keys, matrix = some_rows(400)
+        for first in range(0, 400, 10):
+            index.add(keys[first : first + 10], matrix[first : first + 10])
+        assert len(index.store.segments) < 20
+        assert [index.store.row(position)[0] for position in range(400)] == keys
+        index.optimize()
+        assert len(index.store.segments) == 1
+        assert [index.store.row(position)[0] for position in range(400)] == keys
+        assert np.allclose(index.store.vectors(np.arange(400)), matrix)

@@ -1,0 +1,186 @@
+"""`PostgresIndex` against a real server: the same answers as `Index`, whole uploads, and a server that goes away."""
+
+from __future__ import annotations
+
+import datetime
+import signal
+import uuid
+
+import numpy as np
+import psycopg
+import pytest
+
+import firth
+from firth import FirthError
+from firth.data.world import World
+from firth.index import Index
+from firth.index.postgres import PostgresIndex
+
+
+@pytest.fixture
+def table() -> str:
+    return f"t{uuid.uuid4().hex[:8]}"
+
+
+def rows(count: int, seed: int = 0) -> tuple[list[str], np.ndarray, dict[str, list[object]]]:
+    rng = np.random.default_rng(seed)
+    attributes: dict[str, list[object]] = {
+        "year": rng.integers(2000, 2020, count).tolist(),
+        "name": [None if i % 7 == 0 else f'it\'s {i % 3} "%s"' for i in range(count)],
+        "open": [bool(i % 2) for i in range(count)],
+        "share": rng.random(count).tolist(),
+        "day": [datetime.date(2020, 1, 1 + i % 28) for i in range(count)],
+    }
+    return [f"k{i}" for i in range(count)], rng.normal(size=(count, 6)).astype(np.float32), attributes
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
+@pytest.mark.parametrize("numbers", ["float32", "float16"])
+def test_answers_as_index_does(postgres, table, metric, numbers):
+    keys, matrix, attributes = rows(400)
+    near = Index.create(dim=6, metric=metric, numbers=numbers)
+    far = PostgresIndex.create(postgres.url, table, dim=6, metric=metric, numbers=numbers)
+    for index in (near, far):
+        index.add(keys, matrix, attributes)
+        index.delete(keys[:20])
+        index.update(["k30", "new"], matrix[:2], {name: values[:2] for name, values in attributes.items()})
+    assert len(far) == len(near) == 381 and "k3" not in far and "new" in far
+    np.testing.assert_allclose(far["k30"], near["k30"], rtol=1e-3)
+    queries = np.random.default_rng(1).normal(size=(5, 6))
+    conditions = [None, "year >= 2010", "name != None and not open", "share < 0.3 or year in (2001, 2003)"]
+    conditions += ['name == "it\'s 1 \\"%s\\""', 'day >= "2020-01-20"']
+    for where in conditions:
+        for mine, theirs in zip(near.search(queries, 8, where=where), far.search(queries, 8, where=where), strict=True):
+            assert [hit.key for hit in mine] == [hit.key for hit in theirs] and mine
+            scores = [hit.score for hit in mine]
+            assert scores == pytest.approx([hit.score for hit in theirs], rel=2e-3 if numbers == "float16" else 1e-5)
+            assert [dict(hit.attributes) for hit in mine] == [dict(hit.attributes) for hit in theirs]
+    again = PostgresIndex.open(postgres.url, table)
+    assert again.space == near.space and again.search(queries[0], 3) == far.search(queries[0], 3)
+
+
+def test_hnsw_finds_what_a_scan_finds_and_filters_are_filled(postgres, table):
+    rng = np.random.default_rng(0)
+    matrix = rng.normal(size=(3000, 8)).astype(np.float32)
+    index = PostgresIndex.create(postgres.url, table, dim=8)
+    index.add([str(i) for i in range(3000)], matrix, {"n": list(range(3000))})
+    index.optimize()
+    index.optimize()  # again does no harm
+    queries = rng.normal(size=(20, 8))
+    for where in (None, "n < 300"):
+        near, exact = (index.search(queries, 10, where=where, exact=exact) for exact in (False, True))
+        assert all(len(hits) == 10 for hits in near)
+        shared = [len({hit.key for hit in a} & {hit.key for hit in b}) / 10 for a, b in zip(near, exact, strict=True)]
+        assert np.mean(shared) >= 0.98
+    with psycopg.connect(postgres.url) as connection:
+        (plan,) = connection.execute(
+            f"EXPLAIN (FORMAT TEXT) SELECT key FROM {table} ORDER BY vector <=> '[1,1,1,1,1,1,1,1]' LIMIT 5"
+        ).fetchall()[1]
+    assert "hnsw" in plan
+
+
+def test_texts_are_searched_with_the_model_that_made_them(postgres, table):
+    texts = list(World(seed=2).sentences(500))
+    one, two = (firth.SkipGram(dim=5, epochs=1).fit(texts, firth.Run(seed=seed, threads=1)) for seed in (1, 2))
+    index = PostgresIndex.create(postgres.url, table, dim=5, model=one)
+    index.add([str(i) for i in range(500)], one.embed(texts), {"text": texts})
+    assert PostgresIndex.open(postgres.url, table, one).search(texts[3], 1)[0].attributes["text"] == texts[3]
+    with pytest.raises(FirthError, match=r"another model \(skipgram .*than this one \(skipgram"):
+        PostgresIndex.open(postgres.url, table, two)
+    with pytest.raises(FirthError, match="with the model that made the vectors"):
+        PostgresIndex.open(postgres.url, table).search("king")
+
+
+def test_uploads_are_whole(postgres, table):
+    keys, matrix, attributes = rows(50)
+    index = PostgresIndex.create(postgres.url, table, dim=6)
+    index.add(keys[:10], matrix[:10], {name: values[:10] for name, values in attributes.items()})
+    with pytest.raises(FirthError, match=r"in the index already \('k\d', .*…\); update replaces"):
+        index.add(keys, matrix, attributes)
+    assert len(index) == 10
+    index.update(keys, matrix, attributes)
+    index.update(keys, matrix, attributes)
+    assert len(index) == 50
+
+
+@pytest.mark.parametrize("how", ["the server ends this connection", "the server is killed"])
+def test_a_connection_lost_on_the_way_leaves_nothing_and_update_goes_on(postgres, table, monkeypatch, how):
+    keys, matrix, attributes = rows(3000)
+    index = PostgresIndex.create(postgres.url, table, dim=6)
+    index.add(keys[:100], matrix[:100], {name: values[:100] for name, values in attributes.items()})
+    written = [0]
+    real = psycopg.Copy.write_row
+
+    def cut(copy, row):
+        written[0] += 1
+        if written[0] == 1500:
+            if how == "the server is killed":
+                postgres.stop(signal.SIGQUIT)  # at once, as in a crash
+            else:
+                with psycopg.connect(postgres.url, autocommit=True) as other:
+                    other.execute("SELECT pg_terminate_backend(%s)", [copy.connection.info.backend_pid])
+        real(copy, row)
+
+    monkeypatch.setattr(psycopg.Copy, "write_row", cut)
+    with pytest.raises(FirthError, match=r"was lost .*update with the same rows goes on, and stores nothing twice"):
+        index.update(keys, matrix, attributes)
+    if postgres.process is None:
+        with pytest.raises(FirthError, match="Cannot reach PostgreSQL"):
+            len(index)
+        postgres.start()
+    assert len(index) == 100
+    index.update(keys, matrix, attributes)
+    assert len(index) == 3000
+    np.testing.assert_allclose(index["k2999"], matrix[2999], rtol=1e-6)
+
+
+def test_a_server_that_is_not_there(tmp_path):
+    with pytest.raises(FirthError, match=r"Cannot reach PostgreSQL: .*connection"):
+        PostgresIndex.open(f"host={tmp_path} user=x dbname=y password=secret", "t")
+    try:
+        PostgresIndex.create(f"host={tmp_path} user=x dbname=y password=secret", "t", dim=3)
+    except FirthError as error:
+        assert "secret" not in str(error)
+
+
+def test_what_is_refused(postgres, table):
+    keys, matrix, attributes = rows(5)
+    with pytest.raises(FirthError, match=f"There is no table {table}"):
+        PostgresIndex.open(postgres.url, table)
+    index = PostgresIndex.create(postgres.url, table, dim=6)
+    assert index.search(np.ones(6)) == [] and len(index) == 0
+    with pytest.raises(FirthError, match="exists; choose another name"):
+        PostgresIndex.create(postgres.url, table, dim=6)
+    index.add(keys, matrix, attributes)
+    for call, rule in (
+        (lambda: index.add(["a"], [[1, 2]]), "vectors of 6 numbers; got a matrix of 1 × 2"),
+        (lambda: index.add(["a"], [[np.nan] * 6]), "vector of 'a' .* holds NaN"),
+        (lambda: index.add(["a", "a"], np.ones((2, 6))), "'a' stands 2 times"),
+        (lambda: index.add(["a"], np.ones((1, 6))), "it has year, name, open, share, day; got none"),
+        (lambda: index.delete(["k1", "z"]), "no key 'z'"),
+        (lambda: index["z"], "no key 'z'"),
+        (lambda: index.search(np.ones(3)), "vectors of 6 numbers"),
+        (lambda: index.search(np.zeros(6)), "zero vector"),
+        (lambda: index.search(np.ones(6), 0), "k must be at least 1"),
+        (lambda: index.search(np.ones(6), where="month > 3"), "a column 'month'"),
+        (lambda: index.search(np.ones(6), where="year > 'x'"), "PostgreSQL refused this: .*x"),
+        (lambda: PostgresIndex.create(postgres.url, "t; DROP TABLE x", dim=3), "A table's name has letters"),
+        (lambda: PostgresIndex.create(postgres.url, "t2", dim=0), "dim at least 1"),
+        (lambda: PostgresIndex.open(postgres.url, "pg_class"), "was not made by PostgresIndex.create"),
+    ):
+        with pytest.raises(FirthError, match=rule):
+            call()
+    assert len(index) == 5 and "k1" in index
+    assert len(index.search(np.ones(6), 50)) == 5
+
+
+def test_zero_rows_under_cosine_are_never_near(postgres, table):
+    index = PostgresIndex.create(postgres.url, table, dim=2)
+    index.add(["none", "a"], [[0, 0], [-1, 0]])
+    assert [hit.key for hit in index.search([1, 0], 5)] == ["a"]
+
+
+def test_without_psycopg(monkeypatch):
+    monkeypatch.setattr("firth.index.postgres.importlib.util.find_spec", lambda name: None)
+    with pytest.raises(FirthError, match=r"needs the package psycopg: pip install 'firth\[scale\]'"):
+        PostgresIndex.open("host=nowhere", "t")

@@ -1,0 +1,81 @@
+"""Text and other columns into one head, while the base learns too; and vectors as features of a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tiny import tiny_bert
+
+import firth
+from firth.evaluate import features
+
+ONE = firth.Run(threads=1)
+
+
+@pytest.fixture(scope="module")
+def known():
+    """The label is told by the word and by the price together: neither alone tells more than half of it."""
+    rng = np.random.default_rng(3)
+    words, prices = rng.integers(0, 2, 300), rng.normal(50, 20, 300)
+    colors = rng.choice(["red", "blue"], 300)
+    texts = [f"the {['king', 'queen'][word]} number {n}" for n, word in enumerate(words)]
+    label = (words == 1).astype(int) + (prices > 50) * 2  # four labels
+    return {"text": texts, "price": prices, "color": colors, "label": [f"l{x}" for x in label]}
+
+
+def test_both_at_once_tell_more_than_either(known):
+    base = tiny_bert()
+    settings = {"epochs": 30, "learning_rate": 8e-3, "dropout": 0.0, "held_out": 0.3}
+    both = firth.Classify(**settings).fit(firth.Examples(known, columns=["price", "color"]), ONE, base)
+    text = firth.Classify(**settings).fit(firth.Examples(known), ONE, base)
+    assert both.training["accuracy"] > 0.8 > 0.65 > text.training["accuracy"]
+    moved = both.net.base.input.tokens.weight.detach().numpy() - base.net.input.tokens.weight.detach().numpy()
+    assert np.abs(moved).max() > 1e-4  # the base learned too
+    assert both.columns == ("price", "color") and both.net.head.in_features == 32 + 3
+
+
+def test_it_is_saved_with_its_columns_and_asks_for_them(known, tmp_path):
+    model = firth.Classify(epochs=1, dropout=0.0).fit(
+        firth.Examples(known, columns=["price", "color"]), ONE, tiny_bert()
+    )
+    model.save(tmp_path / "m")
+    loaded = firth.load(tmp_path / "m")
+    asked, beside = known["text"][:5], {"color": ["red", "green", "blue", None, "red"], "price": [1, 2, None, 4, 5]}
+    assert loaded.predict(asked, columns=beside) == model.predict(asked, columns=beside)
+    with pytest.raises(firth.FirthError, match="reads price, color beside each text"):
+        loaded.predict(asked)
+    with pytest.raises(firth.FirthError, match=r"no column 'color'; it has price"):
+        loaded.predict(asked, columns={"price": [1] * 5})
+    with pytest.raises(firth.FirthError, match="5 texts and 2 rows of columns"):
+        loaded.predict(asked, columns={"price": [1, 2], "color": ["red", "red"]})
+    # transformers has no such head: there the folder is the bare base
+    from transformers import AutoModel
+
+    assert AutoModel.from_pretrained(tmp_path / "m").config.architectures == ["BertModel"]
+
+
+def test_heads_on_features_are_cross_validated():
+    rng = np.random.default_rng(1)
+    matrix = rng.normal(size=(150, 6))
+    labels = np.where(matrix[:, 0] * 100 > 0, "yes", "no")
+    for head in ("logistic", "mlp"):
+        found = features(matrix * [100, 1, 1, 1, 1, 1], labels, head)
+        assert found.figures["accuracy"][0] > 0.85 > 0.6 > found.baseline["accuracy"]
+    found = features(matrix, matrix @ np.arange(6) + 3, "ridge", folds=3)
+    assert found.figures["R²"][0] > 0.99 and found.baseline["R²"] < 0.1
+    assert found.figures["mean absolute error"][0] < 0.1 < found.baseline["mean absolute error"]
+    assert "ridge, 3 folds: R² " in str(found) and found.to_json()["rows"] == 150
+
+
+@pytest.mark.parametrize(
+    ("labels", "head", "folds", "rule"),
+    [
+        (["a"] * 10, "logistic", 5, "All 10 texts have the label 'a'"),
+        (["a"] * 8 + ["b"] * 2, "logistic", 5, "'b' stands 2 times, too few for 5 folds"),
+        (["a", "b"] * 5, "forest", 5, "head must be one of"),
+        (["a", "b"] * 5, "logistic", 1, "folds must be from 2"),
+    ],
+)
+def test_features_that_cannot_be_judged(labels, head, folds, rule):
+    with pytest.raises(firth.FirthError, match=rule):
+        features(np.ones((10, 2)), np.array(labels), head, folds)

@@ -1,0 +1,162 @@
+"""Measures against numbers worked by hand, and the bootstrap against what mathematics says of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import firth
+from firth.core.vectors import unit_rows
+from firth.studies.bootstrap import distinguishable, figure, interval, resampled
+from firth.studies.comparison import measured
+from firth.studies.measures import clusters, known_item_ranks, most_frequent, overlap, probe, purity, word_ranks
+
+
+def test_ranks_of_known_items_by_hand():
+    targets = np.array([[1, 0], [0, 1], [1, 1]], np.float32)
+    queries = np.array([[1, 0.1], [1, 0.2], [1, 0.9]], np.float32)
+    # Query 0 lies nearest to target 0. Query 1 has target 1, at 0.2/√1.04, behind 0 and 2. Query 2 lies on target 2.
+    assert known_item_ranks(queries, targets).tolist() == [1, 3, 1]
+    assert np.mean(1 / known_item_ranks(queries, targets)) == pytest.approx((1 + 1 / 3 + 1) / 3)
+
+
+def test_equal_scores_share_their_mean_rank_and_a_zero_query_has_the_middle_one():
+    targets = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
+    queries = np.array([[1, 0], [1, 0], [0, 0]], np.float32)
+    assert known_item_ranks(queries, targets).tolist() == [1.5, 1.5, 2]
+
+
+def test_ranks_do_not_depend_on_batches():
+    random = np.random.default_rng(0)
+    queries, targets = random.standard_normal((2, 1200, 8)).astype(np.float32)
+    one = [known_item_ranks(queries[row : row + 1], np.roll(targets, -row, axis=0))[0] for row in range(0, 1200, 97)]
+    assert known_item_ranks(queries, targets)[::97].tolist() == one
+
+
+def test_ranks_by_words_find_what_shares_the_rare_word():
+    targets = ["the river bank", "the money bank", "the tall tree"]
+    assert word_ranks(["river", "bank money", "bank"], targets).tolist() == [1, 1, 3]
+
+
+def test_purity_by_hand():
+    """The example of Manning, Raghavan & Schütze, Introduction to Information Retrieval, figure 16.4: 12 / 17."""
+    found = np.repeat([0, 1, 2], [6, 6, 5])
+    labels = np.array([0] * 5 + [1] + [1] * 4 + [0, 2] + [2] * 3 + [0] * 2)
+    assert purity(found, labels).sum() == 12 and purity(found, labels).mean() == pytest.approx(12 / 17)
+
+
+def test_clusters_find_groups_that_lie_apart():
+    random = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], 30)
+    rows = (np.eye(3)[labels] * 5 + random.standard_normal((90, 3)) * 0.3).astype(np.float32)
+    assert purity(clusters(rows, 3, seed=1), labels).mean() == 1
+    assert clusters(rows, 3, seed=1).tolist() == clusters(rows, 3, seed=1).tolist()
+
+
+def test_clusters_are_as_tight_as_those_of_scikit_learn():
+    from sklearn.cluster import KMeans
+
+    rows = unit_rows(np.random.default_rng(3).standard_normal((300, 6))).astype(np.float64)
+    found = clusters(rows.astype(np.float32), 8, seed=1)
+    spread = sum(((rows[found == each] - rows[found == each].mean(axis=0)) ** 2).sum() for each in range(8))
+    assert spread < 1.01 * KMeans(8, n_init=10, random_state=0).fit(rows).inertia_
+
+
+def test_overlap_by_hand():
+    a = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.1, 0.9]], np.float32)
+    b = a[[0, 2, 1, 3]]  # 1 and 2 change places
+    # The nearest of 0 is 1 in a and 2 in b; of 1: 0 and 3; of 2: 3 and 0; of 3: 2 and 1.
+    assert overlap(a, b, 1).tolist() == [0, 0, 0, 0]
+    assert overlap(a, a * 3, 1).tolist() == [1, 1, 1, 1]
+    # Two nearest: of 0 they are {1, 3} in a and {2, 3} in b, one of two the same.
+    assert overlap(a, b, 2)[0] == 0.5
+    assert overlap(a, b, 3).tolist() == [1, 1, 1, 1]  # all others
+
+
+def test_overlap_of_spaces_that_have_nothing_in_common_is_chance():
+    random = np.random.default_rng(1)
+    a, b = random.standard_normal((2, 800, 20)).astype(np.float32)
+    assert overlap(a, b, 10).mean() == pytest.approx(10 / 799, abs=0.004)
+
+
+def test_overlap_refuses_more_neighbours_than_there_are():
+    with pytest.raises(firth.FirthError, match="k must be from 1 to 3"):
+        overlap(np.eye(4, dtype=np.float32), np.eye(4, dtype=np.float32), 4)
+
+
+def test_probe_tells_labels_that_lie_apart_and_guesses_those_that_do_not():
+    random = np.random.default_rng(0)
+    labels = np.repeat([0, 1], [140, 60])
+    apart = (labels[:, None] * 6 + random.standard_normal((200, 4))).astype(np.float32)
+    noise = random.standard_normal((200, 4)).astype(np.float32)
+    assert probe(apart, labels, seed=1).mean() == 1 and len(probe(apart, labels, seed=1)) == 100
+    guessed = np.mean([most_frequent(labels, seed).mean() for seed in range(20)])
+    assert guessed == pytest.approx(0.7, abs=0.02)
+    assert np.mean([probe(noise, labels, seed).mean() for seed in range(5)]) < guessed + 0.05
+
+
+# ---- the bootstrap ----
+
+
+def test_interval_of_a_mean_is_that_of_the_normal_distribution():
+    values = np.random.default_rng(0).standard_normal(2000)
+    low, high = interval(resampled(values[None], draws=2000)[0])
+    wide = 1.96 * values.std() / np.sqrt(len(values))
+    assert low == pytest.approx(values.mean() - wide, abs=0.005)
+    assert high == pytest.approx(values.mean() + wide, abs=0.005)
+
+
+def test_interval_of_a_share_is_that_of_the_binomial_distribution():
+    values = np.repeat([1.0, 0.0], [30, 70])
+    low, high = interval(resampled(values[None], draws=4000)[0])
+    assert (low, high) == pytest.approx((0.21, 0.39), abs=0.011)  # 0.3 ± 1.96 √(0.3 · 0.7 / 100)
+
+
+def test_intervals_hold_the_truth_in_about_95_of_100_cases():
+    random = np.random.default_rng(5)
+    held = []
+    for case in range(120):
+        low, high = interval(resampled(random.random((1, 100)), draws=400, seed=case)[0])
+        held.append(low <= 0.5 <= high)
+    assert 0.90 <= np.mean(held) <= 0.985
+
+
+def test_the_same_seed_draws_the_same():
+    values = np.random.default_rng(0).random((2, 50))
+    assert np.array_equal(resampled(values, seed=3), resampled(values, seed=3))
+    assert not np.array_equal(resampled(values, seed=3), resampled(values, seed=4))
+
+
+def test_pairing_tells_apart_what_separate_intervals_do_not():
+    """Items differ much, models little but always: on the same items the better one is seen to be better."""
+    items = np.random.default_rng(0).normal(0, 1, 200)
+    better, worse = items + 0.05 + np.random.default_rng(1).normal(0, 0.05, 200), items
+    draws = resampled(np.array([better, worse]))
+    assert distinguishable(*draws)
+    assert interval(draws[0])[0] < interval(draws[1])[1]  # their own intervals overlap
+
+
+def test_models_that_differ_by_chance_alone_are_told_apart_in_about_5_of_100_cases():
+    random = np.random.default_rng(7)
+    told = [distinguishable(*resampled(random.random((2, 100)), draws=300, seed=case)) for case in range(120)]
+    assert np.mean(told) <= 0.1
+
+
+def test_a_model_is_not_distinguishable_from_itself():
+    values = np.random.default_rng(0).random(60)
+    found = measured("x", "x", {"a": values, "b": values.copy()})
+    assert found.are_alike("a", "b") and found.is_best("a") and found.is_best("b")
+
+
+def test_correlations_are_drawn_by_pairs():
+    truth = np.arange(100.0)
+    near, noise = truth + np.random.default_rng(0).normal(0, 10, 100), np.random.default_rng(1).random(100)
+    found = measured("x", "x", {"near": near, "noise": noise}, truth=truth)
+    assert found.scores["near"].value == figure(near, truth) > 0.9
+    assert found.scores["noise"].low < 0 < found.scores["noise"].high
+    assert not found.are_alike("near", "noise") and found.best == "near" and not found.is_best("noise")
+
+
+def test_a_baseline_is_never_the_best():
+    found = measured("x", "x", {"a": np.zeros(20)}, baseline=("BM25", np.ones(20)))
+    assert found.best == "a" and found.models == ["a"] and found.to_json()["baseline"]["value"] == 1
