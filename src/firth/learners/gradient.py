@@ -276,7 +276,7 @@ class Gradient(Loop):
         if not found:
             return
         progress.measured.append({"share": share, **found})
-        loss = found["held_out_loss"]
+        loss = found.get("held_out_loss", 0.0)
         worth = 1e-9 * loss - found["score"] if "score" in found else loss  # of equal scores the one with less loss
         if worth < progress.best:
             progress.best = worth
