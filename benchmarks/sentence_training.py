@@ -40,8 +40,8 @@ from firth.core.scores import correlation, ranks  # noqa: E402
 from firth.data.sentences import split_sentences  # noqa: E402
 
 LENGTHS = (128, 64, 32)
-ALONE = {"learning_rate": 3e-5, "batch": 128, "epochs": 1, "length": 64}
-TUNED_RATE = 5e-6  # of weights that were tuned for sentences already
+ALONE = {"learning_rate": 1e-4, "batch": 128, "epochs": 1, "length": 64}
+TUNED_RATE = 2e-5  # of weights that were tuned for sentences already
 SCORED = {"learning_rate": 5e-5, "batch": 32, "epochs": 4}
 
 
@@ -99,6 +99,7 @@ def row(name: str, method: Any, data: firth.Alike, base: Any, run: firth.Run, te
         "dev_before": 100 * figures["spearman_before"],
         "dev_after": 100 * figures["spearman"],
         "texts": figures["texts"],
+        "test_pairs": len(test["score"]),
         "seconds": time.perf_counter() - began,
         "texts_per_second": figures["texts_per_second"],
         "device": figures.get("device", "CPU"),
@@ -121,7 +122,9 @@ def page(rows: list[dict[str, Any]], nested: dict[str, dict[str, float]]) -> str
     lines += [
         f"| {name} | {' | '.join(f'{value:.1f}' for value in given.values())} |" for name, given in nested.items()
     ]
-    lines += ["", f"STS-B, Spearman's ρ × 100, on {rows[0]['device']}; `benchmarks/sentence_training.py`.", ""]
+    one = rows[0]
+    about = f"STS-B ({one['test_pairs']:,} test pairs), Spearman's ρ × 100; {one['device']}"
+    lines += ["", f"{about}; `benchmarks/sentence_training.py`.", ""]
     return "\n".join(lines)
 
 

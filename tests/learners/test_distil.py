@@ -70,6 +70,7 @@ def test_fitted_to_sentences_it_is_nearer_to_its_teacher(teacher, student):
     alone = firth.Distil(dim=16, texts=0, words=20).fit(texts()[:1200], start=teacher)
     assert agreement(student, teacher, held_out) > agreement(alone, teacher, held_out) + 0.1
     assert 0 < student.training["loss"] < 0.5 and student.training["texts"] > 1000
+    assert student.training["agreement"] == pytest.approx(agreement(student, teacher, held_out), abs=0.15)
 
 
 def test_words_of_the_text_have_rows(teacher, student):

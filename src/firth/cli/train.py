@@ -183,6 +183,7 @@ def tell(done: Trained, as_json: bool) -> None:
             "tokens/s": human(figures["tokens_per_second"]) if "tokens_per_second" in figures else None,
             "texts/s": human(figures["texts_per_second"]) if "texts_per_second" in figures else None,
             "loss": f"{figures['loss']:.4f}" if figures.get("loss") is not None else None,
+            "agreement": f"{figures['agreement']:.3f}" if "agreement" in figures else None,
             **{f"dev {name}": f"{figures[name]:.4f}" for name in SCORES if name in figures},
             **{
                 name: f"{figures[figure]:.1%} right, held out" if figure in figures else None

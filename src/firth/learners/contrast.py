@@ -101,6 +101,7 @@ class Contrast(Gradient):
                 part.p = method.dropout
         super().__init__(method, base.net, mark, run, len(train))
         self.pooling, self.texts, self.dev = base.pooling, train, dev
+        self.read = train.sides if len(train.sides) > 1 else train.sides * 2  # a text alone is read twice
         kept = base.projection
         self.projection = None if kept is None else [torch.from_numpy(part).to(self.device) for part in kept]
         everything = [*train.sides, *(dev.sides if dev else ())]
@@ -120,9 +121,8 @@ class Contrast(Gradient):
     def load(self, what: Any) -> Any:
         """Ids and starts of all texts, by length (a CPU takes those of one length together); where each then stands;
         what the loss has to know."""
-        read = self.texts.sides if len(self.texts.sides) > 1 else self.texts.sides * 2
         numbers = self.texts.numbers if len(self.texts.sides) > 1 else self.texts.numbers * 2
-        tensors = packed_tensors([side.take(what) for side in read])
+        tensors = packed_tensors([side.take(what) for side in self.read])
         scores = torch.zeros(0) if self.texts.scores is None else torch.from_numpy(self.texts.scores[what])
         return [*tensors, torch.from_numpy(np.stack([side[what] for side in numbers])), scores]
 
@@ -169,15 +169,10 @@ class Contrast(Gradient):
         return self.progress.batch >= batches or self.share(spent) - self.progress.evaluated >= apart
 
     def operations(self) -> float:
-        return super().operations() * float(sum(side.lengths.mean() for side in self.texts.sides))
+        return super().operations() * float(sum(side.lengths.mean() for side in self.read))
 
     def trouble(self) -> str:
         return f"learning_rate={self.method.learning_rate:g} is too high."
-
-    def figures(self) -> dict[str, Any]:
-        found = super().figures()
-        found["texts_per_second"] = found.pop("tokens_per_second")
-        return found
 
 
 def packed_tensors(sides: Sequence[Sequences]) -> list[Tensor]:

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from firth.core.components import principal_components
 from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.run import Run
+from firth.core.scores import correlation, ranks
 from firth.core.vectors import Matrix, unit_rows
 from firth.data.corpus import Corpus
 from firth.data.pieces import count_pieces
@@ -39,6 +41,7 @@ from firth.learners.encoding import WINDOW, Ids
 from firth.learners.static import OtherTokens, StaticModel, native_reader
 
 ROUNDS = 10  # of conjugate gradients, at most: more bring nothing
+HELD_OUT = 500  # sentences at most, or a twentieth of them
 EXACT = 1e-3  # they end when the gradient is this share of what it was
 
 
@@ -66,15 +69,20 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> StaticModel:
     table = ((rows - parts.mean) @ directions.T * weights[:, None]).astype(np.float32)
     table[vocabulary.tokens.index("[UNK]")] = 0.0  # says nothing, also to those who don't leave it out
     figures: dict[str, Any] = {"vocabulary": len(table)}
+    held: list[str] = []
     if corpus is not None and method.texts:
-        bags = bags_of(draw_sentences(corpus, method.texts, run.seed), vocabulary)
-        read = teacher.tokenizer.ids_batch(bags.texts)
-        right = unit_rows(teach(teacher, shortened(read, teacher), "sentences through the teacher", run))
+        texts, held = split(draw_sentences(corpus, method.texts, run.seed), run.seed)
+        bags = bags_of(texts, vocabulary)
+        right = sentence_vectors(teacher, bags.texts, run)
         right = (right - right.mean(0)) @ directions.T.astype(np.float32)
         table, error = fitted(table, bags, right, method.pull, run.cores)
         figures |= {"texts": len(bags.texts), "loss": error}
+    model = StaticModel(method, vocabulary.document, table, figures)
+    if len(held) > 2:
+        near = agreement(model.pool(held).matrix, sentence_vectors(teacher, held, run))
+        figures |= {"agreement": near} if math.isfinite(near) else {}  # not defined where all texts are one
     figures |= {"seconds": time.monotonic() - began, "teacher": repr(teacher), "seed": run.seed}
-    return StaticModel(method, vocabulary.document, table, figures)
+    return model
 
 
 def teacher_of(start: Model | None) -> BertModel:
@@ -170,6 +178,26 @@ def draw_sentences(corpus: Corpus, most: int, seed: int) -> list[str]:
             elif (place := int(random.integers(met))) < most:
                 drawn[place] = sentence
     return drawn
+
+
+def split(texts: list[str], seed: int) -> tuple[list[str], list[str]]:
+    """Texts to fit to, and some that are held out to see how near student and teacher are."""
+    order = np.random.default_rng((seed, 1)).permutation(len(texts))
+    held = min(HELD_OUT, len(texts) // 20)
+    return [texts[row] for row in order[held:]], [texts[row] for row in order[:held]]
+
+
+def sentence_vectors(teacher: BertModel, texts: list[str], run: Run) -> Matrix:
+    """The teacher's, of length 1."""
+    read = shortened(teacher.tokenizer.ids_batch(texts), teacher)
+    return unit_rows(teach(teacher, read, "sentences through the teacher", run))
+
+
+def agreement(student: Matrix, teacher: Matrix) -> float:
+    """Spearman's ρ of both's cosines over all pairs of texts."""
+    above = np.triu_indices(len(student), 1)
+    both = [unit_rows(rows) for rows in (student, teacher)]
+    return correlation(*(ranks((rows @ rows.T)[above]) for rows in both))
 
 
 class Bags(NamedTuple):

@@ -42,6 +42,10 @@ class Sentence(GradientOptions):
         super().__post_init__()
         self.lengths()
 
+    @property
+    def batch_units(self) -> int:
+        return self.batch
+
     def lengths(self) -> list[int]:
         """The shorter lengths."""
         parts = self.dims.split(",") if self.dims else []
