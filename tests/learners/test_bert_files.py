@@ -35,12 +35,6 @@ HEADS = {
     "BertForPreTraining": ["pooler", "masked", "following"],
     "BertForNextSentencePrediction": ["pooler", "following"],
 }
-FOREIGN_HEADS = {
-    "BertForSequenceClassification": ["classifier.bias, classifier.weight left out", ["pooler"]],
-    "BertForMultipleChoice": ["classifier.bias, classifier.weight left out", ["pooler"]],
-    "BertForTokenClassification": ["classifier.bias, classifier.weight left out", []],
-    "BertForQuestionAnswering": ["qa_outputs.bias, qa_outputs.weight left out", []],
-}
 
 
 def theirs(name: str = "BertForPreTraining", **changes: Any) -> Any:
@@ -113,15 +107,12 @@ def test_their_folders_open_and_ours_are_theirs(tmp_path: Path, name):
     assert ids["input_ids"] == model.read([PAIR])[0].ids and ids["token_type_ids"] == model.read([PAIR])[0].type_ids
 
 
-@pytest.mark.parametrize("name", FOREIGN_HEADS)
-def test_heads_that_are_not_used_are_named(tmp_path: Path, name):
-    net, (note, heads) = theirs(name), FOREIGN_HEADS[name]
-    written(net, tmp_path)
-    with pytest.warns(firth.FirthWarning, match=note):
+def test_heads_that_are_not_used_are_named(tmp_path: Path):
+    """Those of labels, tags and answers are used: tests/learners/test_tuning.py."""
+    written(theirs("BertForMultipleChoice"), tmp_path)
+    with pytest.warns(firth.FirthWarning, match=r"classifier\.bias, classifier\.weight left out"):
         model = firth.load(tmp_path)
-    assert model.heads == heads
-    if name != "BertForMultipleChoice":  # which reads several texts at once
-        same_outputs(model, net)
+    assert model.heads == ["pooler"]
 
 
 @pytest.mark.parametrize("activation", ["gelu_new", "relu"])

@@ -247,7 +247,7 @@ def test_what_can_not_be_quantised_is_told(trained, tmp_path: Path):
         ("x.bin", coded, {}, "write it as .ftz"),
         ("x.bin", trained, {"norms": True}, "norms are for .ftz"),
         ("x.ftz", coded, {"norms": True}, "norms are for .ftz"),
-        ("x.vec", trained, {}, "end with .bin or .ftz"),
+        ("x.vec", trained, {}, r"end with \.bin, \.ftz"),
         ("x.bin", firth.SkipGram(dim=4, epochs=1).fit(corpus()), {}, "skipgram gives none"),
     ):
         with pytest.raises(firth.FirthError, match=rule):
