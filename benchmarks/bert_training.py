@@ -284,17 +284,21 @@ def main() -> None:
         for kind in (Full, Pretraining):
             found["speeds"].append(measured(kind, arguments, length, text))
             print(json.dumps(found["speeds"][-1]), flush=True)
-            torch.compiler.reset()
-            gc.collect()
+            keep(arguments, found)
         if arguments.curve:
             found["curves"].append(curves(arguments, length, text))
             last = found["curves"][-1]
             print(json.dumps({name: last[name] for name in ("length", "steps", "apart", "most_apart")}), flush=True)
-            torch.compiler.reset()
-            gc.collect()
+            keep(arguments, found)
+
+
+def keep(arguments: Any, found: dict[str, Any]) -> None:
+    """What was measured so far, on disk; and nothing of it on the device."""
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / f"bert-training-{arguments.device}.json").write_text(json.dumps(found, indent=1) + "\n")
     PAGE.write_text("\n".join(page(arguments.out)) + "\n", encoding="utf-8")
+    torch.compiler.reset()
+    gc.collect()
 
 
 if __name__ == "__main__":
