@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from firth.core.model import Contextual, Estimates, Predicts
 from firth.core.vectors import unit_rows
-from firth.server.bodies import Body, Input, Texts, described, inputs_of, json_answer, parsed, refusals
+from firth.server.bodies import Body, Input, Texts, Whole, described, inputs_of, json_answer, parsed, refusals
 from firth.server.embedding import Embedding, check_count, numbers
 from firth.server.errors import RequestError
 from firth.server.models import Models
@@ -32,7 +32,7 @@ class EmbedBody(Asked):
     inputs: Input
     normalize: bool = True
     truncate: bool | None = None
-    dimensions: int | None = Field(None, ge=1)
+    dimensions: Whole | None = Field(None, ge=1)
 
 
 class AllBody(Asked):

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from firth.core.vectors import Matrix
-from firth.server.bodies import Body, Input, described, inputs_of, json_answer, parsed, refusals
+from firth.server.bodies import Body, Input, Whole, described, inputs_of, json_answer, parsed, refusals
 from firth.server.embedding import Embedding, numbers
 from firth.server.models import Models
 
@@ -23,7 +23,7 @@ class EmbeddingsBody(Body):
     input: Input
     model: str
     encoding_format: Literal["float", "base64"] = "float"
-    dimensions: int | None = Field(None, ge=1)
+    dimensions: Whole | None = Field(None, ge=1)
     user: str | None = None
 
 
