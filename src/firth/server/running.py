@@ -157,7 +157,8 @@ class Orderly(uvicorn.Server):
                 while True:
                     taken.append(listening.accept()[0])
             listening.close()
-        loop, make = asyncio.get_running_loop(), self.config.http_protocol_class
+        loop = asyncio.get_running_loop()
+        make: Any = self.config.http_protocol_class
         facts: dict[str, Any] = {"server_state": self.server_state, "app_state": self.lifespan.state, "_loop": loop}
         for line in taken:
             await loop.connect_accepted_socket(lambda: make(config=self.config, **facts), line)
