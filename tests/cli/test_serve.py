@@ -1,4 +1,4 @@
-"""`firth serve` and `firth studio`: what they say when they can't start, and that they start. (tests/server has the rest.)"""
+"""`firth serve` and `firth studio`: what they say when they can not start, and that they do. tests/server has the rest."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def test_the_studio_opens_without_a_model(start):
 
 
 def test_without_its_packages_the_server_says_what_it_needs(model):
-    code = f"import sys; sys.modules['fastapi'] = None\nfrom firth.cli.main import cli\ncli(['serve', {str(model)!r}], 'firth')"
+    command = ["serve", str(model)]
+    code = f"import sys; sys.modules['fastapi'] = None\nfrom firth.cli.main import cli\ncli({command!r}, 'firth')"
     path = str(Path(firth.__file__).parents[1])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": path})
     assert done.returncode == 1

@@ -10,11 +10,11 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from firth.server.bodies import Body, Whole, described, json_answer, parsed
+from firth.server.bodies import Body, Direct, Whole, described, json_answer, parsed
 from firth.server.errors import RequestError
 from firth.server.models import Models
 
-router = APIRouter(tags=["search"])
+router = APIRouter(tags=["search"], route_class=Direct)
 
 
 class SearchBody(Body):
