@@ -24,6 +24,7 @@ BLOCK = 1024  # tokens laid out by one program
 SMALLEST_TILE = 16  # of a tensor core
 MOST_NEGATIVES = 127  # the targets of a window stand in one tile
 MOST_CONTEXTS = 32  # of a tile; wider windows are trained in parts
+KINDS = {"float16": tl.float16, "bfloat16": tl.bfloat16, "float32": tl.float32}
 PLAIN = ["origin", "count", "words", "window", "negatives"]  # arguments that are no constants even where they are 1
 
 
@@ -99,9 +100,9 @@ def contexts_of(i, ids, documents, document, reach, total, window, part, CONTEXT
     offset = part * CONTEXTS + tl.arange(0, CONTEXTS) - window
     offset = tl.where(offset < 0, offset, offset + 1)  # the centre is none of its contexts
     at = i + offset
-    there = (offset >= -reach) & (offset <= reach) & (at >= 0) & (at < total)
-    there &= tl.load(documents + at, mask=there, other=-1) == document
-    return tl.load(ids + at, mask=there, other=-1)
+    inside = (at >= 0) & (at < total)
+    word, other = tl.load(ids + at, mask=inside, other=-1), tl.load(documents + at, mask=inside, other=-1)
+    return tl.where((offset >= -reach) & (offset <= reach) & (other == document), word, -1)
 
 
 @triton.jit
@@ -135,7 +136,7 @@ def stretch(first, last):
 def skipgram_kernel(
     inputs, outputs, ids, documents, reaches, noise, losses, pairs, first, last, total, window, negatives, stride,
     rate, rate_end, CONTEXTS: tl.constexpr, PARTS: tl.constexpr, TARGETS: tl.constexpr, COLUMNS: tl.constexpr,
-    CHUNKS: tl.constexpr, PRECISION: tl.constexpr, MOVE: tl.constexpr,  # noqa: N803
+    CHUNKS: tl.constexpr, KIND: tl.constexpr, MOVE: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
     """Every context predicts the centre, told from the noise words of its window."""
     begin, end = stretch(first, last)
@@ -150,24 +151,22 @@ def skipgram_kernel(
             context = contexts_of(i, ids, documents, document, reach, total, window, part, CONTEXTS)
             scores = tl.zeros([CONTEXTS, TARGETS], tl.float32)
             for chunk in tl.static_range(CHUNKS):
-                x = read(inputs, context, chunk, stride, COLUMNS)
-                y = read(outputs, target, chunk, stride, COLUMNS)
-                scores = tl.dot(x, tl.trans(y), scores, input_precision=PRECISION)
+                x = read(inputs, context, chunk, stride, COLUMNS).to(KIND)
+                y = read(outputs, target, chunk, stride, COLUMNS).to(KIND)
+                scores = tl.dot(x, tl.trans(y), scores)
             both = (context >= 0)[:, None] & (target >= 0)[None, :]
             right = 1 / (1 + tl.exp(-sign * scores))
             loss -= tl.where(both, tl.log(tl.maximum(right, LEAST)), 0.0)
             found += (context >= 0).to(tl.int32)
             if MOVE:
                 now = rate + slope * (i - begin).to(tl.float32)
-                steps = tl.where(both, now * sign * (1 - right), 0.0)
+                miss = tl.where(both, sign * (1 - right), 0.0).to(KIND)
                 for chunk in tl.static_range(CHUNKS):
                     if CHUNKS > 1:  # else it is still here
-                        x = read(inputs, context, chunk, stride, COLUMNS)
-                        y = read(outputs, target, chunk, stride, COLUMNS)
-                    to_x = tl.dot(steps, y, input_precision=PRECISION)
-                    to_y = tl.dot(tl.trans(steps), x, input_precision=PRECISION)
-                    add(inputs, context, chunk, to_x, stride, COLUMNS)
-                    add(outputs, target, chunk, to_y, stride, COLUMNS)
+                        x = read(inputs, context, chunk, stride, COLUMNS).to(KIND)
+                        y = read(outputs, target, chunk, stride, COLUMNS).to(KIND)
+                    add(inputs, context, chunk, now * tl.dot(miss, y), stride, COLUMNS)
+                    add(outputs, target, chunk, now * tl.dot(tl.trans(miss), x), stride, COLUMNS)
                 tl.debug_barrier()  # the next window reads what this one wrote
     tl.store(losses + tl.program_id(0), tl.sum(tl.sum(loss, 1), 0))
     tl.store(pairs + tl.program_id(0), tl.sum(found.to(tl.int64), 0))
@@ -267,6 +266,7 @@ class Tiles(NamedTuple):
     targets: int
     columns: int
     warps: int
+    kind: str = "float16"  # of the products' factors; tables and sums are float32
     stages: int = 1
 
     @classmethod
@@ -291,7 +291,6 @@ class Windows:
         self.rules, self.inputs, self.outputs, self.keep, self.alias = rules, inputs, outputs, keep, alias
         self.stride = inputs.stride(0)
         self.tiles = tiles or Tiles.fitting(rules, self.stride)
-        self.precision = "tf32"  # tables keep float32; products of 11 bits are as good to a step (benchmarks/LOG.md)
 
     def lay(self, raw: Tensor, starts: Tensor, origin: int, first: int, last: int, seed: int) -> Laid:
         """`raw` are the words at positions from `origin` on, `starts` the positions where documents begin within them;
@@ -320,7 +319,7 @@ class Windows:
         pairs = torch.zeros(programs, dtype=torch.int64, device=device)
         kind, settings = cbow_kernel, {"MEAN": rules.mean, "EXACT": rules.mean and rules.exact}
         if rules.architecture == "skipgram":
-            kind, settings = skipgram_kernel, {"PRECISION": self.precision}
+            kind, settings = skipgram_kernel, {"KIND": KINDS[tiles.kind]}
         kind[(programs,)](
             self.inputs, self.outputs, *laid[:4], losses, pairs, laid.first, laid.last, len(laid.ids), rules.window,
             rules.negatives, self.stride, rate, rate_end, CONTEXTS=tiles.contexts,
