@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from firth.core.vectors import Matrix
 from firth.index.segment import Positions, Segment, Space
@@ -23,7 +21,7 @@ def scan(store: Store, listed: Sequence[Positions | None], queries: Matrix, k: i
     found = [none(len(queries))]
     for first, segment, rows in zip(store.starts.tolist(), store.segments, listed, strict=False):
         own = scan_segment(store.space, segment, rows, queries, k, threads)
-        found.append(Found(own.scores, np.where(own.rows < 0, -1, own.rows + first)))
+        found.append(Found(own.scores, np.where(own.rows < 0, -1, own.rows + first) if first else own.rows))
     return best(found, k)
 
 
@@ -45,21 +43,13 @@ def scan_segment(
     )
 
 
-def nearness(metric: str, rows: NDArray[Any], queries: Matrix) -> Matrix:
-    """queries × candidates, from queries × candidates × dim."""
-    if metric == "euclidean":
-        off = rows - queries[:, None]
-        return np.asarray(-np.einsum("qcd,qcd->qc", off, off), dtype=np.float32)
-    found: Matrix = (rows.astype(np.float32, copy=False) @ queries[:, :, None])[:, :, 0]
-    return found
-
-
 def best(parts: Sequence[Found], k: int) -> Found:
-    """The best `k` of several findings; of equal scores the lower row."""
+    """The best `k` of several findings, each best first; of equal scores the lower row."""
+    parts = [part for part in parts if part.rows.shape[1]] or parts[:1]
+    if len(parts) == 1:
+        return Found(parts[0].scores[:, :k], parts[0].rows[:, :k])
     scores = np.concatenate([part.scores for part in parts], axis=1)
     rows = np.concatenate([part.rows for part in parts], axis=1)
-    if len(parts) == 2 and not parts[0].rows.shape[1]:  # one segment: in order already
-        return Found(scores[:, :k], rows[:, :k])
     order = np.lexsort((rows, -scores), axis=1)[:, :k]
     return Found(np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1))
 
