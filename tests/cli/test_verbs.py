@@ -229,6 +229,9 @@ def test_a_map_is_scored_and_kept(call, model, tmp_path):
     assert file.stat().st_mtime_ns == before
     assert as_json(call("info", copy, "--json"))["maps"]["words-tsne"]["points"] == 90
     assert "as it was written" in output(call("verify", copy))
+    text = model.parent / "world.txt"
+    output(call("train", "cbow", text, "-o", copy, "--dim", 4, "--epochs", 1, "--overwrite"))  # maps are no obstacle
+    assert not file.exists()
     some = as_json(call("plot", "map", copy, "king", "queen", "man", "woman", "-o", tmp_path / "m.svg", "--json"))
     assert some["points"] == 4 and not some["saved"]
 

@@ -17,12 +17,11 @@ import numpy as np
 from firth.core.errors import FirthError
 from firth.core.model import HasVectors
 from firth.core.run import Run
-from firth.core.storage import load_model, new_file, read_arrays, write_arrays
+from firth.core.storage import MAPS, load_model, new_file, read_arrays, write_arrays
 from firth.core.vectors import Vectors
 from firth.maps.layouts import METHODS, Layout, check, first_rows, layout, reach
 from firth.maps.preserved import Preservation
 
-FOLDER = "maps"
 PathLike = str | os.PathLike[str]
 
 
@@ -109,7 +108,7 @@ def read_layout(folder: PathLike, table: str, method: str, vectors: Vectors) -> 
 
 
 def place(folder: PathLike, table: str, method: str) -> Path:
-    return Path(folder) / FOLDER / f"{table}-{method}.safetensors"
+    return Path(folder) / MAPS / f"{table}-{method}.safetensors"
 
 
 def tables_of(folder: PathLike) -> dict[str, Vectors]:
