@@ -28,6 +28,7 @@ FILES = "firth.learners.files"  # by name: core knows where models in one file a
 FORMAT = 1
 CONFIG = "config.json"
 TRAINING = "training.json"
+MAPS = "maps"  # in a model's folder: pictures of its vectors, which are no part of it
 ARRAYS, FOREIGN_ARRAYS = "vectors.safetensors", "model.safetensors"
 # safetensors' names of the kinds of numbers, all little-endian (BF16, the upper half of F32, has no NumPy kind: it is
 # widened when it is read).
