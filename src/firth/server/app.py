@@ -16,6 +16,7 @@ from firth.server.errors import RequestError, shaped
 from firth.server.guard import Guard
 from firth.server.models import Models
 from firth.server.settings import Settings
+from firth.server.workspace import Workspace
 from firth.version import __version__
 
 STATIC = Path(__file__).parent / "static"
@@ -29,6 +30,7 @@ def application(settings: Settings) -> FastAPI:
     """`app.state` has the settings and the models."""
     app = FastAPI(title="Firth", version=__version__, docs_url=None, redoc_url=None)
     app.state.settings, app.state.models = settings, Models(settings)
+    app.state.workspace = Workspace(settings, app.state.models)
     app.include_router(workbench.router(), prefix="/api", include_in_schema=False)
     add_errors(app)
     add_pages(app, settings)
