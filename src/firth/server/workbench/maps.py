@@ -23,6 +23,7 @@ from firth.server.errors import RequestError
 from firth.server.workspace import Workspace
 from firth.studies.groups import groups
 
+METHODS = ("pca",)
 MOST = 100_000  # points of a map
 LEAST = 4
 CATEGORIES = 9  # colours that can be told apart; the rest is "other"
@@ -130,7 +131,7 @@ def about(request: Request, of: str) -> dict[str, Any]:
     if space.attributes is not None:
         colours += [name for name in space.attributes.column_names if name != TEXT]
     facts = {"rows": len(space.vectors), "dim": space.vectors.dim, "keys": list(space.vectors.keys)}
-    return {**facts, "colours": colours, "texts": space.texts is not None}
+    return {**facts, "colours": colours, "texts": space.texts is not None, "methods": METHODS}
 
 
 @router.get("/points")
@@ -142,7 +143,7 @@ def points(request: Request, of: str, method: str = "pca") -> Response:
 
 
 def placed(space: Space, method: str) -> NDArray[np.float32]:
-    if method != "pca":
+    if method not in METHODS:
         raise FirthError(f"A map's method is one of pca; got {method[:80]!r}.")
     return framed(pca(space.vectors.matrix).points)
 
