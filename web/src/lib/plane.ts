@@ -100,11 +100,13 @@ export interface Label {
   y: number;
 }
 
-/** Of the rows on the screen, those whose names fit beside each other: the first rows (the most frequent) first. */
-export function labels(grid: Grid, camera: Camera, keys: string[], most: number): Label[] {
+/** Of the rows on the screen, those whose names fit beside each other: `before` first, then (unless these are all) the
+ * first rows, the most frequent. */
+export function labels(grid: Grid, camera: Camera, keys: string[], before: number[], all: boolean, most: number): Label[] {
   const [left, top] = unproject(camera, 0, 0);
   const [right, bottom] = unproject(camera, camera.width, camera.height);
-  const rows = [...grid.within(left, bottom, right, top)].sort((a, b) => a - b);
+  const others = all ? [...grid.within(left, bottom, right, top)].sort((a, b) => a - b) : [];
+  const rows = new Set([...before, ...others]);
   const taken = new Set<number>(); // cells of the screen, of so many pixels: a name is 12 pixels high
   const [wide, high, tall] = [14, 6, 3];
   const found: Label[] = [];
