@@ -28,6 +28,7 @@ FILES = "firth.learners.files"  # by name: core knows where models in one file a
 FORMAT = 1
 CONFIG = "config.json"
 TRAINING = "training.json"
+MAPS = "maps"  # in a model's folder: pictures of its vectors, which are no part of it
 ARRAYS, FOREIGN_ARRAYS = "vectors.safetensors", "model.safetensors"
 FOREIGN = {"bert": "bert", "gpt2": "gpt", "model2vec": "distil"}  # the method that opens others' folders, by model_type
 HEADS = {  # of networks that others fine-tuned, by their architecture

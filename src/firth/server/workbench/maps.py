@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import importlib.util
 import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +21,13 @@ from firth.core.model import HasVectors
 from firth.core.vectors import Vectors
 from firth.index import Index, snippet
 from firth.index.segment import KEY, TEXT
-from firth.maps import pca
+from firth.maps.keeping import read_layout, save_layout
+from firth.maps.layouts import METHODS, Layout, first_rows, layout
 from firth.server.errors import RequestError
 from firth.server.workspace import Workspace
 from firth.studies.groups import groups
 
-METHODS = ("pca",)
+PACKAGES = {"pca": "", "tsne": "openTSNE", "umap": "umap"}  # what draws the maps
 MOST = 100_000  # points of a map
 LEAST = 4
 CATEGORIES = 9  # colours that can be told apart; the rest is "other"
@@ -41,6 +45,7 @@ class Space:
     vectors: Vectors
     counts: NDArray[np.int64] | None = None  # how often each key stands in the text
     attributes: Any = None  # a pyarrow.Table, a row a key
+    home: tuple[Path, str] | None = None  # the folder of the model and the table: where maps are kept
     found: dict[Any, Any] = field(default_factory=dict)  # maps and groups, which take a while
 
     def once(self, key: tuple[Any, ...], find: Callable[[], Any]) -> Any:
@@ -66,18 +71,19 @@ def space_of(request: Request, of: str) -> Space:
     with opening:
         known = workspace.spaces.get(of)
         if known is None or known.opened is not opened:
-            known = workspace.spaces[of] = of_model(opened, table, name) if kind == "model" else of_index(opened)
+            known = workspace.spaces[of] = of_model(opened, table, workspace.models.path(name)) if kind == "model" else of_index(opened)
     found: Space = known
     return found
 
 
-def of_model(model: Any, table: str, name: str) -> Space:
+def of_model(model: Any, table: str, path: Path) -> Space:
     tables = model.tables if isinstance(model, HasVectors) else {}
     if table not in tables:
-        raise RequestError(404, f"{name} has no table {table[:80]!r}; it has: {', '.join(tables) or 'none'}.")
-    vectors = first(tables[table], MOST)
+        raise RequestError(404, f"{path.name} has no table {table[:80]!r}; it has: {', '.join(tables) or 'none'}.")
+    vectors = first_rows(tables[table], MOST)
     counts = getattr(getattr(model, "vocabulary", None), "counts", np.zeros(0, dtype=np.int64))
-    return Space(model, vectors, counts[: len(vectors)] if len(counts) == len(tables[table]) else None)
+    known = counts[: len(vectors)] if len(counts) == len(tables[table]) else None
+    return Space(model, vectors, known, home=(path, table) if path.is_dir() else None)
 
 
 def of_index(index: Index) -> Space:
@@ -94,10 +100,6 @@ def of_index(index: Index) -> Space:
     if not keys:
         raise FirthError("The index is empty.")
     return Space(index, Vectors(keys, np.concatenate(parts)), attributes=pyarrow.concat_tables(tables))
-
-
-def first(vectors: Vectors, count: int) -> Vectors:
-    return vectors if len(vectors) <= count else Vectors(vectors.keys[:count], vectors.matrix[:count])
 
 
 @router.get("/spaces")
@@ -131,21 +133,35 @@ def about(request: Request, of: str) -> dict[str, Any]:
     if space.attributes is not None:
         colours += [name for name in space.attributes.column_names if name != TEXT]
     facts = {"rows": len(space.vectors), "dim": space.vectors.dim, "keys": list(space.vectors.keys)}
-    return {**facts, "colours": colours, "texts": space.texts is not None, "methods": METHODS}
+    return {**facts, "colours": colours, "texts": space.texts is not None, "methods": [name for name, package in PACKAGES.items() if available(package)]}
+
+
+def available(package: str) -> bool:
+    return not package or importlib.util.find_spec(package) is not None
 
 
 @router.get("/points")
 def points(request: Request, of: str, method: str = "pca") -> Response:
-    """x, y, x, y, … as float32, between −1 and 1."""
+    """x, y, x, y, … as float32, between −1 and 1; the headers tell how many neighbours the map keeps."""
     space = space_of(request, of)
-    xy = space.once(("points", method), lambda: placed(space, method))
-    return Response(xy.tobytes(), media_type="application/octet-stream")
+    made: Layout = space.once(("points", method), lambda: placed(space, method))
+    score = made.score
+    told = {"x-firth-kept": f"{score.kept:.4f}", "x-firth-chance": f"{score.chance:.6f}", "x-firth-k": str(score.k)}
+    return Response(framed(made.xy).tobytes(), media_type="application/octet-stream", headers=told)
 
 
-def placed(space: Space, method: str) -> NDArray[np.float32]:
-    if method not in METHODS:
-        raise FirthError(f"A map's method is one of pca; got {method[:80]!r}.")
-    return framed(pca(space.vectors.matrix).points)
+def placed(space: Space, method: str) -> Layout:
+    """The map that the model's folder keeps, or a new one, which it then keeps if it can be written to."""
+    if space.home is None:
+        return layout(space.vectors, method)
+    folder, table = space.home
+    known = read_layout(folder, table, method, space.vectors) if method in METHODS else None
+    if known is not None and len(known.keys) == len(space.vectors):
+        return known
+    made = layout(space.vectors, method)
+    with contextlib.suppress(FirthError):
+        save_layout(made, folder, table)
+    return made
 
 
 def framed(xy: NDArray[Any]) -> NDArray[np.float32]:
