@@ -71,7 +71,9 @@ def space_of(request: Request, of: str) -> Space:
     with opening:
         known = workspace.spaces.get(of)
         if known is None or known.opened is not opened:
-            known = workspace.spaces[of] = of_model(opened, table, workspace.models.path(name)) if kind == "model" else of_index(opened)
+            known = workspace.spaces[of] = (
+                of_model(opened, table, workspace.models.path(name)) if kind == "model" else of_index(opened)
+            )
     found: Space = known
     return found
 
@@ -133,7 +135,12 @@ def about(request: Request, of: str) -> dict[str, Any]:
     if space.attributes is not None:
         colours += [name for name in space.attributes.column_names if name != TEXT]
     facts = {"rows": len(space.vectors), "dim": space.vectors.dim, "keys": list(space.vectors.keys)}
-    return {**facts, "colours": colours, "texts": space.texts is not None, "methods": [name for name, package in PACKAGES.items() if available(package)]}
+    return {
+        **facts,
+        "colours": colours,
+        "texts": space.texts is not None,
+        "methods": [name for name, package in PACKAGES.items() if available(package)],
+    }
 
 
 def available(package: str) -> bool:
