@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import firth
 from firth.data.world import World, write_analogies
 
 sys.path.insert(0, str(Path(__file__).parent))
+from bench import firth_command, running
 from tickets import write_tickets
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -67,28 +67,6 @@ def studio(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stu
     firth_command(*arguments, "--attributes=year,priority,kind", "-o", folder / "tickets")
     with running(*sorted(folder.iterdir()), "--root", root) as address:
         yield Studio(address, root)
-
-
-def firth_command(*arguments: Any) -> None:
-    subprocess.run([sys.executable, "-m", "firth", *map(str, arguments)], check=True, capture_output=True)
-
-
-class running:  # noqa: N801
-    """`firth studio ARGUMENTS` on a free port, and its address."""
-
-    def __init__(self, *arguments: Any) -> None:
-        command = [sys.executable, "-m", "firth", "studio", *map(str, arguments), "--port", "0"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-
-    def __enter__(self) -> str:
-        assert self.process.stdout is not None
-        address = self.process.stdout.readline().strip()
-        assert address.startswith("http://"), address
-        return address
-
-    def __exit__(self, *_: object) -> None:
-        self.process.terminate()
-        self.process.wait(20)
 
 
 @pytest.fixture(scope="session")

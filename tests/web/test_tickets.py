@@ -6,7 +6,7 @@ from __future__ import annotations
 import csv
 
 import pytest
-from conftest import running
+from bench import running
 from playwright.sync_api import expect
 from tickets import KINDS, write_tickets
 

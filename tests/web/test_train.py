@@ -27,7 +27,7 @@ def test_two_methods_are_trained_and_appear_among_the_models(page, studio, shot,
     expect(page.get_by_role("region", name="The command")).to_contain_text("firth train skipgram")
     expect(page.get_by_role("region", name="The command")).to_contain_text("--dim=12")
     page.goto(f"{studio.address}/#/map")
-    expect(page.get_by_label("Map of").locator("option", has_text="mine")).to_have_count(1)
+    expect(page.get_by_label("Map of").locator("option", has_text="mine · words")).to_have_count(1)
     assert (studio.root / "mine" / "config.json").is_file()
 
 
