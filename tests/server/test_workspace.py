@@ -53,7 +53,8 @@ def test_files_under_the_root_are_listed(bench):
 
 
 DETOURS = """
-root/../outside.txt root/deep/../../outside.txt root//etc/passwd /etc/passwd root/link.txt root/.hidden.txt root/ root/deep
+root/../outside.txt root/deep/../../outside.txt root//etc/passwd /etc/passwd root/link.txt root/.hidden.txt root/
+root/deep
 root/away/outside.txt here/../../etc/hosts root/nothing.txt root/a\0.txt root/~/x.txt outside.txt root/..%2foutside.txt
 other/text.txt"""
 
