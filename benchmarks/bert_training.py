@@ -9,8 +9,9 @@ same weights at first and see the same masked pairs in bf16 (float32 on a CPU), 
 sequence has all its tokens, so that Hugging Face pads nothing; `text`: sequences as sentences make them, which it pads.
 Firth's steps are those of its own loop, its batches loaded meanwhile; Hugging Face's batches lie on the device already.
 Only tokens of texts count, not padding. A step: forward, back, clipping, AdamW. In turns; the best round counts. The
-curves are of `full`, without dropout. A run with the same settings adds to what is there. Results: FOLDER/bert-training-DEVICE.json (default benchmarks/results), and
-docs/results/bert-training.md from those that are there.
+curves are of `full`, without dropout. A run with the same settings adds to what is there. Results:
+FOLDER/bert-training-DEVICE.json (default benchmarks/results), and docs/results/bert-training.md from those that are
+there.
 """
 
 from __future__ import annotations

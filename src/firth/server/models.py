@@ -119,6 +119,12 @@ class Models:
         """One more, such as the workbench has trained; a name that is there already gets the new place."""
         self._places[name] = Place(path, "model")
 
+    def add_index(self, name: str, path: Path) -> None:
+        self._indexes[name] = Place(path, "index")
+
+    def index_path(self, name: str) -> Path:
+        return self._place(name, self._indexes, "index").path
+
     def path(self, name: str) -> Path:
         """Where a model is: for commands that are shown, never from a request."""
         return self._place(name, self._places, "model").path
