@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Attention, Model, Parts
+from firth.core.model import Candidate, Model, Parts, Written
 from firth.core.run import Run
 from firth.core.storage import read_weights
 from firth.core.vectors import Matrix, Vectors
@@ -27,9 +27,10 @@ from firth.data.subword_tokens import encode_corpus
 from firth.data.subwords import BPE, Characters
 from firth.learners import gpt2
 from firth.learners.contextual import ContextualModel
-from firth.learners.language import LanguageTraining, Sampling, continued, windows
+from firth.learners.language import LanguageTraining, Sampling, continued, continued_with_logits, windows
+from firth.learners.looking import Looked, Looking, kept_by
 from firth.learners.words import check_texts
-from firth.nets.attention import keeping_weights
+from firth.nets.attention import watched
 from firth.nets.transformer import Decoder, Size
 
 END = "<|endoftext|>"
@@ -45,7 +46,7 @@ class Judged(NamedTuple):
     tokens: int
 
 
-class GPTModel(ContextualModel, Model):
+class GPTModel(Looking, ContextualModel, Model):
     """A net that predicts the next token, and the tokens it knows."""
 
     def __init__(self, method: Method, net: Decoder, tokenizer: SubwordTokenizer, training: Mapping[str, Any]) -> None:
@@ -122,6 +123,37 @@ class GPTModel(ContextualModel, Model):
         if rest:
             yield rest
 
+    def write(
+        self, prompt: str = "", taken: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any
+    ) -> list[Written]:
+        """What might come after `prompt` and the tokens `taken`, token by token, with the `k` likeliest of each step.
+        Settings: temperature, top_k, top_p, seed. It ends early where the text does."""
+        ids, sampling, words = [*self.ids(prompt), *taken], Sampling(**settings), len(self.tokenizer)
+        odd = [id for id in taken if not 0 <= id < words]
+        if odd:
+            raise FirthError(f"Tokens have numbers from 0 to {words - 1:,}; got {odd[0]}.")
+        if tokens < 1 or k < 1:
+            raise FirthError(f"tokens and k must be at least 1; got {tokens} and {k}.")
+        if len(ids) + tokens > self.size.places + 1:
+            raise FirthError(
+                f"{len(ids) - 1} tokens and {tokens} more do not fit the context of {self.size.places - 1}; begin anew "
+                "with the last words."
+            )
+        found, end = list[Written](), self.tokenizer.special_id(END)
+        for token, logits in continued_with_logits(self.net, words, ids, tokens, sampling, slide=False):
+            probabilities, chances = torch.softmax(logits.float().cpu(), dim=-1), sampling.chances(logits)
+            best = probabilities.topk(min(k, words)).indices.tolist()
+            made = {
+                id: Candidate(
+                    id, self.tokenizer.decode([id], special=True), float(probabilities[id]), float(chances[id])
+                )
+                for id in (*best, token)
+            }
+            found.append(Written(made[token], [made[id] for id in best]))
+            if token == end:
+                break
+        return found
+
     # ---- judging and embedding ----
 
     @torch.inference_mode()
@@ -178,21 +210,19 @@ class GPTModel(ContextualModel, Model):
                 found[place] = states.mean(axis=0)
         return found
 
-    @torch.inference_mode()
-    def attention(self, text: str, other: str | None = None) -> Attention:
-        """Where each token looks among those before it and itself."""
+    def looked(self, text: str, other: str | None = None) -> Looked:
+        """Each token looks among those before it and itself."""
         if other is not None:
             raise FirthError("A language model reads one text; a pair is for translators.")
         ids = self.ids(text)
-        with keeping_weights(self.net) as kept:
-            self.net(torch.tensor([ids], device=self.device))
-            weights = torch.stack([part.kept[0] for part in kept.values() if part.kept is not None])
+        net, parts = watched(self.net)
+        net(torch.tensor([ids], device=self.device))
         read = self.tokenizer.encode(text)
         names = [
             END,
             *(text[begin:end] or token for token, (begin, end) in zip(read.tokens, read.offsets, strict=True)),
         ]
-        return Attention(names, names, weights.float().cpu().numpy())
+        return Looked(names, names, kept_by(parts.values()))
 
     # ---- files ----
 
