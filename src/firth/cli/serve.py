@@ -1,0 +1,77 @@
+"""`firth serve MODEL…`: models and indexes behind HTTP."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from firth.cli.common import Function
+from firth.core.errors import FirthError
+
+
+def address_options(function: Function) -> Function:
+    """Where the server listens and who may ask; `firth studio` has them too."""
+    for name, settings in reversed(ADDRESS_OPTIONS):
+        function = click.option(name, **settings)(function)
+    return function
+
+
+ADDRESS_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+    (
+        "--host",
+        {
+            "default": "127.0.0.1",
+            "show_default": True,
+            "help": "The address to listen on; one that others can reach needs a key.",
+        },
+    ),
+    ("--port", {"type": int, "default": 8000, "show_default": True, "help": "0 takes any that is free."}),
+    ("--key-file", {"metavar": "FILE", "help": "The key that requests must bring; else FIRTH_API_KEY, if it is set."}),
+    ("--allow-host", {"multiple": True, "metavar": "NAME", "help": "A further name that the server is called by."}),
+)
+
+
+@click.command()
+@click.argument("models", nargs=-1, required=True, metavar="MODEL…")
+@address_options
+def command(models: tuple[str, ...], **values: Any) -> None:
+    """Serve models and indexes: OpenAI's embeddings at /v1, text-embeddings-inference's routes, search, the workbench.
+
+    MODEL is a folder, or NAME=FOLDER. A folder that is replaced while it is served is opened anew.
+    """
+    serve(models, values, lambda address: click.echo(f"Serving at {address}", err=True))
+
+
+def serve(models: tuple[str, ...], values: dict[str, Any], ready: Callable[[str], None], **more: Any) -> None:
+    """What both verbs do."""
+    try:
+        from firth.server.models import named
+        from firth.server.running import run
+        from firth.server.settings import Settings
+    except ModuleNotFoundError as error:
+        raise FirthError(f'The server needs the package {error.name}: pip install "firth[server]".') from None
+    places, indexes = named(list(models))
+    settings = Settings(
+        models=places,
+        indexes=indexes,
+        host=values["host"],
+        port=values["port"],
+        key=read_key(values["key_file"]),
+        hosts=tuple(name.lower() for name in values["allow_host"]),
+        **more,
+    )
+    run(settings, ready)
+
+
+def read_key(file: str | None) -> str | None:
+    """Not from the command line, where others see it."""
+    if file is None:
+        return os.environ.get("FIRTH_API_KEY") or None
+    try:
+        return Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FirthError(f"Cannot read the key in {file}: {getattr(error, 'strerror', None) or error}.") from None
