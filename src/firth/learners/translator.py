@@ -202,10 +202,12 @@ class Translator(Looking, Model):
         return RecurrentWriter(self.net, ids, mask, beam, tokens)
 
     def looked_at(self, text: str, other: str | None) -> tuple[list[int], list[int]]:
-        """The tokens of the text, and those of the translation: the given one or the model's own, with its end."""
+        """The tokens of the text, and those of the translation: the given one or the model's own, with its end if it
+        found one."""
         (source,) = self.encoded([text])
         if other is None:
-            return source, [*self.search([source], 4, 0.6)[0].ids, END]
+            written = self.search([source], 4, 0.6)[0]
+            return source, [*written.ids, *([END] if written.ended else ())]
         return source, self.encoded([other], "Translation")[0]
 
     def looked(self, text: str, other: str | None = None) -> Looked:
