@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 import firth
 from firth import FirthError, Run
-from firth.learners.latent import code_plane, decoded_cells, known_codes, picture_side
+from firth.learners.latent import code_plane, decoded_cells, decoded_pictures, known_codes, picture_side
 
 RUN = Run(threads=1)
 
@@ -63,6 +63,10 @@ def test_pictures_are_told_from_tables(model):
     digits = load_digits().data[:80]
     for numeric in ("common", "standardize"):
         assert picture_side(firth.VAE(dim=2, epochs=1, numeric=numeric).fit(digits, RUN)) == 8
+    pixels = firth.VAE(dim=2, epochs=1).fit(digits, RUN)
+    drawn, table = decoded_pictures(pixels, [[0, 0], [1, -1]]), pixels.inverse([[0, 0], [1, -1]])
+    assert drawn.shape == (2, 64) and drawn.min() >= 0 and drawn.max() <= 1
+    assert drawn[1, 20] == pytest.approx(np.clip(table.numbers(table.names[20])[1] / 16, 0, 1))
     random = np.random.default_rng(3)
     spread = random.normal(size=(40, 25)) * np.arange(1, 26) ** 2  # 25 columns of different ranges
     assert picture_side(firth.VAE(dim=2, epochs=1).fit(spread, RUN)) is None and picture_side(model) is None

@@ -1,40 +1,17 @@
-"""Servers in a thread of this process, and what they serve."""
+"""What servers serve."""
 
 from __future__ import annotations
 
-import contextlib
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
+from serving import serving
 from tiny import tiny_bert
 
 import firth
 from firth.data.world import World
-from firth.server.running import prepared
-from firth.server.settings import Settings
-
-
-@contextlib.contextmanager
-def serving(**settings: Any) -> Iterator[httpx.Client]:
-    """A client of a server with these settings on a free port; `client.settings` are the settings."""
-    told = Settings(**{"port": 0, **settings})
-    server, listening, address = prepared(told)
-    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
-    thread.start()
-    while not server.started and thread.is_alive():
-        time.sleep(0.01)
-    with httpx.Client(base_url=address, timeout=30) as client:
-        client.settings = told  # type: ignore[attr-defined]
-        try:
-            yield client
-        finally:
-            server.should_exit = True
-            thread.join(10)
 
 
 @pytest.fixture(scope="session")

@@ -261,6 +261,14 @@ class Inverts(Protocol):
 
 
 @runtime_checkable
+class Interpolates(Protocol):
+    """Has a space of codes in which one can walk from row to row."""
+
+    def interpolate(self, data: Any, first: int, second: int, steps: int = 9) -> Any:
+        """Rows on the straight line between the codes of two rows of `data`."""
+
+
+@runtime_checkable
 class Samples(Protocol):
     """Makes up rows like those it learned from."""
 

@@ -92,6 +92,14 @@ def decoded_cells(model: AutoencoderModel, codes: Any) -> list[list[Cell]]:
     return rows
 
 
+def decoded_pictures(model: AutoencoderModel, codes: Any) -> Array:
+    """Rows of pixels, from 0 to 1 between the least and the most that was met."""
+    table = model.inverse(codes)
+    low, high = min(limits.low for limits in model.layout.limits), max(limits.high for limits in model.layout.limits)
+    pixels = np.stack([table.numbers(name) for name in table.names], axis=1)
+    return np.asarray(np.clip((pixels - low) / ((high - low) or 1.0), 0, 1))
+
+
 def picture_side(model: AutoencoderModel) -> int | None:
     """The side of the square picture that rows are, if they are one: 5 × 5 numbers or more, most of which begin at one
     value and many of which end at one, as pixels do."""

@@ -40,6 +40,7 @@ ABILITIES: Mapping[str, Any] = {
     "generates": protocols.Generates,
     "translates": protocols.Translates,
     "inverts": protocols.Inverts,
+    "interpolates": protocols.Interpolates,
     "samples": protocols.Samples,
     "matrix": protocols.HasMatrix,
     "recommends": protocols.Recommends,
