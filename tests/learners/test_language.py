@@ -59,9 +59,11 @@ def test_writing_tells_the_candidates_of_each_step():
     again = model.write("the king", taken, tokens=1, k=4, temperature=0)[0]
     assert again.token.id == written[2].token.id
     assert again.token.probability == pytest.approx(written[2].token.probability, rel=1e-4)
-    ids = torch.tensor([[*model.ids("the king"), *taken]])
-    logits = model.net.logits(model.net(ids))[0, -1, : len(model.tokenizer)]
-    assert again.token.probability == pytest.approx(float(torch.softmax(logits, dim=-1).max()), rel=1e-4)
+    # And in one reading of the whole they have the probabilities that they had when they were written.
+    told = model.taken("the king", [step.token.id for step in written])
+    assert [each.text for each in told] == [step.token.text for step in written]
+    expected = [step.token.probability for step in written]
+    assert [each.probability for each in told] == pytest.approx(expected, rel=1e-3)
 
 
 def test_chances_are_those_of_sampling():
@@ -86,3 +88,8 @@ def test_what_writing_refuses():
     ):
         with pytest.raises(FirthError, match=rule):
             model.write("the", **settings)
+    with pytest.raises(FirthError, match="Tokens have numbers from 0 to"):
+        model.taken("the", [-1])
+    with pytest.raises(FirthError, match="do not fit the context of 8"):
+        model.taken("the", [1] * 9)
+    assert model.taken("the", []) == []

@@ -107,7 +107,8 @@ def test_senses_of_bank(post, made):
     expected = firth.load(made["minilm"]).senses(BANKS, "bank")
     np.testing.assert_allclose(found["distances"], expected.distances, atol=1e-4)
     assert [text["text"][text["begin"] : text["end"]] for text in found["places"]] == ["bank", "bank"]
-    assert len(found["points"]) == 7 and len(found["points"][0]) == 2
+    assert np.shape(found["ways"]["points"]) == np.shape(found["apart"]["points"]) == (7, 2, 2)
+    np.testing.assert_allclose(np.mean(found["apart"]["points"], axis=1), 0, atol=1e-4)  # nothing that all share
     assert found["distances"][-1][0][1] > 3 * found["distances"][0][0][1]
     alone = told(post("senses", model="minilm", texts=["bank", "bank"], word="bank"))
     assert alone["others"] == [None] * 7

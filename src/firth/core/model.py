@@ -243,6 +243,9 @@ class Generates(Protocol):
     ) -> list[Written]:
         """Token by token, with the `k` likeliest of each step; `taken` are tokens that stand after the prompt."""
 
+    def taken(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
+        """Tokens that stand after the prompt, with the probability that each had there."""
+
 
 @runtime_checkable
 class Translates(Protocol):

@@ -128,10 +128,7 @@ class GPTModel(Looking, ContextualModel, Model):
     ) -> list[Written]:
         """What might come after `prompt` and the tokens `taken`, token by token, with the `k` likeliest of each step.
         Settings: temperature, top_k, top_p, seed. It ends early where the text does."""
-        ids, sampling, words = [*self.ids(prompt), *taken], Sampling(**settings), len(self.tokenizer)
-        odd = [id for id in taken if not 0 <= id < words]
-        if odd:
-            raise FirthError(f"Tokens have numbers from 0 to {words - 1:,}; got {odd[0]}.")
+        ids, sampling, words = [*self.ids(prompt), *self.known(taken)], Sampling(**settings), len(self.tokenizer)
         if tokens < 1 or k < 1:
             raise FirthError(f"tokens and k must be at least 1; got {tokens} and {k}.")
         if len(ids) + tokens > self.size.places + 1:
@@ -153,6 +150,26 @@ class GPTModel(Looking, ContextualModel, Model):
             if token == end:
                 break
         return found
+
+    @torch.inference_mode()
+    def taken(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
+        """The tokens that stand after `prompt`, with the probability that each had there."""
+        before, words = self.ids(prompt), len(self.tokenizer)
+        ids = [*before, *self.known(tokens)]
+        if len(ids) > self.size.places:
+            raise FirthError(f"{len(ids) - 1} tokens do not fit the context of {self.size.places - 1}.")
+        if not tokens:
+            return []
+        logits = self.net.logits(self.net(torch.tensor([ids[:-1]], device=self.device)))[0, len(before) - 1 :, :words]
+        chances = torch.softmax(logits.float(), dim=-1)[range(len(tokens)), list(tokens)].tolist()
+        texts = [self.tokenizer.decode([id], special=True) for id in tokens]
+        return [Candidate(*each) for each in zip(tokens, texts, chances, chances, strict=True)]
+
+    def known(self, tokens: Sequence[int]) -> Sequence[int]:
+        odd = [id for id in tokens if not 0 <= id < len(self.tokenizer)]
+        if odd:
+            raise FirthError(f"Tokens have numbers from 0 to {len(self.tokenizer) - 1:,}; got {odd[0]}.")
+        return tokens
 
     # ---- judging and embedding ----
 

@@ -75,11 +75,15 @@ def draw_distances(axes: Axes, senses: Senses) -> None:
     axes.grid(axis="y", color=RULE, linewidth=0.6)
 
 
-def ways_of(senses: Senses) -> Projection:
+def ways_of(senses: Senses, apart: bool = False) -> Projection:
     """Where each place's unit vector lies in each layer, (layers + 1) × places × 2: on the plane of two principal
-    components of them all."""
+    components of them all. `apart`: without the mean of each layer, so that only what tells the places apart is seen.
+    """
     layers, places = senses.states.shape[:2]
-    seen = pca(unit_rows(senses.states.reshape(layers * places, -1)))
+    rows = unit_rows(senses.states.reshape(layers * places, -1)).astype(np.float64).reshape(layers, places, -1)
+    if apart:
+        rows -= rows.mean(axis=1, keepdims=True)
+    seen = pca(rows.reshape(layers * places, -1))
     return Projection(seen.points.reshape(layers, places, 2), seen.explained)
 
 

@@ -12,7 +12,6 @@ from pydantic import BaseModel, Field
 from firth.core.errors import FirthError
 from firth.core.vectors import METRICS, Hits, Vectors
 from firth.evaluate import parallelogram
-from firth.server.errors import RequestError
 from firth.server.workbench.asking import MOST_KEY, model_that
 
 router = APIRouter()
@@ -37,8 +36,6 @@ class Analogy(BaseModel):
 
 def vectors_of(request: Request, name: str) -> Vectors:
     found: Vectors = model_that(request, name, "vectors", "models of words, nodes and items have vectors").vectors
-    if not len(found):
-        raise RequestError(400, f"{name} has no table of vectors to look in.", field="model")
     return found
 
 

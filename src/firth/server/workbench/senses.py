@@ -38,7 +38,7 @@ def senses(asked: Asked, request: Request) -> dict[str, Any]:
         raise RequestError(
             400, f"The picture shows {MOST_PLACES} places of a word; it stands in {len(found.occurrences)}."
         )
-    ways = ways_of(found)
+    ways, apart = ways_of(found), ways_of(found, apart=True)
     return {
         "word": found.word,
         "places": [
@@ -47,6 +47,6 @@ def senses(asked: Asked, request: Request) -> dict[str, Any]:
         ],
         "distances": rounded(found.distances),
         "others": rounded(found.others),
-        "points": rounded(ways.points),
-        "explained": rounded(ways.explained, 3),
+        "ways": {"points": rounded(ways.points), "explained": rounded(ways.explained, 3)},
+        "apart": {"points": rounded(apart.points), "explained": rounded(apart.explained, 3)},
     }
