@@ -32,7 +32,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="session")
 def client(places: dict[str, Path]) -> Iterator[httpx.Client]:
     """Of a server with all of them."""
-    with serving(models=places) as found:
+    with serving(models=places, queue_tokens=1 << 30) as found:
         yield found
 
 

@@ -37,17 +37,34 @@ ADDRESS_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @click.command()
 @click.argument("models", nargs=-1, required=True, metavar="MODEL…")
+@click.option(
+    "--long",
+    type=click.Choice(("refuse", "truncate")),
+    default="refuse",
+    show_default=True,
+    help="Texts longer than a model reads: an error, or their beginning is read and the answer says so.",
+)
+@click.option(
+    "--precision",
+    type=click.Choice(("auto", "float32", "bf16", "int8")),
+    default="auto",
+    show_default=True,
+    help="Of a BERT: on a CPU float32, or int8 (quicker, nearly as good); on a GPU bf16, or float32.",
+)
+@click.option("--quiet", is_flag=True, help="Log only what is wrong, not each request.")
 @address_options
-def command(models: tuple[str, ...], **values: Any) -> None:
+def command(models: tuple[str, ...], long: str, precision: str, quiet: bool, **values: Any) -> None:
     """Serve models and indexes: OpenAI's embeddings at /v1, text-embeddings-inference's routes, search, the workbench.
 
     MODEL is a folder, or NAME=FOLDER. A folder that is replaced while it is served is opened anew.
     """
-    serve(models, values, lambda address: click.echo(f"Serving at {address}", err=True))
+    serve(models, values, click.echo, requests=not quiet, long=long, precision=precision)
 
 
-def serve(models: tuple[str, ...], values: dict[str, Any], ready: Callable[[str], None], **more: Any) -> None:
-    """What both verbs do."""
+def serve(
+    models: tuple[str, ...], values: dict[str, Any], ready: Callable[[str], None], requests: bool, **more: Any
+) -> None:
+    """What both verbs do; `more` are further settings."""
     try:
         from firth.server.models import named
         from firth.server.running import run
@@ -64,7 +81,7 @@ def serve(models: tuple[str, ...], values: dict[str, Any], ready: Callable[[str]
         hosts=tuple(name.lower() for name in values["allow_host"]),
         **more,
     )
-    run(settings, ready)
+    run(settings, ready, requests)
 
 
 def read_key(file: str | None) -> str | None:

@@ -26,4 +26,4 @@ def command(models: tuple[str, ...], root: str | None, browser: bool, **values: 
 
     if root is not None and not Path(root).is_dir():
         raise FirthError(f"--root must be a folder; got {root}.")
-    serve(models, values, ready, root=None if root is None else Path(root).resolve())
+    serve(models, values, ready, requests=False, root=None if root is None else Path(root).resolve())

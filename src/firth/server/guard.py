@@ -18,6 +18,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from firth.server import logs
 from firth.server.errors import RequestError, shaped
 from firth.server.settings import Settings
 
@@ -38,15 +39,21 @@ SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 OPEN = "/health"  # what needs no key
 
 
+Seen = Callable[[Scope, int, float, int], None]
+
+
+def nothing(scope: Scope, status: int, seconds: float, size: int) -> None:
+    pass
+
+
 class Guard:
     """ASGI. `seen` is told of every answer: scope, status, seconds, bytes of the body."""
 
     def __init__(
-        self, app: ASGIApp, settings: Settings, seen: Callable[[Scope, int, float, int], None] | None = None
+        self, app: ASGIApp, settings: Settings, seen: Seen = nothing, stopping: Callable[[], bool] = bool
     ) -> None:
-        self.app, self.settings, self.seen = app, settings, seen
+        self.app, self.settings, self.seen, self.stopping = app, settings, seen, stopping
         self.held = 0  # bytes of bodies
-        self.draining = False
         self.late: set[asyncio.Task[None]] = set()  # nobody waits for these any more
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,9 +78,13 @@ class Guard:
                 self.held -= size
         except RequestError as error:
             await answer.refuse(scope["path"], error)
+        except Exception as error:
+            logs.fault(error)
+            await answer.refuse(
+                scope["path"], RequestError(500, "A fault in the server; its log says where.", kind="fault")
+            )
         finally:
-            if self.seen is not None:
-                self.seen(scope, answer.status, time.monotonic() - begun, size)
+            self.seen(scope, answer.status, time.monotonic() - begun, size)
 
     # ---- who ----
 
@@ -134,20 +145,17 @@ class Guard:
             raise RequestError(400, "Content-Length must be a whole number.")
         self.check_size(int(told), most)
         chunks, size = list[bytes](), 0
-        until = time.monotonic() + settings.body_seconds * (10 if most == settings.upload_bytes else 1)
-        try:
-            while True:
-                message = await asyncio.wait_for(receive(), until - time.monotonic())
-                if message["type"] == "http.disconnect":
-                    raise RequestError(499, "The client is gone.")
-                chunk = message.get("body", b"")
-                size += len(chunk)
-                self.check_size(size, most)
-                chunks.append(chunk)
-                if not message.get("more_body", False):
-                    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        except asyncio.TimeoutError:
-            raise RequestError(408, "The body took too long to arrive.", kind="timeout") from None
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                slow = scope.get("state", {}).get("slow")  # the connection ended it
+                raise RequestError(408 if slow else 499, "The body did not arrive in time.", kind="timeout")
+            chunk = message.get("body", b"")
+            size += len(chunk)
+            self.check_size(size, most)
+            chunks.append(chunk)
+            if not message.get("more_body", False):
+                return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def check_size(self, size: int, most: int) -> None:
         if size > most:
@@ -202,7 +210,7 @@ class Answer:
             return
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            more = [(b"connection", b"close")] if self.guard.draining else []
+            more = [(b"connection", b"close")] if self.guard.stopping() else []
             message = {**message, "headers": [*message.get("headers", []), *HEADERS, *more]}
         await self.send(message)
 

@@ -112,6 +112,12 @@ class Models:
         """One more, such as the workbench has trained; a name that is there already gets the new place."""
         self._places[name] = Place(path, "model")
 
+    def add_index(self, name: str, path: Path) -> None:
+        self._indexes[name] = Place(path, "index")
+
+    def index_path(self, name: str) -> Path:
+        return self._place(name, self._indexes, "index").path
+
     def path(self, name: str) -> Path:
         """Where a model is: for commands that are shown, never from a request."""
         return self._place(name, self._places, "model").path
@@ -127,7 +133,12 @@ class Models:
     def ready(self, name: str) -> Any | None:
         """The model, if it is open and unchanged: this does not wait."""
         place = self._place(name, self._places, "model")
-        return place.opened if place.opened is not None and place.now() == place.stamp else None
+        return place.opened if place.now() in (place.stamp, place.failed, None) else None
+
+    def created(self, name: str) -> int:
+        """When its files were written, in seconds since 1970; 0 if they are gone."""
+        stamp = self._place(name, self._places, "model").now()
+        return 0 if stamp is None else stamp[1] // 10**9
 
     def loaded(self) -> list[str]:
         return [name for name, place in self._places.items() if place.opened is not None]
@@ -180,7 +191,7 @@ class Models:
             return
         try:
             while True:
-                found = self._open_index(place.path) if place.kind == "index" else warmed(open_path(place.path))
+                found = self._open_index(place.path) if place.kind == "index" else open_path(place.path)
                 if (after := place.now()) == stamp or after is None:
                     break
                 stamp = after  # replaced while it was read: parts may be of two models
@@ -199,17 +210,10 @@ class Models:
 
 
 def open_path(path: Path) -> Any:
-    """A model's folder, a model in one file (fastText's), or a file of vectors."""
+    """A model's folder, a model in one file (fastText's), or a file of vectors; nothing is left to be read later."""
     if path.is_file() and not is_fasttext(path):
         return VectorFile(read_vectors(path))
-    return load_model(path)
-
-
-def warmed(model: Any) -> Any:
-    """With everything read that is otherwise read at the first use: later the folder may be another one's."""
-    if getattr(getattr(model, "method", None), "kind", "table") != "table" and isinstance(model, protocols.Embeds):
-        model.embed(["a"])
-    return model
+    return load_model(path, whole=True)
 
 
 def named(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:

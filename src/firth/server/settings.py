@@ -30,10 +30,12 @@ class Settings:
         default_factory=lambda: secrets.token_urlsafe(32), repr=False
     )  # of the workbench, for this start
 
+    precision: str = "auto"  # of a BERT
     long: str = "refuse"  # texts longer than the model reads: refuse, or truncate and say so
     inputs: int = 2048  # most of a request
     batch_tokens: int = 16384  # that are computed at once
     queue_tokens: int = 524288  # that wait; who comes when there are more is asked to come again
+    answer_numbers: int = 4 << 20  # of all vectors of an answer
     body_bytes: int = 8 * MIB
     upload_bytes: int = 256 * MIB  # of the workbench
     held_bytes: int = 512 * MIB  # bodies of all requests together

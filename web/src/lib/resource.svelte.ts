@@ -13,7 +13,7 @@ export interface Resource<T> {
  * an answer to an older question is dropped.
  */
 export function resource<Q, T>(
-  question: () => Q | null,
+  question: () => Q | null | undefined,
   ask: (question: Q, signal: AbortSignal) => Promise<T>,
   delay = 0,
 ): Resource<T> {
@@ -21,7 +21,7 @@ export function resource<Q, T>(
   let error = $state("");
   let busy = $state(false);
   let turn = $state(0);
-  const key = $derived(JSON.stringify(question()));
+  const key = $derived(JSON.stringify(question() ?? null));
 
   $effect(() => {
     void turn;

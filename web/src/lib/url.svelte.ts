@@ -1,7 +1,7 @@
 // The address is the state: #/view?model=a&model=b&word=king. What one view is asked stays with it when another is
-// opened; the choice of models goes along.
+// opened; the choice of models and of data goes along.
 
-const SHARED = ["model"];
+const SHARED = ["model", "data", "column"];
 
 class Route {
   view = $state("");
