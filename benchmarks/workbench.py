@@ -3,9 +3,9 @@
     python benchmarks/workbench.py [--points 100000] [--seconds 5] [--rounds 3]
 
 Needs Chromium, playwright and psutil. The points are 40 heaps in 32 dimensions, the browser is headless and draws by
-SwiftShader, the slowest renderer there is. "drawn" are frames of the map in the seconds of the drag; "processor" is the time of all
-the browser's processes for one of them, which does not depend on who else uses the machine; "scripts" the page's own
-part of it. The best of the rounds counts.
+SwiftShader, the slowest renderer there is. "drawn" are frames of the map in the seconds of the drag; "processor" is the
+time of all the browser's processes for one of them, which does not depend on who else uses the machine; "scripts" the
+page's own part of it. The best of the rounds counts.
 Results: benchmarks/results/workbench.json and docs/results/workbench.md.
 """
 
@@ -121,7 +121,8 @@ def main() -> None:
             server.terminate()
     RESULTS.write_text(json.dumps({"machine": machine(), "points": given.points, **found}, indent=1) + "\n")
     PAGE.write_text(
-        f"`python benchmarks/workbench.py` on {machine()}, {datetime.date.today()}. Drawn in software (SwiftShader).\n\n"
+        f"`python benchmarks/workbench.py` on {machine()}, {datetime.date.today()}.\n"
+        "Drawn in software (SwiftShader).\n\n"
         f"| {given.points:,} points | |\n| --- | ---: |\n"
         f"| until the map stands, the placing of the points among it | {found['shown']:.1f} s |\n"
         f"| frames a second while it is dragged | {found['drawn']:.1f} |\n"
