@@ -38,7 +38,7 @@ Embed = Callable[[list[str]], tuple["Matrix", int]]  # vectors, and how many wor
     type=click.Choice(("float32", "float16", "int8")),
     default="float32",
     show_default=True,
-    help="float16 halves the memory; int8 is quickest to search, with the best judged by float32.",
+    help="float16 halves the memory; int8 adds bytes to narrow rows, as float32 has them for wide ones.",
 )
 @metric_option
 @data_options

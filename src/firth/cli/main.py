@@ -48,6 +48,8 @@ VERBS = {
     "pool": "Set how a BERT's tokens become a text's vector, or have it chosen.",
     "index": "Embed texts and index them for search; a killed run goes on.",
     "search": "Find texts by meaning, by words, or both.",
+    "serve": "Put models and indexes behind HTTP, as other programs call them.",
+    "studio": "See data, training, maps and attention in the browser.",
     "translate": "Turn texts into others: translations, summaries.",
     "convert": "Write vectors in another format.",
     "corpus": "Make a corpus, or look at one.",

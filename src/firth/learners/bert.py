@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.core.errors import FirthError
+from firth.core.foreign import read_weights
 from firth.core.method import Method
 from firth.core.model import Attention, Model, Parts
-from firth.core.storage import read_weights
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
@@ -186,6 +186,26 @@ class BertModel(ContextualModel, Model):
         while begun:
             yield ready()
         reader.tell()
+
+    def embed_ids(
+        self,
+        texts: Sequence[list[int]],
+        pooling: Pooling | None = None,
+        device: str = "auto",
+        precision: str = "auto",
+    ) -> Matrix:
+        """`embed` for texts that are ids of tokens already, [CLS] and [SEP] around them."""
+        lowest, highest = min(map(min, texts), default=0), max(map(max, texts), default=0)
+        if lowest < 0 or highest >= len(self.tokenizer):
+            wrong = lowest if lowest < 0 else highest
+            raise FirthError(f"There is no token {wrong}; ids go from 0 to {len(self.tokenizer) - 1}.")
+        pooling = pooling or self.pooling
+        pooling.check(self.size.layers, self.size.places)
+        reader = Reader(self.tokenizer, pooling, self.size.places)
+        read = reader.take(texts)
+        matrix = self.finished(read.joined(self.engine(device, precision)(read.ids, pooling)(), pooling.how), pooling)
+        reader.tell()
+        return matrix
 
     def engine(self, device: str = "auto", precision: str = "auto") -> Engine:
         """What computes vectors there; kept, since weights are packed for it."""

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
 from firth.core.errors import FirthError
 from firth.core.run import Run
@@ -61,8 +60,8 @@ class LanguageTraining(Gradient):
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
         (ids,) = tensors
-        logits = self.net.logits(self.net(ids[:, :-1]))  # type: ignore[operator]
-        return functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten().long(), reduction="sum")
+        found: Tensor = self.net.losses(ids.long()).sum()  # type: ignore[operator]
+        return found
 
     def evaluate(self, most: int) -> dict[str, float]:
         if len(self.held_out) < 2:
