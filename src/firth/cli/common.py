@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -254,8 +255,8 @@ def print_rows(table: Any, output: str | None, as_json: bool) -> None:
 
 
 def choose_report(progress: str = "auto") -> Report:
-    """A bar where someone watches, else only what must be known; "json" for programs."""
-    if progress == "json":
+    """A bar where someone watches, else only what must be known; "json", or FIRTH_PROGRESS=json, for programs."""
+    if progress == "json" or (progress == "auto" and os.environ.get("FIRTH_PROGRESS") == "json"):
         return JsonLines()
     return TerminalBar() if progress == "auto" and sys.stderr.isatty() else PlainNotes()
 

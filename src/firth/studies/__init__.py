@@ -4,6 +4,7 @@ from firth.studies.alignment import Aligned, align, read_word_pairs
 from firth.studies.compare import compare
 from firth.studies.comparison import Comparison, Measure, Score
 from firth.studies.documents import Drawn, draw
+from firth.studies.groups import Groups, groups
 from firth.studies.page import write_report
 from firth.studies.space import Between
 from firth.studies.sweeping import Sweep, Trial, sweep
@@ -19,6 +20,6 @@ from firth.studies.tasks import (
 )
 
 __all__ = ["Aligned", "Comparison", "Drawn", "Measure", "Score", "align", "compare", "draw", "read_word_pairs"]
-__all__ += ["write_report"]
+__all__ += ["Groups", "groups", "write_report"]
 __all__ += ["Between", "Sweep", "Task", "Trial", "analogy_task", "document_task", "labelled_task", "node_task"]
 __all__ += ["rating_task", "sentence_task", "similarity_task", "sweep"]
