@@ -1,10 +1,10 @@
 """Skip-gram and CBOW with noise words on a GPU: what `kernels/predict_twin.py` says, one program a stretch of text.
 
-A slice of the text is laid out first: which tokens are kept, how far each reaches and which noise words it meets are the
-hashes that the CPU takes, so one program trains the windows that one thread would. Then a thousand or two programs walk
-through stretches of their own, window after window: the contexts' rows and the targets' are two tiles, the scores their
-product, and what changes is added to the tables atomically. (A program for each window would be no slower and learn
-little: neighbouring windows share words and would all move from the same old rows.)
+A slice of the text is laid out first: which tokens are kept, how far each reaches and which noise words it meets are
+the hashes that the CPU takes, so one program trains the windows that one thread would. Then a thousand or two programs
+walk through stretches of their own, window after window: the contexts' rows and the targets' are two tiles, the scores
+their product, and what changes is added to the tables atomically. (A program for each window would be no slower and
+learn little: neighbouring windows share words and would all move from the same old rows.)
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ KINDS = {"float16": tl.float16, "bfloat16": tl.bfloat16, "float32": tl.float32}
 PLAIN = ["origin", "count", "words", "window", "negatives"]  # arguments that are no constants even where they are 1
 
 
+# Constants of a kernel are written in capitals, as Triton's users do:
+# ruff: noqa: N803
+
 # ---- laying out a slice ----
 
 
@@ -45,7 +48,7 @@ def token_hash(seed, position):
 
 
 @triton.jit(do_not_specialize=PLAIN)
-def keep_kernel(raw, keep, seed, flags, origin, count, BLOCK: tl.constexpr):  # noqa: N803
+def keep_kernel(raw, keep, seed, flags, origin, count, BLOCK: tl.constexpr):
     """Which tokens of a slice are kept."""
     place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = place < count
@@ -58,7 +61,7 @@ def keep_kernel(raw, keep, seed, flags, origin, count, BLOCK: tl.constexpr):  # 
 @triton.jit(do_not_specialize=PLAIN)
 def lay_kernel(
     raw, places, alias, seed, ids, reaches, noise, origin, count, words, window, negatives,
-    SHRINK: tl.constexpr, BLOCK: tl.constexpr,  # noqa: N803
+    SHRINK: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Word, reach and noise words of each kept token; -1 for a noise word that is the centre or was drawn before."""
     token = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -87,7 +90,7 @@ def lay_kernel(
 
 
 @triton.jit
-def targets_of(i, ids, noise, negatives, TARGETS: tl.constexpr):  # noqa: N803
+def targets_of(i, ids, noise, negatives, TARGETS: tl.constexpr):
     """The centre, then noise words; -1 where there is none."""
     turn = tl.arange(0, TARGETS)
     word = tl.load(noise + i * negatives + turn - 1, mask=(turn > 0) & (turn <= negatives), other=-1)
@@ -95,7 +98,7 @@ def targets_of(i, ids, noise, negatives, TARGETS: tl.constexpr):  # noqa: N803
 
 
 @triton.jit
-def contexts_of(i, ids, documents, document, reach, total, window, part, CONTEXTS: tl.constexpr):  # noqa: N803
+def contexts_of(i, ids, documents, document, reach, total, window, part, CONTEXTS: tl.constexpr):
     """A part of the words within reach of a centre; -1 where there is none."""
     offset = part * CONTEXTS + tl.arange(0, CONTEXTS) - window
     offset = tl.where(offset < 0, offset, offset + 1)  # the centre is none of its contexts
@@ -106,21 +109,21 @@ def contexts_of(i, ids, documents, document, reach, total, window, part, CONTEXT
 
 
 @triton.jit
-def tile_of(table, rows, chunk, stride, COLUMNS: tl.constexpr):  # noqa: N803
-    """Where some columns of some rows stand, and which of them are there. (Padding is there: it is zero and stays it.)"""
+def tile_of(table, rows, chunk, stride, COLUMNS: tl.constexpr):
+    """Where some columns of some rows stand, and which are there. (Padding is there: it is zero and stays it.)"""
     column = chunk * COLUMNS + tl.arange(0, COLUMNS)
     return table + rows.to(tl.int64)[:, None] * stride + column[None, :], (rows >= 0)[:, None] & (column < stride)[None]
 
 
 @triton.jit
-def read(table, rows, chunk, stride, COLUMNS: tl.constexpr):  # noqa: N803
+def read(table, rows, chunk, stride, COLUMNS: tl.constexpr):
     """From the cache that all programs share: another program's changes are seen."""
     cells, there = tile_of(table, rows, chunk, stride, COLUMNS)
     return tl.load(cells, mask=there, other=0.0, cache_modifier=".cg")
 
 
 @triton.jit
-def add(table, rows, chunk, change, stride, COLUMNS: tl.constexpr):  # noqa: N803
+def add(table, rows, chunk, change, stride, COLUMNS: tl.constexpr):
     cells, there = tile_of(table, rows, chunk, stride, COLUMNS)
     tl.atomic_add(cells, change, mask=there, sem="relaxed")
 
@@ -136,7 +139,7 @@ def stretch(first, last):
 def skipgram_kernel(
     inputs, outputs, ids, documents, reaches, noise, losses, pairs, first, last, total, window, negatives, stride,
     rate, rate_end, CONTEXTS: tl.constexpr, PARTS: tl.constexpr, TARGETS: tl.constexpr, COLUMNS: tl.constexpr,
-    CHUNKS: tl.constexpr, KIND: tl.constexpr, MOVE: tl.constexpr,  # noqa: N803
+    CHUNKS: tl.constexpr, KIND: tl.constexpr, MOVE: tl.constexpr,
 ):  # fmt: skip
     """Every context predicts the centre, told from the noise words of its window."""
     begin, end = stretch(first, last)
@@ -149,11 +152,12 @@ def skipgram_kernel(
         document, reach = tl.load(documents + i), tl.load(reaches + i)
         for part in tl.static_range(PARTS):
             context = contexts_of(i, ids, documents, document, reach, total, window, part, CONTEXTS)
-            scores = tl.zeros([CONTEXTS, TARGETS], tl.float32)
-            for chunk in tl.static_range(CHUNKS):
-                x = read(inputs, context, chunk, stride, COLUMNS).to(KIND)
-                y = read(outputs, target, chunk, stride, COLUMNS).to(KIND)
-                scores = tl.dot(x, tl.trans(y), scores)
+            x = read(inputs, context, 0, stride, COLUMNS).to(KIND)
+            y = read(outputs, target, 0, stride, COLUMNS).to(KIND)
+            scores = tl.dot(x, tl.trans(y))
+            for chunk in range(1, CHUNKS):
+                more = read(outputs, target, chunk, stride, COLUMNS).to(KIND)
+                scores = tl.dot(read(inputs, context, chunk, stride, COLUMNS).to(KIND), tl.trans(more), scores)
             both = (context >= 0)[:, None] & (target >= 0)[None, :]
             right = 1 / (1 + tl.exp(-sign * scores))
             loss -= tl.where(both, tl.log(tl.maximum(right, LEAST)), 0.0)
@@ -161,7 +165,7 @@ def skipgram_kernel(
             if MOVE:
                 now = rate + slope * (i - begin).to(tl.float32)
                 miss = tl.where(both, sign * (1 - right), 0.0).to(KIND)
-                for chunk in tl.static_range(CHUNKS):
+                for chunk in range(CHUNKS):
                     if CHUNKS > 1:  # else it is still here
                         x = read(inputs, context, chunk, stride, COLUMNS).to(KIND)
                         y = read(outputs, target, chunk, stride, COLUMNS).to(KIND)
@@ -175,7 +179,7 @@ def skipgram_kernel(
 @triton.jit
 def hidden_of(
     i, inputs, ids, documents, document, reach, total, window, chunk, stride,
-    CONTEXTS: tl.constexpr, PARTS: tl.constexpr, COLUMNS: tl.constexpr,  # noqa: N803
+    CONTEXTS: tl.constexpr, PARTS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """The sum of the contexts' rows, and how many there are."""
     hidden, count = tl.zeros([COLUMNS], tl.float32), 0
@@ -190,7 +194,7 @@ def hidden_of(
 def cbow_kernel(
     inputs, outputs, ids, documents, reaches, noise, losses, pairs, first, last, total, window, negatives, stride,
     rate, rate_end, CONTEXTS: tl.constexpr, PARTS: tl.constexpr, TARGETS: tl.constexpr, COLUMNS: tl.constexpr,
-    CHUNKS: tl.constexpr, MEAN: tl.constexpr, EXACT: tl.constexpr, MOVE: tl.constexpr,  # noqa: N803
+    CHUNKS: tl.constexpr, MEAN: tl.constexpr, EXACT: tl.constexpr, MOVE: tl.constexpr,
 ):  # fmt: skip
     """The contexts together, as a mean or a sum, predict the centre."""
     begin, end = stretch(first, last)
@@ -298,22 +302,23 @@ class Windows:
         rules, device, count = self.rules, raw.device, len(raw)
         drawn = torch.tensor([seed - (1 << 64) if seed >> 63 else seed], device=device)
         flags = torch.empty(count, dtype=torch.bool, device=device)
-        keep_kernel[(triton.cdiv(count, BLOCK),)](raw, self.keep, drawn, flags, origin, count, BLOCK=BLOCK)
+        keep_kernel[(max(1, triton.cdiv(count, BLOCK)),)](raw, self.keep, drawn, flags, origin, count, BLOCK=BLOCK)
         places = torch.nonzero(flags).squeeze(1)
         kept = len(places)
         ids, reaches = (torch.empty(kept, dtype=torch.int32, device=device) for _ in range(2))
         noise = torch.empty(kept, rules.negatives, dtype=torch.int32, device=device)
-        if kept:
-            lay_kernel[(triton.cdiv(kept, BLOCK),)](
-                raw, places, self.alias, drawn, ids, reaches, noise, origin, kept, len(self.alias), rules.window,
-                rules.negatives, SHRINK=rules.shrink, BLOCK=BLOCK,
-            )  # fmt: skip
+        lay_kernel[(max(1, triton.cdiv(kept, BLOCK)),)](
+            raw, places, self.alias, drawn, ids, reaches, noise, origin, kept, len(self.alias), rules.window,
+            rules.negatives, SHRINK=rules.shrink, BLOCK=BLOCK,
+        )  # fmt: skip
         documents = torch.searchsorted(starts, places + origin, right=True, out_int32=True)
         ends = torch.searchsorted(places, torch.tensor([first - origin, last - origin], device=device)).tolist()
         return Laid(ids, documents, reaches, noise, *ends)
 
-    def train(self, laid: Laid, rate: float, rate_end: float, programs: int, move: bool = True) -> tuple[Tensor, Tensor]:
-        """Trains every window of a slice, the rate falling from its first to its last; loss and pairs of each program."""
+    def train(
+        self, laid: Laid, rate: float, rate_end: float, programs: int, move: bool = True
+    ) -> tuple[Tensor, Tensor]:
+        """Every window of a slice, the rate falling from its first to its last; loss and pairs of each program."""
         rules, tiles, device = self.rules, self.tiles, self.inputs.device
         losses = torch.zeros(programs, device=device)
         pairs = torch.zeros(programs, dtype=torch.int64, device=device)
@@ -330,5 +335,5 @@ class Windows:
         return losses, pairs
 
     def bytes_moved(self, contexts: int, windows: int) -> int:
-        """Rows read and added to by so many windows with so many contexts in all: what a perfect cache would not save."""
+        """Rows read and added to by so many windows with so many contexts in all, from memory or a cache."""
         return 2 * 4 * self.stride * (contexts + windows * (1 + self.rules.negatives))
