@@ -36,17 +36,21 @@ def command(path: str, as_json: bool) -> None:
 
 
 def model_facts(path: str) -> dict[str, Any]:
+    from firth.core.foreign import foreign_config
     from firth.core.model import HasVectors
-    from firth.core.storage import foreign_config, read_config
+    from firth.core.storage import read_config
+    from firth.maps.keeping import saved
 
     config = None if foreign_config(Path(path)) else read_config(Path(path))
     model = open_model(path)
     training = {name: value for name, value in model.training.items() if name != "command"}
     tables = model.tables if isinstance(model, HasVectors) else {}
+    kept = saved(path) if tables and Path(path).is_dir() else {}
     facts = {
         "kind": "model" if config else "model of another library",
         "method": type(model.method).method_name(),
         "tables": {name: {"rows": len(table), "dim": table.dim} for name, table in tables.items()},
+        "maps": {name: {"points": len(found.keys), **found.score._asdict()} for name, found in kept.items()},
         "heads": getattr(model, "heads", None),  # of a BERT
         "options": model.method.options(),
         "training": training,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -21,6 +22,7 @@ from firth.server.guard import Guard
 from firth.server.metrics import Metrics, resident_bytes
 from firth.server.models import Models
 from firth.server.settings import Settings
+from firth.server.workspace import Workspace
 from firth.version import __version__
 
 STATIC = Path(__file__).parent / "static"
@@ -32,11 +34,12 @@ NO_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>F
 
 
 def application(settings: Settings) -> FastAPI:
-    """`app.state` has settings, models, embedding, metrics, and stopping: whether it was told to end."""
+    """`app.state` has settings, models, embedding, workspace, metrics, and stopping: whether it was told to end."""
     app = FastAPI(title="Firth", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     counted = Metrics()
     app.state.settings, app.state.models, app.state.metrics = settings, Models(settings), counted
     app.state.embedding = Embedding(app.state.models, settings, counted)
+    app.state.workspace = Workspace(settings, app.state.models)
     app.state.stopping = False
     counted.gauges["firth_models_loaded"] = lambda: len(app.state.models.loaded())
     counted.gauges["process_resident_memory_bytes"] = resident_bytes
@@ -103,9 +106,18 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
         add_file(app, f"/docs/{name}", PAGES / name)
     for file in sorted(STATIC.iterdir()) if STATIC.is_dir() else ():
         if file.is_dir():
-            app.mount(f"/{file.name}", StaticFiles(directory=file))
+            app.mount(f"/{file.name}", Revalidated(directory=file))
         elif file.name != "index.html" and not file.name.startswith("."):
             add_file(app, f"/{file.name}", file)
+
+
+class Revalidated(StaticFiles):
+    """Their names stay the same from version to version: a browser has to ask whether they changed."""
+
+    def file_response(self, *given: Any, **named: Any) -> Response:
+        answer = super().file_response(*given, **named)
+        answer.headers["cache-control"] = "no-cache"
+        return answer
 
 
 def add_file(app: FastAPI, address: str, file: Path) -> None:

@@ -42,6 +42,7 @@ ABILITIES: Mapping[str, Any] = {
     "generates": protocols.Generates,
     "translates": protocols.Translates,
     "inverts": protocols.Inverts,
+    "interpolates": protocols.Interpolates,
     "samples": protocols.Samples,
     "matrix": protocols.HasMatrix,
     "recommends": protocols.Recommends,
@@ -56,6 +57,8 @@ def abilities(model: Any) -> list[str]:
         found[found.index("embeds")] = "codes"
     if "fills" in found and "masked" not in getattr(model, "heads", ["masked"]):
         found.remove("fills")  # an encoder without the head that predicts words
+    if "vectors" in found and not any(len(table) for table in model.tables.values()):
+        found.remove("vectors")
     return found
 
 
@@ -118,6 +121,12 @@ class Models:
     def add(self, name: str, path: Path) -> None:
         """One more, such as the workbench has trained; a name that is there already gets the new place."""
         self._places[name] = Place(path, "model")
+
+    def add_index(self, name: str, path: Path) -> None:
+        self._indexes[name] = Place(path, "index")
+
+    def index_path(self, name: str) -> Path:
+        return self._place(name, self._indexes, "index").path
 
     def path(self, name: str) -> Path:
         """Where a model is: for commands that are shown, never from a request."""
