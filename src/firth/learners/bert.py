@@ -17,7 +17,7 @@ from torch import Tensor
 
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Attention, Model, Parts
+from firth.core.model import Model, Parts
 from firth.core.storage import read_weights
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import BERT as SPECIAL
@@ -25,18 +25,19 @@ from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.learners import bert_files
 from firth.learners.contextual import ContextualModel
 from firth.learners.encoding import WINDOW, Engine, Read, Reader, ahead, chosen_engine, new_engine
+from firth.learners.looking import Looked, Looking, kept_by
 from firth.learners.pooling import Pooling
 from firth.learners.sentence_files import DENSE, read_sentence_files, sentence_documents
 from firth.learners.whitening import Projection, whitening
 from firth.learners.words import Pooled, check_texts
-from firth.nets.attention import Packed, keeping_weights
+from firth.nets.attention import Packed, watched
 from firth.nets.bert import Bert, places_of
 from firth.nets.transformer import Size
 
 Pair = tuple[str, str]
 
 
-class BertModel(ContextualModel, Model):
+class BertModel(Looking, ContextualModel, Model):
     """A net that reads texts from both sides, and the tokens it knows."""
 
     def __init__(
@@ -268,16 +269,14 @@ class BertModel(ContextualModel, Model):
             for ids, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 
-    @torch.inference_mode()
-    def attention(self, text: str, other: str | None = None) -> Attention:
-        """Where each token looks; of a pair, both texts are one sequence."""
+    def looked(self, text: str, other: str | None = None) -> Looked:
+        """Of a pair, both texts are one sequence."""
         encoding = self.read([text if other is None else (text, other)])[0]
         ids, places, segments, _ = self.tensors([encoding.ids], [encoding.type_ids])
-        with keeping_weights(self.net) as kept:
-            self.net.stack(self.net.input(ids, places, segments)[None])
-            weights = torch.stack([part.kept[0] for part in kept.values() if part.kept is not None])
+        net, parts = watched(self.net)
+        net.stack(net.input(ids, places, segments)[None])
         names, kinds = list(encoding.tokens), () if other is None else list(encoding.type_ids)
-        return Attention(names, names, weights.float().cpu().numpy(), kinds)
+        return Looked(names, names, kept_by(parts.values()), kinds)
 
     # ---- files ----
 

@@ -42,6 +42,7 @@ ABILITIES: Mapping[str, Any] = {
     "generates": protocols.Generates,
     "translates": protocols.Translates,
     "inverts": protocols.Inverts,
+    "interpolates": protocols.Interpolates,
     "samples": protocols.Samples,
     "matrix": protocols.HasMatrix,
     "recommends": protocols.Recommends,
@@ -56,6 +57,8 @@ def abilities(model: Any) -> list[str]:
         found[found.index("embeds")] = "codes"
     if "fills" in found and "masked" not in getattr(model, "heads", ["masked"]):
         found.remove("fills")  # an encoder without the head that predicts words
+    if "vectors" in found and not any(len(table) for table in model.tables.values()):
+        found.remove("vectors")
     return found
 
 
