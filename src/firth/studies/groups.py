@@ -54,7 +54,8 @@ def names_at(vectors: Vectors, near: Matrix, inside: NDArray[np.bool_]) -> str:
 
 
 def names_from(texts: Sequence[str], rows: NDArray[np.int64], number: int) -> list[str]:
-    """The words whose share of a group's texts is high, and higher than in all texts: p · log(p / q)."""
+    """The words whose share of a group's texts is high, and higher than in all texts: p · log(p / q); of equals the
+    longer."""
     every: Counter[str] = Counter()
     inside = [Counter[str]() for _ in range(number)]
     for text, group in zip(texts, rows.tolist(), strict=True):
@@ -68,5 +69,6 @@ def names_from(texts: Sequence[str], rows: NDArray[np.int64], number: int) -> li
         within = np.array([counts[word] for word in words]) / max(1, sizes[group])
         overall = np.array([every[word] for word in words]) / max(1, len(texts))
         standing = within * np.log(within / overall) if words else within
-        names.append(", ".join(words[int(place)] for place in np.argsort(-standing, kind="stable")[:NAMED]))
+        best = sorted(zip((-standing).round(6).tolist(), (-len(word) for word in words), words, strict=True))
+        names.append(", ".join(word for _, _, word in best[:NAMED]))
     return names
