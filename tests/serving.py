@@ -1,4 +1,4 @@
-"""Servers in a thread of this process."""
+"""A server in a thread of this process, with a client of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firth.server.settings import Settings
 
 @contextlib.contextmanager
 def serving(**settings: Any) -> Iterator[httpx.Client]:
-    """A client of a server with these settings on a free port; `client.settings` are the settings."""
+    """A client of a server with these settings on a free port; `client.settings` and `client.app` are the server's."""
     told = Settings(**{"port": 0, **settings})
     server, listening, address = prepared(told)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
@@ -24,7 +24,7 @@ def serving(**settings: Any) -> Iterator[httpx.Client]:
     while not server.started and thread.is_alive():
         time.sleep(0.01)
     with httpx.Client(base_url=address, timeout=30) as client:
-        client.settings = told  # type: ignore[attr-defined]
+        client.settings, client.app = told, server.app  # type: ignore[attr-defined]
         try:
             yield client
         finally:

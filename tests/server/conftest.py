@@ -1,4 +1,4 @@
-"""What servers serve."""
+"""What the servers of these tests serve."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from serving import serving
-from tiny import tiny_bert
+from tiny import tiny_bert, tiny_gpt
 
 import firth
 from firth.data.world import World
@@ -16,13 +16,20 @@ from firth.data.world import World
 
 @pytest.fixture(scope="session")
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders of small models: of words, counting, contextual."""
+    """Folders of small models: of words, counting, contextual, fine-tuned, static, of a table."""
     folder = tmp_path_factory.mktemp("served")
-    sentences = list(World(seed=5).sentences(800))
+    world = World(seed=21)
+    sentences = list(world.sentences(800))
+    base = tiny_bert()
+    rows = [{"text": example.text, "label": example.label} for example in world.sentiment(60)]
     made = {
         "words": firth.SkipGram(dim=16, epochs=1).fit(sentences),
         "counts": firth.TfIdf().fit(sentences),
-        "bert": tiny_bert(),
+        "bert": base,
+        "gpt": tiny_gpt(places=32),
+        "tuned": firth.Classify(epochs=1, dropout=0.0).fit(firth.Examples(rows), firth.Run(), base),
+        "static": firth.Distil(dim=8).fit(start=base),
+        "table": firth.PCA(dim=2).fit([[1.0, 2.0, 3.0], [2.0, 1.0, 0.0], [0.0, 1.0, 5.0]]),
     }
     for name, model in made.items():
         model.save(folder / name)
@@ -30,9 +37,22 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def client(places: dict[str, Path]) -> Iterator[httpx.Client]:
+def indexed(places: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of sentences, made with the model of words."""
+    folder = tmp_path_factory.mktemp("index") / "texts"
+    model = firth.load(places["words"])
+    sentences = list(World(seed=21).sentences(200))
+    keys = [f"d{number}" for number in range(len(sentences))]
+    with firth.Index.create(folder, dim=16, model=model, model_path=str(places["words"])) as index:
+        years = [2000 + number % 20 for number in range(len(sentences))]
+        index.add(keys, model.embed(sentences), {"text": sentences, "year": years})
+    return folder
+
+
+@pytest.fixture(scope="session")
+def client(places: dict[str, Path], indexed: Path) -> Iterator[httpx.Client]:
     """Of a server with all of them."""
-    with serving(models=places, queue_tokens=1 << 30) as found:
+    with serving(models=places, indexes={"texts": indexed}) as found:
         yield found
 
 

@@ -240,7 +240,7 @@ def host_name(host: bytes) -> str:
     """Of `name:port`, the name."""
     text = host.decode("latin-1")
     if text.startswith("["):
-        return text.partition("]")[0] + "]"
+        return "".join(text.partition("]")[:2])
     return text.partition(":")[0]
 
 

@@ -7,6 +7,7 @@ model that was open; one that was never open is said to be unavailable.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,6 +26,7 @@ from firth.server.errors import RequestError
 from firth.server.settings import Settings
 
 Stamp = tuple[int, int, int]  # tells a replaced file from the old one
+LOOK = 0.2  # seconds after which a folder is looked at again
 
 #: What a model can do, by the protocol that says so.
 ABILITIES: Mapping[str, Any] = {
@@ -84,6 +86,14 @@ class Place:
     failed: Stamp | None = None  # what could not be opened is not tried again until it changes
     why: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
+    looked: float = -LOOK
+    latest: Stamp | None = None
+
+    def recent(self) -> Stamp | None:
+        """`now`, or what it was a moment ago: the disk is not asked for every request."""
+        if time.monotonic() - self.looked >= LOOK:
+            self.latest, self.looked = self.now(), time.monotonic()
+        return self.latest
 
     def now(self) -> Stamp | None:
         """Of the file that is replaced last."""
@@ -133,7 +143,7 @@ class Models:
     def ready(self, name: str) -> Any | None:
         """The model, if it is open and unchanged: this does not wait."""
         place = self._place(name, self._places, "model")
-        return place.opened if place.now() in (place.stamp, place.failed, None) else None
+        return place.opened if place.recent() in (place.stamp, place.failed, None) else None
 
     def created(self, name: str) -> int:
         """When its files were written, in seconds since 1970; 0 if they are gone."""
@@ -167,7 +177,7 @@ class Models:
         return found
 
     def _current(self, name: str, place: Place) -> Any:
-        stamp = place.now()
+        stamp = place.recent()
         if place.opened is not None and stamp in (place.stamp, place.failed, None):
             return place.opened
         # While one thread opens the new model, the others go on with the old one.

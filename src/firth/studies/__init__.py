@@ -4,7 +4,8 @@ from firth.studies.alignment import Aligned, align, read_word_pairs
 from firth.studies.compare import compare
 from firth.studies.comparison import Comparison, Measure, Score
 from firth.studies.documents import Drawn, draw
+from firth.studies.groups import Groups, groups
 from firth.studies.page import write_report
 
 __all__ = ["Aligned", "Comparison", "Drawn", "Measure", "Score", "align", "compare", "draw", "read_word_pairs"]
-__all__ += ["write_report"]
+__all__ += ["Groups", "groups", "write_report"]
