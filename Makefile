@@ -13,7 +13,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/* cpp/*/*)
 $(VENV)/firth: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --upgrade pip
-	$(BIN)/pip install -q -e .
+	$(BIN)/pip install -q -e .[server]
 	touch $@
 
 $(VENV)/tools: $(VENV)/firth
@@ -40,7 +40,7 @@ web: web/node_modules/.package-lock.json
 	npm run --silent --prefix web build
 
 web/node_modules/.package-lock.json: web/package-lock.json
-	npm ci --silent --prefix web
+	npm install --no-save --silent --prefix web # (ci wants the packages of every platform in the lock file)
 	touch $@
 
 check-web:

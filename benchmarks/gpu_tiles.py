@@ -2,8 +2,8 @@
 
     python benchmarks/gpu_tiles.py DATA [--part check|tiles|programs|all] [--words 17000000] [--epochs 5]
 
-DATA as for words.py. Prints one JSON object a line; nothing is written. `check` trains a small text with one program and
-compares with the CPU's kernel; `tiles` times one epoch for each shape; `programs` trains whole runs and judges them.
+DATA as for words.py. Prints one JSON object a line; nothing is written. `check` trains a small text with one program
+and compares with the CPU kernel; `tiles` times one epoch for each shape; `programs` trains whole runs and judges them.
 """
 
 from __future__ import annotations

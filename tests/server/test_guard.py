@@ -272,9 +272,8 @@ def test_a_head_has_an_end(small):
 
 
 def test_connections_are_bounded(small):
-    lines, refused = [], 0
-    for _ in range(100):
-        lines.append(socket.create_connection((small.base_url.host, small.base_url.port), timeout=2))
+    address, refused = (small.base_url.host, small.base_url.port), 0
+    lines = [socket.create_connection(address, timeout=2) for _ in range(100)]
     for line in lines:
         refused += heard(line).startswith(b"HTTP/1.1 503")
         line.close()

@@ -1,4 +1,4 @@
-"""/v1/embeddings and /v1/models, asked by OpenAI's own client; and what is refused, in the shape that it understands."""
+"""/v1/embeddings and /v1/models, asked by OpenAI's own client; and what is refused, in the shape it understands."""
 
 from __future__ import annotations
 

@@ -21,23 +21,18 @@ BODY = json.dumps({"model": "bert", "input": ["the king was old", "a river"]})
 
 
 @pytest.fixture
-def started(places):
-    """A process that serves, and its port."""
+def started(places, tmp_path):
+    """A process that serves, its port, and the file of its log."""
     paths = [str(Path(firth.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     command = [sys.executable, "-m", "firth", "serve", f"bert={places['bert']}", "--port", "0"]
-    process = subprocess.Popen(
-        command,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
     address = process.stdout.readline().strip()
-    yield process, httpx.URL(address).port
+    yield process, httpx.URL(address).port, tmp_path / "log"
     process.kill()
     process.wait()
     process.stdout.close()
-    process.stderr.close()
 
 
 class Asking(threading.Thread):
@@ -71,7 +66,7 @@ class Asking(threading.Thread):
 
 
 def test_everyone_who_was_let_in_is_answered(started):
-    process, port = started
+    process, port, log = started
     asking = [Asking(port, keep=number % 2 == 0) for number in range(8)]
     while min(len(each.answers) for each in asking) < 5:
         time.sleep(0.01)
@@ -83,14 +78,14 @@ def test_everyone_who_was_let_in_is_answered(started):
     assert process.wait(30) == 0
     assert [each.lost for each in asking] == [[]] * 8
     assert {answer for each in asking for answer in each.answers} == {(200, 2)}
-    lines = [json.loads(line) for line in process.stderr.read().splitlines()]
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [line["event"] for line in lines if line["event"] != "request"] == ["stopping", "stopped"]
     done = sum(line["event"] == "request" and line["status"] == 200 for line in lines)
     assert done == sum(len(each.answers) for each in asking)
 
 
 def test_while_it_stops_health_says_so(started):
-    process, port = started
+    process, port, _ = started
     with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
         assert client.get("/health").status_code == 200
         process.send_signal(signal.SIGTERM)

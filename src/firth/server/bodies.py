@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from starlette.responses import Response
 
 from firth.server.errors import RequestError
 
 MOST = 1 << 31
 
+
+def whole(value: Any) -> Any:
+    """In JSON 5.0 is a whole number too."""
+    if isinstance(value, list):
+        return [whole(each) for each in value] if value and not isinstance(value[0], str) else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 Texts = Annotated[list[str], Field(min_length=1)]
 Ids = Annotated[list[Annotated[int, Field(ge=0, lt=MOST)]], Field(min_length=1)]
-Input = Annotated[str, Field(min_length=1)] | Texts | Ids | Annotated[list[Ids], Field(min_length=1)]
+Input = Annotated[
+    Annotated[str, Field(min_length=1)] | Texts | Ids | Annotated[list[Ids], Field(min_length=1)],
+    BeforeValidator(whole),
+]
+Whole = Annotated[int, BeforeValidator(whole)]
 
 
 class Body(BaseModel):
@@ -24,6 +38,13 @@ class Body(BaseModel):
 
 
 Kind = TypeVar("Kind", bound=Body)
+
+
+class Direct(APIRoute):
+    """A route whose function takes the request and gives the response, with nothing of FastAPI's between."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        return self.endpoint
 
 
 async def parsed(request: Request, kind: type[Kind], status: int = 422) -> Kind:
@@ -41,12 +62,23 @@ async def parsed(request: Request, kind: type[Kind], status: int = 422) -> Kind:
 
 def described(kind: type[Body], answer: Any, *statuses: int) -> dict[str, Any]:
     """What a route's decorator says of its body and its answers."""
-    schema = kind.model_json_schema(ref_template="#/components/schemas/{model}")
-    schema.pop("$defs", None)
+    schema = kind.model_json_schema()
+    schema = inlined(schema, schema.pop("$defs", {}))
     return {
         "openapi_extra": {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}},
         "responses": {200: {"model": answer}, **refusals(*statuses)},
     }
+
+
+def inlined(schema: Any, parts: dict[str, Any]) -> Any:
+    """With its parts where they are referred to."""
+    if isinstance(schema, list):
+        return [inlined(each, parts) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return inlined(parts[schema["$ref"].rpartition("/")[2]], parts)
+    return {name: inlined(each, parts) for name, each in schema.items()}
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:

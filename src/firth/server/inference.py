@@ -12,14 +12,14 @@ from starlette.responses import JSONResponse, Response
 
 from firth.core.model import Contextual, Estimates, Predicts
 from firth.core.vectors import unit_rows
-from firth.server.bodies import Body, Input, Texts, described, inputs_of, json_answer, parsed, refusals
+from firth.server.bodies import Body, Direct, Input, Texts, Whole, described, inputs_of, json_answer, parsed, refusals
 from firth.server.embedding import Embedding, check_count, numbers
 from firth.server.errors import RequestError
 from firth.server.models import Models
 from firth.server.settings import Settings
 from firth.version import __version__
 
-router = APIRouter(tags=["text-embeddings-inference"])
+router = APIRouter(tags=["text-embeddings-inference"], route_class=Direct)
 STATUSES = (400, 404, 413, 422, 429, 503, 504)
 Text = Annotated[str, Field(min_length=1)]
 
@@ -32,7 +32,7 @@ class EmbedBody(Asked):
     inputs: Input
     normalize: bool = True
     truncate: bool | None = None
-    dimensions: int | None = Field(None, ge=1)
+    dimensions: Whole | None = Field(None, ge=1)
 
 
 class AllBody(Asked):
@@ -181,21 +181,21 @@ def predictions(request: Request, body: PredictBody) -> Response:
     return json_answer(to_json(found[0] if single else found))
 
 
-@router.get("/health", responses=refusals(503))
-async def health(request: Request) -> dict[str, str]:
+@router.get("/health", responses={200: {"model": dict[str, str]}, **refusals(503)})
+async def health(request: Request) -> Response:
     """200 while the server takes requests; 503 when it was told to stop."""
     if request.app.state.stopping:
         raise RequestError(503, "The server is stopping.", kind="unavailable")
-    return {"status": "ok"}
+    return JSONResponse({"status": "ok"})
 
 
-@router.get("/info")
-async def info(request: Request) -> dict[str, Any]:
+@router.get("/info", responses={200: {"model": dict[str, Any]}})
+async def info(request: Request) -> Response:
     """The limits, and what is served."""
     settings: Settings = request.app.state.settings
     served: Models = request.app.state.models
     names = served.names()
-    return {
+    facts = {
         "model_id": names[0] if names else None,
         "models": names,
         "indexes": served.index_names(),
@@ -207,3 +207,4 @@ async def info(request: Request) -> dict[str, Any]:
         "max_body_bytes": settings.body_bytes,
         "auto_truncate": settings.long == "truncate",
     }
+    return JSONResponse(facts)

@@ -12,18 +12,19 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from firth.core.vectors import Matrix
-from firth.server.bodies import Body, Input, described, inputs_of, json_answer, parsed, refusals
+from firth.server.bodies import Body, Direct, Input, Whole, described, inputs_of, json_answer, parsed, refusals
 from firth.server.embedding import Embedding, numbers
 from firth.server.models import Models
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
+direct = APIRouter(route_class=Direct)
 
 
 class EmbeddingsBody(Body):
     input: Input
     model: str
     encoding_format: Literal["float", "base64"] = "float"
-    dimensions: int | None = Field(None, ge=1)
+    dimensions: Whole | None = Field(None, ge=1)
     user: str | None = None
 
 
@@ -57,7 +58,7 @@ class ModelList(BaseModel):
     data: list[OneModel]
 
 
-@router.post("/embeddings", **described(EmbeddingsBody, Embeddings, 400, 404, 413, 429, 503, 504))
+@direct.post("/embeddings", **described(EmbeddingsBody, Embeddings, 400, 404, 413, 429, 503, 504))
 async def embeddings(request: Request) -> Response:
     """Vectors of texts, or of lists of token ids."""
     body = await parsed(request, EmbeddingsBody, 400)
@@ -90,3 +91,6 @@ async def model(model: str, request: Request) -> dict[str, Any]:
 
 def told(served: Models, name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": served.created(name), "owned_by": "firth"}
+
+
+router.include_router(direct)

@@ -139,9 +139,26 @@ class Orderly(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.app.state.stopping = True  # from now on every answer is the last of its connection
         logs.event("stopping")
-        await asyncio.sleep(LAST_SECONDS)  # connections that wait to be taken are, and /health says no
+        await asyncio.sleep(LAST_SECONDS)  # so that who asks /health can send others elsewhere
+        held = [each.dup() for each in sockets or ()]  # closing drops connections that nobody has taken yet
         for server in self.servers:
             server.close()
+        await self.take_rest(held)
         await asyncio.sleep(LAST_SECONDS)  # who has connected has asked by now
         await super().shutdown(sockets)
         logs.event("stopped")
+
+    async def take_rest(self, held: list[socket.socket]) -> None:
+        """Takes the connections that wait at closed doors."""
+        taken = list[socket.socket]()
+        for listening in held:
+            listening.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    taken.append(listening.accept()[0])
+            listening.close()
+        loop = asyncio.get_running_loop()
+        make: Any = self.config.http_protocol_class
+        facts: dict[str, Any] = {"server_state": self.server_state, "app_state": self.lifespan.state, "_loop": loop}
+        for line in taken:
+            await loop.connect_accepted_socket(lambda: make(config=self.config, **facts), line)

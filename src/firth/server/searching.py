@@ -10,11 +10,11 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from firth.server.bodies import Body, described, json_answer, parsed
+from firth.server.bodies import Body, Direct, Whole, described, json_answer, parsed
 from firth.server.errors import RequestError
 from firth.server.models import Models
 
-router = APIRouter(tags=["search"])
+router = APIRouter(tags=["search"], route_class=Direct)
 
 
 class SearchBody(Body):
@@ -22,7 +22,7 @@ class SearchBody(Body):
         description="A text, or a vector of the index's length (mode vector)."
     )
     index: str | None = Field(None, description="Of several indexes, which; else the first.")
-    k: int = Field(10, ge=1, le=1000)
+    k: Whole = Field(10, ge=1, le=1000)
     where: str | None = Field(None, description='Only such rows, as in year >= 2020 and language in ("en", "de").')
     mode: Literal["vector", "words", "both"] | None = Field(None, description="both for a text, vector for a vector.")
 

@@ -6,6 +6,7 @@ import ipaddress
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from firth.core.errors import FirthError
@@ -69,6 +70,7 @@ class Settings:
         return not self.is_local and address(name) is not None
 
 
+@lru_cache(1024)
 def address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(name[1:-1] if name.startswith("[") and name.endswith("]") else name)

@@ -45,6 +45,14 @@ export class Grid {
     }
   }
 
+  /** About how many rows a rectangle holds, and hardly fewer. */
+  count(left: number, bottom: number, right: number, top: number): number {
+    let sum = 0;
+    for (let down = place(bottom); down <= place(top); down++)
+      sum += (this.#starts[down * CELLS + place(right) + 1] ?? 0) - (this.#starts[down * CELLS + place(left)] ?? 0);
+    return sum;
+  }
+
   /** The rows in a rectangle, in no order. */
   *within(left: number, bottom: number, right: number, top: number): Generator<number> {
     for (let down = place(bottom); down <= place(top); down++) {
@@ -94,6 +102,20 @@ export function inside(xy: Float32Array, corners: [number, number][]): number[] 
   return found;
 }
 
+const LOOKED_AT = 2500; // of the rows on the screen, when names are chosen
+
+/** The first rows in a rectangle, in order. */
+function firstWithin(grid: Grid, left: number, bottom: number, right: number, top: number): number[] {
+  if (grid.count(left, bottom, right, top) <= 2 * LOOKED_AT)
+    return [...grid.within(left, bottom, right, top)].sort((a, b) => a - b).slice(0, LOOKED_AT);
+  const found: number[] = [];
+  for (let row = 0; row < grid.xy.length / 2 && found.length < LOOKED_AT; row++) {
+    const [x, y] = [grid.xy[2 * row] ?? 0, grid.xy[2 * row + 1] ?? 0];
+    if (x >= left && x <= right && y >= bottom && y <= top) found.push(row);
+  }
+  return found;
+}
+
 export interface Label {
   row: number;
   x: number;
@@ -105,7 +127,7 @@ export interface Label {
 export function labels(grid: Grid, camera: Camera, keys: string[], before: number[], all: boolean, most: number): Label[] {
   const [left, top] = unproject(camera, 0, 0);
   const [right, bottom] = unproject(camera, camera.width, camera.height);
-  const others = all ? [...grid.within(left, bottom, right, top)].sort((a, b) => a - b) : [];
+  const others = all ? firstWithin(grid, left, bottom, right, top) : [];
   const rows = new Set([...before, ...others]);
   const taken = new Set<number>(); // cells of the screen, of so many pixels: a name is 12 pixels high
   const [wide, high, tall] = [14, 6, 3];
