@@ -9,7 +9,7 @@ learn little: neighbouring windows share words and would all move from the same 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -356,8 +356,8 @@ class Windows:
         ids, spans = (torch.empty(kept, dtype=torch.int32, device=device) for _ in range(2))
         noise = torch.empty(kept, rules.negatives, dtype=torch.int32, device=device)
         documents = torch.searchsorted(starts, places + origin, right=True, out_int32=True)
-        ends = torch.tensor([first - origin, last - origin], device=device)
-        bounds = torch.searchsorted(places, torch.cat([ends, starts - origin]))
+        wanted = torch.tensor([first - origin, last - origin], device=device)
+        bounds = torch.searchsorted(places, torch.cat([wanted, starts - origin]))
         ends, bounds = bounds[:2].tolist(), torch.nn.functional.pad(bounds[2:], (1, 1))
         bounds[-1] = kept
         lay_kernel[(max(1, triton.cdiv(kept, BLOCK)),)](
@@ -373,8 +373,8 @@ class Windows:
         rules, tiles, device = self.rules, self.tiles, self.inputs.device
         losses = torch.zeros(programs, device=device)
         pairs = torch.zeros(programs, dtype=torch.int64, device=device)
-        kind, settings = cbow_kernel, {"MEAN": rules.mean, "EXACT": rules.mean and rules.exact}
-        slots = 2 * rules.window
+        settings: dict[str, Any] = {"MEAN": rules.mean, "EXACT": rules.mean and rules.exact}
+        kind, slots = cbow_kernel, 2 * rules.window
         if rules.architecture == "skipgram":
             kind, slots = skipgram_kernel, slots + tiles.group
             settings = {"KIND": KINDS[tiles.kind], "GROUP": tiles.group, "SHARED": tiles.shared}
@@ -386,6 +386,13 @@ class Windows:
         )  # fmt: skip
         return losses, pairs
 
-    def bytes_moved(self, contexts: int, windows: int) -> int:
-        """Rows read and added to by so many windows with so many contexts in all, from memory or a cache."""
-        return 2 * 4 * self.stride * (contexts + windows * (1 + self.rules.negatives))
+    def bytes_moved(self, laid: Laid) -> Tensor:
+        """Of the rows that the windows of a slice read and add to, whether from memory or a cache."""
+        group, negatives = self.tiles.group, self.rules.negatives
+        spans = laid.spans[laid.first : laid.last]
+        whole = spans[: len(spans) // group * group].view(-1, group)
+        turn = torch.arange(group, device=spans.device)
+        ends = (turn + (whole >> SIDE.value)).amax(1) - (turn - (whole & SIDE_MASK.value)).amin(1)
+        contexts = ends.sum() + (len(ends) if group > 1 else 0)  # the centre of a window is a context of the next
+        targets = (group + negatives if self.tiles.shared else group * (1 + negatives)) * len(ends)
+        return 2 * 4 * self.stride * (contexts + targets)
