@@ -366,7 +366,7 @@ def measure_torch(bench: Bench) -> None:
             span = laid.spans[places, None]
             near = (offsets >= -(span & 0xFFFF)) & (offsets <= span >> 16)
             contexts = laid.ids[(places[:, None] + offsets).clamp(0, len(laid.ids) - 1)].long()
-            targets = torch.cat([laid.ids[places, None], laid.noise[places]], 1).long()
+            targets = laid.targets[places].long()
             both = near[:, :, None] & (targets >= 0)[:, None, :]
             targets = targets.clamp(min=0)
             x, y = windows.inputs[contexts], windows.outputs[targets]
