@@ -324,7 +324,6 @@ class Tiles(NamedTuple):
 
     @classmethod
     def fitting(cls, rules: Rules, stride: int, group: int = GROUP, shared: bool = False) -> Tiles:
-        columns = min(128, power_of_two(stride)) if stride <= 128 else 64  # wider tiles would not stay in registers
         if rules.architecture == "cbow":
             contexts, group, targets = 2 * rules.window, 1, 1 + rules.negatives
         else:
@@ -332,7 +331,9 @@ class Tiles(NamedTuple):
             contexts, targets = 2 * rules.window + group, group * (1 + rules.negatives)
             targets = group + rules.negatives if shared else targets
         tile = min(MOST_CONTEXTS, power_of_two(contexts)), power_of_two(targets)
-        return cls(*tile, columns, max(1, min(8, sum(tile) * columns // 4096)), group=group, shared=shared)
+        # Wider tiles would not stay in registers:
+        columns = min(128 if stride <= 128 and sum(tile) <= 32 else 64, power_of_two(stride))
+        return cls(*tile, columns, 1 << ((sum(tile) // 32).bit_length() - 1), group=group, shared=shared)
 
 
 def power_of_two(number: int) -> int:
