@@ -402,4 +402,5 @@ class Windows:
         ends = (turn + (whole >> SIDE.value)).amax(1) - (turn - (whole & SIDE_MASK.value)).amin(1)
         contexts = ends.sum() + (len(ends) if group > 1 else 0)  # the centre of a window is a context of the next
         targets = (group + negatives if self.tiles.shared else group * (1 + negatives)) * len(ends)
-        return 2 * 4 * self.stride * (contexts + targets)
+        moved: Tensor = 2 * 4 * self.stride * (contexts + targets)
+        return moved
