@@ -224,9 +224,10 @@ def measure_check(bench: Bench) -> None:
     ids = rng.choice(words, size, p=counts / counts.sum()).astype(np.int32)
     for architecture in ("skipgram", "cbow"):
         inputs, outputs = drawn_table(words, DIM, 1), kernel.new_table(words, DIM)
+        inputs *= 20
         outputs[:] = rng.normal(0, 0.1, outputs.shape)
         task = kernel.Task(
-            ids=ids, starts=np.array([0, 100, 100, size // 3, size]), inputs=inputs * 20, outputs=outputs,
+            ids=ids, starts=np.array([0, 100, 100, size // 3, size]), inputs=inputs, outputs=outputs,
             keep=kernel.keep_thresholds(counts, 1e-2), noise=kernel.alias_table(counts**0.75),
             paths=kernel.no_paths(), architecture=architecture, exact=False,
         )  # fmt: skip
