@@ -49,6 +49,8 @@ def test_killed_again_and_again_it_ends_as_an_unbroken_one(start, call, text, pa
     firth.verify(tmp_path / "broken" / "best")
     shown = call(*command, "-o", tmp_path / "whole")  # nothing is left to do
     assert shown.exit_code == 0 and "On 150 items that did not choose: chosen" in shown.stdout
+    told = json.loads(call("info", tmp_path / "whole", "--json").stdout)
+    assert told["kind"] == "sweep" and told["trials"] == 5 and told["best"]["score"] == whole["best"]["score"]
     asked = call("neighbors", tmp_path / "whole", "king")
     assert asked.exit_code == 1 and f"its model is {tmp_path / 'whole' / 'best'}" in asked.stderr
 

@@ -199,6 +199,23 @@ def test_killed_between_the_record_and_the_move(slow, tmp_path):
     assert found.model.method.value == 2 and not (folder / "trial").exists()
 
 
+def test_killed_in_the_midst_of_writing(slow, tmp_path):
+    """Halves of files and folders are cleared, and no obstacle."""
+    folder = tmp_path / "s"
+    (folder / ".trial-x1").mkdir(parents=True)
+    (folder / ".trial-x1" / "config.json").write_text("{")
+    (folder / ".sweep.json-x2").write_text("{")
+    sweep(Slow(), None, slow, folder, tries={"value": [2.0]}, budget=30)
+    assert sorted(path.name for path in folder.iterdir()) == ["best", "lock", "sweep.json"]
+
+
+def test_a_range_is_not_a_list(slow, tmp_path):
+    method = Slow(seconds=3)
+    sweep(method, None, slow, tmp_path / "s", tries={"value": Between(2.0, 3.0)}, budget=5)
+    with pytest.raises(FirthError, match=r"value was '2\.0 to 3\.0', now \[2\.0, 3\.0\]"):
+        sweep(method, None, slow, tmp_path / "s", tries={"value": [2.0, 3.0]}, budget=5)
+
+
 # ---- what is drawn ----
 
 

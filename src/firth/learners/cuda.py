@@ -18,7 +18,7 @@ from firth.nets.windows_cuda import Rules, Windows
 
 MOST_PROGRAMS = 1024  # more are hardly faster; see benchmarks/gpu_words.py
 ROWS_A_PROGRAM = 16  # with fewer, programs would move the same rows from the same old values all the time
-LAID_BYTES = 40  # of a token beside its noise words: places, spans and what sorting them takes
+LAID_BYTES = 44  # of a token beside its noise words: places, spans and what sorting them takes
 
 
 def device() -> torch.device:
@@ -40,15 +40,21 @@ class Card:
         self.task, self.device = task, device()
         self.check_room(tokens)
         rules = Rules(task.architecture, task.window, task.negatives, task.shrink, task.mean, task.exact)
-        tables = (upload(table, self.device) for table in (task.inputs, task.outputs, task.keep, task.noise))
-        self.windows = Windows(rules, *tables)
+        inputs, outputs, keep, noise = (
+            upload(table, self.device) for table in (task.inputs, task.outputs, task.keep, task.noise)
+        )
+        self.windows = Windows(rules, inputs, outputs, keep, noise)
         self.programs = max(1, min(MOST_PROGRAMS, len(task.inputs) // ROWS_A_PROGRAM))
+        self.compile()
+        self.starting_seconds = time.perf_counter() - began
+
+    def compile(self) -> None:
+        """Trains on an empty slice, so that no later one waits for compilers; counts begin anew."""
         self.seconds = self.laying_seconds = 0.0  # of the kernels that train, and of those that lay out
         self.words = self.pairs = self.bytes = 0
-        empty = torch.zeros(0, dtype=torch.int32, device=self.device)
-        self.train(empty, torch.zeros(1, dtype=torch.int64, device=self.device), 0, 0, 0, 0, (0.0, 0.0))  # compiles
+        raw, starts = (torch.zeros(0, dtype=kind, device=self.device) for kind in (torch.int32, torch.int64))
+        self.train(raw, starts, 0, 0, 0, 0, (0.0, 0.0))
         self.seconds = self.laying_seconds = 0.0
-        self.starting_seconds = time.perf_counter() - began
 
     def check_room(self, tokens: int) -> None:
         task = self.task
@@ -86,26 +92,22 @@ class Card:
         times.append(self.mark())
         losses, pairs = self.windows.train(laid, *rates, self.programs, move)
         times.append(self.mark())
-        contexts = pairs.sum()
-        if self.task.architecture == "cbow":  # there a pair is a window
-            spans = laid.spans[laid.first : laid.last]
-            contexts = ((spans & 0xFFFF) + (spans >> 16)).sum()
-        figures = torch.stack([losses.double().sum(), pairs.sum().double(), contexts.double()])
-        loss, made, met = figures.tolist()
+        moved = self.windows.bytes_moved(laid)
+        loss, made, rows = torch.stack([losses.double().sum(), pairs.sum().double(), moved.double()]).tolist()
         words = laid.last - laid.first
         if move:
             self.laying_seconds += between(times[0], times[1])
             self.seconds += between(times[1], times[2])
             self.words += last - first
             self.pairs += int(made)
-            self.bytes += self.windows.bytes_moved(int(met), words)
+            self.bytes += int(rows)
         return Tally(loss, int(made), words)
 
     def mark(self) -> Any:
         """A moment, on the card's own clock."""
         if self.device.type != "cuda":
             return time.perf_counter()
-        event = torch.cuda.Event(enable_timing=True)
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record()
         return event
 

@@ -44,7 +44,7 @@ class CudaTraining(Training):
         self.most = max(kernel.BLOCK, most)  # tokens of a slice; a CPU could go on wherever one ends
         self.card = Card(self.task(), min(self.most, len(tokens.ids)))
         cuda = self.card.device.type == "cuda"
-        self.copying = torch.cuda.Stream() if cuda else None
+        self.copying = torch.cuda.Stream() if cuda else None  # type: ignore[no-untyped-call]
         self.reader: ThreadPoolExecutor | None = None
         self.coming: tuple[tuple[int, int], Future[Part]] | None = None
 

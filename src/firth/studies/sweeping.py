@@ -14,6 +14,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -31,12 +32,13 @@ from firth.core.report import Report
 from firth.core.run import Run
 from firth.core.storage import load_model, new_file, put_in_place, read_json, saying_where, write_json
 from firth.core.train import LOCK, finished_identity, identity_of, lock, train, unfinished_identity
-from firth.evaluate.layout import html_table, number_or_none, text_table
+from firth.evaluate.layout import html_table, text_table
 from firth.studies.comparison import Measure, measured
-from firth.studies.space import Tries, drawn, search_space, with_options
+from firth.studies.space import Between, Tries, drawn, search_space, with_options
 from firth.studies.tasks import Task
 
 RECORD, TRIAL, BEST = "sweep.json", "trial", "best"
+HALF = re.compile(rf"\.({RECORD}|{TRIAL}|{BEST})-")  # what a kill in the midst of writing leaves
 OUT_OF_TIME = "out of time"
 HOPELESS = 5  # trials that all failed: the next ones would, too
 CHOSEN, PLAIN = "chosen", "as it is"
@@ -160,7 +162,7 @@ def sweep(
     identity = {
         **identity_of(method, data, run, start),
         "task": task.identity,
-        "tries": {name: list(values) for name, values in space.items()},
+        "tries": {name: identified(values) for name, values in space.items()},
     }
     with alone(Path(folder), identity, overwrite) as study:
         study.settle(method)
@@ -245,8 +247,8 @@ class Study:
             unknown = self.identity["data"] is None  # then a model in the folder can't be told from another's
             done = train(made, data, self.folder / TRIAL, run=watched, start=start, overwrite=unknown)
             took = float(done.model.training.get("seconds", 0.0)) if done.status != "trained" else 0.0
-            score = number_or_none(task.dev.score(done.model))
-            problem = "" if score is not None else "the score is not defined"
+            value = task.dev.score(done.model)
+            score, problem = (value, "") if math.isfinite(value) else (None, "the score is not defined")
             if number == 1 and score is not None:
                 self.plain = task.test.values(done.model).tolist()
         except OutOfTimeError:
@@ -308,22 +310,26 @@ class Deadline:
 def alone(folder: Path, identity: Mapping[str, Any], overwrite: bool) -> Iterator[Study]:
     """The sweep in a folder, for this process only."""
     with saying_where(folder):
-        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        names = {path.name for path in folder.iterdir() if not HALF.match(path.name)} if folder.is_dir() else set()
         if names and RECORD not in names and names != {LOCK}:
             some = ", ".join(sorted(names)[:3])
             raise FirthError(f"{folder} holds other files ({some}); choose another folder for the sweep.")
         folder.mkdir(parents=True, exist_ok=True)
         handle = lock(folder, folder)
     try:
-        if overwrite:
-            for name in (TRIAL, BEST):
-                shutil.rmtree(folder / name, ignore_errors=True)
-            (folder / RECORD).unlink(missing_ok=True)
+        with saying_where(folder):
+            for path in folder.iterdir():
+                if HALF.match(path.name) or (overwrite and path.name in (RECORD, TRIAL, BEST)):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
         study = Study(folder, identity)
         study.write()
         yield study
     finally:
         os.close(handle)
+
+
+def identified(values: tuple[Any, ...] | Between) -> Any:
+    return f"{values.low!r} to {values.high!r}" if isinstance(values, Between) else list(values)
 
 
 def whole_options(method: Method, trial: Trial) -> dict[str, Any]:

@@ -52,3 +52,23 @@ export function headOf(attention: Attention, layer: number, head: number, words:
     second: attention.segments.length ? columns.findIndex((column) => attention.segments[column] === 1) : -1,
   };
 }
+
+/** Where to look first: the strongest look of one word at another that is not its neighbour. */
+export function strongest(attention: Attention): { layer: number; head: number; query: number } {
+  const found = { layer: 0, head: 0, query: Math.max(0, attention.marks.indexOf(false)), worth: -1 };
+  const cross = attention.kind === "cross";
+  const isWord = (text = "") => /[\p{L}\p{N}]{2}/u.test(text);
+  attention.weights.forEach((heads, layer) =>
+    heads.forEach((rows, head) =>
+      rows.forEach((row, query) =>
+        row.forEach((weight, key) => {
+          const far = cross || (Math.abs(query - key) > 1 && !attention.marks[query] && attention.queries[query] !== attention.keys[key]);
+          const words = isWord(attention.queries[query]) && isWord(attention.keys[key]) && !attention.marks[key];
+          const worth = weight * (cross ? 1 : 1 + Math.abs(query - key) / 10); // a far look tells more than a near one
+          if (worth > found.worth && far && words) Object.assign(found, { layer, head, query, worth });
+        }),
+      ),
+    ),
+  );
+  return found;
+}
