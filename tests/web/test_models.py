@@ -4,16 +4,19 @@ person would; a class is shown why bank has two meanings."""
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from gallery import PAIRS, gallery, people
 from playwright.sync_api import Page, expect
 from serving import serving
 
 import firth
+from firth.cli.main import cli
 
 Open = Callable[..., Page]
 
@@ -362,6 +365,41 @@ def test_an_autoencoder_needs_a_table(view: Open) -> None:
     expect(page.get_by_role("heading", name="This autoencoder has not kept the codes of its rows")).to_be_visible()
     page.get_by_label("Rows to show").select_option("root/people.csv")
     expect(page.get_by_role("heading", name="The space of codes")).to_be_visible()
+
+
+# ---- without a browser ----
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "neighbours?model=words&word=king&metric=dot",
+        "attention?model=gpt&text=it's+the+king",
+        "attention?model=bert&text=the+king&other=a+queen",
+        "senses?model=minilm",
+        "words?kind=fill",
+        "words?kind=write&prompt=the+king",
+        "words?kind=answer",
+        "latent?model=people&at=0.1,0.2,-0.3",
+    ],
+)
+def test_the_shown_commands_run(
+    view: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], where: str
+) -> None:
+    page = view(where)
+    settled(page)
+    monkeypatch.chdir(tmp_path)
+    for button in page.get_by_role("button", name="Show me the command").all():
+        button.click()
+        panel = page.get_by_role("tabpanel")
+        for line in panel.inner_text().splitlines():
+            program, *arguments = shlex.split(line)
+            done = CliRunner().invoke(cli, arguments)
+            assert program == "firth" and done.exit_code == 0 and done.output, done.output
+        page.get_by_role("tab", name="Python").click()
+        exec(compile(panel.inner_text(), "shown", "exec"), {})
+        assert capsys.readouterr().out.strip()
+        button.click()
 
 
 # ---- nothing to look at ----
