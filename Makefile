@@ -40,7 +40,7 @@ web: web/node_modules/.package-lock.json
 	npm run --silent --prefix web build
 
 web/node_modules/.package-lock.json: web/package-lock.json
-	npm ci --silent --prefix web
+	npm install --no-save --silent --prefix web # (ci wants the packages of every platform in the lock file)
 	touch $@
 
 check-web:

@@ -1,4 +1,4 @@
-"""`firth serve` and `firth studio`: what they say when they can not start, and that they do. tests/server has the rest."""
+"""`firth serve` and `firth studio`: that they start, and what they say when they can't. tests/server has the rest."""
 
 from __future__ import annotations
 

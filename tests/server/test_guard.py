@@ -271,6 +271,26 @@ def test_a_head_has_an_end(small):
     assert small.get("/health").status_code == 200
 
 
+def test_who_does_not_read_is_not_written_to_for_ever(places):
+    body = json.dumps({"inputs": ["the king was old"] * 2048}).encode()
+    with serving(models={"counts": places["counts"]}, answer_seconds=2.0) as own, socket.socket() as line:
+        own.post("/embed", json={"inputs": "king"})
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        line.connect((own.base_url.host, own.base_url.port))
+        line.sendall(b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        time.sleep(5)
+        answer = heard(line)
+    size = int(answer.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    assert answer.startswith(b"HTTP/1.1 200") and len(answer) < size
+
+
+def test_bodies_of_all_requests_are_bounded_together(places):
+    with serving(models={"words": places["words"]}, held_bytes=100) as own:
+        assert own.post("/embed", json={"inputs": "king"}).status_code == 200
+        answer = own.post("/embed", json={"inputs": "king " * 50})
+        assert answer.status_code == 429 and answer.headers["retry-after"] == "1"
+
+
 def test_connections_are_bounded(small):
     address, refused = (small.base_url.host, small.base_url.port), 0
     lines = [socket.create_connection(address, timeout=2) for _ in range(100)]

@@ -17,14 +17,14 @@ import pytest
 
 import firth
 
-BODY = json.dumps({"model": "bert", "input": ["the king was old", "a river"]})
+BODY = json.dumps({"model": "words", "input": ["the king was old", "a river"]})
 
 
 @pytest.fixture
 def started(places, tmp_path):
     """A process that serves, its port, and the file of its log."""
     paths = [str(Path(firth.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    command = [sys.executable, "-m", "firth", "serve", f"bert={places['bert']}", "--port", "0"]
+    command = [sys.executable, "-m", "firth", "serve", f"words={places['words']}", "--port", "0"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -48,7 +48,7 @@ class Asking(threading.Thread):
         while True:
             try:
                 if line is None:
-                    line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+                    line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=100)
                     line.connect()
             except ConnectionRefusedError:
                 return
@@ -73,7 +73,7 @@ def test_everyone_who_was_let_in_is_answered(started):
         assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     for each in asking:
-        each.join(30)
+        each.join(100)
         assert not each.is_alive()
     assert process.wait(30) == 0
     assert [each.lost for each in asking] == [[]] * 8

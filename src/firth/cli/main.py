@@ -34,6 +34,7 @@ VERBS = {
     "recommend": "Items that a user may like.",
     "evaluate": "Accuracy on tests of words, labels, graphs, recommendations.",
     "compare": "Which of several models is best for your data: one table, one report.",
+    "sweep": "Search the options of a method by a task of your own; a killed sweep goes on.",
     "align": "Turn one space onto another; tell which words moved.",
     "generate": "Write text with a language model.",
     "fill": "What may stand in a blank.",

@@ -25,7 +25,13 @@ from firth.evaluate.features import FeatureResult, features
 from firth.evaluate.labels import LabelResult, LabelScore, NumberResult, classification, label_result, number_result
 from firth.evaluate.nodes import NodeResult, node_classification, read_labels
 from firth.evaluate.parallelogram import Corner, Parallelogram, parallelogram
-from firth.evaluate.recommendation import RatingResult, RecommendationResult, rating_errors, recommendations
+from firth.evaluate.recommendation import (
+    RatingResult,
+    RecommendationResult,
+    rating_errors,
+    recommendations,
+    recommended,
+)
 from firth.evaluate.sentences import (
     PoolingChoice,
     SentencePair,
@@ -80,6 +86,7 @@ __all__ = [
     "read_questions",
     "read_sentence_pairs",
     "recommendations",
+    "recommended",
     "right_answers",
     "sentence_similarity",
     "two_sample",

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.core.errors import FirthError
+from firth.core.foreign import read_weights
 from firth.core.method import Method
 from firth.core.model import Model, Parts
-from firth.core.storage import read_weights
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts

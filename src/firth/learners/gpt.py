@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.foreign import read_weights
 from firth.core.method import Method
 from firth.core.model import Candidate, Model, Parts, Written
 from firth.core.run import Run
-from firth.core.storage import read_weights
 from firth.core.vectors import Matrix, Vectors
 from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer

@@ -61,8 +61,8 @@ class LanguageTraining(Gradient):
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
         (ids,) = tensors
-        logits = self.net.logits(self.net(ids[:, :-1]))  # type: ignore[operator]
-        return functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten().long(), reduction="sum")
+        found: Tensor = self.net.losses(ids.long()).sum()  # type: ignore[operator]
+        return found
 
     def evaluate(self, most: int) -> dict[str, float]:
         if len(self.held_out) < 2:

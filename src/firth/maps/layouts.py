@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -36,7 +37,7 @@ ITERATIONS = 750  # of t-SNE: 250 exaggerated and 500 plain, openTSNE's own
 class Layout:
     """Where each key lies, how that was found, and how much of the neighbourhoods it keeps."""
 
-    keys: Any  # a sequence of text
+    keys: Sequence[str]
     xy: Matrix  # keys × 2
     method: str
     metric: str

@@ -8,9 +8,7 @@ of sequences that lie one behind the other.
 from __future__ import annotations
 
 import copy
-import importlib
 import math
-from contextlib import suppress
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,12 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from firth.core.errors import FirthError
+from firth.nets.on_gpu import kernels, narrow
 from firth.nets.positions import Rotary
 
-short: Any = None  # the kernels for short sequences, where there is a GPU and Triton
-if torch.cuda.is_available():
-    with suppress(ImportError):
-        short = importlib.import_module("firth.nets.short_attention")
+SHORT = kernels("short_attention")
 
 
 class Steps(NamedTuple):
@@ -202,8 +198,8 @@ class MultiHead(nn.Module):
 
     def forward_packed(self, x: Tensor, packed: Packed) -> Tensor:
         qkv = self.query_key_value(x)
-        if qkv.is_cuda and short and short.fits(qkv.shape[1] // (3 * self.heads), packed.longest, qkv.dtype):
-            mixed: Tensor = short.attend_short(qkv, packed.starts, self.heads, packed.longest)
+        if SHORT and narrow(x) and SHORT.fits(x.shape[1] // self.heads, packed.longest):
+            mixed: Tensor = SHORT.attend_short(qkv, packed.starts, self.heads, packed.longest)
         else:
             query, key, value = qkv.view(len(x), 3, self.heads, -1).unbind(1)
             mixed = attend_packed(query, key, value, packed).flatten(1)

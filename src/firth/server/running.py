@@ -72,6 +72,7 @@ class Connection(HttpToolsProtocol):
 
     settings: Settings
     timer: asyncio.TimerHandle | None = None
+    unread: asyncio.TimerHandle | None = None  # while the client does not read what it asked for
     head = 0  # bytes of the head that have come
     in_head = True
 
@@ -84,7 +85,18 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.within(None)
+        if self.unread is not None:
+            self.unread.cancel()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.unread = self.loop.call_later(self.settings.answer_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        if self.unread is not None:
+            self.unread.cancel()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():

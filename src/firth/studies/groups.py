@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.vectors import Vectors, unit_rows
+from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.index.words import words_of
 from firth.studies.measures import clusters
 
 SAMPLE = 20_000  # rows that the centres are found from; all rows then go to the nearest one
 NAMED = 3  # words of a name
+KNOWN = 50  # first keys of a group that may name it: the nearest of all are often too rare to tell anything
 LEAST = 3  # texts of a group that must have a word before the word may name it
 
 
@@ -29,7 +30,7 @@ class Groups(NamedTuple):
 
 def groups(vectors: Vectors, k: int = 12, *, texts: Sequence[str] | None = None, seed: int = 1) -> Groups:
     """k-means by direction. A group is named by the words that stand out in its texts, where there are texts, else by
-    the keys nearest to its middle."""
+    those of its first keys (the most frequent) that are nearest to its middle."""
     if not 2 <= k <= len(vectors):
         raise FirthError(f"k must be from 2 to the {len(vectors):,} rows there are; got {k}.")
     unit = unit_rows(vectors.matrix)
@@ -41,15 +42,20 @@ def groups(vectors: Vectors, k: int = 12, *, texts: Sequence[str] | None = None,
     order = np.argsort(-np.bincount(own, minlength=len(centres)), kind="stable")
     rows = np.argsort(order)[own]
     if texts is None:
-        best = [np.argsort(-near[:, one], kind="stable")[:NAMED] for one in order]
-        names = [", ".join(vectors.keys[int(row)] for row in each) for each in best]
+        names = [names_at(vectors, near[:, one], own == one) for one in order]
     else:
         names = names_from(texts, rows, len(order))
     return Groups(rows, names, np.bincount(rows, minlength=len(order)).tolist())
 
 
+def names_at(vectors: Vectors, near: Matrix, inside: NDArray[np.bool_]) -> str:
+    first = np.flatnonzero(inside)[:KNOWN]
+    return ", ".join(vectors.keys[int(row)] for row in first[np.argsort(-near[first], kind="stable")[:NAMED]])
+
+
 def names_from(texts: Sequence[str], rows: NDArray[np.int64], number: int) -> list[str]:
-    """The words whose share of a group's texts is high, and higher than in all texts: p · log(p / q)."""
+    """The words whose share of a group's texts is high, and higher than in all texts: p · log(p / q); of equals the
+    longer."""
     every: Counter[str] = Counter()
     inside = [Counter[str]() for _ in range(number)]
     for text, group in zip(texts, rows.tolist(), strict=True):
@@ -63,5 +69,6 @@ def names_from(texts: Sequence[str], rows: NDArray[np.int64], number: int) -> li
         within = np.array([counts[word] for word in words]) / max(1, sizes[group])
         overall = np.array([every[word] for word in words]) / max(1, len(texts))
         standing = within * np.log(within / overall) if words else within
-        names.append(", ".join(words[int(place)] for place in np.argsort(-standing, kind="stable")[:NAMED]))
+        best = sorted(zip((-standing).round(6).tolist(), (-len(word) for word in words), words, strict=True))
+        names.append(", ".join(word for _, _, word in best[:NAMED]))
     return names

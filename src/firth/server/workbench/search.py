@@ -98,7 +98,7 @@ def found(index: Index, asked: Searching, hit: Hit) -> dict[str, Any]:
         "score": hit.score,
         "text": text,
         "attributes": values,
-        "marks": marks(text, set(words_of(asked.query)), near),
+        "marks": marks(text, telling(words_of(asked.query)), near),
         "because": because,
     }
 
@@ -109,6 +109,11 @@ def reasons(index: Index, query: str, text: str) -> list[dict[str, Any]]:
         return [share._asdict() for share in explain(index.model, query, text)] if index.model else []
     except FirthError:
         return []
+
+
+def telling(words: list[str]) -> set[str]:
+    """Without the shortest, such as "of" and "a", unless there are no others."""
+    return {word for word in words if len(word) > 2} or set(words)
 
 
 def marks(text: str, words: set[str], near: set[str]) -> list[dict[str, Any]]:
