@@ -5,7 +5,7 @@
 
 namespace firth {
 
-enum Numbers : int { FLOAT32 = 0, FLOAT16 = 1, INT8 = 2 };
+enum Numbers : int { FLOAT32 = 0, FLOAT16 = 1 };
 
 constexpr int DOZEN = 12;  // rows come to the kernels in whole dozens
 constexpr int FEW = 4;     // queries for which lanes lie along the row; for more, each lane is a query
@@ -32,22 +32,28 @@ namespace baseline { extern const Scores scores; }
 namespace avx2 { extern const Scores scores; }
 namespace avx512 { extern const Scores scores; }
 
+// Rows in bytes: row r is about steps[r] · codes[r], off by a vector of length errors[r] at the most.
+struct Sketch {
+    const int8_t* codes;  // rows × width, zero beyond the dimension
+    const float* steps;
+    const int32_t* sums;   // of each row's codes
+    const float* errors;
+    const float* norms;  // |row|, at least
+    int64_t width;       // a multiple of 4
+};
+
 struct SearchJob {
     const void* matrix;  // rows × dim
     int numbers;         // of which kind
     int64_t rows;
     int64_t dim;
-    // A score is product · scale + offset of its row, where these are given; codes have both, and sums.
-    const float* scales;
-    const float* offsets;
-    const int32_t* sums;
+    const float* scales;    // a score is the product times the scale of its row, where these are given
     const int64_t* listed;  // only these rows, rising; null for all
     int64_t listed_count;
-    const float* queries;      // count × dim
-    const int8_t* coded;       // for codes: count × dim
-    const float* coded_scales; // and a scale each
+    const float* queries;  // count × dim
     int64_t count;
     bool squared;
+    const Sketch* sketch;  // null where there is none
 };
 
 // The k best rows of each query, best first, of equal scores the lower row; −1 where there are fewer than k.

@@ -120,6 +120,16 @@ def test_why_a_key_is_missing_can_be_said() -> None:
         vectors["b"]
 
 
+def test_keys_that_may_have_been_meant_are_named() -> None:
+    vectors = Vectors(["king", "kind", "ring", "New_York", "a"], np.eye(5), missing="min_count=5 dropped 3 words")
+    for asked, meant in (("kinf", ["king", "kind"]), ("kking", ["king"]), ("kign", ["king"]), ("kng", ["king"])):
+        assert vectors.close_keys(asked) == meant
+    assert vectors.close_keys("King") == ["king", "ring"] and vectors.close_keys("New York") == ["New_York"]
+    assert vectors.close_keys("wing", 2) == ["king", "ring"] and vectors.close_keys("zebra") == []
+    with pytest.raises(FirthError, match=r"\(min_count=5 dropped 3 words\); there is one for 'king' or 'kind'\."):
+        vectors["kinf"]
+
+
 ROYAL = Vectors(
     ["man", "woman", "king", "queen", "apple"],
     [[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1], [0.2, 0.1, -1]],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 from firth import kernels
-from firth.kernels.search import Codes, Found, encode_rows, search_codes, search_rows, search_twin
+from firth.kernels.search import Found, Sketch, search_rows, search_twin, sketch_rows, sketch_twin
 
 SHAPES = [  # rows, dim, queries, k
     (1, 1, 1, 1),
@@ -55,17 +57,6 @@ def test_floats_equal_twin(isa, rows, dim, queries, k, squared, kind):
         )
 
 
-@pytest.mark.parametrize(("rows", "dim", "queries", "k"), SHAPES)
-def test_codes_equal_twin(isa, rows, dim, queries, k):
-    """The twin sees rows and queries after they were coded: integers, so that only rounding at the end differs."""
-    matrix, asked, scales, listed = made(rows, dim, queries)
-    coded, queries_coded = encode_rows(matrix), encode_rows(asked)
-    back = queries_coded.codes * queries_coded.scales[:, None]
-    for options in ({}, {"listed": listed, "offsets": scales - 1}):
-        expected = search_twin(coded.codes, back, k, scales=coded.scales, **options)
-        same(search_codes(coded, asked, k, threads=2, **options), expected)
-
-
 def test_half_numbers_are_widened_exactly(isa):
     """Every finite half-precision number, subnormal ones too, times one."""
     bits = np.arange(1 << 16, dtype=np.uint16)
@@ -89,13 +80,84 @@ def test_same_bytes_for_any_threads(isa):
     assert one.scores.tobytes() == three.scores.tobytes() and one.rows.tobytes() == three.rows.tobytes()
 
 
-def test_codes_lose_little():
-    matrix, *_ = made(300, 50, 1)
-    coded = encode_rows(matrix)
-    back = coded.codes[:, :50] * coded.scales[:, None]
-    assert np.abs(back - matrix).max() <= np.abs(matrix).max() / 254 * 1.001  # half a step
-    assert (coded.codes[:, 50:] == 0).all() and coded.codes.shape[1] == 52
-    assert encode_rows(np.zeros((2, 3), np.float32)).codes.sum() == 0
+# ---- with a sketch ----
+
+
+@pytest.mark.parametrize(("rows", "dim"), [(0, 5), (1, 1), (70, 7), (40, 64), (300, 50)])
+def test_sketch_equals_twin(rows, dim):
+    matrix, *_ = made(rows, dim, 1)
+    matrix[1::5] *= 1e30
+    matrix[2::5] *= 1e-30
+    matrix[3::5] = 0
+    found, expected = sketch_rows(matrix), sketch_twin(matrix)
+    assert np.array_equal(found.steps, expected.steps) and np.array_equal(found.sums, found.codes.sum(axis=1))
+    assert np.abs(found.codes.astype(int) - expected.codes).max(initial=0) <= 1  # halves fall to either side
+    np.testing.assert_allclose(found.errors, expected.errors, rtol=1e-5, atol=2e-37)
+    np.testing.assert_allclose(found.norms, expected.norms, rtol=1e-5)
+    assert found.codes.shape[1] % 4 == 0 and (found.codes[:, dim:] == 0).all()
+
+
+def test_errors_and_norms_are_bounds():
+    matrix, *_ = made(3000, 33, 1)
+    matrix[::7] *= 1e-20
+    sketch, exact = sketch_rows(matrix), matrix.astype(np.float64)
+    off = np.linalg.norm(exact - sketch.steps[:, None].astype(np.float64) * sketch.codes[:, :33], axis=1)
+    assert (sketch.errors >= off).all() and (sketch.norms >= np.linalg.norm(exact, axis=1)).all()
+    assert (off <= sketch.steps.astype(np.float64) / 2 * np.sqrt(33) * 1.001).all()  # half a step each
+
+
+@cache
+def kinds_of_data() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Rows and queries: easy ones, and such that bounds hardly tell them apart. A million numbers, so that bytes are
+    looked at."""
+    rng = np.random.default_rng(5)
+    rows, dim = 16_500, 64
+    normal = rng.normal(size=(rows, dim))
+    centres = rng.normal(size=(30, dim))[rng.integers(30, size=rows)]
+    spiky = normal * rng.pareto(0.5, size=(rows, dim))  # one number a row decides the step
+    lengths = normal * 10.0 ** rng.uniform(-6, 6, size=(rows, 1))
+    rising = normal + np.linspace(0, 20, rows)[:, None]  # each row nearer than those before
+    twice = np.repeat(normal[: rows // 2], 2, axis=0)  # ties
+    close = 3 + 1e-6 * normal  # all within the bounds' reach
+    tiny = normal * 1e-38
+    sparse = np.where(rng.random((rows, dim)) < 0.05, normal, 0)
+    sparse[::11] = 0
+    named = {
+        "normal": normal, "clustered": centres + normal / 5, "spiky": spiky, "lengths": lengths, "rising": rising,
+        "twice": twice, "close": close, "tiny": tiny, "sparse": sparse, "same": np.ones((rows, dim)),
+    }  # fmt: skip
+    asked = {name: np.concatenate([matrix[[5, 800]], rng.normal(size=(5, dim))]) for name, matrix in named.items()}
+    return {name: (named[name].astype(np.float32), asked[name].astype(np.float32)) for name in named}
+
+
+@pytest.mark.parametrize("name", list(kinds_of_data()))
+@pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
+def test_sketch_changes_nothing(isa, name, metric):
+    """The same rows and the same bytes of scores as without, ties too."""
+    matrix, asked = kinds_of_data()[name]
+    sketch, squared, scales = sketch_rows(matrix), metric == "euclidean", None
+    if metric == "cosine":
+        with np.errstate(divide="ignore"):
+            lengths = np.linalg.norm(matrix.astype(np.float64), axis=1)
+            scales = np.where(lengths > 0, 1 / lengths, np.nan).astype(np.float32)
+        asked = (asked / np.linalg.norm(asked.astype(np.float64), axis=1)[:, None]).astype(np.float32)
+    listed = np.setdiff1d(np.arange(len(matrix)), [3, 7, 5000])
+    for queries, k, rows in ((asked[:1], 10, None), (asked[:3], 1, listed), (asked, 50, None), (asked, 3, listed)):
+        options = {"scales": scales, "listed": rows, "squared": squared, "threads": 2}
+        plain = search_rows(matrix, queries, k, **options)
+        found = search_rows(matrix, queries, k, sketch=sketch, **options)
+        assert np.array_equal(found.rows, plain.rows) and found.scores.tobytes() == plain.scores.tobytes()
+
+
+def test_sketch_is_what_rules_rows_out(isa):
+    """One that lies is believed: the best row's bytes say that it is zero."""
+    matrix, _ = kinds_of_data()["normal"]
+    sketch = sketch_rows(matrix)
+    query = matrix[5:6]
+    assert search_rows(matrix, query, 1, sketch=sketch).rows[0, 0] == 5
+    for array in sketch:
+        array[5] = 0
+    assert search_rows(matrix, query, 1, sketch=sketch).rows[0, 0] != 5
 
 
 def test_wrong_arrays_are_refused():
@@ -109,6 +171,8 @@ def test_wrong_arrays_are_refused():
             search_rows(matrix, asked, 1, listed=np.array(listed, dtype=np.int64))
     with pytest.raises(ValueError, match="k and threads"):
         search_rows(matrix, asked, 0)
-    coded = encode_rows(matrix)
-    with pytest.raises(ValueError, match="a sum a row"):
-        search_codes(Codes(coded.codes, coded.scales, coded.sums[:2]), asked, 1)
+    sketch = sketch_rows(matrix)
+    with pytest.raises(ValueError, match="a step, sum, error and norm a row"):
+        search_rows(matrix, asked, 1, sketch=Sketch(sketch.codes, *(array[:2] for array in sketch[1:])))
+    with pytest.raises(ValueError, match="the matrix's rows"):
+        search_rows(matrix, asked, 1, sketch=Sketch(sketch.codes[:, :4].copy(), *sketch[1:]))

@@ -28,6 +28,7 @@ FILES = "firth.learners.files"  # by name: core knows where models in one file a
 FORMAT = 1
 CONFIG = "config.json"
 TRAINING = "training.json"
+MAPS = "maps"  # in a model's folder: pictures of its vectors, which are no part of it
 ARRAYS, FOREIGN_ARRAYS = "vectors.safetensors", "model.safetensors"
 # safetensors' names of the kinds of numbers, all little-endian (BF16, the upper half of F32, has no NumPy kind: it is
 # widened when it is read).
@@ -66,8 +67,11 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
     return folder
 
 
-def load_model(folder: str | os.PathLike[str]) -> Model:
-    """Opens a saved model, or a model in one file (fastText's). Nothing in it is executed; arrays are memory-mapped."""
+def load_model(folder: str | os.PathLike[str], whole: bool = False) -> Model:
+    """Opens a saved model, or a model in one file (fastText's). Nothing in it is executed; arrays are memory-mapped.
+
+    JSON is read at its first use; `whole` reads it now, for those who keep a model while its folder may be replaced.
+    """
     path = Path(folder)
     if path.is_file():
         found: Model = importlib.import_module(FILES).load_file(path)
@@ -82,7 +86,9 @@ def load_model(folder: str | os.PathLike[str]) -> Model:
     method_class = registry.method(config["method"])
     method = build_settings(method_class, config["options"])
     names = [name for name in config["files"] if name.endswith(".json") and name != TRAINING]
-    documents = LazyDocuments({name[:-5]: path / name for name in names})
+    documents: Mapping[str, Any] = LazyDocuments({name[:-5]: path / name for name in names})
+    if whole:
+        documents = dict(documents)
     main = FOREIGN_ARRAYS if FOREIGN_ARRAYS in config["files"] else ARRAYS
     ends = ".safetensors"
     others = [name for name in config["files"] if name.endswith(ends) and name != main]

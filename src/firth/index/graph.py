@@ -26,10 +26,10 @@ from firth.core.errors import FirthError
 from firth.core.storage import saying_where, sync
 from firth.core.vectors import Matrix, row_lengths, unit_rows
 from firth.data.cache import cache_folder
-from firth.index.scan import best, nearness, scan
-from firth.index.segment import BLOCK, Positions, Segment, Space
+from firth.index.scan import best, scan
+from firth.index.segment import BLOCK, SKETCHED, Positions, Segment, Space
 from firth.index.store import Store
-from firth.kernels.search import Found
+from firth.kernels.search import Found, sketch_rows
 
 CONNECTIONS, ADDING, SEARCHING = 16, 128, 128  # edges a row; candidates looked at when a row is added, when asked
 SHORT = 0.05  # of the rows permitted, below which a scan of these is quicker
@@ -48,9 +48,9 @@ class Graph:
         self.space, self.rows, self.reach, self.epoch = space, 0, reach, 0
         made: Any = importlib.import_module("usearch.index").Index
         self.index = made(
-            ndim=space.dim + (space.metric == "dot"),
+            ndim=self.given(np.ones((1, space.dim), dtype=np.float32), rows=True).shape[1],
             metric="cos" if space.metric == "cosine" else "l2sq",
-            dtype="f16" if space.metric == "cosine" else "f32",  # half precision ends at 65,504
+            dtype=stored(space),
             connectivity=CONNECTIONS,
             expansion_add=ADDING,
             expansion_search=SEARCHING,
@@ -74,16 +74,17 @@ class Graph:
                 if space.metric == "cosine":
                     positions, rows = positions[rows.any(axis=1)], rows[rows.any(axis=1)]
                 if len(rows):
-                    graph.index.add(positions, graph.widened(rows, rows=True), threads=threads)
+                    graph.index.add(positions, graph.given(rows, rows=True), threads=threads)
                 graph.rows = first + start + min(BLOCK, len(segment) - start)
             first += len(segment)
         return graph
 
-    def widened(self, vectors: Matrix, rows: bool) -> Matrix:
-        """Graphs are of distances. Of length 1, cosine is one; under dot, rows get a number more, √(reach² − |row|²),
-        and queries a zero, so that |q − x|² = reach² + |q|² − 2 q·x (Bachrach et al. 2014)."""
+    def given(self, vectors: Matrix, rows: bool) -> NDArray[Any]:
+        """What stands for rows or queries. Graphs are of distances. Of length 1, cosine is one, and a vector's bytes
+        have its direction; under dot, rows get a number more, √(reach² − |row|²), and queries a zero, so that
+        |q − x|² = reach² + |q|² − 2 q·x (Bachrach et al. 2014)."""
         if self.space.metric == "cosine":
-            return unit_rows(vectors)
+            return sketch_rows(vectors).codes if stored(self.space) == "i8" else unit_rows(vectors)
         if self.space.metric == "euclidean":
             return vectors
         more = np.zeros((len(vectors), 1), dtype=np.float32)
@@ -101,7 +102,7 @@ class Graph:
         if not wide:
             return np.zeros((len(queries), 0), dtype=np.int64)
         self.index.expansion_search = max(SEARCHING, wide)
-        asked = self.widened(queries, rows=False)
+        asked = self.given(queries, rows=False)
         matches = self.index.search(asked, wide, threads=min(threads, len(asked)))
         keys = np.asarray(matches.keys).reshape(len(queries), -1).astype(np.int64)
         counts = np.asarray(getattr(matches, "counts", [keys.shape[1]])).reshape(-1, 1)
@@ -118,7 +119,7 @@ class Graph:
         with saying_where(path):
             self.index.save(str(path))
             sync(path)
-        record = {"rows": self.rows, "epoch": self.epoch, "reach": self.reach, "file": name}
+        record = {"rows": self.rows, "epoch": self.epoch, "reach": self.reach, "kind": stored(self.space), "file": name}
         return {**record, "bytes": path.stat().st_size, "seal": sealed(path, id, record)}
 
     @classmethod
@@ -126,12 +127,21 @@ class Graph:
         """The graph of a folder, if it is there, whole and made here for this index."""
         path = folder / Path(str(record.get("file"))).name
         right = cls.available() and path.is_file() and path.stat().st_size == record.get("bytes")
+        right = right and record.get("kind") == stored(space)
         if not right or not hmac.compare_digest(sealed(path, id, record), str(record.get("seal"))):
             return None
         graph = cls(space, float(record["reach"]))
         graph.index.load(str(path))
         graph.rows, graph.epoch = record["rows"], record["epoch"]
         return graph
+
+
+def stored(space: Space) -> str:
+    """Numbers in the graph. The index's own judge what it finds, so that bytes do where rows are wide; half precision
+    ends at 65,504."""
+    if space.metric != "cosine":
+        return "f32"
+    return "i8" if space.dim >= SKETCHED else "f16"
 
 
 def longest(segments: Sequence[Segment]) -> float:
@@ -153,12 +163,18 @@ def approximate(
     found = graph.search(queries, k, permitted, flags(store, listed), threads)
     if found is None:
         return scan(store, listed, queries, k, threads)
-    vectors = store.vectors(np.maximum(found, 0).ravel()).reshape(*found.shape, -1)
-    scores = nearness(store.space.metric, vectors, queries)
-    if store.space.metric == "cosine":
-        scores = scores / np.linalg.norm(vectors, axis=2)
-    near = Found(np.where(found < 0, np.float32(-np.inf), scores), found)
+    near = Found(np.full((len(queries), k), -np.inf, dtype=np.float32), np.full((len(queries), k), -1, dtype=np.int64))
+    for number, own in enumerate(found):
+        one = scan(store, chosen(store, own), queries[number : number + 1], k, threads=1)
+        near.scores[number, : one.rows.shape[1]], near.rows[number, : one.rows.shape[1]] = one.scores[0], one.rows[0]
     return best([near, scan(store, behind, queries, k, threads)], k)
+
+
+def chosen(store: Store, positions: Positions) -> list[Positions | None]:
+    """Positions (−1 is none) as rows of each segment."""
+    rising = np.sort(positions)
+    cuts = np.searchsorted(rising, store.starts).tolist()
+    return [rising[a:b] - first for a, b, first in zip(cuts, cuts[1:], store.starts.tolist(), strict=False)]
 
 
 def flags(store: Store, listed: Sequence[Positions | None]) -> NDArray[np.bool_] | None:
@@ -175,7 +191,7 @@ def flags(store: Store, listed: Sequence[Positions | None]) -> NDArray[np.bool_]
 
 def sealed(path: Path, id: str, record: Mapping[str, Any]) -> str:
     """Of a file's content and what it is part of, by this user's key."""
-    facts = json.dumps([id, *(record.get(name) for name in ("rows", "epoch", "reach"))])
+    facts = json.dumps([id, *(record.get(name) for name in ("rows", "epoch", "reach", "kind"))])
     digest = hmac.new(seal_key(), facts.encode(), hashlib.sha256)
     with path.open("rb") as file:
         while block := file.read(1 << 20):

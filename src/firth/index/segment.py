@@ -2,8 +2,7 @@
 
 Arrays by name (those in brackets where they are needed):
   vectors                    rows × dim, float32 or float16
-  [codes, steps, sums]       the rows in bytes (`firth.kernels.search.Codes`)
-  [offsets]                  −|row|²/2, for Euclidean distances by bytes
+  [codes, steps, sums, errors, norms]   the rows in bytes (`firth.kernels.search.Sketch`)
   [scales]                   1/|row|, which makes a product a cosine; NaN for a zero row, which no cosine finds
   hashes, hash_rows          hashes of the keys in rising order, and whose they are
   [word_starts, word_rows, word_counts, lengths]   `firth.index.words`
@@ -24,11 +23,12 @@ from firth.core.errors import FirthError
 from firth.core.storage import Stacked
 from firth.core.vectors import Matrix, row_lengths
 from firth.index.words import make_postings, merge_postings
-from firth.kernels.search import encode_rows
+from firth.kernels.search import Sketch, sketch_rows
 
 BLOCK = 65_536  # rows that are copied, coded or written at a time
 KEY, TEXT = "key", "text"  # columns: the rows' keys; what is searched for words, where there is such a column
 NUMBERS = ("float32", "float16", "int8")
+SKETCHED, WIDEST = 64, 1 << 16  # numbers a row from which on float32 gets a sketch, and up to which there is one
 
 Arrays = Mapping[str, NDArray[Any] | Stacked]
 Positions = NDArray[np.int64]
@@ -58,6 +58,12 @@ class Segment:
         found = self.arrays[name]
         assert not isinstance(found, Stacked)
         return found
+
+    @property
+    def sketch(self) -> Sketch | None:
+        """Segments of earlier versions have none, or not all of it."""
+        there = all(name in self.arrays for name in Sketch._fields)
+        return Sketch(*map(self.array, Sketch._fields)) if there else None
 
     def rows_of(self, keys: Sequence[str], hashes: NDArray[np.uint64]) -> Iterator[tuple[int, int]]:
         """(place in `keys`, row) for each row that has one of the keys."""
@@ -90,10 +96,8 @@ def make_segment(space: Space, matrix: Matrix, table: Any) -> Segment:
         scales = np.where(lengths > 0, 1 / lengths, np.nan).astype(np.float32)
     if space.metric == "cosine":
         arrays["scales"] = scales
-    if space.numbers == "int8":
-        arrays |= coded_arrays(matrix)
-        if space.metric == "euclidean":
-            arrays["offsets"] = (-0.5 * lengths**2).astype(np.float32)
+    if sketched(space):
+        arrays |= sketch_rows(matrix)._asdict()
     hashes = key_hashes(table.column(KEY).to_pylist())
     order = np.argsort(hashes, kind="stable")
     arrays |= {"hashes": hashes[order], "hash_rows": order.astype(np.int64)}
@@ -103,18 +107,18 @@ def make_segment(space: Space, matrix: Matrix, table: Any) -> Segment:
     return Segment(arrays | postings.arrays(), table, postings.terms)
 
 
-def coded_arrays(matrix: Matrix) -> dict[str, NDArray[Any]]:
-    blocks = [encode_rows(matrix[first : first + BLOCK]) for first in range(0, max(1, len(matrix)), BLOCK)]
-    names = ("codes", "steps", "sums")
-    return {name: np.concatenate([block[place] for block in blocks]) for place, name in enumerate(names)}
+def sketched(space: Space) -> bool:
+    """Narrow rows are read about as quickly as a sketch with its five arrays."""
+    least = {"float32": SKETCHED, "int8": 1}.get(space.numbers, WIDEST + 1)
+    return least <= space.dim <= WIDEST
 
 
 def merge_segments(segments: Sequence[Segment], keep: Sequence[NDArray[np.bool_] | None]) -> Segment:
     """One segment of the rows of several, less those not to keep; large arrays are not made before they are written."""
     counts = [len(each) if kept is None else int(kept.sum()) for each, kept in zip(segments, keep, strict=True)]
     arrays: dict[str, Any] = {}
-    for name in ("vectors", "codes", "steps", "sums", "offsets", "scales"):
-        if name in segments[0].arrays:
+    for name in ("vectors", *Sketch._fields, "scales"):
+        if all(name in each.arrays for each in segments):
             arrays[name] = stacked([each.array(name) for each in segments], keep, sum(counts))
     table = pyarrow.concat_tables(
         [each.table if kept is None else each.table.filter(kept) for each, kept in zip(segments, keep, strict=True)]

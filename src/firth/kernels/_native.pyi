@@ -206,21 +206,19 @@ def search(
     scales: NDArray[np.float32] | None,
     listed: NDArray[np.int64] | None,
     squared: bool,
+    sketch: tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]
+    | None,
     scores: NDArray[np.float32],
     found: NDArray[np.int64],
     threads: int,
 ) -> None: ...
-def search_codes(
-    matrix: NDArray[np.int8],
+def code_rows(
+    matrix: NDArray[np.float32],
+    codes: NDArray[np.int8],
+    steps: NDArray[np.float32],
     sums: NDArray[np.int32],
-    scales: NDArray[np.float32],
-    offsets: NDArray[np.float32] | None,
-    queries: NDArray[np.int8],
-    query_scales: NDArray[np.float32],
-    listed: NDArray[np.int64] | None,
-    scores: NDArray[np.float32],
-    found: NDArray[np.int64],
-    threads: int,
+    errors: NDArray[np.float32],
+    norms: NDArray[np.float32],
 ) -> None: ...
 def find_centroids(
     sample: NDArray[np.float32], width: int, iterations: int, centroids: NDArray[np.float32], threads: int

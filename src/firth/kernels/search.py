@@ -1,7 +1,7 @@
 """The rows nearest to queries, by looking at every row: cpp/search.cpp, and the same in NumPy.
 
 A score is the product of row and query, times the row's scale where rows have one (1/|row| makes it a cosine), or minus
-the squared distance. Rows are float32, float16, or codes of one byte: row ≈ scale · code, the query coded likewise.
+the squared distance. Rows are float32 or float16.
 """
 
 from __future__ import annotations
@@ -23,21 +23,37 @@ class Found(NamedTuple):
     rows: NDArray[np.int64]
 
 
-class Codes(NamedTuple):
-    """A matrix in bytes: row r is about `scales[r] * codes[r]`, zero beyond its width up to a multiple of 4."""
+class Sketch(NamedTuple):
+    """A matrix in bytes: row r is about `steps[r] * codes[r]`, which rules out most rows of a search."""
 
-    codes: NDArray[np.int8]
-    scales: Numbers
+    codes: NDArray[np.int8]  # zero beyond the matrix's width up to a multiple of 4
+    steps: Numbers
     sums: NDArray[np.int32]  # of each row's codes, which the kernel of AVX-512 needs
+    errors: Numbers  # at least the length of what row and codes differ by
+    norms: Numbers  # at least the row's length
 
 
-def encode_rows(matrix: NDArray[Any]) -> Codes:
+def sketch_rows(matrix: Numbers) -> Sketch:
     """Each row in steps of a 127th of its largest number."""
     rows, dim = matrix.shape
-    largest = np.abs(matrix).max(axis=1, initial=0).astype(np.float64)
+    steps, errors, norms = (np.empty(rows, dtype=np.float32) for _ in range(3))
+    codes = np.empty((rows, -(-dim // 4) * 4), dtype=np.int8)
+    found = Sketch(codes, steps, np.empty(rows, dtype=np.int32), errors, norms)
+    _native.code_rows(np.ascontiguousarray(matrix), *found)
+    return found
+
+
+def sketch_twin(matrix: Numbers) -> Sketch:
+    """`sketch_rows` in NumPy."""
+    rows, dim = matrix.shape
+    steps = np.abs(matrix).max(axis=1, initial=0) / np.float32(127)
+    exact = matrix.astype(np.float64)
     codes = np.zeros((rows, -(-dim // 4) * 4), dtype=np.int8)
-    codes[:, :dim] = np.rint(matrix * (127 / np.where(largest == 0, 1, largest))[:, None])
-    return Codes(codes, (largest / 127).astype(np.float32), codes.sum(axis=1, dtype=np.int32))
+    codes[:, :dim] = np.clip(np.rint(exact / np.where(steps > 0, steps, np.inf)[:, None]), -127, 127)
+    errors = np.linalg.norm(exact - steps.astype(np.float64)[:, None] * codes[:, :dim], axis=1)
+    norms = np.linalg.norm(exact, axis=1)
+    sums = codes.sum(axis=1, dtype=np.int32)
+    return Sketch(codes, steps, sums, errors.astype(np.float32), norms.astype(np.float32))
 
 
 def search_rows(
@@ -48,30 +64,14 @@ def search_rows(
     scales: Numbers | None = None,
     listed: NDArray[np.int64] | None = None,
     squared: bool = False,
+    sketch: Sketch | None = None,
     threads: int = 1,
 ) -> Found:
-    """The `k` best rows of a float32 or float16 matrix; `listed`, rising, names the only rows to look at."""
+    """The `k` best rows of a float32 or float16 matrix; `listed`, rising, names the only rows to look at. The same with
+    a sketch of the matrix, but most rows are then ruled out by their bytes (cpp/sift.cpp) and only the rest is read."""
     found = _room(len(queries), k)
     bits = matrix.view(np.uint16) if matrix.dtype == np.float16 else matrix
-    _native.search(bits, np.ascontiguousarray(queries), scales, listed, squared, *found, threads)
-    return found
-
-
-def search_codes(
-    matrix: Codes,
-    queries: Numbers,
-    k: int,
-    *,
-    scales: Numbers | None = None,
-    offsets: Numbers | None = None,
-    listed: NDArray[np.int64] | None = None,
-    threads: int = 1,
-) -> Found:
-    """The same for codes: product · scale + offset. `scales` takes the place of the codes' own."""
-    found = _room(len(queries), k)
-    coded = encode_rows(queries)
-    scales = matrix.scales if scales is None else scales
-    _native.search_codes(matrix.codes, matrix.sums, scales, offsets, coded.codes, coded.scales, listed, *found, threads)
+    _native.search(bits, np.ascontiguousarray(queries), scales, listed, squared, sketch, *found, threads)
     return found
 
 
@@ -85,16 +85,14 @@ def search_twin(
     k: int,
     *,
     scales: Numbers | None = None,
-    offsets: Numbers | None = None,
     listed: NDArray[np.int64] | None = None,
     squared: bool = False,
 ) -> Found:
-    """`search_rows` in NumPy; `search_codes` on rows and queries that were coded and turned back."""
+    """`search_rows` in NumPy."""
     rows = np.arange(len(matrix)) if listed is None else listed
     some = matrix[rows].astype(np.float32)
     scores = -((some[None] - queries[:, None]) ** 2).sum(axis=2) if squared else queries @ some.T
     scores = scores if scales is None else scores * scales[rows]
-    scores = scores if offsets is None else scores + offsets[rows]
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     found = _room(len(queries), k)
     found.scores[:], found.rows[:] = -np.inf, -1
