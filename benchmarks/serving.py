@@ -142,7 +142,7 @@ def server(name: str, folder: Path, threads: int) -> Iterator[int]:
         command += ["--precision", precision]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     try:
-        for _ in range(600):
+        for _ in range(3000):
             time.sleep(0.1)
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                 break
