@@ -187,11 +187,12 @@ def draw(folder: Path) -> None:
 
 def tables_page(found: dict[str, Any], threads: int) -> Iterator[str]:
     yield f"`python benchmarks/compression.py DATA` on {machine()}, {threads} threads, {time.strftime('%Y-%m-%d')}."
-    yield "Each method learned from four fifths of the rows; the figures are of the others, where the rows were divided"
-    yield "in several ways the mean."
+    yield "Each method learned from four fifths of the rows; the figures are of the others."
     for name, part in found.items():
         yield ""
-        yield f"**{name}**: {part['rows']:,} rows, {part['columns']} columns, divided in {part.get('seeds', 1)} ways"
+        times = part.get("seeds", 1)
+        ways = f"mean of {times} divisions" if times > 1 else "one division"
+        yield f"**{name}**: {part['rows']:,} rows, {part['columns']} columns; {ways}"
         yield ""
         yield part["table"]
 
