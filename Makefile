@@ -1,11 +1,11 @@
-# make demo · make test · make check · make docs · make bench
+# make demo · make test · make check · make web · make docs · make bench
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # By exact version, first and alone: a looser request brings gigabytes of GPU packages.
 TORCH := 2.13.0
 
-.PHONY: demo test check docs bench install clean
+.PHONY: demo test check web check-web docs bench install clean
 
 # Installed anew when what it is built from changes.
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/* cpp/*/*)
@@ -13,7 +13,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/* cpp/*/*)
 $(VENV)/firth: $(SOURCES)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --upgrade pip
-	$(BIN)/pip install -q -e .
+	$(BIN)/pip install -q -e .[server]
 	touch $@
 
 $(VENV)/tools: $(VENV)/firth
@@ -29,11 +29,29 @@ demo: $(VENV)/firth
 test: $(VENV)/tools
 	$(BIN)/python -m pytest -n 2
 
-check: $(VENV)/tools
+check: $(VENV)/tools check-web
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The workbench's pages, built into the package and committed there.
+web: web/node_modules/.package-lock.json
+	npm run --silent --prefix web build
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	npm install --no-save --silent --prefix web # (ci wants the packages of every platform in the lock file)
+	touch $@
+
+check-web:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory fresh-web; \
+	else echo "did not compare the built pages with their sources: there is no node"; fi
+
+fresh-web: web/node_modules/.package-lock.json
+	npm run --silent --prefix web check
+	npm run --silent --prefix web fresh
+	diff -r web/fresh src/firth/server/static
+	rm -r web/fresh
 
 docs: $(VENV)/tools
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

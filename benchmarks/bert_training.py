@@ -1,15 +1,17 @@
 """Pre-training of BERT beside Hugging Face's BertForPreTraining: tokens a second, and whether both learn the same.
 
     python benchmarks/bert_training.py DATA [--device auto|cpu|cuda] [--size base] [--lengths 128,512] [--tokens 32768]
-                                       [--steps 20] [--rounds 5] [--curve 300] [--dropout 0.1] [--out FOLDER]
+                                       [--kinds full,text] [--steps 20] [--rounds 5] [--curve 300] [--dropout 0.1]
+                                       [--out FOLDER]
 
 DATA holds text/wiki-raw.txt.xz (or another text under that name: blank lines between documents). Both nets have the
 same weights at first and see the same masked pairs in bf16 (float32 on a CPU), compiled on a GPU. `full`: every
 sequence has all its tokens, so that Hugging Face pads nothing; `text`: sequences as sentences make them, which it pads.
 Firth's steps are those of its own loop, its batches loaded meanwhile; Hugging Face's batches lie on the device already.
 Only tokens of texts count, not padding. A step: forward, back, clipping, AdamW. In turns; the best round counts. The
-curves are of `full`, without dropout. Results: FOLDER/bert-training-DEVICE.json (default benchmarks/results), and
-docs/results/bert-training.md from those that are there.
+curves are of `full`, without dropout. A run with the same settings adds to what is there. Results:
+FOLDER/bert-training-DEVICE.json (default benchmarks/results), and docs/results/bert-training.md from those that are
+there.
 """
 
 from __future__ import annotations
@@ -56,6 +58,9 @@ class Full(Pretraining):
         second = np.where(label == FOREIGN, np.roll(begin, 1), begin) + room // 2
         assert {FOLLOWS, FOREIGN} == {0, 1}
         return Pairs(np.stack([begin, second], axis=1), length, label)
+
+
+KINDS = {"full": Full, "text": Pretraining}
 
 
 def read(data: Path, device: str) -> tuple[SubwordTokenizer, Sentences]:
@@ -264,6 +269,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--size", default="base")
     parser.add_argument("--lengths", default="128,512")
+    parser.add_argument("--kinds", default="full,text")
     parser.add_argument("--tokens", type=int, default=32_768)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=5)
@@ -280,14 +286,21 @@ def main() -> None:
         "device": torch.cuda.get_device_name() if arguments.device == "cuda" else "CPU",
         "size": arguments.size, "tokens": arguments.tokens, "dropout": arguments.dropout, "speeds": [], "curves": [],
     }  # fmt: skip
+    before = arguments.out / f"bert-training-{arguments.device}.json"
+    kept = json.loads(before.read_text(encoding="utf-8")) if before.exists() else {}
+    if all(kept.get(name) == found[name] for name in ("device", "size", "tokens", "dropout")):
+        found = kept
     for length in map(int, arguments.lengths.split(",")):
-        for kind in (Full, Pretraining):
+        for kind in (KINDS[name] for name in arguments.kinds.split(",")):
+            again = (length, kind.__name__)
+            found["speeds"] = [row for row in found["speeds"] if (row["length"], row["kind"]) != again]
             found["speeds"].append(measured(kind, arguments, length, text))
-            print(json.dumps(found["speeds"][-1]), flush=True)
+            found["speeds"].sort(key=lambda row: (row["length"], row["kind"]))
+            print(json.dumps([row for row in found["speeds"] if (row["length"], row["kind"]) == again]), flush=True)
             keep(arguments, found)
         if arguments.curve:
-            found["curves"].append(curves(arguments, length, text))
-            last = found["curves"][-1]
+            last = curves(arguments, length, text)
+            found["curves"] = [curve for curve in found["curves"] if curve["length"] != length] + [last]
             print(json.dumps({name: last[name] for name in ("length", "steps", "apart", "most_apart")}), flush=True)
             keep(arguments, found)
 

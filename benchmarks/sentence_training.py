@@ -7,12 +7,14 @@ DATA holds text/wiki-raw.txt.xz and sentences/stsb-en-train.csv.xz, -dev.csv, -t
 Face's, such as all-MiniLM-L6-v2, which was tuned for sentences already. The untuned start is a BERT that Firth trains
 on wiki-raw for some SECONDS, or the one in --base. Before is the plain mean of the same weights' last layer.
 
-    alone   contrast of N sentences of wiki-raw, each read twice (SimCSE); the weights are chosen by STS-B dev
+    alone   contrast of N sentences of wiki-raw, each read twice (SimCSE); rate and temperature are tried on a part of
+            them, and the best by STS-B dev, which chooses the weights too, takes all
+    next    the same with each sentence beside the one that follows it in its paragraph, from the untuned start
     scored  the training pairs of STS-B put in order (CoSENT), chosen by dev, from WEIGHTS
     nested  the same with shorter lengths (Matryoshka): STS-B by the first numbers of the vectors, with and without
 
 Figures are Spearman's ρ × 100 on the test set, which is looked at once a row. `--rows N` takes N pairs of each part of
-STS-B, to see that it works. Results: results/sentence_training.json beside this file and
+STS-B, to see that it works. Results, after each row: results/sentence_training.json beside this file and
 docs/results/sentence_training.md (with --out, in that folder instead). Wants a GPU.
 """
 
@@ -25,6 +27,7 @@ import json
 import lzma
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +43,11 @@ from firth.core.scores import correlation, ranks  # noqa: E402
 from firth.data.sentences import split_sentences  # noqa: E402
 
 LENGTHS = (128, 64, 32)
-ALONE = {"learning_rate": 1e-4, "batch": 128, "epochs": 1, "length": 64}
-TUNED_RATE = 2e-5  # of weights that were tuned for sentences already
+ALONE = {"batch": 128, "epochs": 1, "length": 64}
+RATES = (3e-5, 1e-4, 3e-4)
+TUNED_RATES = (5e-6, 2e-5)  # of weights that were tuned for sentences already
+TEMPERATURES = (0.05, 0.1)
+TRIED = 4  # a try takes this part of the sentences
 SCORED = {"learning_rate": 5e-5, "batch": 32, "epochs": 4}
 
 
@@ -60,17 +66,40 @@ def scored(table: dict[str, list[Any]], dev: firth.Alike | None = None) -> firth
     return firth.Alike(table, other="other", score="score", dev=dev)
 
 
-def sentences(data: Path, most: int) -> list[str]:
-    """Of the whole text, drawn."""
+def paragraphs(data: Path) -> Iterator[list[str]]:
+    """The sentences of each, of no odd length; drawn."""
     with lzma.open(data / "text/wiki-raw.txt.xz", "rt", encoding="utf-8") as file:
         lines = [line for line in file if line.strip() and not line.startswith("=")]
-    order = np.random.default_rng(1).permutation(len(lines))
+    for line in np.random.default_rng(1).permutation(len(lines)):
+        yield [text for text in split_sentences(lines[line]) if 20 <= len(text) <= 400]
+
+
+def sentences(data: Path, most: int) -> list[str]:
     found: dict[str, None] = {}
-    for line in order:
-        found |= dict.fromkeys(text for text in split_sentences(lines[line]) if 20 <= len(text) <= 400)
+    for parts in paragraphs(data):
+        found |= dict.fromkeys(parts)
         if len(found) >= most:
             break
     return list(found)[:most]
+
+
+def neighbours(data: Path, most: int) -> dict[str, list[str]]:
+    """Sentences that follow each other in a paragraph, each in one pair only."""
+    found: dict[str, list[str]] = {"text": [], "other": []}
+    for parts in paragraphs(data):
+        for first, second in zip(parts[::2], parts[1::2], strict=False):
+            found["text"].append(first)
+            found["other"].append(second)
+        if len(found["text"]) >= most:
+            break
+    return {side: texts[:most] for side, texts in found.items()}
+
+
+def part_of(texts: list[str] | dict[str, list[str]], most: int, dev: firth.Alike) -> firth.Alike:
+    """The first of them, texts or pairs."""
+    if isinstance(texts, list):
+        return firth.Alike(texts[:most], dev=dev)
+    return firth.Alike({side: each[:most] for side, each in texts.items()}, other="other", dev=dev)
 
 
 def spearman(model: Any, table: dict[str, list[Any]]) -> float:
@@ -81,11 +110,23 @@ def spearman(model: Any, table: dict[str, list[Any]]) -> float:
 
 def pretrained(data: Path, seconds: float, run: firth.Run) -> Any:
     """An untuned start: words masked, nothing said of sentences."""
-    method = firth.BERT(size="mini", context=128, epochs=1000, next_sentence=False)
+    method = firth.BERT(size="small", context=128, epochs=1000, next_sentence=False, batch_tokens=65_536)
     with lzma.open(data / "text/wiki-raw.txt.xz", "rt", encoding="utf-8") as file:
         lines = [line.strip() for line in file]
     settings = {"seed": run.seed, "budget": seconds, "report": run.report}
     return method.fit(firth.Corpus(lines), firth.Run(**settings), None)
+
+
+def chosen(some: firth.Alike, base: Any, rates: Sequence[float], run: firth.Run) -> firth.Sentence:
+    """The rate and temperature that are best by dev after these sentences."""
+    found = list[tuple[float, firth.Sentence]]()
+    for rate in rates:
+        for temperature in TEMPERATURES:
+            method = firth.Sentence(**ALONE, learning_rate=rate, temperature=temperature)
+            figures = method.fit(some, run, base).training
+            found.append((figures["spearman"], method))
+            print({"rate": rate, "temperature": temperature, "dev": 100 * figures["spearman"]}, flush=True)
+    return max(found, key=lambda one: one[0])[1]
 
 
 def row(name: str, method: Any, data: firth.Alike, base: Any, run: firth.Run, test: dict[str, Any]) -> dict[str, Any]:
@@ -117,8 +158,9 @@ def page(rows: list[dict[str, Any]], nested: dict[str, dict[str, float]]) -> str
     for found in rows:
         cells = [found["name"], f"{found['texts']:,}", f"{found['before']:.1f}", f"{found['after']:.1f}"]
         lines.append(f"| {' | '.join([*cells, format(found['seconds'], ',.0f')])} |")
-    widths = list(next(iter(nested.values())))
-    lines += ["", f"| first numbers | {' | '.join(widths)} |", "| --- |" + " --- |" * len(widths)]
+    widths = list(next(iter(nested.values()), ()))
+    if nested:
+        lines += ["", f"| first numbers | {' | '.join(widths)} |", "| --- |" + " --- |" * len(widths)]
     lines += [
         f"| {name} | {' | '.join(f'{value:.1f}' for value in given.values())} |" for name, given in nested.items()
     ]
@@ -126,6 +168,16 @@ def page(rows: list[dict[str, Any]], nested: dict[str, dict[str, float]]) -> str
     about = f"STS-B ({one['test_pairs']:,} test pairs), Spearman's ρ × 100; {one['device']}"
     lines += ["", f"{about}; `benchmarks/sentence_training.py`.", ""]
     return "\n".join(lines)
+
+
+def keep(out: Path | None, rows: list[dict[str, Any]], nested: dict[str, dict[str, float]]) -> None:
+    kept = [{key: value for key, value in found.items() if key != "model"} for found in rows]
+    json_path = (out or HERE / "results") / "sentence_training.json"
+    page_path = (out or HERE.parent / "docs" / "results") / "sentence_training.md"
+    json_path.parent.mkdir(parents=True, exist_ok=True)
+    versions = {"firth": firth.__version__, "torch": torch.__version__}
+    json_path.write_text(json.dumps({"rows": kept, "nested": nested, "versions": versions}, indent=2) + "\n")
+    page_path.write_text(page(kept, nested))
 
 
 def main() -> None:
@@ -143,30 +195,26 @@ def main() -> None:
     dev, test = scored(parts["dev"]), parts["test"]
     weights = firth.load(given.weights)
     untuned = firth.load(given.base) if given.base else pretrained(given.data, given.pretrain, run)
-    texts = firth.Alike(sentences(given.data, given.sentences), dev=dev)
-    alone = firth.Sentence(**ALONE)
-    gentle = firth.Sentence(**{**ALONE, "learning_rate": TUNED_RATE})
-    rows = [
-        row("untuned BERT, texts alone", alone, texts, untuned, run, test),
-        row("MiniLM-L6, texts alone", gentle, texts, weights, run, test),
-    ]
-    pairs = scored(parts["train"], dev)
-    plain = row("MiniLM-L6, scored pairs", firth.Sentence(**SCORED), pairs, weights, run, test)
-    dims = ",".join(map(str, LENGTHS))
-    both = row("MiniLM-L6, scored pairs, nested", firth.Sentence(**SCORED, dims=dims), pairs, weights, run, test)
-    rows += [plain, both]
-    widths = (both["model"].size.dim, *LENGTHS)
+    pairs, most = scored(parts["train"], dev), given.sentences
+    texts, followed = sentences(given.data, most), neighbours(given.data, most)
+    rows: list[dict[str, Any]] = []
+    for name, known, base, rates in (
+        ("untuned BERT, texts alone", texts, untuned, RATES),
+        ("untuned BERT, with the next sentence", followed, untuned, RATES),
+        ("MiniLM-L6, texts alone", texts, weights, TUNED_RATES),
+    ):
+        method = chosen(part_of(known, max(256, most // TRIED), dev), base, rates, run)
+        rows.append(row(name, method, part_of(known, most, dev), base, run, test))
+        keep(given.out, rows, {})
+    for name, dims in (("scored pairs", ""), ("scored pairs, nested", ",".join(map(str, LENGTHS)))):
+        rows.append(row(f"MiniLM-L6, {name}", firth.Sentence(**SCORED, dims=dims), pairs, weights, run, test))
+        keep(given.out, rows, {})
+    plain, both = (found["model"] for found in rows[-2:])
     nested = {
-        name: {str(width): spearman(model.shortened(width), test) for width in widths}
-        for name, model in (("start", weights), ("scored pairs", plain["model"]), ("nested", both["model"]))
+        name: {str(width): spearman(model.shortened(width), test) for width in (both.size.dim, *LENGTHS)}
+        for name, model in (("start", weights), ("scored pairs", plain), ("nested", both))
     }
-    kept = [{key: value for key, value in found.items() if key != "model"} for found in rows]
-    json_path = (given.out or HERE / "results") / "sentence_training.json"
-    page_path = (given.out or HERE.parent / "docs" / "results") / "sentence_training.md"
-    json_path.parent.mkdir(parents=True, exist_ok=True)
-    versions = {"firth": firth.__version__, "torch": torch.__version__}
-    json_path.write_text(json.dumps({"rows": kept, "nested": nested, "versions": versions}, indent=2) + "\n")
-    page_path.write_text(page(kept, nested))
+    keep(given.out, rows, nested)
 
 
 if __name__ == "__main__":

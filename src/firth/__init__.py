@@ -48,6 +48,7 @@ _PLACES = {
     "option": "firth.core.options",
     "read_vectors": "firth.formats",
     "similarity": "firth.core.vectors",
+    "sweep": "firth.studies",
     "train": "firth.core.train",
     "write_vectors": "firth.formats",
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import partial
 
+import pytest
+
 from firth.data import docstrings
 
 
@@ -14,7 +16,15 @@ def test_the_demo_finds_the_right_functions_and_goes_on(call, tmp_path, monkeypa
     assert first.exit_code == 0, first.output
     hits = re.search(r"“median of an array”\n((?: +\d\.\d+ .*\n){5})", first.stdout)
     assert hits and {"numpy.median", "numpy.nanmedian"} & set(hits.group(1).split())
+    score = re.search(r"text → name, MRR +(\d\.\d+) ±\d\.\d+ .* BM25 \d\.\d+ +(\d+)", first.stdout)
+    assert score and float(score[1]) > 5 / int(score[2])  # by chance about ln(items) / items
+    assert re.search(r"\nUse (skipgram|cbow)", first.stdout)
+    held, learned = ((tmp_path / "demo" / name).read_text().splitlines() for name in ("held-out.jsonl", "python.jsonl"))
+    assert not set(held) & set(learned) and len(learned) == pytest.approx(19 * len(held), abs=19)
     assert "shutil.rmtree" in first.stdout and "firth train skipgram TEXT -o MODEL" in first.stdout
+    place = tmp_path / "demo"
+    models = f"{place / 'skipgram'} {place / 'cbow'}"
+    assert "http://127.0.0.1:8000" in first.stdout and first.stdout.endswith(f"studio {models} --root {place}\n")
     monkeypatch.setattr(docstrings, "python_docstrings", None)  # the second time nothing is made again
     again = call("demo", "--folder", tmp_path / "demo", "inverse of a matrix", "qwertyuiop")
     assert again.exit_code == 0, again.output

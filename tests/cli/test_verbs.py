@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pyarrow.parquet
@@ -212,6 +213,40 @@ def test_verify(call, model, tmp_path):
 def test_plot(call, model, tmp_path, kind, arguments):
     output(call("plot", kind, model, *arguments, "-o", tmp_path / "p.svg"))
     assert "<svg" in (tmp_path / "p.svg").read_text()[:1000]
+
+
+def test_a_map_is_scored_and_kept(call, model, tmp_path):
+    copy = tmp_path / "copy"
+    shutil.copytree(model, copy)
+    drawn = ("plot", "map", copy, "--method", "tsne", "--save", "--restrict", 90, "--neighbors", 12)
+    figures = as_json(call(*drawn, "--json", "-o", tmp_path / "map.png", "--highlight", "king"))
+    assert figures["points"] == 90 and figures["saved"] is True
+    assert figures["kept"] > 2 * figures["chance"] and 0.5 < figures["trustworthiness"] <= 1
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    file = copy / "maps" / "words-tsne.safetensors"
+    before = file.stat().st_mtime_ns
+    assert "90 points" in output(call(*drawn))  # no picture, no new map
+    assert file.stat().st_mtime_ns == before
+    assert as_json(call("info", copy, "--json"))["maps"]["words-tsne"]["points"] == 90
+    assert "as it was written" in output(call("verify", copy))
+    text = model.parent / "world.txt"
+    output(call("train", "cbow", text, "-o", copy, "--dim", 4, "--epochs", 1, "--overwrite"))  # maps are no obstacle
+    assert not file.exists()
+    some = as_json(call("plot", "map", copy, "king", "queen", "man", "woman", "-o", tmp_path / "m.svg", "--json"))
+    assert some["points"] == 4 and not some["saved"]
+
+
+def test_bad_maps(call, model, tmp_path):
+    for arguments, message in (
+        ((model,), "Missing option '-o'"),
+        ((model, "king", "queen", "--method", "tsne", "-o", tmp_path / "x.png"), "at least 4 points; got 2"),
+        ((model, "--neighbors", 4, "-o", tmp_path / "x.png"), "PCA looks at no neighbours"),
+        ((model, "--table", "users", "--save"), "has no table 'users'"),
+        ((model, "--restrict", 0, "--save"), "restrict must be at least 1"),
+    ):
+        result = call("plot", "map", *arguments)
+        assert result.exit_code in (1, 2) and message in result.stderr
+    assert not (tmp_path / "x.png").exists() and not (model / "maps").exists()
 
 
 def test_plot_zipf_of_a_text(call, text, tmp_path):

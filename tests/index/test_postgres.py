@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import datetime
+import json
 import signal
 import uuid
 
 import numpy as np
 import psycopg
 import pytest
+from click.testing import CliRunner
 
 import firth
 from firth import FirthError
+from firth.cli.main import cli
 from firth.data.world import World
 from firth.index import Index
 from firth.index.postgres import PostgresIndex
@@ -184,3 +187,61 @@ def test_without_psycopg(monkeypatch):
     monkeypatch.setattr("firth.index.postgres.importlib.util.find_spec", lambda name: None)
     with pytest.raises(FirthError, match=r"needs the package psycopg: pip install 'firth\[scale\]'"):
         PostgresIndex.open("host=nowhere", "t")
+
+
+def test_the_command_line_fills_a_table_goes_on_and_searches_it(postgres, table, tmp_path, monkeypatch):
+    world = World(seed=3)
+    (tmp_path / "text.txt").write_text("\n".join(world.sentences(600)))
+    model = firth.SkipGram(dim=8, epochs=2, min_count=1).fit(world.sentences(600)).save(tmp_path / "model")
+
+    def call(*arguments):
+        return CliRunner().invoke(cli, [str(each) for each in arguments])
+
+    where = ("--postgres", postgres.url)
+    command = ("index", model, tmp_path / "text.txt", "-o", table, *where, "--json")
+    monkeypatch.setattr("firth.cli.index.BATCH", 100)
+    monkeypatch.setattr("firth.cli.index.COMMIT", 200)
+    add = PostgresIndex.add
+
+    def cut(self, keys, *rest):
+        if len(self) == 400:
+            postgres.stop(signal.SIGKILL)
+        add(self, keys, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PostgresIndex, "add", cut)
+        lost = call(*command)
+    assert lost.exit_code == 1 and "The connection to PostgreSQL" in lost.stderr and "was lost" in lost.stderr
+    postgres.start()
+    done = call(*command)
+    assert json.loads(done.stdout)["status"] == "resumed" and json.loads(done.stdout)["rows"] == 600
+    assert json.loads(call(*command).stdout)["status"] == "already finished"
+    near = tmp_path / "near"
+    assert call("index", model, tmp_path / "text.txt", "-o", near).exit_code == 0
+    query = next(iter(world.sentences(1)))
+    found = json.loads(call("search", table, query, *where, "--json").stdout)
+    same = json.loads(call("search", near, query, "--mode", "vector", "--json").stdout)
+    assert [hit["score"] for hit in found] == pytest.approx([hit["score"] for hit in same], abs=1e-5)
+    assert found[0]["attributes"]["text"] == query
+    refused = call("search", table, query, *where, "--mode", "words")
+    assert refused.exit_code == 1 and "by nearness alone" in refused.stderr
+    other = call(*command[:-1], "--metric", "dot")
+    assert other.exit_code == 1 and f"the table {table} holds another index (metric was" in other.stderr
+    assert json.loads(call(*command, "--metric", "dot", "--overwrite").stdout)["rows"] == 600
+
+
+def test_a_password_is_never_shown(table, tmp_path):
+    model = firth.SkipGram(dim=4, min_count=1).fit(["some words"] * 5).save(tmp_path / "model")
+    (tmp_path / "text.txt").write_text("some words\n")
+    for server in (
+        "postgresql://me:hunter2@127.0.0.1:1/x",
+        "postgresql//me:hunter2@host/x",
+        "password=hunter2 nonsense",
+        "host=127.0.0.1 port=1 password=hunter2",
+        "postgresql://me:hunter2@127.0.0.1:1/x?nonsense=1",
+    ):
+        for command in (("index", model, tmp_path / "text.txt", "-o", table), ("search", table, "words")):
+            result = CliRunner().invoke(cli, [*map(str, command), "--postgres", server])
+            assert result.exit_code == 1 and "hunter2" not in result.output + result.stderr
+            again = CliRunner().invoke(cli, [*map(str, command)], env={"FIRTH_POSTGRES": server})
+            assert again.exit_code == 1 and again.stderr == result.stderr

@@ -4,6 +4,7 @@ sentence-transformers, bad input."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,13 @@ from sentence_transformers import SentenceTransformer
 from tiny import texts, tiny_bert
 
 import firth
+from firth.core.model import Embeds
 from firth.core.scores import correlation
 from firth.core.storage import write_arrays
 from firth.core.vectors import unit_rows
 from firth.learners import static
 from firth.learners.bert import BertModel
-from firth.learners.distil import Bags, draw_sentences, fitted, rows_of
+from firth.learners.distil import Bags, bags_of, draw_sentences, fitted, reader_of, rows_of, vocabulary_of
 from firth.learners.static import StaticModel
 
 ODD = ["the king sleeps", "", "zzyzx zzyzx", "The KING's house, naïve 東京\x00 [CLS] [MASK]", "king " * 700]
@@ -54,7 +56,7 @@ def one(teacher: BertModel, token: str) -> np.ndarray:
     return np.mean(teacher.net.states(*teacher.tensors([ids]))[-1].detach().numpy(), axis=0)
 
 
-def agreement(student: StaticModel, teacher: BertModel, sentences: list[str]) -> float:
+def agreement(student: StaticModel, teacher: Embeds, sentences: list[str]) -> float:
     """How well cosines of pairs go together with the teacher's."""
     both = [
         np.asarray(rows @ rows.T, np.float64)
@@ -88,13 +90,32 @@ def test_the_table_is_the_least_of_the_sum_of_squares():
     dense = (dense / np.maximum(dense.sum(1, keepdims=True), 1e-9)).astype(np.float32)
     first, right = random.normal(size=(12, 5)).astype(np.float32), random.normal(size=(40, 5)).astype(np.float32)
     shares = sparse.csr_matrix(dense)
-    found, left = fitted(first, Bags([], rows_of(shares), rows_of(shares.T.tocsr())), right, 2.0, 2)
+    found, left = fitted(
+        first, Bags([], np.ones(40, np.float32), rows_of(shares), rows_of(shares.T.tocsr())), right, 2.0, 2
+    )
     begun = dense @ first
     begin = first * ((begun * right).sum() / (begun * begun).sum())
     scale = 2.0 * (dense[dense > 0] ** 2).mean()
     exact = begin + np.linalg.solve(dense.T @ dense + scale * np.eye(12), dense.T @ (right - dense @ begin))
     np.testing.assert_allclose(found, exact, atol=2e-3)
     assert left == pytest.approx(((right - dense @ exact) ** 2).sum() / (right**2).sum(), abs=1e-4)
+
+
+def test_a_sentence_weighs_by_its_tokens(teacher):
+    known = ["king", "the king sleeps and the queen sleeps"]
+    vocabulary = vocabulary_of(teacher.tokenizer, 0, None, firth.Run())
+    bags = bags_of([known[0], "", known[1]], vocabulary)
+    lengths = np.array([reader_of(vocabulary.document, vocabulary.tokens).ids([text])[1][-1] for text in known])
+    assert bags.texts == known and lengths[1] > lengths[0]
+    np.testing.assert_allclose(bags.roots**2, lengths / lengths.mean(), rtol=1e-6)
+    np.testing.assert_allclose(np.add.reduceat(bags.shares.values, bags.shares.starts[:-1]), bags.roots, rtol=1e-6)
+
+
+def test_a_teacher_in_bytes_teaches_the_same(teacher, student):
+    method = replace(student.method, precision="float32")
+    exact = method.fit(texts()[:1200], start=teacher)
+    assert agreement(student, exact, texts()[1200:1400]) > 0.98
+    assert student.training["agreement"] == pytest.approx(exact.training["agreement"], abs=0.02)
 
 
 def test_every_sentence_has_the_same_chance():

@@ -223,7 +223,9 @@ dist.destroy_process_group()
 def answers(task: Pretraining) -> np.ndarray:
     """What the net says to a batch. (Weights that make no difference, as the keys' biases, may differ.)"""
     with torch.no_grad():
-        masked, following = task.predicted(task.load(task.batches()[0].what), task.longest)
+        tensors = task.load(task.batches()[0].what)
+        hidden, slots, firsts = task.hidden(tensors, task.longest), tensors[4], tensors[7]
+        masked, following = task.net.masked_logits(hidden[slots]), task.next_logits(hidden, firsts)
     return np.concatenate([masked.numpy().ravel(), following.numpy().ravel()])
 
 

@@ -300,3 +300,13 @@ def test_a_dense_with_activation_is_refused(model, copied, tmp_path):
     plain = model.with_pooling(normalize=False)
     np.testing.assert_allclose(embed(firth.load(copied)), embed(plain) @ weight.T, atol=1e-5)
     assert read_arrays(copied / "2_Dense/model.safetensors").keys() == {"linear.weight"}
+
+
+def test_ids_of_tokens_give_the_vectors_of_their_texts(model):
+    texts = ["A man is playing a guitar.", "", "two dogs"]
+    ids = model.tokenizer.ids_batch(texts)
+    np.testing.assert_array_equal(model.embed_ids(ids), model.embed(texts))
+    assert model.embed_ids([]).shape == (0, 384)
+    for wrong in (-1, len(model.tokenizer)):
+        with pytest.raises(firth.FirthError, match=f"There is no token {wrong}"):
+            model.embed_ids([[101, wrong, 102]])

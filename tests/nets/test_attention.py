@@ -16,7 +16,7 @@ from firth.nets.attention import (
     attend,
     attention_steps,
     causal_mask,
-    keeping_weights,
+    watched,
 )
 
 
@@ -102,10 +102,10 @@ def test_multi_head_equals_torch(cross, keep):
     if not keep:
         found = ours(x, memory if cross else None, mask)
     else:
-        with keeping_weights(ours) as kept:
-            found = ours(x, memory if cross else None, mask)
-            torch.testing.assert_close(kept[""].kept, weights, atol=1e-6, rtol=1e-5)
-        assert ours.kept is None and not ours.keep
+        twin, parts = watched(ours)
+        found = twin(x, memory if cross else None, mask)
+        torch.testing.assert_close(parts[""].kept.steps.weights, weights, atol=1e-6, rtol=1e-5)
+        assert ours.kept is None and not ours.keep and twin.output.weight is ours.output.weight
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
 
 

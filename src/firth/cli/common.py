@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -157,6 +158,8 @@ def open_model(path: str) -> Model:
     folder = Path(path)
     if (folder / UNFINISHED).is_dir() and not (folder / CONFIG).exists():
         raise FirthError(f"{path} holds an unfinished run; `firth info {path}` tells how far it is and how to go on.")
+    if (folder / "sweep.json").is_file():
+        raise FirthError(f"{path} holds a sweep; its model is {folder / 'best'}.")
     if folder.is_file() and not is_model_file(path):
         raise FirthError(f"{path} is a file; this needs the folder of a trained model, or a fastText model.")
     return load_model(folder)
@@ -252,8 +255,8 @@ def print_rows(table: Any, output: str | None, as_json: bool) -> None:
 
 
 def choose_report(progress: str = "auto") -> Report:
-    """A bar where someone watches, else only what must be known; "json" for programs."""
-    if progress == "json":
+    """A bar where someone watches, else only what must be known; "json", or FIRTH_PROGRESS=json, for programs."""
+    if progress == "json" or (progress == "auto" and os.environ.get("FIRTH_PROGRESS") == "json"):
         return JsonLines()
     return TerminalBar() if progress == "auto" and sys.stderr.isatty() else PlainNotes()
 

@@ -41,7 +41,7 @@ def command(
     network's folder that another library wrote, become a model folder where OUT has no suffix. A BERT becomes .onnx,
     with its pooling inside.
     """
-    from firth.core.storage import foreign_config
+    from firth.core.foreign import foreign_config
     from firth.formats import format_of_name, write_vectors
 
     if pickled:

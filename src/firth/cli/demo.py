@@ -30,6 +30,7 @@ QUERIES = (
     "compress bytes",
     "eigenvalues of a symmetric matrix",
 )
+HELD_OUT = 20
 # Docstrings are a small text: more passes than on a large one, and words met three times count. A dozen settings gave
 # searches of the same quality; these are among the quickest.
 SETTINGS = {"dim": 100, "min_count": 3, "epochs": 10, "subsample": 1e-4}
@@ -46,9 +47,9 @@ def command(queries: tuple[str, ...], folder: str) -> None:
     Run it again with other QUERIES, in quotes: the models are kept.
     """
     place, report = Path(folder), choose_report()
-    corpus = place / "python.jsonl"
+    corpus, held_out = place / "python.jsonl", place / "held-out.jsonl"
     heading("1. A corpus: the docstrings of the installed Python packages")
-    documents = read_corpus(corpus, report)
+    documents = read_corpus(corpus, held_out, report)
     heading("2. Skip-gram and CBOW learn from it")
     models = {name: learn(name, corpus, place / name, report) for name in ("skipgram", "cbow")}
     heading(f"3. Words that keep the same company (of the {FREQUENT:,} most frequent)")
@@ -56,6 +57,8 @@ def command(queries: tuple[str, ...], folder: str) -> None:
     show_neighbors(tables)
     heading("4. Search by meaning: a query and a docstring are means of their words' vectors")
     search(models["skipgram"], documents, queries or QUERIES)
+    heading("5. Which model is best for these texts? Asked about the docstrings that were held out")
+    show_comparison(models, place, held_out)
     heading("Next")
     show_next(place)
 
@@ -64,16 +67,19 @@ def heading(text: str) -> None:
     click.echo(f"\n{click.style(text, bold=True)}\n")
 
 
-def read_corpus(path: Path, report: Report) -> list[Document]:
-    """The corpus file's documents; the file is made at the first use."""
+def read_corpus(path: Path, held_out: Path, report: Report) -> list[Document]:
+    """The documents of both files, one to learn from and one to be asked about; they are made at the first use."""
     from firth.data.corpus import Corpus
     from firth.data.docstrings import python_docstrings
 
-    if not path.exists():
-        write_documents(str(path), python_docstrings(report=report))
-    documents = list(Corpus(path, column="text", key="key"))
+    if not (path.exists() and held_out.exists()):
+        found = list(python_docstrings(report=report))
+        write_documents(str(held_out), iter(found[::HELD_OUT]))
+        write_documents(str(path), (document for place, document in enumerate(found) if place % HELD_OUT))
+    documents = [document for file in (path, held_out) for document in Corpus(file, column="text", key="key")]
     packages = {document.key.partition(".")[0] for document in documents}
     click.echo(f"  {len(documents):,} docstrings of {len(packages):,} packages and modules, in {path}")
+    click.echo(f"  one in {HELD_OUT} of them is held out, in {held_out}")
     return documents
 
 
@@ -121,6 +127,15 @@ def search(model: WordModel, documents: Sequence[Document], queries: Sequence[st
         click.echo()
 
 
+def show_comparison(models: dict[str, WordModel], place: Path, held_out: Path) -> None:
+    from firth.studies import compare
+
+    click.echo(str(compare(models, held_out, column="text", name="key")))
+    paths = " ".join(str(place / name) for name in models)
+    click.echo("\nThe same with pictures, in one page:\n")
+    click.echo(f"  {program()} compare {paths} --data {held_out} --column text --name key -o report.html")
+
+
 def spoken(key: str) -> str:
     """numpy.linalg.eigh -> linalg eigh: the words of a name without its package."""
     inside = key.partition(".")[2] or key
@@ -152,6 +167,8 @@ def show_next(place: Path) -> None:
     click.echo(f"  {firth} train skipgram TEXT -o MODEL")
     click.echo(f"  {firth} neighbors MODEL WORD")
     click.echo(f"  {firth} embed MODEL TEXT --smoothing {SMOOTHING:g} -o vectors.npy")
+    click.echo("\nBoth models on the workbench, at http://127.0.0.1:8000 once this runs:\n")
+    click.echo(f"  {firth} studio {place / 'skipgram'} {place / 'cbow'} --root {place}")
 
 
 def program() -> str:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from firth.cli.common import choose_report, data_options, json_flag, metric_option, open_model, print_json
+from firth.cli.places import Place, place_of, postgres_option
 from firth.core.errors import FirthError, FirthWarning
 
 if TYPE_CHECKING:
     from firth.core.model import Model
     from firth.core.vectors import Matrix
     from firth.data.corpus import Corpus
-    from firth.index import Index
+    from firth.index import Index, PostgresIndex
 
 BATCH = 4096  # texts embedded at a time
 COMMIT = 32_768  # rows, or a minute: what a killed run may lose
@@ -31,7 +32,8 @@ Embed = Callable[[list[str]], tuple["Matrix", int]]  # vectors, and how many wor
 @click.command()
 @click.argument("model")
 @click.argument("data", nargs=-1, required=True, metavar="DATA…")
-@click.option("-o", "--output", required=True, metavar="IDX", help="The index's folder.")
+@click.option("-o", "--output", required=True, metavar="IDX", help="The index's folder; with --postgres, its table.")
+@postgres_option
 @click.option("--attributes", metavar="NAMES", help="Columns to filter by, as in year,language (jsonl, csv, Parquet).")
 @click.option(
     "--numbers",
@@ -48,6 +50,7 @@ def command(
     model: str,
     data: tuple[str, ...],
     output: str,
+    postgres: str | None,
     attributes: str | None,
     numbers: str,
     metric: str,
@@ -62,14 +65,14 @@ def command(
     The same command goes on where a killed one stopped.
     """
     from firth.data.corpus import Corpus
-    from firth.index.folder import remove_index
 
     embedder = open_model(model)
     fields = [name.strip() for name in attributes.split(",")] if attributes else []
     texts = Corpus(*data, unit=unit, column=column, key=key, fields=fields)
     embed = embedding(embedder, model)
     started = time.perf_counter()
-    index, status = opened(Path(output), embedder, model, texts, metric, numbers, overwrite)
+    place = place_of(output, postgres)
+    index, status = opened(place, embedder, model, texts, metric, numbers, overwrite)
     facts = {"rows": len(index), "unknown": 0, "zero_rows": 0}
     if status != "already finished":
         with index:
@@ -78,7 +81,7 @@ def command(
                 index.optimize()
                 index.note(finished=True)
         if not len(index):
-            remove_index(Path(output))
+            place.remove()
             raise FirthError("There is nothing to index: the input has no documents.")
     seconds = time.perf_counter() - started
     if facts["unknown"] or facts["zero_rows"]:
@@ -109,17 +112,15 @@ def embedding(model: Model, path: str) -> Embed:
 
 
 def opened(
-    folder: Path, model: Model, path: str, texts: Corpus, metric: str, numbers: str, overwrite: bool
-) -> tuple[Index, str]:
+    place: Place, model: Model, path: str, texts: Corpus, metric: str, numbers: str, overwrite: bool
+) -> tuple[Index | PostgresIndex, str]:
     """The index to fill, new or begun, and which of these it is."""
     from firth.core.checkpoint import difference
     from firth.core.train import model_hash
-    from firth.index import Index
-    from firth.index.folder import is_index, remove_index
 
     identity = {"model": model_hash(model), "data": texts.fingerprint(), "metric": metric, "numbers": numbers}
-    if is_index(folder):
-        index = Index.open(folder)
+    if place.exists():
+        index = place.open()
         if not overwrite and index.about.get("identity") == identity and identity["data"] is not None:
             index.model = model
             return index, "already finished" if index.about.get("finished") else "resumed"
@@ -127,8 +128,8 @@ def opened(
             why = difference({"identity": index.about.get("identity")}, identity)
             if index.about.get("identity") == identity:
                 why = "whether of the same data can't be told"
-            raise FirthError(f"{folder} holds another index ({why}); choose another folder, or --overwrite it.")
-        remove_index(folder)
+            raise FirthError(f"{place.describe} holds another index ({why}); choose another place, or --overwrite it.")
+        place.remove()
     dim = int(model.embed(["a"]).shape[1])  # type: ignore[attr-defined]
     if dim > WIDEST:
         raise FirthError(
@@ -136,7 +137,7 @@ def opened(
         )
     about = {"identity": identity, "finished": False}
     where = str(Path(path).resolve())
-    made = Index.create(folder, dim=dim, metric=metric, numbers=numbers, model=model, model_path=where, about=about)
+    made = place.create(dim=dim, metric=metric, numbers=numbers, model=model, model_path=where, about=about)
     return made, "indexed"
 
 
@@ -155,7 +156,7 @@ def batches(texts: Corpus, skip: int) -> Iterator[Batch]:
         yield Batch(keys, bodies, [values for _, values, _ in some], some[-1][2])
 
 
-def fill(index: Index, texts: Corpus, embed: Embed) -> dict[str, int]:
+def fill(index: Index | PostgresIndex, texts: Corpus, embed: Embed) -> dict[str, int]:
     """Adds all documents behind those that the index has."""
     import numpy as np
 

@@ -21,6 +21,8 @@ def command(path: str, as_json: bool) -> None:
     facts: dict[str, Any] = {"path": path}
     if (Path(path) / "index.json").is_file():
         facts |= index_facts(path)
+    elif (Path(path) / "sweep.json").is_file():
+        facts |= sweep_facts(Path(path))
     elif Path(path).is_dir():
         unfinished = unfinished_facts(Path(path)) if (Path(path) / UNFINISHED).is_dir() else {}
         if unfinished and not (Path(path) / CONFIG).exists():
@@ -36,17 +38,21 @@ def command(path: str, as_json: bool) -> None:
 
 
 def model_facts(path: str) -> dict[str, Any]:
+    from firth.core.foreign import foreign_config
     from firth.core.model import HasVectors
-    from firth.core.storage import foreign_config, read_config
+    from firth.core.storage import read_config
+    from firth.maps.keeping import saved
 
     config = None if foreign_config(Path(path)) else read_config(Path(path))
     model = open_model(path)
     training = {name: value for name, value in model.training.items() if name != "command"}
     tables = model.tables if isinstance(model, HasVectors) else {}
+    kept = saved(path) if tables and Path(path).is_dir() else {}
     facts = {
         "kind": "model" if config else "model of another library",
         "method": type(model.method).method_name(),
         "tables": {name: {"rows": len(table), "dim": table.dim} for name, table in tables.items()},
+        "maps": {name: {"points": len(found.keys), **found.score._asdict()} for name, found in kept.items()},
         "heads": getattr(model, "heads", None),  # of a BERT
         "options": model.method.options(),
         "training": training,
@@ -80,6 +86,22 @@ def index_facts(path: str) -> dict[str, Any]:
         "bytes": sum(file["bytes"] for file in files),
         "format": manifest["format"],
         "firth": manifest["firth"],
+    }
+
+
+def sweep_facts(folder: Path) -> dict[str, Any]:
+    from firth.core.storage import read_json
+
+    record = read_json(folder / "sweep.json")
+    trials = [trial for trial in record["trials"] if trial["score"] is not None]
+    best = max(trials, key=lambda trial: trial["score"], default=None)
+    return {
+        "kind": "sweep",
+        "method": record["identity"]["method"],
+        "trials": len(record["trials"]),
+        "seconds": sum(trial["seconds"] for trial in record["trials"]),
+        "best": {**best["options"], "score": best["score"]} if best else None,
+        "model": str(folder / "best") if best else None,
     }
 
 

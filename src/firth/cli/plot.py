@@ -8,7 +8,17 @@ from typing import Any
 
 import click
 
-from firth.cli.common import metric_option, open_model, open_rows, open_vectors
+from firth.cli.common import (
+    choose_report,
+    json_flag,
+    metric_option,
+    open_model,
+    open_rows,
+    open_vectors,
+    print_json,
+    restrict_option,
+    table_option,
+)
 from firth.core.errors import FirthError
 
 output_option = click.option("-o", "--output", required=True, metavar="FILE", help="A .png or .svg.")
@@ -24,13 +34,53 @@ def command() -> None:
 @click.argument("words", nargs=-1, metavar="[WORD]…")
 @click.option("-k", type=int, default=150, show_default=True, help="Without WORDs: this many, the most frequent.")
 @click.option("--highlight", multiple=True, metavar="WORD", help="Show this word in another colour; may be repeated.")
-@output_option
-def map_(path: str, words: tuple[str, ...], k: int, highlight: tuple[str, ...], output: str) -> None:
-    """Words on the plane of their two principal components."""
-    from firth.maps import plot_map
+@click.option("--method", type=click.Choice(("pca", "tsne", "umap")), default="pca", show_default=True)
+@click.option("--save", is_flag=True, help="Place all words, not only those named, and keep the map in the model.")
+@restrict_option
+@table_option
+@click.option("--metric", type=click.Choice(("cosine", "euclidean")), default="cosine", show_default=True)
+@click.option("--neighbors", type=int, metavar="N", help="How many count: t-SNE's perplexity [30], UMAP's [15].")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("--threads", type=click.IntRange(0), default=0, help="0: one for each core.")
+@click.option("-o", "--output", metavar="FILE", help="A .png or .svg; may be left out with --save.")
+@json_flag
+def map_(path: str, output: str | None, as_json: bool, **values: Any) -> None:
+    """Words on a plane: their two principal components, t-SNE or UMAP, and how many neighbours that keeps.
 
-    plot_map(open_vectors(path), words or k, output, highlight=highlight)
-    click.echo(output)
+    With --save the map is kept in the model's folder, where the workbench finds it; asked again, it is not made again.
+    t-SNE and UMAP need the extra: pip install 'firth[maps]'.
+    """
+    from firth.core.run import Run
+    from firth.core.vectors import Vectors
+    from firth.maps import layout, plot_map, saved_layout
+    from firth.maps.drawing import check_suffix
+    from firth.maps.layouts import LEAST
+
+    if output:
+        check_suffix(output)  # before the work, not after it
+    elif not values["save"]:
+        raise click.UsageError("Missing option '-o': where the picture goes. With --save it may be left out.")
+    vectors = open_vectors(path, values["table"])
+    named = list(values["words"]) or list(vectors.keys[: min(max(0, values["k"]), values["restrict"] or len(vectors))])
+    shown = list(dict.fromkeys([*values["highlight"], *named]))
+    rows = [vectors.row(word) for word in shown]  # unknown words are refused before the work, too
+    run = Run(seed=values["seed"], threads=values["threads"], report=choose_report())
+    how = {"metric": values["metric"], "neighbors": values["neighbors"], "run": run}
+    made = None
+    if values["save"]:
+        made = saved_layout(path, values["method"], table=values["table"], restrict=values["restrict"], **how)
+    elif len(rows) >= LEAST or values["method"] != "pca":  # two or three words have components, and no neighbourhoods
+        made = layout(Vectors(shown, vectors.matrix[rows]), values["method"], **how)
+    if output:
+        plot_map(vectors, shown, output, highlight=values["highlight"], layout=made)
+    if as_json:
+        facts = {"method": made.method, "points": len(made.keys), **made.score._asdict()} if made else {}
+        print_json({**facts, "saved": values["save"], "output": output})
+        return
+    if made:
+        click.echo(made)
+    if output:
+        click.echo(output)
 
 
 @command.command()

@@ -32,13 +32,13 @@ def command(
     as_json: bool,
 ) -> None:
     """Make up rows like those MODEL (a VAE) learned from; or, with any autoencoder, those between two rows."""
-    from firth.core.model import Samples
+    from firth.core.model import Interpolates, Samples
 
     found: Any = open_model(model)
     if bool(between) != bool(table):
         raise click.UsageError("--between needs --of TABLE, and the other way round.")
     if between:
-        if not hasattr(found, "interpolate"):
+        if not isinstance(found, Interpolates):
             raise FirthError(f"{model} has no codes to go between ({type(found.method).method_name()}).")
         print_rows(found.interpolate(table, between[0] - 1, between[1] - 1, max(2, n)), output, as_json)
         return

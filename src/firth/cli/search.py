@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from firth.cli.common import json_flag, open_model, print_json, print_table
+from firth.cli.places import place_of, postgres_option
 from firth.core.errors import FirthError
 
 if TYPE_CHECKING:
-    from firth.index import Hits, Index
+    from firth.index import Hits, Index, PostgresIndex
 
 
 @click.command()
@@ -24,31 +25,35 @@ if TYPE_CHECKING:
 @click.option(
     "--mode",
     type=click.Choice(("both", "vector", "words")),
-    default="both",
-    show_default=True,
-    help="By nearness (score: the index's metric), by words (BM25), or both rankings fused (reciprocal ranks).",
+    help="By nearness (score: the index's metric), by words (BM25), or both rankings fused (reciprocal ranks), the "
+    "default; of a table, by nearness alone.",
 )
 @click.option("--explain", "explained", is_flag=True, help="Which words made each match (models of words).")
 @click.option("--model", metavar="PATH", help="Where the model is that made the index, if it has moved.")
+@postgres_option
 @json_flag
 def command(
     index: str,
     query: str,
     k: int,
     where: str | None,
-    mode: str,
+    mode: str | None,
     explained: bool,
     model: str | None,
+    postgres: str | None,
     as_json: bool,
 ) -> None:
     """Search an index that `firth index` made for the text QUERY."""
-    from firth.index import Index, snippet
+    from firth.index import snippet
     from firth.index.words import words_of
 
-    opened = Index.open(index)
+    place = place_of(index, postgres)
+    if postgres and mode not in (None, "vector"):
+        raise FirthError("A table is searched by nearness alone; leave --mode out.")
+    opened, mode = place.open(), mode or "both"
     if mode != "words" or explained:
-        opened = Index.open(index, open_model(model_path(opened, model)))
-    hits = opened.search(query, k, where=where, mode=mode)
+        opened = place.open(open_model(model_path(opened, model)))
+    hits = opened.search(query, k, where=where, **({} if postgres else {"mode": mode}))
     shares = [reasons(opened, query, hit.attributes.get("text")) for hit in hits] if explained else None
     if as_json:
         print_json(as_documents(hits, shares))
@@ -68,9 +73,11 @@ def command(
     print_table(header, rows, numbers=(0, 1))
 
 
-def model_path(index: Index, given: str | None) -> str:
+def model_path(index: Index | PostgresIndex, given: str | None) -> str:
     """Where the model is: as given, or where it was when the index was made."""
-    made = index.store.manifest.get("model")
+    from firth.index import PostgresIndex
+
+    made = index.facts["model"] if isinstance(index, PostgresIndex) else index.store.manifest.get("model")
     path = given or (made or {}).get("path")
     if not path:
         raise FirthError("The index does not say where its model is: give --model PATH, or search by --mode words.")
@@ -79,7 +86,7 @@ def model_path(index: Index, given: str | None) -> str:
     return str(path)
 
 
-def reasons(index: Index, query: str, text: Any) -> list[dict[str, Any]]:
+def reasons(index: Index | PostgresIndex, query: str, text: Any) -> list[dict[str, Any]]:
     from firth.index.explain import explain
 
     return [share._asdict() for share in explain(index.model, query, str(text or ""))]

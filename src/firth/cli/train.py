@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from firth.core.method import Method
     from firth.core.train import Trained
 
-SECTIONS = ("Method options", "Run settings", "Data", "Other")
+SECTIONS = ("Method options", "Run settings", "Data", "Task", "Other")
 DASH = "–"
 SCORES = ("accuracy", "f1", "matthews", "spearman", "pearson", "exact_match")  # on dev data, of fine-tuning
 
@@ -39,8 +39,10 @@ class TrainCommand(click.Command):
         for section in SECTIONS:
             flags = [flag for flag in self.get_params(ctx) if isinstance(flag, click.Option)]
             here = [flag for flag in flags if getattr(flag, "section", "Other") == section]
-            with formatter.section(section):
-                formatter.write_dl([record for flag in here if (record := flag.get_help_record(ctx))])
+            records = [record for flag in here if (record := flag.get_help_record(ctx))]
+            if records:
+                with formatter.section(section):
+                    formatter.write_dl(records)
 
 
 class Methods(click.Group):

@@ -133,12 +133,30 @@ class Attention(NamedTuple):
     segments: Sequence[int] = ()  # of a pair that is read as one: 0 for the tokens of the first text, 1 for the second
 
 
+class AttentionSteps(NamedTuple):
+    """How one head mixes what one token looks at: softmax(q·k / √d) v, number by number."""
+
+    query: NDArray[np.float32]  # dim of a head
+    keys: NDArray[np.float32]  # (keys, dim)
+    values: NDArray[np.float32]  # (keys, dim)
+    allowed: NDArray[np.bool_]  # the keys it may look at: a language model's tokens don't see what comes after
+    scores: NDArray[np.float32]  # q·k
+    scaled: NDArray[np.float32]  # / √dim
+    weights: NDArray[np.float32]  # softmax over the allowed keys
+    output: NDArray[np.float32]  # the values, mixed by the weights
+
+
 @runtime_checkable
 class Attends(Protocol):
     """Shows where it looks."""
 
     def attention(self, text: str, other: str | None = None) -> Attention:
         """Of a text to itself, from `other` (a translation) to the text, or of both as one (BERT)."""
+
+    def attention_steps(
+        self, text: str, other: str | None = None, *, layer: int, head: int, query: int
+    ) -> AttentionSteps:
+        """How those weights came about, for one query of one head; layers, heads and queries are counted from 1."""
 
 
 class WordsInContext(NamedTuple):
@@ -197,12 +215,36 @@ class Fills(Protocol):
         """For each [MASK] of the text (and of `other`, read behind it), the k most probable tokens, best first."""
 
 
+class Candidate(NamedTuple):
+    """A token that may come next."""
+
+    id: int
+    text: str
+    probability: float  # as the model has it
+    chance: float  # of being chosen: with temperature, top_k and top_p
+
+
+class Written(NamedTuple):
+    """One step of writing: the token that was chosen, and those it was chosen from, likeliest first."""
+
+    token: Candidate
+    candidates: list[Candidate]
+
+
 @runtime_checkable
 class Generates(Protocol):
     """Writes text."""
 
     def generate(self, prompt: str = "", tokens: int = 100, **settings: Any) -> Iterator[str]:
         """Piece by piece, as it is written."""
+
+    def write(
+        self, prompt: str = "", taken: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any
+    ) -> list[Written]:
+        """Token by token, with the `k` likeliest of each step; `taken` are tokens that stand after the prompt."""
+
+    def taken(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
+        """Tokens that stand after the prompt, with the probability that each had there."""
 
 
 @runtime_checkable
@@ -219,6 +261,14 @@ class Inverts(Protocol):
 
     def reconstruct(self, inputs: Any) -> Any:
         """What is left of each when only its code is known; of the kind of `inputs`, equally many."""
+
+
+@runtime_checkable
+class Interpolates(Protocol):
+    """Has a space of codes in which one can walk from row to row."""
+
+    def interpolate(self, data: Any, first: int, second: int, steps: int = 9) -> Any:
+        """Rows on the straight line between the codes of two rows of `data`."""
 
 
 @runtime_checkable

@@ -28,19 +28,12 @@ FILES = "firth.learners.files"  # by name: core knows where models in one file a
 FORMAT = 1
 CONFIG = "config.json"
 TRAINING = "training.json"
+MAPS = "maps"  # in a model's folder: pictures of its vectors, which are no part of it
 ARRAYS, FOREIGN_ARRAYS = "vectors.safetensors", "model.safetensors"
-FOREIGN = {"bert": "bert", "gpt2": "gpt", "model2vec": "distil"}  # the method that opens others' folders, by model_type
-HEADS = {  # of networks that others fine-tuned, by their architecture
-    "BertForSequenceClassification": "classify",
-    "BertForTokenClassification": "tags",
-    "BertForQuestionAnswering": "answer",
-    "GPT2ForSequenceClassification": "classify",
-}
 # safetensors' names of the kinds of numbers, all little-endian (BF16, the upper half of F32, has no NumPy kind: it is
 # widened when it is read).
 KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "?", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1"}
 KINDS |= {"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1"}
-WEIGHTS_INDEX = "model.safetensors.index.json"  # names the files of a network that has several
 
 
 def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
@@ -74,12 +67,17 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
     return folder
 
 
-def load_model(folder: str | os.PathLike[str]) -> Model:
-    """Opens a saved model, or a model in one file (fastText's). Nothing in it is executed; arrays are memory-mapped."""
+def load_model(folder: str | os.PathLike[str], whole: bool = False) -> Model:
+    """Opens a saved model, or a model in one file (fastText's). Nothing in it is executed; arrays are memory-mapped.
+
+    JSON is read at its first use; `whole` reads it now, for those who keep a model while its folder may be replaced.
+    """
     path = Path(folder)
     if path.is_file():
         found: Model = importlib.import_module(FILES).load_file(path)
         return found
+    from firth.core.foreign import foreign_config, foreign_method
+
     foreign = foreign_config(path)
     if foreign:
         theirs = registry.method(foreign_method(foreign))
@@ -88,7 +86,9 @@ def load_model(folder: str | os.PathLike[str]) -> Model:
     method_class = registry.method(config["method"])
     method = build_settings(method_class, config["options"])
     names = [name for name in config["files"] if name.endswith(".json") and name != TRAINING]
-    documents = LazyDocuments({name[:-5]: path / name for name in names})
+    documents: Mapping[str, Any] = LazyDocuments({name[:-5]: path / name for name in names})
+    if whole:
+        documents = dict(documents)
     main = FOREIGN_ARRAYS if FOREIGN_ARRAYS in config["files"] else ARRAYS
     ends = ".safetensors"
     others = [name for name in config["files"] if name.endswith(ends) and name != main]
@@ -98,38 +98,6 @@ def load_model(folder: str | os.PathLike[str]) -> Model:
         return method_class.model.from_parts(method, Parts(read_arrays(path / main), documents, more=more), training)
     except KeyError as error:
         raise FirthError(f"{path} is incomplete: it has no {error} for {method_class.__name__}.") from error
-
-
-def foreign_config(folder: Path) -> dict[str, Any] | None:
-    """config.json of a network that another library wrote and Firth knows."""
-    if not (folder / CONFIG).is_file():
-        return None
-    config = read_json(folder / CONFIG)
-    if not isinstance(config, dict):
-        return None
-    kind = config.get("model_type")
-    # Libraries that open a folder of ours and save it elsewhere keep the keys they don't know; then it is theirs.
-    again = "transformers_version" in config or (kind == "model2vec" and not (folder / TRAINING).is_file())
-    if "format" in config and not again:
-        return None
-    if isinstance(kind, str) and kind in FOREIGN:
-        return config
-    theirs = {"architectures", "hidden_size", "transformers_version"} & config.keys()
-    if isinstance(kind, str) or theirs:
-        if kind:
-            raise FirthError(f"{folder} holds a network of the kind {kind!r}; Firth reads {' and '.join(FOREIGN)}.")
-        raise FirthError(
-            f'{folder / CONFIG} does not say which kind of network it is; write "model_type": "bert" or "gpt2" into it.'
-        )
-    return None
-
-
-def foreign_method(config: Mapping[str, Any]) -> str:
-    """The method whose model a folder of Hugging Face's holds."""
-    found = [HEADS[name] for name in config.get("architectures") or () if name in HEADS]
-    if found[:1] == ["classify"] and (config.get("num_labels") == 1 or len(config.get("id2label") or "12") == 1):
-        return "regress"
-    return found[0] if found else FOREIGN[config["model_type"]]
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -163,6 +131,8 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def verify_model(folder: str | os.PathLike[str]) -> dict[str, str]:
     """Checks the sha256 of every file of a model; the hashes by file name."""
+    from firth.core.foreign import foreign_config
+
     path = Path(folder)
     if foreign_config(path):
         raise FirthError(
@@ -261,33 +231,6 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         except (ValueError, OverflowError, OSError) as error:  # too many dimensions, or one too long for an empty array
             raise FirthError(f"{path}: {name} of shape {shape} cannot be opened ({error}).") from None
     return arrays
-
-
-def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
-    """Arrays of a folder of Hugging Face's: one safetensors file, or several that an index names."""
-    if (folder / FOREIGN_ARRAYS).is_file():
-        return read_arrays(folder / FOREIGN_ARRAYS)
-    if not (folder / WEIGHTS_INDEX).is_file():
-        pickled = next((path.name for path in sorted(folder.glob("pytorch_model*.bin"))), None)
-        if pickled:
-            raise FirthError(
-                f"{folder / pickled} is a pickle, which can run any code when it is opened, so Firth does not; "
-                f"`firth convert {folder} NEW-FOLDER --pickled` reads its numbers alone and writes safetensors."
-            )
-        raise FirthError(f"{folder} has no weights: neither {FOREIGN_ARRAYS} nor {WEIGHTS_INDEX}.")
-    index = read_json(folder / WEIGHTS_INDEX)
-    places = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
-        raise FirthError(f"{folder / WEIGHTS_INDEX} does not say in which file each array is (weight_map).")
-    found: dict[str, NDArray[Any]] = {}
-    for file in sorted(set(places.values())):
-        if Path(file).name != file:
-            raise FirthError(f"{folder / WEIGHTS_INDEX} names a file of another folder: {file}.")
-        found |= read_arrays(folder / file)
-    missing = sorted(places.keys() - found.keys())
-    if missing:
-        raise FirthError(f"{folder}: {missing[0]} is in none of the files that {WEIGHTS_INDEX} names.")
-    return found
 
 
 def read_header(path: Path) -> tuple[dict[str, Any], int]:

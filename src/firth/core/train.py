@@ -25,7 +25,7 @@ from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Model
 from firth.core.run import Run
-from firth.core.storage import CONFIG, TRAINING, load_model, read_json, save_model, saying_where, write_json
+from firth.core.storage import CONFIG, MAPS, TRAINING, load_model, read_json, save_model, saying_where, write_json
 
 UNFINISHED = ".unfinished"
 COMMAND = "command.json"
@@ -129,7 +129,8 @@ def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> Non
         names = {path.name for path in folder.iterdir()} if folder.exists() else set()
     unfinished = unfinished_identity(folder)
     # Not ours are files that no model is made of: --overwrite must not empty a folder of other work.
-    others = sorted(name for name in names if name != UNFINISHED and Path(name).suffix not in (".json", ".safetensors"))
+    ours = (UNFINISHED, MAPS)
+    others = sorted(name for name in names if name not in ours and Path(name).suffix not in (".json", ".safetensors"))
     if others or (names and not names & {CONFIG, UNFINISHED}):
         some = ", ".join(others[:3] or sorted(names)[:3])
         raise FirthError(f"{folder} holds other files ({some}), which Firth does not replace; choose another folder.")

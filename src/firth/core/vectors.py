@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from firth.core.errors import FirthError
 Matrix = NDArray[np.float32]
 
 METRICS = ("cosine", "dot", "euclidean")
+ROWS = 65536  # whose differences to a vector are held in memory at once
 
 
 class Hit(NamedTuple):
@@ -142,10 +144,23 @@ class Vectors:
             raise FirthError(f"No vector for {key!r}{self._why_missing(key)}") from None
 
     def _why_missing(self, key: str) -> str:
-        if isinstance(key, str) and key.lower() != key and key.lower() in self.rows:
-            return f"; there is one for {key.lower()!r}."
         missing = self._missing() if callable(self._missing) else self._missing
+        close = " or ".join(map(repr, self.close_keys(key))) if isinstance(key, str) else ""
+        if close:
+            return f"{f' ({missing})' if missing else ''}; there is one for {close}."
         return f" ({missing})." if missing else f"; there are {len(self):,} keys, such as {self._some()}."
+
+    def close_keys(self, key: str, k: int = 3) -> list[str]:
+        """Keys that may have been meant: in other case, or one letter away; the first in the table first."""
+        forms = {key.lower(), key.capitalize(), key.upper(), key.strip().replace(" ", "_")}
+        if len(key) > 2:  # a word of two letters is one letter away from too many
+            cuts = [(key[:place], key[place:]) for place in range(len(key) + 1)]
+            forms |= {a + b[1:] for a, b in cuts if b}
+            forms |= {a + b[1] + b[0] + b[2:] for a, b in cuts if len(b) > 1}
+            letters = set(string.ascii_lowercase) | set(key)
+            forms |= {a + letter + rest for a, b in cuts for letter in letters for rest in {b, b[1:]}}
+        found = sorted((form for form in forms - {key} if form in self.rows), key=self.rows.__getitem__)
+        return found[:k]
 
     def _some(self) -> str:
         return ", ".join(repr(key) for key in self.keys[:3]) or "none"
@@ -214,7 +229,8 @@ class Vectors:
         elif metric == "dot":
             scores = self.matrix[:last] @ query
         elif metric == "euclidean":
-            scores = -np.linalg.norm(self.matrix[:last] - query, axis=1)
+            parts = (self.matrix[first : min(first + ROWS, last)] - query for first in range(0, last, ROWS))
+            scores = -np.concatenate([np.zeros(0), *(np.linalg.norm(part, axis=1) for part in parts)])
         else:
             raise FirthError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
         return np.asarray(scores, dtype=np.float32)

@@ -12,7 +12,8 @@ import numpy as np
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.storage import saying_where
-from firth.data.corpus import Block, Corpus, Tags
+from firth.data.blocks import Block, Tags
+from firth.data.corpus import Corpus
 from firth.data.streams import Ids, Piece, write_all
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.data import encode, readers
-from firth.data.corpus import Block, Corpus, FileSource, StreamSource, Tags, is_table
+from firth.data.blocks import Block, Tags
+from firth.data.corpus import Corpus, FileSource, StreamSource, is_table
 from firth.data.tokenizer import NATIVE
 from firth.data.tokenizer import tokenizer as tokenizer_named
 from firth.data.tokens import Text, Tokens, Wanted, encode_text, vocabulary_of

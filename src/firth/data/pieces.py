@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from firth.core.errors import FirthError
 from firth.core.run import Run
-from firth.data.corpus import Block, Corpus
+from firth.data.blocks import Block
+from firth.data.corpus import Corpus
 from firth.data.encode import blocks_of
 from firth.kernels import text as kernel
 from firth.kernels.bpe import Words

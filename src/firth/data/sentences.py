@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.run import Run
-from firth.data.corpus import Corpus, Document, Tags
+from firth.data.blocks import Tags
+from firth.data.corpus import Corpus, Document
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.subword_tokens import encode_corpus
 

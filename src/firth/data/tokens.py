@@ -17,7 +17,8 @@ from firth.core.run import Run
 from firth.core.storage import saying_where
 from firth.data import cache, encode, readers
 from firth.data import phrases as phrases_of
-from firth.data.corpus import Block, Corpus, Tags
+from firth.data.blocks import Block, Tags
+from firth.data.corpus import Corpus
 from firth.data.phrases import Phrase
 from firth.data.streams import IDS, STARTS, Piece, Stream, choose, flat_pieces, renamed, write_final
 from firth.data.tokenizer import NATIVE

@@ -24,7 +24,14 @@ from firth.evaluate.compression import (
 from firth.evaluate.features import FeatureResult, features
 from firth.evaluate.labels import LabelResult, LabelScore, NumberResult, classification, label_result, number_result
 from firth.evaluate.nodes import NodeResult, node_classification, read_labels
-from firth.evaluate.recommendation import RatingResult, RecommendationResult, rating_errors, recommendations
+from firth.evaluate.parallelogram import Corner, Parallelogram, parallelogram
+from firth.evaluate.recommendation import (
+    RatingResult,
+    RecommendationResult,
+    rating_errors,
+    recommendations,
+    recommended,
+)
 from firth.evaluate.sentences import (
     PoolingChoice,
     SentencePair,
@@ -40,6 +47,7 @@ __all__ = [
     "AnswerResult",
     "FeatureResult",
     "CompressionResult",
+    "Corner",
     "LabelResult",
     "LabelScore",
     "NeighborTable",
@@ -47,6 +55,7 @@ __all__ = [
     "NodeResult",
     "NumberResult",
     "Pair",
+    "Parallelogram",
     "PoolingChoice",
     "RatingResult",
     "RecommendationResult",
@@ -69,6 +78,7 @@ __all__ = [
     "neighbors_kept",
     "node_classification",
     "number_result",
+    "parallelogram",
     "probe",
     "rating_errors",
     "read_labels",
@@ -76,6 +86,7 @@ __all__ = [
     "read_questions",
     "read_sentence_pairs",
     "recommendations",
+    "recommended",
     "right_answers",
     "sentence_similarity",
     "two_sample",

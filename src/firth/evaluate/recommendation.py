@@ -184,6 +184,15 @@ def mean_metrics(
     cut: Sequence[tuple[str, int]],
     items: int,
 ) -> dict[str, float]:
+    found = case_metrics(ranker, cases, cut, items)
+    means = found.mean(axis=0) if len(found) else np.full(len(cut), math.nan)
+    return dict(zip(metrics, means.tolist(), strict=True))
+
+
+def case_metrics(
+    ranker: Ranker, cases: Sequence[Case], cut: Sequence[tuple[str, int]], items: int
+) -> NDArray[np.float64]:
+    """users × metrics."""
     most, found = max(k for _, k in cut), []
     batch = max(1, BATCH_BYTES // (4 * max(1, items)))
     for start in range(0, len(cases), batch):
@@ -193,8 +202,16 @@ def mean_metrics(
             row[case.had] = -np.inf
             ranking = top_rows(row, min(most, items - len(case.had)))
             found.append(user_metrics(np.isin(ranking, case.relevant), len(case.relevant) + case.unknown, cut))
-    means = np.mean(found, axis=0) if found else np.full(len(cut), math.nan)
-    return dict(zip(metrics, means.tolist(), strict=True))
+    return np.array(found).reshape(len(cases), len(cut))
+
+
+def recommended(model: Recommends, test: Any, metric: str = "ndcg@100") -> dict[str, float]:
+    """One metric of each user who could be judged, for comparing models user by user."""
+    if not isinstance(model, Recommends):
+        raise FirthError(f"{model!r} does not recommend; ALS, BPR, RatingFactors and Item2Vec models do.")
+    cases, _ = cases_of(model, by_user(test), {})
+    found = case_metrics(partial(model_scores, model), cases, [parsed(metric)], len(items_of(model)))
+    return {case.user: float(value) for case, value in zip(cases, found[:, 0], strict=True)}
 
 
 def user_metrics(hits: NDArray[np.bool_], relevant: int, cut: Sequence[tuple[str, int]]) -> list[float]:

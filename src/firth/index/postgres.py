@@ -11,7 +11,6 @@ import contextlib
 import importlib.util
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,26 +21,17 @@ from numpy.typing import ArrayLike
 from firth.core.errors import FirthError
 from firth.core.vectors import METRICS, Matrix
 from firth.index.hits import Hit, Hits
+from firth.index.pgvector import COLUMNS, TYPES, Packed, check_version, exists, first_line, named, register, sql_type
 from firth.index.rows import attribute_table, check_identity, check_keys, check_matrix, identity_of
 from firth.index.segment import KEY, Space
 from firth.index.where import parse, quoted, sql
 
 VECTOR = "vector"
 OPERATORS = {"cosine": ("<=>", "cosine_ops"), "dot": ("<#>", "ip_ops"), "euclidean": ("<->", "l2_ops")}
-TYPES = {"float32": "vector", "float16": "halfvec"}
 WIDEST = {"float32": 2000, "float16": 4000}  # that HNSW of pgvector takes
 FORMS = {"float32": ">f4", "float16": ">f2"}
 SEARCHING = 100  # candidates looked at, at least
 NEEDED = "PostgreSQL needs the package psycopg: pip install 'firth[scale]'."
-#: Of each SQL type, its Arrow type.
-COLUMNS = {
-    "bigint": pyarrow.int64(),
-    "double precision": pyarrow.float64(),
-    "boolean": pyarrow.bool_(),
-    "text": pyarrow.large_string(),
-    "date": pyarrow.date32(),
-    "timestamp with time zone": pyarrow.timestamp("us", "UTC"),
-}
 
 
 class PostgresIndex:
@@ -65,13 +55,15 @@ class PostgresIndex:
         numbers: str = "float32",
         model: Any = None,
         model_path: str | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> PostgresIndex:
         """A new table. `server` is what psql takes: postgresql://user@host/database, or host=… dbname=…."""
         if type(dim) is not int or dim < 1 or metric not in METRICS or numbers not in TYPES:
             rule = f"dim at least 1, metric one of {', '.join(METRICS)} and numbers one of {', '.join(TYPES)}"
             raise FirthError(f"PostgresIndex needs {rule}; got {dim!r}, {metric!r} and {numbers!r}.")
         made = None if model is None else identity_of(model, model_path)
-        index = cls(server, table, {**Space(dim, metric, numbers)._asdict(), "model": made}, model)
+        facts = {**Space(dim, metric, numbers)._asdict(), "model": made, "about": dict(about or {})}
+        index = cls(server, table, facts, model)
         with index._transaction() as cursor:
             cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
             register(index._connection)
@@ -105,11 +97,34 @@ class PostgresIndex:
             check_identity(facts.get("model"), model, f"The table {table}")
         return cls(server, table, facts, model)
 
+    @classmethod
+    def exists(cls, server: str, table: str) -> bool:
+        """Whether there is a table of that name, an index or not."""
+        with cls(server, table, Space(1, "cosine", "float32")._asdict()) as probe, probe._transaction() as cursor:
+            return exists(cursor, table)
+
     def _describe(self, cursor: Any) -> None:
         from psycopg import sql as parts
 
         text = parts.Literal(json.dumps({"firth": self.facts}))
         cursor.execute(parts.SQL(f"COMMENT ON TABLE {named(self.table)} IS {{}}").format(text))
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Whatever whoever made the index wanted to remember of it."""
+        return dict(self.facts.get("about") or {})
+
+    def note(self, **facts: Any) -> None:
+        """Adds to `about`."""
+        self.facts["about"] = {**self.about, **facts}
+        with self._transaction() as cursor:
+            self._describe(cursor)
+
+    def drop(self) -> None:
+        """Removes the table."""
+        with self._transaction() as cursor:
+            cursor.execute(f"DROP TABLE {named(self.table)}")
+        self.close()
 
     def close(self) -> None:
         if self._connection is not None:
@@ -332,6 +347,10 @@ class PostgresIndex:
         named(self.table)
         try:
             connection = psycopg.connect(self.server, connect_timeout=10)
+        except psycopg.ProgrammingError:  # its message would repeat the address, password and all
+            raise FirthError(
+                "A server is named as psql takes it: postgresql://user@host/database, or host=… dbname=…; got another."
+            ) from None
         except psycopg.Error as error:
             raise FirthError(f"Cannot reach PostgreSQL: {first_line(error)}.") from None
         with connection.transaction():
@@ -345,66 +364,3 @@ class PostgresIndex:
             return f"PostgreSQL ({info.dbname} at {info.host})" if info else "PostgreSQL"
         except Exception:  # a broken connection may not tell
             return "PostgreSQL"
-
-
-class Packed:
-    """A vector in PostgreSQL's binary form."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-
-def register(connection: Any) -> None:
-    """Lets COPY write vectors."""
-    from psycopg.adapt import Dumper
-    from psycopg.pq import Format
-    from psycopg.types import TypeInfo
-
-    for kind in TYPES.values():
-        info = TypeInfo.fetch(connection, kind)
-        if info is None:  # the extension comes with the first table
-            continue
-        info.register(connection)
-        dump = {"format": Format.BINARY, "oid": info.oid, "dump": lambda self, packed: packed.data}
-        connection.adapters.register_dumper(Packed, type(f"{kind}Dumper", (Dumper,), dump))
-
-
-def check_version(cursor: Any) -> None:
-    cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
-    row = cursor.fetchone()
-    if row is None:
-        raise FirthError("The database has not got the extension vector; PostgresIndex.create makes it, if it may.")
-    if tuple(int(part) for part in row[0].split(".")[:2]) < (0, 8):
-        raise FirthError(f"pgvector must be 0.8 or later; the database has {row[0]}.")
-
-
-def exists(cursor: Any, table: str) -> bool:
-    cursor.execute("SELECT to_regclass(%s)", [named(table)])
-    return cursor.fetchone()[0] is not None
-
-
-def named(table: str) -> str:
-    """A table's name for SQL; a schema may stand before it."""
-    if not re.fullmatch(r"\w+(\.\w+)?", table):
-        raise FirthError(f"A table's name has letters, digits and _, and perhaps a schema before it; got {table!r}.")
-    return ".".join(map(quoted, table.split(".")))
-
-
-def sql_type(name: str, kind: Any) -> str:
-    types = pyarrow.types
-    checks = {
-        "bigint": types.is_integer,
-        "double precision": types.is_floating,
-        "boolean": types.is_boolean,
-        "text": lambda each: types.is_string(each) or types.is_large_string(each) or types.is_null(each),
-        "date": types.is_date,
-        "timestamp with time zone": types.is_timestamp,
-    }
-    for sql_name, check in checks.items():
-        if check(kind):
-            return sql_name
-    raise FirthError(f"The attribute {name} of {kind} has no column in PostgreSQL; take {', '.join(checks)}.")
-
-
-def first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__

@@ -16,27 +16,28 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.core.errors import FirthError
+from firth.core.foreign import read_weights
 from firth.core.method import Method
-from firth.core.model import Attention, Model, Parts
-from firth.core.storage import read_weights
+from firth.core.model import Model, Parts
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.learners import bert_files
 from firth.learners.contextual import ContextualModel
 from firth.learners.encoding import WINDOW, Engine, Read, Reader, ahead, chosen_engine, new_engine
+from firth.learners.looking import Looked, Looking, kept_by
 from firth.learners.pooling import Pooling
 from firth.learners.sentence_files import DENSE, read_sentence_files, sentence_documents
 from firth.learners.whitening import Projection, whitening
 from firth.learners.words import Pooled, check_texts
-from firth.nets.attention import Packed, keeping_weights
+from firth.nets.attention import Packed, watched
 from firth.nets.bert import Bert, places_of
 from firth.nets.transformer import Size
 
 Pair = tuple[str, str]
 
 
-class BertModel(ContextualModel, Model):
+class BertModel(Looking, ContextualModel, Model):
     """A net that reads texts from both sides, and the tokens it knows."""
 
     def __init__(
@@ -187,6 +188,26 @@ class BertModel(ContextualModel, Model):
             yield ready()
         reader.tell()
 
+    def embed_ids(
+        self,
+        texts: Sequence[list[int]],
+        pooling: Pooling | None = None,
+        device: str = "auto",
+        precision: str = "auto",
+    ) -> Matrix:
+        """`embed` for texts that are ids of tokens already, [CLS] and [SEP] around them."""
+        lowest, highest = min(map(min, texts), default=0), max(map(max, texts), default=0)
+        if lowest < 0 or highest >= len(self.tokenizer):
+            wrong = lowest if lowest < 0 else highest
+            raise FirthError(f"There is no token {wrong}; ids go from 0 to {len(self.tokenizer) - 1}.")
+        pooling = pooling or self.pooling
+        pooling.check(self.size.layers, self.size.places)
+        reader = Reader(self.tokenizer, pooling, self.size.places)
+        read = reader.take(texts)
+        matrix = self.finished(read.joined(self.engine(device, precision)(read.ids, pooling)(), pooling.how), pooling)
+        reader.tell()
+        return matrix
+
     def engine(self, device: str = "auto", precision: str = "auto") -> Engine:
         """What computes vectors there; kept, since weights are packed for it."""
         chosen = chosen_engine(device, precision)
@@ -248,16 +269,14 @@ class BertModel(ContextualModel, Model):
             for ids, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 
-    @torch.inference_mode()
-    def attention(self, text: str, other: str | None = None) -> Attention:
-        """Where each token looks; of a pair, both texts are one sequence."""
+    def looked(self, text: str, other: str | None = None) -> Looked:
+        """Of a pair, both texts are one sequence."""
         encoding = self.read([text if other is None else (text, other)])[0]
         ids, places, segments, _ = self.tensors([encoding.ids], [encoding.type_ids])
-        with keeping_weights(self.net) as kept:
-            self.net.stack(self.net.input(ids, places, segments)[None])
-            weights = torch.stack([part.kept[0] for part in kept.values() if part.kept is not None])
+        net, parts = watched(self.net)
+        net.stack(net.input(ids, places, segments)[None])
         names, kinds = list(encoding.tokens), () if other is None else list(encoding.type_ids)
-        return Attention(names, names, weights.float().cpu().numpy(), kinds)
+        return Looked(names, names, kept_by(parts.values()), kinds)
 
     # ---- files ----
 

@@ -6,9 +6,10 @@
    Model2Vec (Tulkens & van Dongen 2024).
 3. With a text, rows move so that means over sentences come near the teacher's vectors of them: ridge regression
 
-       Σ_s |mean of rows in s − y_s|² + λ Σ_t |row_t − first row_t|²
+       Σ_s n_s |mean of rows in s − y_s|² + λ Σ_t |row_t − first row_t|²
 
-   over all rows at once, by conjugate gradients: no learning rate, the same result each time.
+   over all rows at once, by conjugate gradients: no learning rate, the same result each time. A sentence weighs by its
+   number of tokens n: what is cut off at an abbreviation, or a line of a list, says little and would say it loudly.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.kernels.bags import WordPieces
 from firth.kernels.sparse import Rows, multiply
 from firth.learners.bert import BertModel
-from firth.learners.encoding import WINDOW, Ids
+from firth.learners.encoding import WINDOW, Ids, chosen_engine
 from firth.learners.static import OtherTokens, StaticModel, native_reader
 
 ROUNDS = 10  # of conjugate gradients, at most: more bring nothing
@@ -73,13 +74,13 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> StaticModel:
     if corpus is not None and method.texts:
         texts, held = split(draw_sentences(corpus, method.texts, run.seed), run.seed)
         bags = bags_of(texts, vocabulary)
-        right = sentence_vectors(teacher, bags.texts, run)
-        right = (right - right.mean(0)) @ directions.T.astype(np.float32)
+        right = sentence_vectors(teacher, bags.texts, method.precision, run)
+        right = (right - right.mean(0)) @ directions.T.astype(np.float32) * bags.roots[:, None]
         table, error = fitted(table, bags, right, method.pull, run.cores)
         figures |= {"texts": len(bags.texts), "loss": error}
     model = StaticModel(method, vocabulary.document, table, figures)
     if len(held) > 2:
-        near = agreement(model.pool(held).matrix, sentence_vectors(teacher, held, run))
+        near = agreement(model.pool(held).matrix, sentence_vectors(teacher, held, method.precision, run))
         figures |= {"agreement": near} if math.isfinite(near) else {}  # not defined where all texts are one
     figures |= {"seconds": time.monotonic() - began, "teacher": repr(teacher), "seed": run.seed}
     return model
@@ -147,10 +148,13 @@ def frequency_weights(tokens: int, smoothing: float, counts: NDArray[np.int64] |
     return np.asarray(smoothing / (smoothing + seen / seen.sum()))
 
 
-def teach(teacher: BertModel, texts: Sequence[Sequence[int]], task: str, run: Run) -> Matrix:
-    """The teacher's vectors of texts that are ids already, not normalised."""
+def teach(
+    teacher: BertModel, texts: Sequence[Sequence[int]], task: str, run: Run, precision: str = "float32"
+) -> Matrix:
+    """The teacher's vectors of texts that are ids already, not normalised; `precision` is a CPU's."""
     pooling = replace(teacher.pooling, normalize=False)
-    engine = teacher.engine("cpu" if run.deterministic else run.device)
+    device, usual = chosen_engine("cpu" if run.deterministic else run.device, "auto")
+    engine = teacher.engine(device, precision if device == "cpu" else usual)
     rows = np.empty((len(texts), teacher.dim_of(pooling)), np.float32)
     run.report.begin(task, len(texts), "texts")
     try:
@@ -187,10 +191,10 @@ def split(texts: list[str], seed: int) -> tuple[list[str], list[str]]:
     return [texts[row] for row in order[held:]], [texts[row] for row in order[:held]]
 
 
-def sentence_vectors(teacher: BertModel, texts: list[str], run: Run) -> Matrix:
+def sentence_vectors(teacher: BertModel, texts: list[str], precision: str, run: Run) -> Matrix:
     """The teacher's, of length 1."""
     read = shortened(teacher.tokenizer.ids_batch(texts), teacher)
-    return unit_rows(teach(teacher, read, "sentences through the teacher", run))
+    return unit_rows(teach(teacher, read, "sentences through the teacher", run, precision))
 
 
 def agreement(student: Matrix, teacher: Matrix) -> float:
@@ -201,9 +205,11 @@ def agreement(student: Matrix, teacher: Matrix) -> float:
 
 
 class Bags(NamedTuple):
-    """Texts with the share that each token has in them: texts × tokens, and turned."""
+    """Texts with the share that each token has in them, times the root of the text's weight: texts × tokens, and
+    turned."""
 
     texts: list[str]
+    roots: NDArray[np.float32]
     shares: Rows
     turned: Rows
 
@@ -218,10 +224,11 @@ def bags_of(texts: list[str], vocabulary: Vocabulary) -> Bags:
     if not len(kept):
         raise FirthError("The text has no token that the teacher knows: there is nothing to fit the table to.")
     starts = np.concatenate([[0], np.cumsum(lengths[kept])])
-    values = np.repeat(1 / lengths[kept], lengths[kept]).astype(np.float32)
+    roots = np.sqrt(lengths[kept] / lengths[kept].mean()).astype(np.float32)
+    values = np.repeat(roots / lengths[kept], lengths[kept]).astype(np.float32)
     shares = sparse.csr_matrix((values, ids, starts), shape=(len(kept), len(vocabulary.tokens)))
     shares.sum_duplicates()
-    return Bags([texts[row] for row in kept], rows_of(shares), rows_of(shares.T.tocsr()))
+    return Bags([texts[row] for row in kept], roots, rows_of(shares), rows_of(shares.T.tocsr()))
 
 
 def rows_of(matrix: Any) -> Rows:

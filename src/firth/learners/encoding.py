@@ -20,7 +20,7 @@ from firth.core.errors import FirthError
 from firth.core.report import default_report
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix
-from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
+from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.kernels.encoder import Encoder, Shape
 from firth.learners.pooling import Pooling, numbers
 from firth.nets.attention import Packed
@@ -89,8 +89,10 @@ class Reader:
             raise FirthError("This tokenizer does not put [CLS] before a text and [SEP] behind it, as a BERT needs it.")
 
     def __call__(self, texts: Sequence[str]) -> Read:
-        encoded = self.tokenizer._call(self.tokenizer.engine.encode_batch_fast, checked_texts(texts))
-        texts_ids = [each.ids for each in encoded]
+        return self.take(self.tokenizer.ids_batch(texts))
+
+    def take(self, texts_ids: Sequence[list[int]]) -> Read:
+        """Of texts that are tokens already."""
         lengths = np.fromiter(map(len, texts_ids), np.int64, len(texts_ids))
         unknown = np.fromiter((ids.count(self.unknown) for ids in texts_ids), np.int64, len(texts_ids))
         chunks, counts = list[Sequence[int]](), np.ones(len(texts_ids), np.int64)

@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.foreign import read_weights
 from firth.core.method import Method
-from firth.core.model import Attention, Model, Parts
+from firth.core.model import Candidate, Model, Parts, Written
 from firth.core.run import Run
-from firth.core.storage import read_weights
 from firth.core.vectors import Matrix, Vectors
 from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
@@ -27,9 +27,10 @@ from firth.data.subword_tokens import encode_corpus
 from firth.data.subwords import BPE, Characters
 from firth.learners import gpt2
 from firth.learners.contextual import ContextualModel
-from firth.learners.language import LanguageTraining, Sampling, continued, windows
+from firth.learners.language import LanguageTraining, Sampling, continued, continued_with_logits, windows
+from firth.learners.looking import Looked, Looking, kept_by
 from firth.learners.words import check_texts
-from firth.nets.attention import keeping_weights
+from firth.nets.attention import watched
 from firth.nets.transformer import Decoder, Size
 
 END = "<|endoftext|>"
@@ -45,7 +46,7 @@ class Judged(NamedTuple):
     tokens: int
 
 
-class GPTModel(ContextualModel, Model):
+class GPTModel(Looking, ContextualModel, Model):
     """A net that predicts the next token, and the tokens it knows."""
 
     def __init__(self, method: Method, net: Decoder, tokenizer: SubwordTokenizer, training: Mapping[str, Any]) -> None:
@@ -122,6 +123,54 @@ class GPTModel(ContextualModel, Model):
         if rest:
             yield rest
 
+    def write(
+        self, prompt: str = "", taken: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any
+    ) -> list[Written]:
+        """What might come after `prompt` and the tokens `taken`, token by token, with the `k` likeliest of each step.
+        Settings: temperature, top_k, top_p, seed. It ends early where the text does."""
+        ids, sampling, words = [*self.ids(prompt), *self.known(taken)], Sampling(**settings), len(self.tokenizer)
+        if tokens < 1 or k < 1:
+            raise FirthError(f"tokens and k must be at least 1; got {tokens} and {k}.")
+        if len(ids) + tokens > self.size.places + 1:
+            raise FirthError(
+                f"{len(ids) - 1} tokens and {tokens} more do not fit the context of {self.size.places - 1}; begin anew "
+                "with the last words."
+            )
+        found, end = list[Written](), self.tokenizer.special_id(END)
+        for token, logits in continued_with_logits(self.net, words, ids, tokens, sampling, slide=False):
+            probabilities, chances = torch.softmax(logits.float().cpu(), dim=-1), sampling.chances(logits)
+            best = probabilities.topk(min(k, words)).indices.tolist()
+            made = {
+                id: Candidate(
+                    id, self.tokenizer.decode([id], special=True), float(probabilities[id]), float(chances[id])
+                )
+                for id in (*best, token)
+            }
+            found.append(Written(made[token], [made[id] for id in best]))
+            if token == end:
+                break
+        return found
+
+    @torch.inference_mode()
+    def taken(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
+        """The tokens that stand after `prompt`, with the probability that each had there."""
+        before, words = self.ids(prompt), len(self.tokenizer)
+        ids = [*before, *self.known(tokens)]
+        if len(ids) > self.size.places:
+            raise FirthError(f"{len(ids) - 1} tokens do not fit the context of {self.size.places - 1}.")
+        if not tokens:
+            return []
+        logits = self.net.logits(self.net(torch.tensor([ids[:-1]], device=self.device)))[0, len(before) - 1 :, :words]
+        chances = torch.softmax(logits.float(), dim=-1)[range(len(tokens)), list(tokens)].tolist()
+        texts = [self.tokenizer.decode([id], special=True) for id in tokens]
+        return [Candidate(*each) for each in zip(tokens, texts, chances, chances, strict=True)]
+
+    def known(self, tokens: Sequence[int]) -> Sequence[int]:
+        odd = [id for id in tokens if not 0 <= id < len(self.tokenizer)]
+        if odd:
+            raise FirthError(f"Tokens have numbers from 0 to {len(self.tokenizer) - 1:,}; got {odd[0]}.")
+        return tokens
+
     # ---- judging and embedding ----
 
     @torch.inference_mode()
@@ -178,21 +227,19 @@ class GPTModel(ContextualModel, Model):
                 found[place] = states.mean(axis=0)
         return found
 
-    @torch.inference_mode()
-    def attention(self, text: str, other: str | None = None) -> Attention:
-        """Where each token looks among those before it and itself."""
+    def looked(self, text: str, other: str | None = None) -> Looked:
+        """Each token looks among those before it and itself."""
         if other is not None:
             raise FirthError("A language model reads one text; a pair is for translators.")
         ids = self.ids(text)
-        with keeping_weights(self.net) as kept:
-            self.net(torch.tensor([ids], device=self.device))
-            weights = torch.stack([part.kept[0] for part in kept.values() if part.kept is not None])
+        net, parts = watched(self.net)
+        net(torch.tensor([ids], device=self.device))
         read = self.tokenizer.encode(text)
         names = [
             END,
             *(text[begin:end] or token for token, (begin, end) in zip(read.tokens, read.offsets, strict=True)),
         ]
-        return Attention(names, names, weights.float().cpu().numpy())
+        return Looked(names, names, kept_by(parts.values()))
 
     # ---- files ----
 

@@ -61,8 +61,8 @@ class LanguageTraining(Gradient):
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
         (ids,) = tensors
-        logits = self.net.logits(self.net(ids[:, :-1]))  # type: ignore[operator]
-        return functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten().long(), reduction="sum")
+        found: Tensor = self.net.losses(ids.long()).sum()  # type: ignore[operator]
+        return found
 
     def evaluate(self, most: int) -> dict[str, float]:
         if len(self.held_out) < 2:
@@ -118,6 +118,12 @@ class Sampling:
         """One of the tokens by its logits (words,)."""
         if self.temperature == 0:
             return int(logits.argmax())
+        return int(torch.multinomial(self.chances(logits), 1, generator=generator))
+
+    def chances(self, logits: Tensor) -> Tensor:
+        """How likely each token is to be chosen."""
+        if self.temperature == 0:
+            return functional.one_hot(logits.argmax(), len(logits)).float().cpu()
         logits = logits.float().cpu() / self.temperature
         if self.top_k:
             least = logits.topk(min(self.top_k, len(logits))).values[-1]
@@ -127,7 +133,8 @@ class Sampling:
             ordered, order = probabilities.sort(descending=True)
             beyond = ordered.cumsum(0) - ordered >= self.top_p  # the likeliest always stays
             probabilities[order[beyond]] = 0.0
-        return int(torch.multinomial(probabilities, 1, generator=generator))
+            probabilities /= probabilities.sum()
+        return probabilities
 
 
 #: Of a block, in the order that the kernel for writing takes them.
@@ -177,11 +184,19 @@ class Reading:
         return self.writer.write(x, place, turns)
 
 
-@torch.inference_mode()
 def continued(
     net: Decoder, words: int, ids: Sequence[int], tokens: int, sampling: Sampling, slide: bool
 ) -> Iterator[int]:
     """Tokens after `ids`, one by one. With `slide`, a full context forgets its older half and goes on."""
+    for token, _ in continued_with_logits(net, words, ids, tokens, sampling, slide):
+        yield token
+
+
+@torch.inference_mode()
+def continued_with_logits(
+    net: Decoder, words: int, ids: Sequence[int], tokens: int, sampling: Sampling, slide: bool
+) -> Iterator[tuple[int, Tensor]]:
+    """`continued`, with the logits that each token was chosen by."""
     places = net.size.places
     generator = torch.Generator().manual_seed(sampling.seed)
     known, fresh = list(ids), list(ids)
@@ -192,7 +207,8 @@ def continued(
             assert slide  # the caller has refused what doesn't fit
             known = known[-(places // 2) :]
             fresh, reading = known, Reading(net, words, writer)
-        token = sampling.choose(reading.logits(fresh), generator)
-        yield token
+        logits = reading.logits(fresh)
+        token = sampling.choose(logits, generator)
+        yield token, logits
         known.append(token)
         fresh = [token]

@@ -21,6 +21,8 @@ from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import predict as kernel
 from firth.learners.loop import Loop, Progress, Slice
+from firth.learners.network import learner
+from firth.learners.on_gpu import on_gpu
 from firth.learners.words import WordModel, WordOptions
 
 LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in word2vec
@@ -50,6 +52,7 @@ class WindowMethod(WordOptions, PredictOptions):
     """A method that learns by predicting within windows; subclasses say which way round."""
 
     architecture: ClassVar[str]
+    gpu: ClassVar[bool] = False  # it can be trained there, see `on_gpu`
 
     def kernel_settings(self) -> dict[str, Any]:
         """What the kernel needs to know beyond the common options."""
@@ -59,7 +62,7 @@ class WindowMethod(WordOptions, PredictOptions):
         self, data: Any, run: Run, known: Vocabulary | None = None, keys: bool = False
     ) -> tuple[Tokens, float]:
         """`read`, refusing what can't be learned from, and the seconds it took."""
-        if run.device == "cuda":
+        if run.device == "cuda" and not self.gpu:
             raise FirthError(f"{type(self).__name__} runs on the CPU; device must be auto or cpu, got cuda.")
         began = time.monotonic()
         tokens = self.read(data, run, known, keys)
@@ -94,8 +97,13 @@ class PredictingMethod(WindowMethod):
         their vectors, new words are added."""
         if start is not None and not (isinstance(start, WordModel) and start.vectors.dim == self.dim):
             raise FirthError(f"start must be a model of words with dim={self.dim}; got {start!r}.")
+        if self.gpu:
+            on_gpu(self, run, 0)  # refuses what can't be before a long text is read
         tokens, reading = self.read_words(data, run, start.vocabulary if start else None)
-        training = Training(self, tokens, run, start, self.held_out)
+        chosen = Training
+        if self.gpu and on_gpu(self, run, self.epochs * len(tokens.ids)):
+            chosen = learner("words_cuda").CudaTraining
+        training = chosen(self, tokens, run, start, self.held_out)
         figures = training.go() | {"reading_seconds": reading}
         words, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
         vocabulary = grown(tokens.vocabulary, start.vocabulary) if start else tokens.vocabulary

@@ -115,21 +115,25 @@ class Pretraining(Gradient):
 
     # ---- losses ----
 
-    def predicted(self, tensors: Sequence[Tensor], longest: int) -> tuple[Tensor, Tensor | None]:
-        """Logits of the masked tokens, and of the pairs."""
-        ids, places, segments, starts, slots, _, _, firsts, *_ = tensors
-        hidden = self.net(ids, places, segments, Packed(starts, longest))
-        masked = self.net.masked_logits(hidden.index_select(0, slots)).float()
+    def hidden(self, tensors: Sequence[Tensor], longest: int) -> Tensor:
+        ids, places, segments, starts, *_ = tensors
+        found: Tensor = self.net(ids, places, segments, Packed(starts, longest))
+        return found
+
+    def next_logits(self, hidden: Tensor, firsts: Tensor) -> Tensor | None:
+        """Logits of the pairs."""
         if self.net.following is None or self.net.pooler is None:
-            return masked, None
+            return None
         pooled = torch.tanh(self.net.pooler(hidden.index_select(0, firsts)))
-        return masked, self.net.following(pooled).float()
+        found: Tensor = self.net.following(pooled).float()
+        return found
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
         """The mean over masked tokens plus the mean over pairs, as the paper has it, times the batch's tokens."""
-        _, _, _, _, _, targets, slot_weights, _, labels, pair_weights = tensors
-        masked, following = self.predicted(tensors, self.longest)
-        loss = (functional.cross_entropy(masked, targets, reduction="none") * slot_weights).sum()
+        _, _, _, _, slots, targets, slot_weights, firsts, labels, pair_weights = tensors
+        hidden = self.hidden(tensors, self.longest)
+        loss = (self.net.masked_losses(hidden.index_select(0, slots), targets) * slot_weights).sum()
+        following = self.next_logits(hidden, firsts)
         if following is not None:
             loss = loss + (functional.cross_entropy(following, labels, reduction="none") * pair_weights).sum()
         return loss
@@ -161,8 +165,10 @@ class Pretraining(Gradient):
 
     def scores(self, tensors: Sequence[Tensor]) -> Tensor:
         """Sums: loss, right and all masked tokens; right and all pairs."""
-        _, _, _, _, _, targets, slot_weights, _, labels, pair_weights = tensors
-        masked, following = self.predicted(tensors, self.context)
+        _, _, _, _, slots, targets, slot_weights, firsts, labels, pair_weights = tensors
+        hidden = self.hidden(tensors, self.context)
+        masked = self.net.masked_logits(hidden.index_select(0, slots)).float()
+        following = self.next_logits(hidden, firsts)
         real, told = slot_weights > 0, pair_weights > 0
         loss = functional.cross_entropy(masked, targets, reduction="none") * real
         sums = [loss.sum(), ((masked.argmax(-1) == targets) & real).sum(), real.sum()]

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.foreign import read_weights
 from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.run import available_cores
-from firth.core.storage import read_json, read_weights
+from firth.core.storage import read_json
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.kernels.bags import MOST_CHARACTERS, Bags, WordPieces

@@ -19,8 +19,9 @@ from firth.core.run import Run
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.subwords import BPE, Characters
 from firth.learners.beam import RecurrentWriter, TransformerWriter, Writer, Written, beam_search
+from firth.learners.looking import Looked, Looking, kept_by
 from firth.learners.network import SPECIAL, TranslatorOptions
-from firth.nets.attention import keeping_weights
+from firth.nets.attention import watched
 from firth.nets.recurrent import RecurrentTranslator
 from firth.nets.transformer import EncoderDecoder, Size
 
@@ -74,7 +75,7 @@ class Translation(NamedTuple):
     ended: bool  # False: it was broken off at the most tokens allowed
 
 
-class Translator(Model):
+class Translator(Looking, Model):
     """What `Seq2Seq` learned."""
 
     method: TranslatorOptions
@@ -200,28 +201,39 @@ class Translator(Model):
             return TransformerWriter(self.net, ids, mask, beam, tokens)
         return RecurrentWriter(self.net, ids, mask, beam, tokens)
 
-    @torch.inference_mode()
-    def attention(self, text: str, other: str | None = None) -> Attention:
-        """Where each token of a translation looked in the text, by layer and head (an lstm has one of each). `other` is
-        the translation; without it, the model's own. The last query is the end of the translation."""
+    def looked_at(self, text: str, other: str | None) -> tuple[list[int], list[int]]:
+        """The tokens of the text, and those of the translation: the given one or the model's own, with its end if it
+        found one."""
         (source,) = self.encoded([text])
         if other is None:
-            target = [*self.search([source], 4, 0.6)[0].ids, END]
-        else:
-            (target,) = self.encoded([other], "Translation")
+            written = self.search([source], 4, 0.6)[0]
+            return source, [*written.ids, *([END] if written.ended else ())]
+        return source, self.encoded([other], "Translation")[0]
+
+    def looked(self, text: str, other: str | None = None) -> Looked:
+        """Where each token of a translation looked in the text. `other` is the translation; without it, the model's
+        own. The last query is the end of the translation."""
+        if not isinstance(self.net, EncoderDecoder):
+            raise FirthError("The attention of an lstm adds (vᵀ tanh(Wq + Uk)): the steps of q·k are a transformer's.")
+        source, target = self.looked_at(text, other)
         ids = torch.tensor([source], device=self.device)
-        mask = torch.ones_like(ids, dtype=torch.bool)
         before = torch.tensor([[BEGIN, *target[:-1]]], device=self.device)
+        net, parts = watched(self.net)
+        net(ids, torch.ones_like(ids, dtype=torch.bool), before)
+        layers = kept_by(part for name, part in parts.items() if name.endswith(".cross"))
+        return Looked(self.written(target), self.written(source), layers)
+
+    @torch.inference_mode()
+    def attention(self, text: str, other: str | None = None) -> Attention:
+        """Where each token of a translation looked in the text, by layer and head (an lstm has one of each)."""
         if isinstance(self.net, EncoderDecoder):
-            with keeping_weights(self.net) as parts:
-                self.net(ids, mask, before)
-                kept = [part.kept for name, part in parts.items() if name.endswith(".cross")]
-            weights = torch.cat([part for part in kept if part is not None])
-        else:
-            memory, state = self.net.encode(ids, mask)
-            rows = []
-            for place in range(before.shape[1]):
-                _, state, row = self.net.step(before[:, place], memory, state)
-                rows.append(row)
-            weights = torch.stack(rows, dim=1)[None]
+            return super().attention(text, other)
+        source, target = self.looked_at(text, other)
+        ids = torch.tensor([source], device=self.device)
+        memory, state = self.net.encode(ids, torch.ones_like(ids, dtype=torch.bool))
+        rows = []
+        for token in [BEGIN, *target[:-1]]:
+            _, state, row = self.net.step(torch.tensor([token], device=self.device), memory, state)
+            rows.append(row)
+        weights = torch.stack(rows, dim=1)[None]
         return Attention(self.written(target), self.written(source), weights.cpu().numpy())

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from firth.core import registry
 from firth.core.errors import FirthError
+from firth.core.foreign import read_weights
 from firth.core.method import Method
-from firth.core.model import Attention, Model, Parts
+from firth.core.model import Attention, AttentionSteps, Model, Parts
 from firth.core.options import build_settings
 from firth.core.run import Run
-from firth.core.storage import read_weights
 from firth.core.vectors import Matrix, Vectors
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners import bert_files, gpt2
@@ -85,6 +85,11 @@ class TunedModel(Model):
 
     def attention(self, text: str, other: str | None = None) -> Attention:
         return self.base.attention(text, other)
+
+    def attention_steps(
+        self, text: str, other: str | None = None, *, layer: int, head: int, query: int
+    ) -> AttentionSteps:
+        return self.base.attention_steps(text, other, layer=layer, head=head, query=query)
 
     # ---- files ----
 

@@ -26,6 +26,8 @@ from firth.kernels import predict as kernel
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.kernels.walks import Links, NativeWalks, Walked
 from firth.learners.loop import Loop, Progress, Slice
+from firth.learners.network import learner
+from firth.learners.on_gpu import on_gpu
 from firth.learners.predict import LEAST_RATE, MOST_STREAMS, MOST_WINDOWS, noise_weights
 
 NOISE_EXPONENT = 0.75  # as in word2vec
@@ -98,8 +100,7 @@ class WalkingMethod(Method):
         """Learns from a graph (or a file, edges, a sparse matrix, a networkx graph). With `start`, goes on from that
         model: its nodes keep their vectors, new nodes are added."""
         name = type(self).__name__
-        if run.device == "cuda":
-            raise FirthError(f"{name} runs on the CPU; device must be auto or cpu, got cuda.")
+        on_gpu(self, run, 0)  # refuses what can't be before a large graph is read
         if start is not None and not (isinstance(start, NodeModel) and start.vectors.dim == self.dim):
             raise FirthError(f"start must be a model of nodes with dim={self.dim}; got {start!r}.")
         began = time.monotonic()
@@ -111,7 +112,10 @@ class WalkingMethod(Method):
             run.report.note(note)
         if isolated:
             run.report.note(f"{isolated:,} nodes have no edge; their vectors are zero.")
-        training = Training(self, graph, run, start)
+        chosen = Training
+        if on_gpu(self, run, self.epochs * self.walks * self.length * len(graph)):
+            chosen = learner("walks_cuda").CudaTraining
+        training = chosen(self, graph, run, start)
         preparing = time.monotonic() - began
         figures = training.go() | {
             "preparing_seconds": preparing,
@@ -146,7 +150,7 @@ class Training(Loop):
         self.walks = len(self.first) * method.walks  # an epoch
         super().__init__(method, graph.fingerprint(), run, self.walks * method.length)
         self.chunk = max(1, CHUNK // method.length)  # walks
-        self.walker = NativeWalks(Links(graph.starts, graph.neighbors, graph.weights, graph.directed), run.cores)
+        self.walker = self.new_walker(Links(graph.starts, graph.neighbors, graph.weights, graph.directed))
         #: The graph's nodes, then those that only the model to go on from had.
         self.keys = list(dict.fromkeys([*graph.keys, *start.vectors.keys])) if start else graph.keys
         counts = np.zeros(len(self.keys), np.int64)
@@ -173,9 +177,15 @@ class Training(Loop):
 
     # ---- walks ----
 
+    def new_walker(self, links: Links) -> Any:
+        return NativeWalks(links, self.run.cores)
+
     def walk(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
         p, q = self.method.bias()
-        return self.walker.walk(first, number, length=self.method.length, p=p, q=q, seed=seed, threads=self.run.cores)
+        found: Walked = self.walker.walk(
+            first, number, length=self.method.length, p=p, q=q, seed=seed, threads=self.run.cores
+        )
+        return found
 
     def visits(self, nodes: int) -> NDArray[np.int64]:
         """How often each node is met by one walk from every node: what noise nodes and the tree go by. Degrees would
@@ -234,10 +244,10 @@ class Training(Loop):
         cursors = np.array(starts[:-1], np.int64)
         return trainer.ordered(cursors, MOST_WINDOWS, rounds, seed, *self.rates(), self.run.cores)
 
-    def rates(self) -> tuple[float, float]:
-        """The learning rate at the first and the last step of this chunk. Under a budget that binds, the share of time
-        spent takes the place of the share of steps."""
-        total, length = self.method.epochs * self.size, self.chunk * self.method.length
+    def rates(self, chunks: int = 1) -> tuple[float, float]:
+        """The learning rate at the first and the last step of the next chunks. Under a budget that binds, the share of
+        time spent takes the place of the share of steps."""
+        total, length = self.method.epochs * self.size, chunks * self.chunk * self.method.length
         shares = [min(1.0, (self.done() + more) / total) for more in (0, length)]
         if self.run.budget:
             shares = [max(share, min(1.0, self.progress.seconds / self.run.budget)) for share in shares]

@@ -2,6 +2,8 @@
 
 from firth.maps.attention import plot_attention
 from firth.maps.compression import plot_codes, plot_columns, plot_images, plot_parts
+from firth.maps.keeping import save_layout, saved, saved_layout
+from firth.maps.layouts import Layout, layout
 from firth.maps.learning import plot_confusion, plot_curve
 from firth.maps.pca import Projection, pca
 from firth.maps.plots import (
@@ -13,10 +15,14 @@ from firth.maps.plots import (
     plot_variance,
     plot_zipf,
 )
+from firth.maps.preserved import Preservation, preservation
 from firth.maps.senses import plot_senses
 
 __all__ = [
+    "Layout",
+    "Preservation",
     "Projection",
+    "layout",
     "pca",
     "plot_analogies",
     "plot_attention",
@@ -33,4 +39,8 @@ __all__ = [
     "plot_similarity",
     "plot_variance",
     "plot_zipf",
+    "preservation",
+    "save_layout",
+    "saved",
+    "saved_layout",
 ]

@@ -27,6 +27,7 @@ from firth.maps.drawing import (
     place_labels,
     save_figure,
 )
+from firth.maps.layouts import Layout
 from firth.maps.pca import Projection, pca
 
 if TYPE_CHECKING:
@@ -43,19 +44,35 @@ def plot_map(
     path: PathLike | None = None,
     *,
     highlight: Sequence[str] = (),
+    layout: Layout | None = None,
 ) -> Figure:
-    """Chosen keys, or the first `keys` of them, and the highlighted ones on the plane of two principal components."""
+    """Chosen keys, or the first `keys` of them, and the highlighted ones on the plane of two principal components.
+
+    On a `layout` of the vectors instead, if one is given: then its other points are shown too, without their names.
+    """
     _check_path(path)
     chosen = list(vectors.keys[: max(keys, 0)]) if isinstance(keys, int) else list(keys)
     chosen = list(dict.fromkeys([*highlight, *chosen]))  # highlighted ones first: they get room for their labels first
-    seen = _project(vectors, chosen)
     marked = len(set(highlight))
-    figure, axes = _plane(seen, f"Map of {len(chosen):,} words")
-    axes.scatter(seen.points[marked:, 0], seen.points[marked:, 1], s=12, color=BLUE, alpha=0.55, linewidths=0, zorder=2)
-    axes.scatter(seen.points[:marked, 0], seen.points[:marked, 1], s=30, color=ORANGE, linewidths=0, zorder=3)
+    if layout is None:
+        seen = _project(vectors, chosen)
+        points = seen.points
+        figure, axes = _plane(points, f"Map of {len(chosen):,} words", _components(seen))
+    else:
+        places = dict(zip(layout.keys, layout.xy, strict=True))
+        unknown = [key for key in chosen if key not in places]
+        if unknown:
+            raise FirthError(f"{unknown[0]!r} is not on this map of {len(places):,}; make one with more rows.")
+        points = np.array([places[key] for key in chosen], dtype=np.float64).reshape(-1, 2)
+        figure, axes = _plane(layout.xy, f"Map of {len(layout.keys):,} words", str(layout))
+        if len(places) > len(chosen):
+            size = float(np.clip(20_000 / len(places), 0.3, 8))
+            axes.scatter(layout.xy[:, 0], layout.xy[:, 1], s=size, color=MUTED, alpha=0.35, linewidths=0, zorder=1)
+    axes.scatter(points[marked:, 0], points[marked:, 1], s=12, color=BLUE, alpha=0.55, linewidths=0, zorder=2)
+    axes.scatter(points[:marked, 0], points[:marked, 1], s=30, color=ORANGE, linewidths=0, zorder=3)
     labels = [
         Label(key, x, y, ORANGE if row < marked else INK, row < marked)
-        for row, (key, (x, y)) in enumerate(zip(chosen, seen.points, strict=True))
+        for row, (key, (x, y)) in enumerate(zip(chosen, points, strict=True))
     ]
     _write_labels(figure, axes, labels)
     return _saved(figure, path)
@@ -70,7 +87,7 @@ def plot_analogies(vectors: Vectors, pairs: Sequence[tuple[str, str]], path: Pat
     seen = _project(vectors, words)
     place = dict(zip(words, seen.points, strict=True))
     examples = [f"{a} → {b}" for a, b in pairs[:2]] + ["…"] * (len(pairs) > 2)
-    figure, axes = _plane(seen, f"{len(pairs)} pairs: {', '.join(examples)}")
+    figure, axes = _plane(seen.points, f"{len(pairs)} pairs: {', '.join(examples)}", _components(seen))
     for a, b in pairs:
         axes.plot(*np.array([place[a], place[b]]).T, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     along = np.linspace(0, 1, 100)[:, None]
@@ -252,11 +269,14 @@ def _rows(vectors: Vectors, words: Sequence[str]) -> NDArray[np.float32]:
     return rows
 
 
-def _plane(seen: Projection, title: str) -> tuple[Figure, Axes]:
+def _components(seen: Projection) -> str:
     first, second = seen.explained
-    note = f"first two principal components of the unit vectors: {first:.0%} and {second:.0%} of their variance"
+    return f"first two principal components of the unit vectors: {first:.0%} and {second:.0%} of their variance"
+
+
+def _plane(points: NDArray[Any], title: str, note: str) -> tuple[Figure, Axes]:
     figure, axes = new_figure(10, 8, title, note)
-    axes.update_datalim(seen.points)
+    axes.update_datalim(points)
     axes.margins(0.08)
     axes.autoscale_view()
     axes.set_aspect("equal", adjustable="datalim")  # distances in the picture are distances in the plane

@@ -26,7 +26,7 @@ from firth.maps.drawing import (
     save_figure,
     style,
 )
-from firth.maps.pca import pca
+from firth.maps.pca import Projection, pca
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,12 +75,21 @@ def draw_distances(axes: Axes, senses: Senses) -> None:
     axes.grid(axis="y", color=RULE, linewidth=0.6)
 
 
+def ways_of(senses: Senses, apart: bool = False) -> Projection:
+    """Where each place's unit vector lies in each layer, (layers + 1) × places × 2: on the plane of two principal
+    components of them all. `apart`: without the mean of each layer, so that only what tells the places apart is seen.
+    """
+    layers, places = senses.states.shape[:2]
+    rows = unit_rows(senses.states.reshape(layers * places, -1)).astype(np.float64).reshape(layers, places, -1)
+    if apart:
+        rows -= rows.mean(axis=1, keepdims=True)
+    seen = pca(rows.reshape(layers * places, -1))
+    return Projection(seen.points.reshape(layers, places, 2), seen.explained)
+
+
 def draw_ways(axes: Axes, senses: Senses) -> tuple[list[Label], NDArray[np.float64]]:
     """A line for each place of the word, through all layers; the labels of its points, and points along the lines."""
-    layers, places = senses.states.shape[:2]
-    seen = pca(unit_rows(senses.states.reshape(layers * places, -1)))
-    points = seen.points.reshape(layers, places, 2)
-    first, second = seen.explained
+    layers, (points, (first, second)) = len(senses.states), ways_of(senses)
     axes.set_title(
         f"the way of its vector: two components, {first:.0%} and {second:.0%} of the variance",
         loc="left", fontsize=9, color=MUTED, pad=10,

@@ -7,24 +7,20 @@ of sequences that lie one behind the other.
 
 from __future__ import annotations
 
-import importlib
+import copy
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from firth.core.errors import FirthError
+from firth.nets.on_gpu import kernels, narrow
 from firth.nets.positions import Rotary
 
-short: Any = None  # the kernels for short sequences, where there is a GPU and Triton
-if torch.cuda.is_available():
-    with suppress(ImportError):
-        short = importlib.import_module("firth.nets.short_attention")
+SHORT = kernels("short_attention")
 
 
 class Steps(NamedTuple):
@@ -34,6 +30,16 @@ class Steps(NamedTuple):
     scaled: Tensor  # / √d, so that the softmax does not saturate in high dimensions
     weights: Tensor  # softmax over the keys that the mask allows: each row sums to 1
     output: Tensor  # the values, mixed by these weights
+
+
+class Kept(NamedTuple):
+    """What one attention was given and made of it, (batch, heads, places, dim of a head)."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None
+    steps: Steps
 
 
 def attention_steps(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Steps:
@@ -144,7 +150,7 @@ class MultiHead(nn.Module):
         else:
             self.query_key_value = nn.Linear(dim, 3 * dim)  # one product instead of three
         self.output = nn.Linear(dim, dim)
-        self.kept: Tensor | None = None  # weights (batch, heads, queries, keys), while `keeping_weights`
+        self.kept: Kept | None = None  # the last call's numbers, in a `watched` net
         self.keep = False
 
     def split(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
@@ -192,8 +198,8 @@ class MultiHead(nn.Module):
 
     def forward_packed(self, x: Tensor, packed: Packed) -> Tensor:
         qkv = self.query_key_value(x)
-        if qkv.is_cuda and short and short.fits(qkv.shape[1] // (3 * self.heads), packed.longest, qkv.dtype):
-            mixed: Tensor = short.attend_short(qkv, packed.starts, self.heads, packed.longest)
+        if SHORT and narrow(x) and SHORT.fits(x.shape[1] // self.heads, packed.longest):
+            mixed: Tensor = SHORT.attend_short(qkv, packed.starts, self.heads, packed.longest)
         else:
             query, key, value = qkv.view(len(x), 3, self.heads, -1).unbind(1)
             mixed = attend_packed(query, key, value, packed).flatten(1)
@@ -205,22 +211,23 @@ class MultiHead(nn.Module):
             before = causal_mask(query.shape[-2], key.shape[-2], query.device)
             mask = before if mask is None else mask & before
         steps = attention_steps(query, key, value, mask)
-        self.kept = steps.weights.detach()
+        self.kept = Kept(query, key, value, mask, steps)
         weights = functional.dropout(steps.weights, self.dropout, self.training)
         return weights @ value
 
 
-@contextmanager
-def keeping_weights(net: nn.Module) -> Iterator[dict[str, MultiHead]]:
-    """Within the block, each attention of `net` keeps its weights in `kept`; by the attention's name in the net."""
-    found = {name: part for name, part in net.named_modules() if isinstance(part, MultiHead)}
+Network = TypeVar("Network", bound=nn.Module)
+
+
+def watched(net: Network) -> tuple[Network, dict[str, MultiHead]]:
+    """A copy of `net` with the same weights, whose attentions keep their numbers in `kept`; and these, by their names.
+    The net itself stays as it is: others may be running it."""
+    shared = {id(tensor): tensor for tensor in (*net.parameters(), *net.buffers())}
+    twin = copy.deepcopy(net, shared)
+    found = {name: part for name, part in twin.named_modules() if isinstance(part, MultiHead)}
     for part in found.values():
         part.keep = True
-    try:
-        yield found
-    finally:
-        for part in found.values():
-            part.keep, part.kept = False, None
+    return twin, found
 
 
 class Bahdanau(nn.Module):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from firth.nets.attention import Packed
-from firth.nets.transformer import Dropout, Size, Stack, bent
+from firth.nets.transformer import Dropout, Size, Stack, bent, token_losses
 
 
 class Input(nn.Module):
@@ -25,10 +25,17 @@ class Input(nn.Module):
         self.dropout = Dropout(size.dropout)
 
     def forward(self, ids: Tensor, places: Tensor, segments: Tensor) -> Tensor:
-        x = self.norm(self.tokens(ids) + self.places(places) + self.segments(segments))
-        x = self.dropout(x)
+        x = self.dropout(self.norm(self.tokens(ids) + self.places(places) + self.segment(segments)))
         kind: torch.dtype = torch.get_autocast_dtype(x.device.type)  # the residual stream is narrow under autocast
         found: Tensor = x.to(kind) if torch.is_autocast_enabled(x.device.type) else x
+        return found
+
+    def segment(self, segments: Tensor) -> Tensor:
+        """Of two rows one is chosen: on the way back a GPU would have all tokens add to two places, one by one."""
+        rows = self.segments.weight
+        if len(rows) == 2 and rows.is_cuda:
+            return torch.where((segments == 0)[:, None], rows[0], rows[1])
+        found: Tensor = self.segments(segments)
         return found
 
 
@@ -43,8 +50,12 @@ class Masked(nn.Module):
         self.bias = nn.Parameter(torch.zeros(words))
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
-        x = self.norm(bent(self.dense(x), self.activation))
-        return functional.linear(x, tokens, self.bias)
+        return functional.linear(self.guess(x), tokens, self.bias)
+
+    def guess(self, x: Tensor) -> Tensor:
+        """The vector that the right token's should be like."""
+        found: Tensor = self.norm(bent(x, self.dense, self.activation))
+        return found
 
 
 class Bert(nn.Module):
@@ -91,6 +102,10 @@ class Bert(nn.Module):
         assert self.masked is not None
         found: Tensor = self.masked(hidden, self.input.tokens.weight)
         return found
+
+    def masked_losses(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        assert self.masked is not None
+        return token_losses(self.masked.guess(hidden), self.input.tokens.weight, targets, self.masked.bias)
 
 
 def places_of(packed: Packed, total: int) -> Tensor:

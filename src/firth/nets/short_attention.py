@@ -19,10 +19,10 @@ LONGEST = 128  # keys of one tile
 def weights_of(q, k, length, scale, TILE: tl.constexpr):  # noqa: N803
     """softmax(q kᵀ · scale) over the first `length` keys."""
     keys = tl.arange(0, TILE)
-    scores = tl.dot(q, tl.trans(k)) * scale
+    scores = tl.dot(q, tl.trans(k)) * (scale * 1.4426950408889634)  # for powers of two, which the card has
     scores = tl.where((keys < length)[None, :], scores, float("-inf"))
-    powers = tl.exp(scores - tl.max(scores, 1)[:, None])
-    return powers / tl.sum(powers, 1)[:, None]
+    powers = tl.exp2(scores - tl.max(scores, 1)[:, None])
+    return powers * (1.0 / tl.sum(powers, 1))[:, None]
 
 
 @triton.jit
@@ -31,16 +31,17 @@ def forward_kernel(qkv, starts, out, scale, HEADS: tl.constexpr, DIM: tl.constex
     begin = tl.load(starts + tl.program_id(0)).to(tl.int64)
     length = tl.load(starts + tl.program_id(0) + 1) - begin
     if length > 0:
-        place, column = tl.arange(0, TILE), tl.arange(0, DIM)
-        there = (place < length)[:, None]
-        cells = (begin + place)[:, None] * (3 * HEADS * DIM) + tl.program_id(1) * DIM + column[None, :]
-        q = tl.load(qkv + cells, mask=there, other=0.0)
-        k = tl.load(qkv + cells + HEADS * DIM, mask=there, other=0.0)
-        v = tl.load(qkv + cells + 2 * HEADS * DIM, mask=there, other=0.0)
+        place, column = tl.arange(0, TILE)[:, None], tl.arange(0, DIM)[None, :]
+        there = place < length
+        given = qkv + begin * (3 * HEADS * DIM) + tl.program_id(1) * DIM
+        cells = place * (3 * HEADS * DIM) + column  # from the sequence's own place: half as wide as from the first
+        q = tl.load(given + cells, mask=there, other=0.0)
+        k = tl.load(given + HEADS * DIM + cells, mask=there, other=0.0)
+        v = tl.load(given + 2 * HEADS * DIM + cells, mask=there, other=0.0)
         weights = weights_of(q, k, length, scale, TILE)
         mixed = tl.dot(weights.to(v.dtype), v)
-        cells = (begin + place)[:, None] * (HEADS * DIM) + tl.program_id(1) * DIM + column[None, :]
-        tl.store(out + cells, mixed.to(q.dtype), mask=there)
+        made = out + begin * (HEADS * DIM) + tl.program_id(1) * DIM
+        tl.store(made + place * (HEADS * DIM) + column, mixed.to(q.dtype), mask=there)
 
 
 @triton.jit
@@ -49,27 +50,29 @@ def backward_kernel(qkv, starts, slope, found, scale, HEADS: tl.constexpr, DIM: 
     begin = tl.load(starts + tl.program_id(0)).to(tl.int64)
     length = tl.load(starts + tl.program_id(0) + 1) - begin
     if length > 0:
-        place, column = tl.arange(0, TILE), tl.arange(0, DIM)
-        there = (place < length)[:, None]
-        cells = (begin + place)[:, None] * (3 * HEADS * DIM) + tl.program_id(1) * DIM + column[None, :]
-        q = tl.load(qkv + cells, mask=there, other=0.0)
-        k = tl.load(qkv + cells + HEADS * DIM, mask=there, other=0.0)
-        v = tl.load(qkv + cells + 2 * HEADS * DIM, mask=there, other=0.0)
-        outer = (begin + place)[:, None] * (HEADS * DIM) + tl.program_id(1) * DIM + column[None, :]
-        slopes = tl.load(slope + outer, mask=there, other=0.0)
+        place, column = tl.arange(0, TILE)[:, None], tl.arange(0, DIM)[None, :]
+        there = place < length
+        given = qkv + begin * (3 * HEADS * DIM) + tl.program_id(1) * DIM
+        cells = place * (3 * HEADS * DIM) + column  # from the sequence's own place: half as wide as from the first
+        q = tl.load(given + cells, mask=there, other=0.0)
+        k = tl.load(given + HEADS * DIM + cells, mask=there, other=0.0)
+        v = tl.load(given + 2 * HEADS * DIM + cells, mask=there, other=0.0)
+        above = slope + begin * (HEADS * DIM) + tl.program_id(1) * DIM
+        slopes = tl.load(above + place * (HEADS * DIM) + column, mask=there, other=0.0)
         weights = weights_of(q, k, length, scale, TILE)
         to_weights = tl.dot(slopes, tl.trans(v))
         middle = tl.sum(weights * to_weights, 1)
         to_scores = (weights * (to_weights - middle[:, None]) * scale).to(q.dtype)
         to_v = tl.dot(tl.trans(weights.to(q.dtype)), slopes)  # a query that is not there has a slope of 0
-        tl.store(found + cells + 2 * HEADS * DIM, to_v.to(q.dtype), mask=there)
-        tl.store(found + cells, tl.dot(to_scores, k).to(q.dtype), mask=there)
-        tl.store(found + cells + HEADS * DIM, tl.dot(tl.trans(to_scores), q).to(q.dtype), mask=there)
+        made = found + begin * (3 * HEADS * DIM) + tl.program_id(1) * DIM
+        tl.store(made + 2 * HEADS * DIM + cells, to_v.to(q.dtype), mask=there)
+        tl.store(made + cells, tl.dot(to_scores, k).to(q.dtype), mask=there)
+        tl.store(made + HEADS * DIM + cells, tl.dot(tl.trans(to_scores), q).to(q.dtype), mask=there)
 
 
-def fits(heads_dim: int, longest: int, kind: torch.dtype) -> bool:
+def fits(heads_dim: int, longest: int) -> bool:
     """Whether the kernels are made for this."""
-    return heads_dim in (16, 32, 64, 128) and longest <= LONGEST and kind in (torch.float16, torch.bfloat16)
+    return heads_dim in (16, 32, 64, 128) and longest <= LONGEST
 
 
 def tile_of(longest: int) -> int:
@@ -82,7 +85,7 @@ def attend_short(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> Tenso
     dim = qkv.shape[1] // (3 * heads)
     out = qkv.new_empty(len(qkv), heads * dim)
     forward_kernel[(len(starts) - 1, heads)](
-        qkv, starts, out, dim**-0.5, HEADS=heads, DIM=dim, TILE=tile_of(longest), num_warps=4
+        qkv, starts, out, dim**-0.5, HEADS=heads, DIM=dim, TILE=tile_of(longest), num_warps=8
     )
     return out
 

@@ -11,10 +11,12 @@ from torch.nn import functional
 
 from firth.core.errors import FirthError
 from firth.nets.attention import Cache, MultiHead, Packed
+from firth.nets.on_gpu import kernels, narrow
 from firth.nets.positions import Positions, Rotary
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "swiglu")
 POSITIONS = ("learned", "sinusoidal", "rotary", "none")
+BEND, LOSS = kernels("bend"), kernels("token_loss")
 
 
 @dataclass(frozen=True)
@@ -85,21 +87,33 @@ class FeedForward(nn.Module):
         self.back = nn.Linear(hidden, size.dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.wide(x)
         if self.activation == "swiglu":
-            gate, x = x.chunk(2, dim=-1)
+            gate, x = self.wide(x).chunk(2, dim=-1)
             x = functional.silu(gate) * x
         else:
-            x = bent(x, self.activation)
+            x = bent(x, self.wide, self.activation)
         found: Tensor = self.back(x)
         return found
 
 
-def bent(x: Tensor, activation: str) -> Tensor:
-    """gelu, gelu_tanh or relu of x."""
+def bent(x: Tensor, layer: nn.Linear, activation: str) -> Tensor:
+    """gelu, gelu_tanh or relu of a layer's output."""
     if activation == "relu":
-        return functional.relu(x)
-    return functional.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")
+        return functional.relu(layer(x))
+    tanh = activation == "gelu_tanh"
+    if BEND and narrow(x):
+        found: Tensor = BEND.bend(functional.linear(x, layer.weight), layer.bias, tanh)
+        return found
+    return functional.gelu(layer(x), approximate="tanh" if tanh else "none")
+
+
+def token_losses(hidden: Tensor, tokens: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:
+    """−log p(target) at each place, p being the softmax of products with the tokens' vectors."""
+    kind = narrow(hidden)
+    if LOSS and kind and torch.is_grad_enabled():
+        losses: Tensor = LOSS.token_losses(hidden.to(kind), tokens.to(kind), bias, targets)[0]
+        return losses
+    return functional.cross_entropy(functional.linear(hidden, tokens, bias).float(), targets, reduction="none")
 
 
 class Block(nn.Module):
@@ -211,6 +225,11 @@ class Decoder(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor:
         return functional.linear(hidden, self.embedding.tokens.weight)
+
+    def losses(self, ids: Tensor) -> Tensor:
+        """−log p of each token given those before it, the first one's excepted."""
+        hidden = self(ids[:, :-1]).flatten(0, 1)
+        return token_losses(hidden, self.embedding.tokens.weight, ids[:, 1:].flatten())
 
 
 class EncoderDecoder(nn.Module):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 THEMED = {INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)", BLUE: "var(--blue)", ORANGE: "var(--orange)"}
 HEADER = re.compile(r"\A.*?(?=<svg)", re.DOTALL)  # <?xml … and <!DOCTYPE …
 GROUP_IDS = re.compile(r'<g id="[^"]*"')  # figure_1, axes_1: the same in every picture, and nobody refers to them
+MARKED = re.compile(r"(±[\d.]+) ([*≈ ])</td>")
+BEST = re.compile(r'<td class="number">([^<]*<span class="mark">\*)')
 METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 
 
@@ -43,12 +45,19 @@ def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     page = template.substitute(
         title=html.escape(" · ".join(comparison.models)),
         recommendation=html.escape(recommendation),
-        table=html_table(*comparison.table()).replace(' style="text-align:right"', ' class="number"'),
+        table=table_html(comparison),
         lines="".join(f"<p>{html.escape(line)}</p>" for line in lines),
         figures=figures,
     )
     with new_file(Path(path)) as work:
         work.write_text(page, encoding="utf-8")
+
+
+def table_html(comparison: Comparison) -> str:
+    """Marks stand in a column of their own, so that figures keep under each other; the best is bold."""
+    table = html_table(*comparison.table()).replace(' style="text-align:right"', ' class="number"')
+    table = MARKED.sub(r'\1<span class="mark">\2</span></td>', table.replace("<th></th>", "<th>measure</th>", 1))
+    return BEST.sub(r'<td class="number best">\1', table)
 
 
 def forest_plot(measure: Measure, models: list[str]) -> Figure:
@@ -83,6 +92,8 @@ def heat_map(comparison: Comparison) -> Figure:
         shares[[i, j], [j, i]] = share
     figure, axes = empty_figure(1.6 + 0.62 * len(names), 1.2 + 0.5 * len(names))
     for (row, column), share in np.ndenumerate(shares):
+        if row == column:  # every model agrees with itself
+            continue
         axes.fill_between([column - 0.48, column + 0.48], row - 0.48, row + 0.48, color=BLUE, alpha=0.7 * share, lw=0)
         axes.text(column, row, f"{share:.0%}", ha="center", va="center", fontsize=9, color=INK)
     ticks = [label_text(name) for name in names]

@@ -194,7 +194,7 @@ def test_what_cannot_be_learned_is_said():
         with pytest.raises(firth.FirthError, match="at least two nodes with an edge"):
             firth.DeepWalk().fit(edges)
     with pytest.raises(firth.FirthError, match="device must be auto or cpu"):
-        firth.Node2Vec().fit([("a", "b")], firth.Run(device="cuda"))
+        firth.Node2Vec(loss="hierarchical").fit([("a", "b")], firth.Run(device="cuda"))
     with pytest.raises(firth.FirthError, match=r"Node2Vec.p must be at least 1e-06; got 0"):
         firth.Node2Vec(p=0)
     with pytest.raises(firth.FirthError, match="learning_rate=100 is too high"):

@@ -15,6 +15,7 @@ class SkipGram(PredictingMethod):
 
     summary: ClassVar[str] = "word vectors: each word predicts its neighbours; best for rare words and meaning"
     architecture: ClassVar[str] = "skipgram"
+    gpu: ClassVar[bool] = True
 
     share_negatives: bool = option(
         True, "one draw of noise words for a whole window; off: fresh ones for each pair, as word2vec does, 3× slower"

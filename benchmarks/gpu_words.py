@@ -1,0 +1,567 @@
+"""Word and node vectors on a GPU beside the CPU, gensim and plain torch: speed, quality, the whole time to vectors.
+
+    python benchmarks/gpu_words.py DATA [--parts check,graphs,tiles,skipgram,programs,dims,torch,whole,cbow]
+                                   [--seconds 110] [--results benchmarks/results] [--work benchmarks/work] [--page]
+
+DATA as for words.py and graphs.py. 128 dimensions, window 5, 5 noise words, 5 epochs over the whole text, three seeds.
+`--parts gensim` wants gensim's environment (python -m benchmarks.peers gensim) and no GPU, so it can run elsewhere.
+Every row goes to gpu-words.json at once and replaces an older one of its name; nothing new is begun after `--seconds`.
+`--page` writes docs/results/gpu-words.md and docs/_static/gpu-programs.svg from that file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.graphs import SETTINGS, edge_list  # noqa: E402
+from benchmarks.words import machine  # noqa: E402
+
+import firth  # noqa: E402
+from firth import evaluate  # noqa: E402
+from firth.data.tokens import Tokens, read_tokens  # noqa: E402
+
+DIM, SEEDS, SPLITS = 128, 3, 2
+CHECKED = 20_000  # tokens that the card and the CPU are compared on
+PARTS = ("check", "graphs", "tiles", "skipgram", "programs", "dims", "torch", "whole", "cbow", "gensim")
+KEPT = (
+    "reading_seconds", "starting_seconds", "preparing_seconds", "seconds", "kernel_seconds", "laying_seconds",
+    "walking_seconds", "words_per_second", "kernel_words_per_second", "pairs_per_second", "bytes_per_second",
+    "bandwidth", "bandwidth_share", "programs", "loss", "device",
+)  # fmt: skip
+
+
+def method(**options: Any) -> firth.SkipGram:
+    return firth.SkipGram(**{"dim": DIM, "tokenizer": "whitespace", **options})
+
+
+class Bench:
+    """The data, the results so far and the time that is left."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self.data, self.work, self.words = given.data, given.work, given.words
+        self.file = given.results / "gpu-words.json"
+        self.results: dict[str, Any] = json.loads(self.file.read_text()) if self.file.exists() else {}
+        self.deadline = time.perf_counter() + given.seconds
+        self.unpacking: Future[Path] | None = None
+
+    def late(self) -> bool:
+        return time.perf_counter() > self.deadline
+
+    def keep(self, part: str, name: str, **figures: Any) -> None:
+        rows = self.results.setdefault(part, {})
+        rows[name] = {key: float(f"{x:.6g}") if isinstance(x, float) else x for key, x in figures.items()}
+        self.file.write_text(json.dumps(self.results, indent=1) + "\n")
+        print(json.dumps({part: name, **rows[name]}), flush=True)
+
+    # ---- the text ----
+
+    def unpack(self) -> Path:
+        path: Path = self.work / f"wiki17m-{self.words or 'all'}.txt"
+        if not path.exists():
+            half = path.with_suffix(".half")
+            with lzma.open(self.data / "text" / "wiki17m.txt.xz") as file, half.open("wb") as out:
+                while (block := file.read(1 << 20)) and (not self.words or out.tell() < 6 * self.words):
+                    out.write(block[: 6 * self.words] if self.words else block)
+            half.replace(path)
+        return path
+
+    @cached_property
+    def text(self) -> Path:
+        return self.unpacking.result() if self.unpacking else self.unpack()
+
+    @cached_property
+    def tokens(self) -> Tokens:
+        return read_tokens(firth.Corpus(self.text), tokenizer="whitespace")
+
+    # ---- judging ----
+
+    def judge(self, vectors: firth.Vectors) -> dict[str, float]:
+        words = self.data / "words"
+        pairs = {name: evaluate.read_pairs(words / f"EN-{name}.txt") for name in ("WS-353-ALL", "SIMLEX-999")}
+        scores = {name: evaluate.word_similarity(vectors, found).spearman for name, found in pairs.items()}
+        found = evaluate.analogies(vectors, evaluate.read_questions(words / "questions-words.txt"))
+        return {"analogies": found.total.accuracy, "ws353": scores["WS-353-ALL"], "simlex": scores["SIMLEX-999"]}
+
+
+def kept(figures: Any) -> dict[str, Any]:
+    return {name: figures[name] for name in KEPT if name in figures}
+
+
+def fitted(bench: Bench, name: str, part: str, chosen: firth.Method, **settings: Any) -> None:
+    """From the file to vectors, as anyone would call it."""
+    began = time.perf_counter()
+    model = chosen.fit(firth.Corpus(bench.text), firth.Run(**settings))
+    total = time.perf_counter() - began
+    bench.keep(part, name, total_seconds=total, **kept(model.training), **bench.judge(model.vectors))
+
+
+def trained(tokens: Tokens, chosen: Any, tiles: Any = None, programs: int = 0, seed: int = 1) -> tuple[Any, Any]:
+    """A training with tiles and programs of one's own, and its figures."""
+    from firth.learners.words_cuda import CudaTraining
+
+    training = CudaTraining(chosen, tokens, firth.Run(seed=seed, device="cuda"))
+    training.card.windows.tiles = tiles or training.card.windows.tiles
+    training.card.programs = programs or training.card.programs
+    training.card.compile()
+    return training, training.go()
+
+
+# ---- parts ----
+
+
+def shapes() -> dict[str, tuple[Any, int, Any]]:
+    """Rules, dimension and tiles that are compared."""
+    from firth.nets.windows_cuda import Rules, Tiles
+
+    rules = Rules()
+
+    def fitting(group: int, warps: int, columns: int = 128, shared: bool = False) -> tuple[Any, int, Any]:
+        tiles = Tiles.fitting(rules, DIM, group, shared)
+        return rules, DIM, tiles._replace(warps=warps, columns=columns)
+
+    return {
+        "1 window": fitting(1, 1),
+        "2 windows": fitting(2, 1),
+        "2 windows, 2 warps": fitting(2, 2),
+        "2 windows, 2 warps, 64 columns": fitting(2, 2, 64),
+        "2 windows, 64 columns": fitting(2, 1, 64),
+        "4 windows, 2 warps": fitting(4, 2),
+        "4 windows, shared noise": fitting(4, 1, shared=True),
+        "4 windows, shared noise, 2 warps": fitting(4, 2, shared=True),
+    }
+
+
+def sizes() -> dict[str, dict[str, int]]:
+    rows = {f"{dim} dimensions": {"dim": dim} for dim in (64, 100, 200, 256, 300, 512)}
+    return rows | {f"window {window}": {"window": window} for window in (2, 10, 15)}
+
+
+def wide_shapes() -> dict[str, tuple[Any, int, Any]]:
+    from firth.kernels.predict import padded
+    from firth.nets.windows_cuda import Rules, Tiles
+
+    fitting = {dim: Tiles.fitting(Rules(), padded(dim)) for dim in (300, 512)}
+    return {f"{dim} dimensions, 2 warps": (Rules(), dim, tiles._replace(warps=2)) for dim, tiles in fitting.items()}
+
+
+def compile_all() -> None:
+    """Compiles side by side what the parts will ask for: compilers wait for nobody's words."""
+    import torch
+
+    from firth.kernels.predict import padded
+    from firth.kernels.walks import Links
+    from firth.learners.cuda import device
+    from firth.nets.walks_cuda import CudaWalks
+    from firth.nets.windows_cuda import Rules, Tiles, Windows
+
+    card = device()
+    wanted = list(shapes().values())
+    for options in sizes().values():
+        rules, stride = Rules(window=options.get("window", 5)), padded(options.get("dim", DIM))
+        wanted.append((rules, stride, Tiles.fitting(rules, stride)))
+    wanted.append((Rules(window=10, negatives=10), DIM, Tiles.fitting(Rules(window=10, negatives=10), DIM)))
+    wanted += [(rules, padded(dim), tiles) for rules, dim, tiles in wide_shapes().values()]
+    cbow = Rules("cbow", exact=False)
+    wanted.append((cbow, DIM, Tiles.fitting(cbow, DIM)))
+
+    def one(rules: Any, stride: int, tiles: Any) -> None:
+        inputs, outputs = torch.zeros(64, stride, device=card), torch.zeros(64, stride, device=card)
+        keep, alias = (torch.zeros(size, dtype=torch.int32, device=card) for size in ((64,), (64, 2)))
+        windows = Windows(rules, inputs, outputs, keep, alias, tiles)
+        empty = (torch.zeros(0, dtype=kind, device=card) for kind in (torch.int32, torch.int64))
+        windows.train(windows.lay(*empty, 0, 0, 0, 0), 0.0, 0.0, 1)
+
+    ring = np.arange(8)
+    links = Links(2 * np.arange(9), np.sort(np.stack([(ring + 1) % 8, (ring - 1) % 8], 1)).ravel().astype(np.int32),
+                  None, False)  # fmt: skip
+
+    def walk(bias: float) -> None:
+        few = np.zeros(1, np.int32)
+        CudaWalks(links, card).walk(few, few, length=4, p=bias, q=bias, seed=1)
+
+    began = time.perf_counter()
+    one(*wanted[0])
+    with ThreadPoolExecutor(12) as pool:
+        walks = [pool.submit(walk, bias) for bias in (0.25, 1.0)]
+        for done in walks + [pool.submit(one, *shape) for shape in wanted[1:]]:
+            if error := done.exception():
+                print("compiling:", repr(error)[:300], flush=True)
+    print(json.dumps({"compiling": round(time.perf_counter() - began, 1)}), flush=True)
+
+
+def measure_check(bench: Bench) -> None:
+    """Whether the card does what the CPU does: one program against one thread, and walk for walk."""
+    import torch
+
+    from firth.kernels import predict as kernel
+    from firth.kernels.walks import Links, NativeWalks
+    from firth.learners.cuda import Card, device
+    from firth.learners.predict import drawn_table
+    from firth.nets.walks_cuda import CudaWalks
+
+    rng = np.random.default_rng(0)
+    words, size = 3000, CHECKED
+    counts = np.sort(rng.zipf(1.3, words).clip(1, 5000))[::-1].astype(np.int64)
+    ids = rng.choice(words, size, p=counts / counts.sum()).astype(np.int32)
+    for architecture in ("skipgram", "cbow"):
+        inputs, outputs = drawn_table(words, DIM, 1), kernel.new_table(words, DIM)
+        inputs *= 20
+        outputs[:] = rng.normal(0, 0.1, outputs.shape)
+        task = kernel.Task(
+            ids=ids, starts=np.array([0, 100, 100, size // 3, size]), inputs=inputs, outputs=outputs,
+            keep=kernel.keep_thresholds(counts, 1e-2), noise=kernel.alias_table(counts**0.75),
+            paths=kernel.no_paths(), architecture=architecture, exact=False,
+        )  # fmt: skip
+        card, before = Card(task, size), task.inputs.copy()
+        card.programs = 1
+        there = (torch.tensor(part, device=card.device) for part in (task.ids, task.starts))
+        found = card.train(*there, 0, 0, size, 7, (0.01, 0.01))
+        wanted = kernel.native_trainer(task).racing(0, size, 7, 0.01, 0.01, 1)
+        error = np.linalg.norm(card.windows.inputs.cpu().numpy() - task.inputs) / np.linalg.norm(task.inputs - before)
+        bench.keep("check", architecture, pairs=[found.pairs, wanted[1]], loss=[found.loss, wanted[0]],
+                   relative_error=float(error))  # fmt: skip
+    graph = firth.Graph([(f"{a}", f"{b}") for a, b in rng.integers(0, size // 10, (size, 2)) if a < b])
+    links = Links(graph.starts, graph.neighbors, graph.weights, graph.directed)
+    first, number = np.arange(len(graph), dtype=np.int32), np.zeros(len(graph), np.int32)
+    for p, q in ((1.0, 1.0), (0.25, 4.0)):
+        nodes, _ = CudaWalks(links, device()).walk(first, number, length=80, p=p, q=q, seed=3)
+        same = nodes.cpu().numpy() == NativeWalks(links).walk(first, number, length=80, p=p, q=q, seed=3).ids
+        bench.keep("check", f"walks, p = {p:g}, q = {q:g}", same=float(same.mean()))
+
+
+def measure_tiles(bench: Bench) -> None:
+    for name, (_, _, tiles) in shapes().items():
+        for programs in (1024, 2048):
+            if bench.late():
+                return
+            _, figures = trained(bench.tokens, method(epochs=2), tiles, programs)
+            bench.keep("tiles", f"{name}, {programs} programs", **kept(figures))
+
+
+def best_tiles(bench: Bench) -> tuple[str, Any, int]:
+    """The fastest whose windows have noise words of their own."""
+    rows = [row for row in bench.results.get("tiles", {}).items() if row[0].rpartition(", ")[0] in shapes()]
+    rows = [row for row in rows if "shared" not in row[0]]
+    if not rows:
+        return "", None, 0
+    name, row = max(rows, key=lambda found: found[1]["kernel_words_per_second"])
+    return name, shapes()[name.rpartition(", ")[0]][2], row["programs"]
+
+
+def measure_skipgram(bench: Bench) -> None:
+    name, tiles, programs = best_tiles(bench)
+    shared = shapes()["4 windows, shared noise"][2]
+    for seed in range(1, SEEDS + 1):
+        if bench.late():
+            return
+        fitted(bench, f"Firth, GPU, seed {seed}", "skipgram", method(), device="cuda", seed=seed)
+        for label, shape, number in ((f"GPU: {name}", tiles, programs), ("GPU: shared noise", shared, 2048)):
+            if shape is not None:
+                training, figures = trained(bench.tokens, method(), shape, number, seed)
+                vectors = firth.Vectors(bench.tokens.vocabulary.tokens, training.inputs[:, :DIM])
+                bench.keep("skipgram", f"{label}, seed {seed}", **kept(figures), **bench.judge(vectors))
+        fitted(bench, f"Firth, CPU, seed {seed}", "skipgram", method(), device="cpu", seed=seed)
+
+
+WHOLE = """
+import sys, firth
+method = firth.SkipGram(dim=int(sys.argv[3]), tokenizer="whitespace")
+model = method.fit(firth.Corpus(sys.argv[1]), firth.Run(device=sys.argv[2]))
+"""
+
+
+def measure_whole(bench: Bench) -> None:
+    """A new process from its start to the vectors: without anything kept from before, then with kernels compiled."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, device, caches in (
+            ("GPU, nothing compiled", "cuda", "first"), ("GPU", "cuda", "second"), ("CPU", "cpu", "third"),
+        ):  # fmt: skip
+            if bench.late():
+                return
+            texts = {"XDG_CACHE_HOME": f"{folder}/{caches}", "TRITON_CACHE_DIR": f"{folder}/triton"}
+            began = time.perf_counter()
+            command = [sys.executable, "-c", WHOLE, str(bench.text), device, str(DIM)]
+            subprocess.run(command, env={**os.environ, **texts}, check=True, timeout=60)
+            bench.keep("whole", name, total_seconds=time.perf_counter() - began)
+
+
+def measure_cbow(bench: Bench) -> None:
+    for seed in range(1, SEEDS + 1):
+        for device in ("cuda", "cpu"):
+            if bench.late():
+                return
+            name = f"Firth, {'GPU' if device == 'cuda' else 'CPU'}, seed {seed}"
+            chosen = firth.CBOW(dim=DIM, tokenizer="whitespace")
+            fitted(bench, name, "cbow", chosen, device=device, seed=seed)
+
+
+def measure_programs(bench: Bench) -> None:
+    """Quality by number of programs; the last is one for each window."""
+    _, tiles, _ = best_tiles(bench)
+    for programs in (1024, 16_384, 256, 131_072, 4096, len(bench.tokens.ids), 64):
+        if bench.late():
+            return
+        training, figures = trained(bench.tokens, method(), tiles, programs)
+        vectors = firth.Vectors(bench.tokens.vocabulary.tokens, training.inputs[:, :DIM])
+        bench.keep("programs", str(programs), **kept(figures), **bench.judge(vectors))
+
+
+def measure_dims(bench: Bench) -> None:
+    for name, options in sizes().items():
+        if bench.late():
+            return
+        _, figures = trained(bench.tokens, method(epochs=2, **options))
+        bench.keep("dims", name, **kept(figures), **options)
+    for name, (_, dim, tiles) in wide_shapes().items():
+        if not bench.late():
+            _, figures = trained(bench.tokens, method(epochs=2, dim=dim), tiles)
+            bench.keep("tiles", name, **kept(figures))
+
+
+def measure_graphs(bench: Bench) -> None:
+    """Node2Vec on BlogCatalog from a list of edges to vectors; the first run of a walk compiles."""
+    edges = edge_list(bench.data, "blogcatalog", bench.work)
+    labels = evaluate.read_labels(bench.data / "graphs" / "blogcatalog" / "bc_labels.txt")
+    for bias in (1.0, 0.25):
+        for name, device, seed in (("first", "cuda", 1), ("GPU", "cuda", 1), ("GPU", "cuda", 2), ("CPU", "cpu", 1)):
+            if bench.late():
+                return
+            began = time.perf_counter()
+            chosen = firth.Node2Vec(**SETTINGS, p=bias, q=bias)
+            model = chosen.fit(firth.Graph(edges), firth.Run(seed=seed, device=device))
+            total = time.perf_counter() - began
+            figures = {"total_seconds": total, **kept(model.training)}
+            if seed == 1 and name != "first":
+                found = evaluate.node_classification(model.vectors, labels, splits=SPLITS)
+                figures |= {"macro": found.macro_f1, "micro": found.micro_f1}
+                figures["judging_seconds"] = time.perf_counter() - began - total
+            bench.keep("graphs", f"p = q = {bias:g}, {name}, seed {seed}", **figures)
+
+
+def measure_torch(bench: Bench) -> None:
+    """What people write themselves: gather, bmm, index_add over batches of windows; the same windows and noise."""
+    import torch
+
+    from firth.kernels.predict_twin import GOLDEN, MASK, mix
+    from firth.learners.words_cuda import CudaTraining
+
+    epochs, batch = 5, 1024
+    training = CudaTraining(method(epochs=epochs), bench.tokens, firth.Run(device="cuda"))
+    windows = training.card.windows
+    card = windows.inputs.device
+    raw, starts = (torch.tensor(np.array(part), device=card) for part in (bench.tokens.ids, bench.tokens.starts))
+    offsets = torch.tensor([*range(-5, 0), *range(1, 6)], device=card)
+    signs = torch.tensor([1.0] + [-1.0] * 5, device=card)
+    spent = 0.0
+    for epoch in range(epochs):
+        laid = windows.lay(raw, starts, 0, 0, len(raw), mix((GOLDEN + epoch + 1) & MASK))
+        float(windows.inputs[0, 0])  # waits for the card
+        began = time.perf_counter()
+        for begin in range(0, len(laid.ids), batch):
+            places = torch.arange(begin, min(begin + batch, len(laid.ids)), device=card)
+            span = laid.spans[places, None]
+            near = (offsets >= -(span & 0xFFFF)) & (offsets <= span >> 16)
+            contexts = laid.ids[(places[:, None] + offsets).clamp(0, len(laid.ids) - 1)].long()
+            targets = laid.targets[places].long()
+            both = near[:, :, None] & (targets >= 0)[:, None, :]
+            targets = targets.clamp(min=0)
+            x, y = windows.inputs[contexts], windows.outputs[targets]
+            rate = 0.025 * (1 - (epoch + begin / len(laid.ids)) / epochs)
+            steps = rate * both * signs * torch.sigmoid(-signs * torch.bmm(x, y.transpose(1, 2)))
+            windows.inputs.index_add_(0, contexts.flatten(), torch.bmm(steps, y).flatten(0, 1))
+            windows.outputs.index_add_(0, targets.flatten(), torch.bmm(steps.transpose(1, 2), x).flatten(0, 1))
+        float(windows.inputs[0, 0])  # waits for the card
+        spent += time.perf_counter() - began
+    vectors = firth.Vectors(bench.tokens.vocabulary.tokens, windows.inputs[:, :DIM].cpu().numpy())
+    speed = epochs * bench.tokens.raw_tokens / spent
+    bench.keep("skipgram", "torch, GPU, seed 1", kernel_words_per_second=speed, kernel_seconds=spent,
+               **bench.judge(vectors))  # fmt: skip
+
+
+def measure_gensim(bench: Bench) -> None:
+    from benchmarks.peers import train_peer
+
+    for seed in range(1, SEEDS + 1):
+        if bench.late():
+            return
+        output = bench.work / f"gensim-gpu-{seed}"
+        began = time.perf_counter()
+        told = train_peer(
+            "gensim", corpus=bench.text, seed=seed, threads=2, output=str(output), method="skipgram", dim=DIM
+        )
+        total = time.perf_counter() - began
+        keys = Path(f"{output}.keys.txt").read_text(encoding="utf-8").split("\n")[:-1]
+        vectors = firth.Vectors(keys, np.load(f"{output}.npy"))
+        bench.keep("skipgram", f"gensim, CPU, seed {seed}", total_seconds=total, **told, **bench.judge(vectors),
+                   device=machine())  # fmt: skip
+
+
+# ---- the page ----
+
+
+def by_seed(rows: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for name, row in rows.items():
+        found.setdefault(name.rpartition(", seed ")[0], []).append(row)
+    return found
+
+
+def cell(rows: list[dict[str, Any]], name: str, layout: str, scale: float = 1) -> str:
+    values = [row[name] * scale for row in rows if name in row]
+    return layout.format(statistics.mean(values)) if values else ""
+
+
+def words_table(rows: dict[str, Any]) -> Iterator[str]:
+    yield "| | seeds | words/s, kernel | words/s, training | text to vectors | analogies | WS-353 | SimLex-999 |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for name, found in sorted(by_seed(rows).items()):
+        cells = [
+            cell(found, "kernel_words_per_second", "{:.0f}M", 1e-6), cell(found, "words_per_second", "{:.1f}M", 1e-6),
+            cell(found, "total_seconds", "{:.2f} s"), cell(found, "analogies", "{:.1%}"),
+            cell(found, "ws353", "{:.3f}"), cell(found, "simlex", "{:.3f}"),
+        ]  # fmt: skip
+        yield f"| {name} | {len(found)} | {' | '.join(cells)} |"
+
+
+def speed_table(rows: dict[str, Any]) -> Iterator[str]:
+    yield "| | words/s in the kernel | pairs/s | bytes/s | of the card's bandwidth |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    for name, row in rows.items():
+        cells = [
+            cell([row], "kernel_words_per_second", "{:.0f}M", 1e-6), cell([row], "pairs_per_second", "{:.2f}G", 1e-9),
+            cell([row], "bytes_per_second", "{:.2f}T", 1e-12), cell([row], "bandwidth_share", "{:.0%}"),
+        ]  # fmt: skip
+        yield f"| {name} | {' | '.join(cells)} |"
+
+
+def graph_table(rows: dict[str, Any]) -> Iterator[str]:
+    yield "| | edges to vectors | of it training | walking | Macro-F1 | Micro-F1 |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+    for name, row in rows.items():
+        times = [cell([row], key, "{:.3f} s") for key in ("total_seconds", "seconds", "walking_seconds")]
+        scores = [cell([row], key, "{:.3f}") for key in ("macro", "micro")]
+        yield f"| {name} | {' | '.join(times + scores)} |"
+
+
+def programs_table(rows: dict[str, Any]) -> Iterator[str]:
+    yield "| programs | words/s in the kernel | analogies | WS-353 | SimLex-999 |"
+    yield "| ---: | ---: | ---: | ---: | ---: |"
+    for name in sorted(rows, key=int):
+        speed = cell([rows[name]], "kernel_words_per_second", "{:.0f}M", 1e-6)
+        scores = [cell([rows[name]], key, layout) for key, layout in
+                  (("analogies", "{:.1%}"), ("ws353", "{:.3f}"), ("simlex", "{:.3f}"))]  # fmt: skip
+        yield f"| {int(name):,} | {speed} | {' | '.join(scores)} |"
+
+
+def plot(rows: dict[str, Any], path: Path) -> None:
+    """Quality and speed by number of programs."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "firth"
+    import matplotlib.pyplot as plt
+
+    names = sorted(rows, key=int)
+    counts = [int(name) for name in names]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
+    for key, label in (("analogies", "analogies"), ("ws353", "WS-353"), ("simlex", "SimLex-999")):
+        left.plot(counts, [rows[name][key] for name in names], marker="o", label=label)
+    right.plot(counts, [rows[name]["kernel_words_per_second"] / 1e6 for name in names], marker="o", color="black")
+    left.set(xscale="log", xlabel="programs", ylabel="score", ylim=(0, None))
+    right.set(xscale="log", xlabel="programs", ylabel="million words/s", ylim=(0, None))
+    left.legend()
+    figure.savefig(path, metadata={"Date": None})
+
+
+def page(results: dict[str, Any]) -> Iterator[str]:
+    rows = results.get("skipgram", {})
+    card = next((row["device"] for row in rows.values() if "kernel_seconds" in row and "device" in row), "a GPU")
+    yield f"`python benchmarks/gpu_words.py DATA` on {card}, {results['date']}; CPU: {results['machine']}."
+    yield f"16.9M words, 5 epochs, {DIM} dimensions, window 5, 5 noise words; means over seeds. Words are those of the"
+    yield 'text, those that subsampling leaves out among them. "Text to vectors" begins with a file, in a process that'
+    yield "has used the card before; gensim ran on another machine (2 threads)."
+    yield from ("", "Skip-gram:", "", *words_table(rows), "")
+    whole = [f"{name} {row['total_seconds']:.1f} s" for name, row in results.get("whole", {}).items()]
+    yield from (f"From the start of a new process to the vectors: {'; '.join(whole)}.", "") if whole else ()
+    if "cbow" in results:
+        yield from ("CBOW:", "", *words_table(results["cbow"]), "")
+    if "programs" in results:
+        yield from ("Quality by number of programs, one seed; the last is one program for each word:", "")
+        yield from (*programs_table(results["programs"]), "")
+        yield from (
+            "```{image} ../_static/gpu-programs.svg",
+            ":alt: quality and speed by number of programs",
+            "```",
+            "",
+        )
+    if "dims" in results:
+        yield "By dimension (window 5) and window (128 dimensions). Bytes are those of the rows that windows read and"
+        yield from ("add to, most of which a cache holds:", "", *speed_table(results["dims"]), "")
+    if "tiles" in results:
+        yield from ("By how many windows share a tile:", "", *speed_table(results["tiles"]), "")
+    if "graphs" in results:
+        yield "Node2Vec on BlogCatalog (10,312 nodes, 333,983 edges; 10 walks of 80 nodes, window 10, 10 noise nodes);"
+        yield from ("the first run starts the card and compiles:", "", *graph_table(results["graphs"]), "")
+
+
+def write_page(bench: Bench) -> None:
+    if "programs" in bench.results:
+        plot(bench.results["programs"], HERE.parent / "docs" / "_static" / "gpu-programs.svg")
+    text = "\n".join(page(bench.results))
+    (HERE.parent / "docs" / "results" / "gpu-words.md").write_text(text + "\n", encoding="utf-8")
+    print(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--parts", default=",".join(PARTS[:-1]))
+    parser.add_argument("--seconds", type=float, default=110)
+    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--work", type=Path, default=HERE / "work")
+    parser.add_argument("--words", type=int, default=0, help="only so many words of the text; 0 = all")
+    parser.add_argument("--page", action="store_true", help="only write the page from stored results")
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    bench = Bench(given)
+    if given.page:
+        write_page(bench)
+        return
+    parts = given.parts.split(",")
+    with ThreadPoolExecutor(1) as aside:
+        bench.unpacking = aside.submit(bench.unpack)
+        if parts != ["gensim"]:
+            bench.results |= {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
+            import torch
+
+            if torch.cuda.is_available():
+                compile_all()
+        for part in parts:
+            try:
+                globals()[f"measure_{part}"](bench)
+            except Exception:  # the others go on
+                traceback.print_exc()
+            print(json.dumps({"part": part, "left": round(bench.deadline - time.perf_counter(), 1)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

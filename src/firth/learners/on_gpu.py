@@ -1,0 +1,66 @@
+"""Whether windows are trained on a GPU, decided without loading torch where there is none."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from firth.core.errors import FirthError
+from firth.core.run import Run
+
+#: It pays to wait some seconds for torch, the card and its compiler from here on: a core trains about a million words a
+#: second.
+LEAST_UNITS_A_CORE = 10_000_000
+MOST_NEGATIVES = 127
+NVIDIA = ("/dev/nvidiactl", "/dev/dxg")  # of Linux, and of Linux within Windows
+
+
+def obstacle(method: Any) -> str:
+    """Which of a method's options the kernels of a GPU do not know; empty if none."""
+    if method.loss != "negative":
+        return f"loss={method.loss}"
+    if not getattr(method, "share_negatives", True):
+        return "share_negatives=False"
+    if method.negatives > MOST_NEGATIVES:
+        return f"negatives above {MOST_NEGATIVES}"
+    return ""
+
+
+def on_gpu(method: Any, run: Run, units: int) -> bool:
+    """Whether a run that trains on so many words is one for the GPU; says why where it was asked for and can't be."""
+    name, hindered = type(method).__name__, obstacle(method)
+    if run.device == "cpu":
+        return False
+    if run.device == "auto":
+        pays = units >= LEAST_UNITS_A_CORE * run.cores
+        return pays and not hindered and not run.deterministic and not lacking()
+    if hindered:
+        raise FirthError(f"{name} with {hindered} runs on the CPU; device must be auto or cpu, got cuda.")
+    if run.deterministic:
+        raise FirthError(
+            "deterministic, and device=cuda: a thousand programs of a GPU add to the same rows in no fixed order; "
+            "give device=cpu."
+        )
+    found = "" if interpreted() else lacking()
+    if found:
+        raise FirthError(f"device=cuda, and {found}; device must be auto or cpu.")
+    return True
+
+
+def interpreted() -> bool:
+    """Whether Triton runs kernels step by step without a card, as tests do."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def lacking() -> str:
+    """What keeps this machine from training on a GPU; empty if nothing does."""
+    if not any(Path(path).exists() for path in NVIDIA):
+        return "there is no NVIDIA GPU here"
+    for package in ("torch", "triton"):
+        if find_spec(package) is None:
+            return f'the package {package} is not installed (pip install "firth[neural]" on Linux)'
+    import torch
+
+    return "" if torch.cuda.is_available() else "torch sees no GPU here"

@@ -1,0 +1,86 @@
+"""Node vectors on a GPU: walks are made there, trained on and forgotten; only the graph and the tables are sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from firth.core.checkpoint import Checkpoints
+from firth.core.run import Run
+from firth.data.graph import Graph
+from firth.kernels import predict as kernel
+from firth.kernels.predict_twin import GOLDEN, MASK, mix
+from firth.kernels.walks import Links, Walked
+from firth.learners.cuda import Card, between, device
+from firth.learners.loop import Slice
+from firth.learners.walks import NodeModel, Training, WalkingMethod
+from firth.nets.walks_cuda import CudaWalks
+
+TOGETHER = 1 << 23  # steps walked and trained on in one go
+
+
+class CudaTraining(Training):
+    """The loop over walks that a GPU makes and trains on."""
+
+    def __init__(self, method: WalkingMethod, graph: Graph, run: Run, start: NodeModel | None) -> None:
+        super().__init__(method, graph, run, start)
+        chunk = self.chunk * method.length
+        self.together = max(1, TOGETHER // chunk)  # chunks
+        task = kernel.Task(
+            ids=np.zeros(0, np.int32),
+            starts=np.zeros(1, np.int64),
+            inputs=self.inputs,
+            outputs=self.outputs,
+            window=method.window,
+            negatives=method.negatives,
+            **self.sampling,
+        )
+        self.card = Card(task, min(self.size, self.together * chunk))
+        self.walking_seconds = 0.0
+
+    def new_walker(self, links: Links) -> Any:
+        return CudaWalks(links, device())
+
+    def walked(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> tuple[Tensor, Tensor]:
+        p, q = self.method.bias()
+        ids, starts = self.walker.walk(first, number, length=self.method.length, p=p, q=q, seed=seed)
+        return ids, starts
+
+    def walk(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
+        ids, starts = self.walked(first, number, seed)
+        return Walked(ids.cpu().numpy(), starts.cpu().numpy(), 0)
+
+    def go(self) -> dict[str, Any]:
+        figures = super().go()
+        self.card.fetch()
+        return figures
+
+    @property
+    def tables(self) -> dict[str, kernel.Table]:
+        self.card.fetch()
+        return super().tables
+
+    def resume(self, checkpoints: Checkpoints) -> None:
+        super().resume(checkpoints)
+        if self.done():
+            self.card.send()
+
+    def train(self, units: float, seed: int) -> Slice:
+        """Some chunks at once, whatever time they take."""
+        begin, chunks = self.progress.chunk, -(-self.walks // self.chunk)
+        end = min(chunks, begin + self.together)
+        first, number = map(np.concatenate, zip(*(self.chunk_starts(c, seed) for c in range(begin, end)), strict=True))
+        times = [self.card.mark()]
+        ids, starts = self.walked(first, number, seed)
+        times.append(self.card.mark())
+        drawn = mix((seed + (begin + 1) * GOLDEN) & MASK)
+        tally = self.card.train(ids, starts, 0, 0, len(ids), drawn, self.rates(end - begin))
+        self.walking_seconds += between(*times)
+        self.progress.chunk = end
+        return Slice(tally.loss, tally.pairs, end == chunks)
+
+    def figures(self) -> dict[str, Any]:
+        return super().figures() | self.card.figures() | {"walking_seconds": self.walking_seconds}

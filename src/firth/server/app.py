@@ -1,0 +1,126 @@
+"""`application(settings)`: the routes, put together behind the guard."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from firth.core.errors import FirthError
+from firth.server import inference, logs, metrics, openai, searching, workbench
+from firth.server.embedding import Embedding
+from firth.server.errors import RequestError, shaped
+from firth.server.guard import Guard
+from firth.server.metrics import Metrics, resident_bytes
+from firth.server.models import Models
+from firth.server.settings import Settings
+from firth.server.workspace import Workspace
+from firth.version import __version__
+
+STATIC = Path(__file__).parent / "static"
+PAGES = Path(__file__).parent / "pages"
+PLACEHOLDER = 'name="firth-token" content=""'
+NO_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Firth</title></head><body><main>
+<h1>Firth is running</h1><p>This installation has no workbench: its pages were not built. The interfaces work:
+<a href="/docs">what can be asked</a>.</p></main></body></html>"""
+
+
+def application(settings: Settings) -> FastAPI:
+    """`app.state` has settings, models, embedding, workspace, metrics, and stopping: whether it was told to end."""
+    app = FastAPI(title="Firth", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
+    counted = Metrics()
+    app.state.settings, app.state.models, app.state.metrics = settings, Models(settings), counted
+    app.state.embedding = Embedding(app.state.models, settings, counted)
+    app.state.workspace = Workspace(settings, app.state.models)
+    app.state.stopping = False
+    counted.gauges["firth_models_loaded"] = lambda: len(app.state.models.loaded())
+    counted.gauges["process_resident_memory_bytes"] = resident_bytes
+    for each in (openai, inference, searching, metrics):
+        app.include_router(each.router)
+    app.include_router(workbench.router(), prefix="/api", include_in_schema=False)
+    add_errors(app)
+    add_pages(app, settings)
+
+    def seen(scope: Scope, status: int, seconds: float, size: int) -> None:
+        route = getattr(scope.get("route"), "path", None) or "other"
+        counted.answered(route, status, seconds)
+        method = scope["method"] if scope["method"] in ("GET", "POST", "PUT", "DELETE", "HEAD") else "other"
+        logs.event("request", method=method, route=route, status=status, ms=round(1000 * seconds, 2), bytes=size)
+
+    app.add_middleware(Guard, settings=settings, seen=seen, stopping=lambda: app.state.stopping)
+    return app
+
+
+@contextlib.asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    yield
+    app.state.embedding.close()
+
+
+def add_errors(app: FastAPI) -> None:
+    """Every error is JSON, in the shape that the interface has."""
+
+    @app.exception_handler(FirthError)
+    async def firth_error(request: Request, error: FirthError) -> Response:
+        found = error if isinstance(error, RequestError) else RequestError(400, str(error))
+        return JSONResponse(shaped(request.url.path, found), found.status, found.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part != "body")
+        found = RequestError(422, f"{where or 'The body'}: {first['msg']}.", field=where or None)
+        return JSONResponse(shaped(request.url.path, found), found.status)
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, error: HTTPException) -> Response:
+        kind = "not_found" if error.status_code == 404 else "invalid_request_error"
+        found = RequestError(error.status_code, f"{error.detail}.", kind=kind)
+        return JSONResponse(shaped(request.url.path, found), error.status_code, error.headers)
+
+
+def add_pages(app: FastAPI, settings: Settings) -> None:
+    """The workbench, its page with the token of this start in it; and what can be asked, for people.
+
+    Files are listed when the server starts: no request names a path.
+    """
+
+    @app.get("/", include_in_schema=False)
+    @app.get("/index.html", include_in_schema=False)
+    def page() -> Response:
+        built = STATIC / "index.html"
+        text = built.read_text(encoding="utf-8") if built.is_file() else NO_PAGE
+        filled = text.replace(PLACEHOLDER, f'name="firth-token" content="{settings.token}"')
+        return HTMLResponse(filled, headers={"cache-control": "no-store"})
+
+    add_file(app, "/docs", PAGES / "docs.html")
+    for name in ("docs.css", "docs.js"):
+        add_file(app, f"/docs/{name}", PAGES / name)
+    for file in sorted(STATIC.iterdir()) if STATIC.is_dir() else ():
+        if file.is_dir():
+            app.mount(f"/{file.name}", Revalidated(directory=file))
+        elif file.name != "index.html" and not file.name.startswith("."):
+            add_file(app, f"/{file.name}", file)
+
+
+class Revalidated(StaticFiles):
+    """Their names stay the same from version to version: a browser has to ask whether they changed."""
+
+    def file_response(self, *given: Any, **named: Any) -> Response:
+        answer = super().file_response(*given, **named)
+        answer.headers["cache-control"] = "no-cache"
+        return answer
+
+
+def add_file(app: FastAPI, address: str, file: Path) -> None:
+    @app.get(address, include_in_schema=False)
+    def get() -> Response:
+        return FileResponse(file)

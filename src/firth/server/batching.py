@@ -1,0 +1,174 @@
+"""Requests of many clients, computed together: as many tokens at a time as fit a batch, the first come first.
+
+While a batch is computed, others come and wait: the busier the server, the fuller the batches, and nobody waits for a
+batch to fill. A request with more tokens than a batch goes in parts, behind those that wait, so it can't hold up the
+rest. Too many waiting tokens are refused at once, with the time after which it is worth asking again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from firth.core.vectors import Matrix
+from firth.server.errors import RequestError
+from firth.server.reading import Reading, TextReader
+
+SLICE = 0.05  # how much of the newest batch goes into the mean speed
+
+
+class Job:
+    """A request's inputs, of which the first `done` are computed."""
+
+    def __init__(self, reader: TextReader, reading: Reading) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Matrix] = self.loop.create_future()
+        self.reader, self.items, self.tokens = reader, reading.items, reading.tokens
+        self.done, self.begun = 0, time.monotonic()
+        self.parts: list[Matrix] = []
+
+    def next_part(self, room: int) -> int:
+        """How many of the next inputs fit into so many tokens."""
+        count = 0
+        for tokens in self.tokens[self.done :]:
+            room -= tokens
+            if room < 0:
+                break
+            count += 1
+        return count
+
+    def deliver(self, rows: Matrix) -> None:
+        self.parts.append(rows)
+        self.done += len(rows)
+        if self.done == len(self.items):
+            whole = rows if len(self.parts) == 1 else np.concatenate(self.parts)
+            self.loop.call_soon_threadsafe(settle, self.future, whole)
+
+    def fail(self, error: Exception) -> None:
+        self.loop.call_soon_threadsafe(settle, self.future, error)
+
+
+def settle(future: asyncio.Future[Matrix], found: Matrix | Exception) -> None:
+    if future.done():  # nobody waits any more
+        return
+    if isinstance(found, Exception):
+        future.set_exception(found)
+    else:
+        future.set_result(found)
+
+
+class Batcher:
+    """A thread that computes for one name. `seen` is told of each batch: requests, tokens, seconds."""
+
+    def __init__(self, batch_tokens: int, queue_tokens: int, seen: Callable[[int, int, float], None]) -> None:
+        self.batch_tokens, self.queue_tokens, self.seen = batch_tokens, queue_tokens, seen
+        self.waiting: deque[Job] = deque()
+        self.tokens = 0  # of those that wait or are computed
+        self.speed = 0.0  # tokens a second
+        self.changed = threading.Condition()
+        self.ended = False
+        self.thread = threading.Thread(target=self.work, daemon=True, name="firth-batches")
+        self.thread.start()
+
+    async def rows(self, reader: TextReader, reading: Reading) -> Matrix:
+        """A row for each input."""
+        total = sum(reading.tokens)
+        if self.tokens and self.tokens + total > self.queue_tokens:
+            raise self.busy()
+        job = Job(reader, reading)
+        with self.changed:
+            self.tokens += total
+            self.waiting.append(job)
+            self.changed.notify()
+        try:
+            return await job.future
+        finally:  # answered, or the client is gone: then the worker passes it by
+            self.tokens -= total
+
+    def busy(self) -> RequestError:
+        seconds = min(60, math.ceil(self.tokens / self.speed)) if self.speed else 1
+        return RequestError(
+            429,
+            f"{self.tokens:,} tokens wait already; come again in {seconds} s.",
+            kind="overloaded",
+            code="overloaded",
+            headers={"retry-after": str(max(1, seconds))},
+        )
+
+    def close(self) -> None:
+        with self.changed:
+            self.ended = True
+            self.changed.notify()
+
+    # ---- the thread ----
+
+    def work(self) -> None:
+        while True:
+            with self.changed:
+                while not self.waiting and not self.ended:
+                    self.changed.wait()
+                if not self.waiting:
+                    return
+                batch = self.take()
+            if batch:
+                self.compute(batch)
+
+    def take(self) -> list[tuple[Job, int]]:
+        """The next requests of one reader, each with how many of its inputs, that fill a batch."""
+        batch, room = list[tuple[Job, int]](), self.batch_tokens
+        left = list[Job]()
+        while self.waiting and room > 0:
+            job = self.waiting[0]
+            if job.future.done():
+                self.waiting.popleft()
+                continue
+            if batch and job.reader is not batch[0][0].reader:
+                break  # a replaced model's
+            count = job.next_part(room)
+            if not count:
+                if batch:
+                    break
+                count = 1  # longer than a batch by itself
+            self.waiting.popleft()
+            batch.append((job, count))
+            room -= sum(job.tokens[job.done : job.done + count])
+            if job.done + count < len(job.items):
+                left.append(job)
+                break
+        self.waiting.extend(left)
+        return batch
+
+    def compute(self, batch: list[tuple[Job, int]]) -> None:
+        begun = time.monotonic()
+        items: list[Any] = [item for job, count in batch for item in job.items[job.done : job.done + count]]
+        tokens = sum(sum(job.tokens[job.done : job.done + count]) for job, count in batch)
+        try:
+            rows = batch[0][0].reader.rows(items)
+        except Exception as error:
+            if len(batch) == 1:
+                self.drop(batch[0][0], error)
+            else:  # only the one at fault shall fail
+                for single in batch:
+                    self.compute([single])
+            return
+        seconds = time.monotonic() - begun
+        speed = tokens / max(seconds, 1e-9)
+        self.speed = speed if not self.speed else (1 - SLICE) * self.speed + SLICE * speed
+        first = 0
+        for job, count in batch:
+            job.deliver(rows[first : first + count])
+            first += count
+        self.seen(len(batch), tokens, seconds)
+
+    def drop(self, job: Job, error: Exception) -> None:
+        with self.changed:
+            if job in self.waiting:
+                self.waiting.remove(job)
+        job.fail(error)

@@ -1,0 +1,128 @@
+"""What every interface that embeds goes through: the model by its name, its reader, its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from starlette.concurrency import run_in_threadpool
+
+from firth.core.vectors import Matrix, unit_rows
+from firth.server.batching import Batcher
+from firth.server.errors import RequestError
+from firth.server.metrics import Metrics
+from firth.server.models import Models
+from firth.server.reading import Inputs, TextReader, reader_of
+from firth.server.settings import Settings
+
+AT_ONCE = 4000  # characters, or tokens, that are read without leaving the event loop
+
+
+class Embedded(NamedTuple):
+    matrix: Matrix
+    tokens: int
+    cut: int  # inputs of which only the beginning was read
+
+
+class Embedding:
+    """Of all models of a server."""
+
+    def __init__(self, models: Models, settings: Settings, metrics: Metrics) -> None:
+        self.models, self.settings, self.metrics = models, settings, metrics
+        self.readers: dict[str, tuple[Any, TextReader]] = {}
+        self.batchers: dict[str, Batcher] = {}
+        metrics.gauges["firth_waiting_tokens"] = lambda: sum(each.tokens for each in list(self.batchers.values()))
+
+    async def __call__(
+        self,
+        name: str,
+        inputs: Inputs,
+        *,
+        truncate: bool | None = None,
+        dimensions: int | None = None,
+        normalize: bool = False,
+    ) -> Embedded:
+        """`truncate` is the request's wish, where it has one; else the server's settings count."""
+        reader = await self.reader(name)
+        self.check(inputs, reader, dimensions)
+        long = self.settings.long if truncate is None else "truncate" if truncate else "refuse"
+        if sum(map(len, inputs)) <= AT_ONCE:
+            reading = reader.read(inputs, long)
+        else:
+            reading = await run_in_threadpool(reader.read, inputs, long)
+        if name not in self.batchers:
+            self.batchers[name] = self.batcher(name)
+        rows = await self.batchers[name].rows(reader, reading)
+        shorter = dimensions is not None and dimensions < reader.dim
+        if shorter:
+            rows = rows[:, :dimensions]
+        if normalize or shorter:
+            rows = unit_rows(rows)
+        return Embedded(rows, sum(reading.tokens), reading.cut)
+
+    async def reader(self, name: str) -> TextReader:
+        model = self.models.ready(name)
+        known = self.readers.get(name)
+        if model is None or known is None or known[0] is not model:
+            return await run_in_threadpool(self.open, name)
+        return known[1]
+
+    def open(self, name: str) -> TextReader:
+        model = self.models.get(name)
+        known = self.readers.get(name)
+        if known is not None and known[0] is model:
+            return known[1]
+        reader = reader_of(model, self.settings.precision)
+        self.readers[name] = model, reader
+        return reader
+
+    def check(self, inputs: Inputs, reader: TextReader, dimensions: int | None) -> None:
+        check_count(inputs, self.settings.inputs)
+        if not all(inputs):
+            raise RequestError(400, "An input is empty; each must have a token at least.", field="input")
+        most = self.settings.answer_numbers
+        if len(inputs) * reader.dim > most:
+            raise RequestError(
+                413,
+                f"{len(inputs):,} vectors of {reader.dim:,} numbers are too much for one answer; "
+                f"ask for {max(1, most // reader.dim):,} at a time.",
+                kind="too_large",
+                field="input",
+            )
+        if dimensions is not None and dimensions != reader.dim:
+            can = getattr(reader.model.method, "dims", "")
+            if dimensions > reader.dim or dimensions < 1 or not can:
+                why = "can be shortened" if can else "was not trained to be shortened"
+                raise RequestError(
+                    400,
+                    f"This model gives {reader.dim} numbers a text and {why}; got dimensions={dimensions}.",
+                    field="dimensions",
+                )
+
+    def batcher(self, name: str) -> Batcher:
+        def seen(requests: int, tokens: int, seconds: float) -> None:
+            self.metrics.computed(name, requests, tokens)
+
+        return Batcher(self.settings.batch_tokens, self.settings.queue_tokens, seen)
+
+    def close(self) -> None:
+        for each in self.batchers.values():
+            each.close()
+
+
+def check_count(inputs: Sequence[Any], most: int) -> None:
+    if not inputs:
+        raise RequestError(400, "There are no inputs: give a text, or a list of texts.", field="input")
+    if len(inputs) > most:
+        raise RequestError(
+            413, f"A request takes {most:,} inputs at most; got {len(inputs):,}.", kind="too_large", field="input"
+        )
+
+
+def numbers(matrix: Matrix) -> list[list[float]]:
+    """For JSON, which has no NaN."""
+    if not np.isfinite(matrix).all():
+        raise RequestError(500, "The model gave numbers that are not finite.", kind="fault")
+    found: list[list[float]] = matrix.tolist()
+    return found

@@ -1,0 +1,210 @@
+"""The routes of Hugging Face's text-embeddings-inference. `model` chooses among several; else it is the first."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+from pydantic_core import to_json
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+
+from firth.core.model import Contextual, Estimates, Predicts
+from firth.core.vectors import unit_rows
+from firth.server.bodies import Body, Direct, Input, Texts, Whole, described, inputs_of, json_answer, parsed, refusals
+from firth.server.embedding import Embedding, check_count, numbers
+from firth.server.errors import RequestError
+from firth.server.models import Models
+from firth.server.settings import Settings
+from firth.version import __version__
+
+router = APIRouter(tags=["text-embeddings-inference"], route_class=Direct)
+STATUSES = (400, 404, 413, 422, 429, 503, 504)
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Asked(Body):
+    model: str | None = Field(None, description="Of several models, which; else the first.")
+
+
+class EmbedBody(Asked):
+    inputs: Input
+    normalize: bool = True
+    truncate: bool | None = None
+    dimensions: Whole | None = Field(None, ge=1)
+
+
+class AllBody(Asked):
+    inputs: Text | Texts
+    truncate: bool | None = None
+
+
+class Sentences(Body):
+    source_sentence: Text
+    sentences: Texts
+
+
+class Parameters(Body):
+    truncate: bool | None = None
+
+
+class SimilarityBody(Asked):
+    inputs: Sentences
+    parameters: Parameters = Parameters()
+
+
+class TokenizeBody(Asked):
+    inputs: Text | Texts
+    add_special_tokens: bool = True
+
+
+class Token(BaseModel):
+    id: int | None
+    text: str
+    special: bool
+    start: int | None
+    stop: int | None
+
+
+Pair = Annotated[list[Text], Field(min_length=1, max_length=2)]
+
+
+class PredictBody(Asked):
+    inputs: Text | Pair | Annotated[list[Pair], Field(min_length=1)] = Field(
+        description='A text, or a pair ["a", "b"]; of several, a list of such lists: [["a"], ["b"]].'
+    )
+    raw_scores: Literal[False] = False
+
+
+class Prediction(BaseModel):
+    label: str
+    score: float
+
+
+def name_of(request: Request, asked: Asked) -> str:
+    names = request.app.state.models.names()
+    if asked.model is None and not names:
+        raise RequestError(404, "No model is served.", field="model")
+    return names[0] if asked.model is None else asked.model
+
+
+@router.post("/embed", **described(EmbedBody, list[list[float]], *STATUSES))
+async def embed(request: Request) -> Response:
+    """Vectors of texts, of length 1 unless `normalize` is false."""
+    body = await parsed(request, EmbedBody)
+    run: Embedding = request.app.state.embedding
+    found = await run(
+        name_of(request, body),
+        inputs_of(body.inputs),
+        truncate=body.truncate,
+        dimensions=body.dimensions,
+        normalize=body.normalize,
+    )
+    return json_answer(to_json(numbers(found.matrix)), found.cut)
+
+
+@router.post("/similarity", **described(SimilarityBody, list[float], *STATUSES))
+async def similarity(request: Request) -> Response:
+    """The cosine of a sentence and each of several others."""
+    body = await parsed(request, SimilarityBody)
+    run: Embedding = request.app.state.embedding
+    texts = [body.inputs.source_sentence, *body.inputs.sentences]
+    found = await run(name_of(request, body), texts, truncate=body.parameters.truncate)
+    rows = unit_rows(found.matrix)
+    return json_answer(to_json((rows[1:] @ rows[0]).tolist()), found.cut)
+
+
+@router.post("/embed_all", **described(AllBody, list[list[list[float]]], *STATUSES))
+async def embed_all(request: Request) -> Response:
+    """The vector of each token where it stands, those around the text among them."""
+    body = await parsed(request, AllBody)
+    return await run_in_threadpool(all_vectors, request, body)
+
+
+def all_vectors(request: Request, body: AllBody) -> Response:
+    run: Embedding = request.app.state.embedding
+    settings: Settings = request.app.state.settings
+    reader = run.open(name_of(request, body))
+    texts = inputs_of(body.inputs)
+    check_count(texts, settings.inputs)
+    model = getattr(reader.model, "base", reader.model)
+    if not isinstance(model, Contextual):
+        raise RequestError(400, "This model gives a text one vector; only networks give each token its own.")
+    long = settings.long if body.truncate is None else "truncate" if body.truncate else "refuse"
+    reading = reader.read(texts, long)
+    if sum(reading.tokens) > min(settings.batch_tokens, settings.answer_numbers // reader.dim):
+        raise RequestError(413, f"{sum(reading.tokens):,} tokens are too many for one answer.", kind="too_large")
+    if reading.cut:
+        texts = [reader.shortened(text) for text in texts]
+    states: Any = model
+    return json_answer(to_json([numbers(states.states(text)[-1]) for text in texts]), reading.cut)
+
+
+@router.post("/tokenize", **described(TokenizeBody, list[list[Token]], *STATUSES))
+async def tokenize(request: Request) -> Response:
+    """Each text's tokens as the model reads them."""
+    body = await parsed(request, TokenizeBody)
+    return await run_in_threadpool(tokens_of, request, body)
+
+
+def tokens_of(request: Request, body: TokenizeBody) -> Response:
+    texts = inputs_of(body.inputs)
+    check_count(texts, request.app.state.settings.inputs)
+    run: Embedding = request.app.state.embedding
+    reader = run.open(name_of(request, body))
+    return JSONResponse([reader.tokens(text, body.add_special_tokens) for text in texts])
+
+
+@router.post("/predict", **described(PredictBody, list[Prediction] | list[list[Prediction]], *STATUSES))
+async def predict(request: Request) -> Response:
+    """All labels of a text with their probabilities, best first; of a model of numbers, the number."""
+    body = await parsed(request, PredictBody)
+    return await run_in_threadpool(predictions, request, body)
+
+
+def predictions(request: Request, body: PredictBody) -> Response:
+    name = name_of(request, body)
+    model = request.app.state.models.get(name)
+    single = isinstance(body.inputs, str) or isinstance(body.inputs[0], str)
+    given: Any = [body.inputs] if single else body.inputs
+    texts: list[Any] = [each if isinstance(each, str) else each[0] if len(each) == 1 else tuple(each) for each in given]
+    check_count(texts, request.app.state.settings.inputs)
+    found: list[list[dict[str, Any]]]
+    if isinstance(model, Predicts):
+        labels = max(1, len(getattr(model, "labels", ())))
+        found = [[{"label": label, "score": score} for label, score in row] for row in model.predict(texts, k=labels)]
+    elif isinstance(model, Estimates):
+        found = [[{"label": "value", "score": float(value)}] for value in model.estimate(texts)]
+    else:
+        raise RequestError(400, f"{name} predicts nothing: it is a model of another kind.", field="model")
+    return json_answer(to_json(found[0] if single else found))
+
+
+@router.get("/health", responses={200: {"model": dict[str, str]}, **refusals(503)})
+async def health(request: Request) -> Response:
+    """200 while the server takes requests; 503 when it was told to stop."""
+    if request.app.state.stopping:
+        raise RequestError(503, "The server is stopping.", kind="unavailable")
+    return JSONResponse({"status": "ok"})
+
+
+@router.get("/info", responses={200: {"model": dict[str, Any]}})
+async def info(request: Request) -> Response:
+    """The limits, and what is served."""
+    settings: Settings = request.app.state.settings
+    served: Models = request.app.state.models
+    names = served.names()
+    facts = {
+        "model_id": names[0] if names else None,
+        "models": names,
+        "indexes": served.index_names(),
+        "loaded": served.loaded(),
+        "version": __version__,
+        "max_batch_tokens": settings.batch_tokens,
+        "max_client_batch_size": settings.inputs,
+        "max_concurrent_requests": settings.connections,
+        "max_body_bytes": settings.body_bytes,
+        "auto_truncate": settings.long == "truncate",
+    }
+    return JSONResponse(facts)

@@ -1,0 +1,108 @@
+"""What the server counts, as Prometheus reads it. Labels name routes and models, never anything of a request."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from starlette.responses import PlainTextResponse, Response
+
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+Labels = tuple[tuple[str, str], ...]
+
+router = APIRouter()
+
+
+class Histogram:
+    """How many values were at most so large."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds, self.counts, self.total = bounds, [0] * (len(bounds) + 1), 0.0
+
+    def add(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def lines(self, name: str, labels: Labels = ()) -> Iterator[str]:
+        below = 0
+        for bound, count in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
+            below += count
+            yield line(f"{name}_bucket", (*labels, ("le", bound)), below)
+        yield line(f"{name}_sum", labels, self.total)
+        yield line(f"{name}_count", labels, below)
+
+
+class Metrics:
+    """Told by the guard and the batches, from several threads."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.requests: Counter[Labels] = Counter()
+        self.seconds: dict[str, Histogram] = {}
+        self.tokens: Counter[str] = Counter()
+        self.batches: dict[str, Histogram] = {}
+        self.gauges: dict[str, Callable[[], float]] = {}
+
+    def answered(self, route: str, status: int, seconds: float) -> None:
+        with self.lock:
+            self.requests[(("route", route), ("status", str(status)))] += 1
+            self.seconds.setdefault(route, Histogram(SECONDS)).add(seconds)
+
+    def computed(self, model: str, requests: int, tokens: int) -> None:
+        with self.lock:
+            self.tokens[model] += tokens
+            self.batches.setdefault(model, Histogram(SIZES)).add(requests)
+
+    def text(self) -> str:
+        with self.lock:
+            found = [
+                *family("firth_requests_total", "counter", "Answers by route and status."),
+                *(line("firth_requests_total", labels, count) for labels, count in sorted(self.requests.items())),
+                *family("firth_request_seconds", "histogram", "From a request's head to the end of its answer."),
+                *self._histograms("firth_request_seconds", "route", self.seconds),
+                *family("firth_tokens_total", "counter", "Tokens computed."),
+                *(line("firth_tokens_total", (("model", name),), count) for name, count in sorted(self.tokens.items())),
+                *family("firth_batch_requests", "histogram", "Requests that were computed together."),
+                *self._histograms("firth_batch_requests", "model", self.batches),
+            ]
+        for name, value in self.gauges.items():
+            found += [*family(name, "gauge", name.replace("_", " ")), line(name, (), value())]
+        return "\n".join(found) + "\n"
+
+    def _histograms(self, name: str, label: str, several: Mapping[str, Histogram]) -> Iterator[str]:
+        for value, each in sorted(several.items()):
+            yield from each.lines(name, ((label, value),))
+
+
+def family(name: str, kind: str, help: str) -> Iterator[str]:
+    yield f"# HELP {name} {help}"
+    yield f"# TYPE {name} {kind}"
+
+
+def line(name: str, labels: Labels, value: float) -> str:
+    inside = ",".join(f'{label}="{escaped(text)}"' for label, text in labels)
+    return f"{name}{{{inside}}} {value}" if inside else f"{name} {value}"
+
+
+def escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def resident_bytes() -> float:
+    """Memory of this process; 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+async def metrics(request: Request) -> Response:
+    """Counters and histograms for Prometheus."""
+    found: Metrics = request.app.state.metrics
+    return Response(found.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

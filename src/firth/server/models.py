@@ -1,0 +1,246 @@
+"""What is served: models and indexes by name, opened at their first use, and opened anew when their folder is replaced.
+
+A request keeps the model that it was given, so a new one never disturbs it. A folder that is gone or broken leaves the
+model that was open; one that was never open is said to be unavailable.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from firth.core import model as protocols
+from firth.core.errors import FirthError
+from firth.core.storage import CONFIG, load_model
+from firth.core.vectors import Vectors
+from firth.formats import read_vectors
+from firth.formats.fasttext import is_fasttext
+from firth.index import Index
+from firth.index.folder import MANIFEST, is_index
+from firth.server.errors import RequestError
+from firth.server.settings import Settings
+
+Stamp = tuple[int, int, int]  # tells a replaced file from the old one
+LOOK = 0.2  # seconds after which a folder is looked at again
+
+#: What a model can do, by the protocol that says so.
+ABILITIES: Mapping[str, Any] = {
+    "embeds": protocols.Embeds,
+    "vectors": protocols.HasVectors,
+    "predicts": protocols.Predicts,
+    "estimates": protocols.Estimates,
+    "tags": protocols.TagsWords,
+    "answers": protocols.Answers,
+    "attends": protocols.Attends,
+    "contextual": protocols.Contextual,
+    "fills": protocols.Fills,
+    "generates": protocols.Generates,
+    "translates": protocols.Translates,
+    "inverts": protocols.Inverts,
+    "interpolates": protocols.Interpolates,
+    "samples": protocols.Samples,
+    "matrix": protocols.HasMatrix,
+    "recommends": protocols.Recommends,
+    "rates": protocols.Rates,
+}
+
+
+def abilities(model: Any) -> list[str]:
+    """Names out of ABILITIES; `codes` instead of `embeds` where rows of a table are taken, not texts."""
+    found = [name for name, protocol in ABILITIES.items() if isinstance(model, protocol)]
+    if "embeds" in found and model.method.kind == "table":
+        found[found.index("embeds")] = "codes"
+    if "fills" in found and "masked" not in getattr(model, "heads", ["masked"]):
+        found.remove("fills")  # an encoder without the head that predicts words
+    if "vectors" in found and not any(len(table) for table in model.tables.values()):
+        found.remove("vectors")
+    return found
+
+
+class VectorFile:
+    """A file of vectors as something with tables."""
+
+    training: Mapping[str, Any] = {}
+
+    def __init__(self, vectors: Vectors) -> None:
+        self.vectors = vectors
+
+    @cached_property
+    def tables(self) -> Mapping[str, Vectors]:
+        return {"words": self.vectors}
+
+
+@dataclass
+class Place:
+    """Where something is, and what was opened there."""
+
+    path: Path
+    kind: str  # "model" or "index"
+    opened: Any = None
+    stamp: Stamp | None = None
+    failed: Stamp | None = None  # what could not be opened is not tried again until it changes
+    why: str = ""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    looked: float = -LOOK
+    latest: Stamp | None = None
+
+    def recent(self) -> Stamp | None:
+        """`now`, or what it was a moment ago: the disk is not asked for every request."""
+        if time.monotonic() - self.looked >= LOOK:
+            self.latest, self.looked = self.now(), time.monotonic()
+        return self.latest
+
+    def now(self) -> Stamp | None:
+        """Of the file that is replaced last."""
+        main = self.path / (MANIFEST if self.kind == "index" else CONFIG) if self.path.is_dir() else self.path
+        try:
+            found = main.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+class Models:
+    """Safe to ask from any thread. Opening takes a while: not for the event loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._places = {name: Place(Path(path), "model") for name, path in settings.models.items()}
+        self._indexes = {name: Place(Path(path), "index") for name, path in settings.indexes.items()}
+
+    def names(self) -> list[str]:
+        return list(self._places)
+
+    def index_names(self) -> list[str]:
+        return list(self._indexes)
+
+    def add(self, name: str, path: Path) -> None:
+        """One more, such as the workbench has trained; a name that is there already gets the new place."""
+        self._places[name] = Place(path, "model")
+
+    def add_index(self, name: str, path: Path) -> None:
+        self._indexes[name] = Place(path, "index")
+
+    def index_path(self, name: str) -> Path:
+        return self._place(name, self._indexes, "index").path
+
+    def path(self, name: str) -> Path:
+        """Where a model is: for commands that are shown, never from a request."""
+        return self._place(name, self._places, "model").path
+
+    def get(self, name: str) -> Any:
+        """The model of this name as it is on disk now."""
+        return self._current(name, self._place(name, self._places, "model"))
+
+    def index(self, name: str) -> Index:
+        found: Index = self._current(name, self._place(name, self._indexes, "index"))
+        return found
+
+    def ready(self, name: str) -> Any | None:
+        """The model, if it is open and unchanged: this does not wait."""
+        place = self._place(name, self._places, "model")
+        return place.opened if place.recent() in (place.stamp, place.failed, None) else None
+
+    def created(self, name: str) -> int:
+        """When its files were written, in seconds since 1970; 0 if they are gone."""
+        stamp = self._place(name, self._places, "model").now()
+        return 0 if stamp is None else stamp[1] // 10**9
+
+    def loaded(self) -> list[str]:
+        return [name for name, place in self._places.items() if place.opened is not None]
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """What a model is and can do."""
+        model = self.get(name)
+        method = getattr(model, "method", None)
+        tables = model.tables if isinstance(model, protocols.HasVectors) else {}
+        return {
+            "name": name,
+            "method": None if method is None else type(method).method_name(),
+            "kind": None if method is None else method.kind,
+            "can": abilities(model),
+            "tables": {table: {"rows": len(rows), "dim": rows.dim} for table, rows in tables.items()},
+            "options": {} if method is None else method.options(),
+        }
+
+    def _place(self, name: str, places: Mapping[str, Place], what: str) -> Place:
+        found = places.get(name)
+        if found is None:
+            known = ", ".join(places) or "none"
+            raise RequestError(
+                404, f"There is no {what} {name[:80]!r} here; there is: {known}.", field=what, code=f"{what}_not_found"
+            )
+        return found
+
+    def _current(self, name: str, place: Place) -> Any:
+        stamp = place.recent()
+        if place.opened is not None and stamp in (place.stamp, place.failed, None):
+            return place.opened
+        # While one thread opens the new model, the others go on with the old one.
+        if not place.lock.acquire(blocking=place.opened is None):
+            return place.opened
+        try:
+            stamp = place.now()
+            if place.opened is None or stamp not in (place.stamp, place.failed, None):
+                self._open(place, stamp)
+        finally:
+            place.lock.release()
+        if place.opened is None:
+            raise RequestError(503, f"The {place.kind} {name!r} can't be opened now: {place.why}", kind="unavailable")
+        return place.opened
+
+    def _open(self, place: Place, stamp: Stamp | None) -> None:
+        if stamp is None:
+            place.why = "its files are gone."
+            return
+        if place.opened is None and place.failed == stamp:
+            return
+        try:
+            while True:
+                found = self._open_index(place.path) if place.kind == "index" else open_path(place.path)
+                if (after := place.now()) == stamp or after is None:
+                    break
+                stamp = after  # replaced while it was read: parts may be of two models
+            place.opened, place.stamp, place.failed = found, stamp, None
+        except FirthError as error:
+            place.failed, place.why = stamp, str(error).replace(str(place.path), place.path.name)
+
+    def _open_index(self, path: Path) -> Index:
+        """With the model that made it, where that is found: one that is served, or where the index says it is."""
+        index = Index.open(path)
+        made = (index.store.manifest.get("model") or {}).get("path")
+        if not made or not Path(made).exists():
+            return index
+        same = [name for name, place in self._places.items() if place.path.resolve() == Path(made).resolve()]
+        return Index.open(path, self.get(same[0]) if same else open_path(Path(made)))
+
+
+def open_path(path: Path) -> Any:
+    """A model's folder, a model in one file (fastText's), or a file of vectors; nothing is left to be read later."""
+    if path.is_file() and not is_fasttext(path):
+        return VectorFile(read_vectors(path))
+    return load_model(path, whole=True)
+
+
+def named(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
+    """Models and indexes by name, from PATH or NAME=PATH; the name is else the folder's."""
+    found: tuple[dict[str, Path], dict[str, Path]] = {}, {}
+    for given in paths:
+        name, sign, rest = given.partition("=")
+        path = Path(given) if not sign or Path(given).exists() else Path(rest)
+        if path == Path(given):
+            name = path.resolve().name
+        if not path.exists():
+            raise FirthError(f"There is no model at {path}.")
+        is_model = path.is_file() or (path / CONFIG).is_file()
+        if not is_model and not is_index(path):
+            raise FirthError(f"{path} is neither a model nor an index: it has no {CONFIG} and no {MANIFEST}.")
+        places = found[not is_model]
+        if name in places:
+            raise FirthError(f"Two are called {name!r}: give one another name, as in other={path}.")
+        places[name] = path
+    return found

@@ -1,0 +1,96 @@
+"""OpenAI's interface: POST /v1/embeddings, GET /v1/models."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Literal
+
+import numpy as np
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+from pydantic_core import to_json
+from starlette.responses import Response
+
+from firth.core.vectors import Matrix
+from firth.server.bodies import Body, Direct, Input, Whole, described, inputs_of, json_answer, parsed, refusals
+from firth.server.embedding import Embedding, numbers
+from firth.server.models import Models
+
+router = APIRouter(prefix="/v1", tags=["OpenAI"])
+direct = APIRouter(route_class=Direct)
+
+
+class EmbeddingsBody(Body):
+    input: Input
+    model: str
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Whole | None = Field(None, ge=1)
+    user: str | None = None
+
+
+class OneEmbedding(BaseModel):
+    object: Literal["embedding"]
+    index: int
+    embedding: list[float] | str
+
+
+class Usage(BaseModel):
+    prompt_tokens: int
+    total_tokens: int
+
+
+class Embeddings(BaseModel):
+    object: Literal["list"]
+    data: list[OneEmbedding]
+    model: str
+    usage: Usage
+
+
+class OneModel(BaseModel):
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ModelList(BaseModel):
+    object: Literal["list"]
+    data: list[OneModel]
+
+
+@direct.post("/embeddings", **described(EmbeddingsBody, Embeddings, 400, 404, 413, 429, 503, 504))
+async def embeddings(request: Request) -> Response:
+    """Vectors of texts, or of lists of token ids."""
+    body = await parsed(request, EmbeddingsBody, 400)
+    embed: Embedding = request.app.state.embedding
+    found = await embed(body.model, inputs_of(body.input), dimensions=body.dimensions)
+    usage = {"prompt_tokens": found.tokens, "total_tokens": found.tokens}
+    rows = numbers(found.matrix) if body.encoding_format == "float" else in_base64(found.matrix)
+    data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]
+    return json_answer(to_json({"object": "list", "data": data, "model": body.model, "usage": usage}), found.cut)
+
+
+def in_base64(matrix: Matrix) -> list[str]:
+    """Each row's float32 numbers, little-endian."""
+    rows = np.ascontiguousarray(matrix, "<f4")
+    return [base64.b64encode(row.data).decode() for row in rows]
+
+
+@router.get("/models", response_model=ModelList)
+async def models(request: Request) -> dict[str, Any]:
+    """Names of the models that are served."""
+    served: Models = request.app.state.models
+    return {"object": "list", "data": [told(served, name) for name in served.names()]}
+
+
+@router.get("/models/{model}", response_model=OneModel, responses=refusals(404))
+async def model(model: str, request: Request) -> dict[str, Any]:
+    """One of them."""
+    return told(request.app.state.models, model)
+
+
+def told(served: Models, name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": served.created(name), "owned_by": "firth"}
+
+
+router.include_router(direct)

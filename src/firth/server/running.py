@@ -1,0 +1,176 @@
+"""From settings to a listening server, and to its orderly end.
+
+uvicorn takes any number of connections and waits for ever for the rest of a request; `Connection` bounds both. It also
+closes at once what seems idle when it is told to stop; `Orderly` first lets everyone finish who may be about to ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from firth.core.errors import FirthError
+from firth.server import logs
+from firth.server.app import application
+from firth.server.settings import Settings
+
+HEAD_BYTES = 64 << 10
+IDLE_SECONDS = 30  # that a connection is kept between requests
+LAST_SECONDS = 0.5  # in which who is about to ask still is heard when the server stops
+
+
+def run(settings: Settings, ready: Callable[[str], None], requests: bool = True) -> None:
+    """Serves until it is told to stop. `ready` is given the address, which port 0 leaves open; `requests` says whether
+    each one is logged."""
+    logs.begin(requests)
+    server, listening, address = prepared(settings)
+    ready(address)
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn's last word, when all is done
+        server.run([listening])
+
+
+def prepared(settings: Settings) -> tuple[uvicorn.Server, socket.socket, str]:
+    """A server that `run([socket])` starts, and its address."""
+    listening = listen(settings.host, settings.port)
+    app = application(settings)
+    config = uvicorn.Config(
+        app,
+        http=type("Bounded", (Connection,), {"settings": settings}),
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=int(settings.drain_seconds),
+    )
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return Orderly(config, app), listening, f"http://{host}:{listening.getsockname()[1]}"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Bound here and not by uvicorn: what is wrong becomes one line, and the port is known before the start."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+        listening.listen(2048)  # whoever reads the address can connect
+    except OSError as error:
+        listening.close()
+        raise FirthError(f"Cannot listen on {host}, port {port}: {error.strerror or error}.") from None
+    return listening
+
+
+class Connection(HttpToolsProtocol):
+    """One of a bounded number, that must bring each request in time."""
+
+    settings: Settings
+    timer: asyncio.TimerHandle | None = None
+    unread: asyncio.TimerHandle | None = None  # while the client does not read what it asked for
+    head = 0  # bytes of the head that have come
+    in_head = True
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > self.settings.connections:
+            self.end(503, "Too many connections.", retry=True)
+        else:
+            self.within(self.settings.head_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.within(None)
+        if self.unread is not None:
+            self.unread.cancel()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.unread = self.loop.call_later(self.settings.answer_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        if self.unread is not None:
+            self.unread.cancel()
+        super().resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        if self.in_head:
+            if self.timer is None:  # the first bytes of a further request
+                self.within(self.settings.head_seconds)
+            self.head += len(data)
+        super().data_received(data)
+        if self.in_head and self.head > HEAD_BYTES and not self.transport.is_closing():
+            self.end(431, "The head is too large.")
+
+    def on_headers_complete(self) -> None:
+        self.in_head, self.head = False, 0
+        super().on_headers_complete()
+        seconds = self.settings.body_seconds
+        self.within(10 * seconds if self.scope.get("path", "").startswith("/api/") else seconds)
+
+    def on_message_complete(self) -> None:
+        self.in_head = True
+        self.within(None)
+        super().on_message_complete()
+
+    def within(self, seconds: float | None) -> None:
+        """What is awaited must come in this time; None: nothing is awaited."""
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer = None if seconds is None else self.loop.call_later(seconds, self.overdue)
+
+    def overdue(self) -> None:
+        if self.scope is not None:
+            self.scope["state"]["slow"] = True
+        self.end(408, "The request took too long to arrive.")
+
+    def end(self, status: int, message: str, retry: bool = False) -> None:
+        """The last answer of a connection, where none has begun; without the application."""
+        if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
+            content = f'{{"error": "{message}"}}'.encode()
+            lines = [f"HTTP/1.1 {status} Refused", "content-type: application/json", f"content-length: {len(content)}"]
+            lines += ["retry-after: 1"] * retry + ["connection: close", "", ""]
+            self.transport.write("\r\n".join(lines).encode() + content)
+        self.transport.close()
+
+
+class Orderly(uvicorn.Server):
+    """Answers everyone who has begun to ask."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+        super().__init__(config)
+        self.app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.app.state.stopping = True  # from now on every answer is the last of its connection
+        logs.event("stopping")
+        await asyncio.sleep(LAST_SECONDS)  # so that who asks /health can send others elsewhere
+        held = [each.dup() for each in sockets or ()]  # closing drops connections that nobody has taken yet
+        for server in self.servers:
+            server.close()
+        await self.take_rest(held)
+        await asyncio.sleep(LAST_SECONDS)  # who has connected has asked by now
+        await super().shutdown(sockets)
+        logs.event("stopped")
+
+    async def take_rest(self, held: list[socket.socket]) -> None:
+        """Takes the connections that wait at closed doors."""
+        taken = list[socket.socket]()
+        for listening in held:
+            listening.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    taken.append(listening.accept()[0])
+            listening.close()
+        loop = asyncio.get_running_loop()
+        make: Any = self.config.http_protocol_class
+        facts: dict[str, Any] = {"server_state": self.server_state, "app_state": self.lifespan.state, "_loop": loop}
+        for line in taken:
+            await loop.connect_accepted_socket(lambda: make(config=self.config, **facts), line)

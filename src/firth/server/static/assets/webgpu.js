@@ -1,0 +1,1 @@
+export{m as arithmetic,p as dot,f as equalAll,d as extent,u as fround,l as gather,s as interleave,o as length,c as segmentedMap,a as select,i as sequence,r as swizzle}from"./PointMap.js";

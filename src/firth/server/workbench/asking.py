@@ -1,0 +1,36 @@
+"""What the views share: the model that is asked, and numbers as JSON has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from fastapi import Request
+
+from firth.server.errors import RequestError
+from firth.server.models import Models, abilities
+
+MOST_TEXT = 20_000  # characters of a text that a view takes
+MOST_KEY = 200  # of a word
+
+
+def model_that(request: Request, name: str, ability: str, others: str) -> Any:
+    """The model of that name, which must have an ability of server.models; `others` names the models that do."""
+    served: Models = request.app.state.models
+    model = served.get(name)
+    if ability not in abilities(model):
+        method = getattr(model, "method", None)
+        kind = "a file of vectors" if method is None else type(method).method_name()
+        raise RequestError(400, f"{name} can't do this ({kind}); {others}.", field="model")
+    return model
+
+
+def rounded(array: Any, digits: int = 5) -> Any:
+    """Nested lists; NaN, which JSON lacks, is null."""
+    found = np.asarray(array, np.float64).round(digits)
+    odd = ~np.isfinite(found)
+    if not odd.any():
+        return found.tolist()
+    known = found.astype(object)
+    known[odd] = None
+    return known.tolist()

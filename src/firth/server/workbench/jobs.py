@@ -1,0 +1,44 @@
+"""/api/jobs: what runs, how far it is, and how it is stopped and goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from firth.server.jobs import Jobs
+
+router = APIRouter()
+
+
+def jobs_of(request: Request) -> Jobs:
+    found: Jobs = request.app.state.workspace.jobs
+    return found
+
+
+@router.get("/jobs")
+def jobs(request: Request, verb: str | None = None) -> dict[str, Any]:
+    """The latest first."""
+    found = [job.to_json() for job in jobs_of(request).all() if verb in (None, job.verb)]
+    return {"jobs": found[::-1]}
+
+
+@router.get("/jobs/{number}")
+def job(number: int, request: Request) -> dict[str, Any]:
+    return jobs_of(request).get(number).to_json()
+
+
+@router.post("/jobs/{number}/stop")
+def stop(number: int, request: Request) -> dict[str, Any]:
+    return jobs_of(request).stop(number).to_json()
+
+
+@router.post("/jobs/{number}/resume")
+def resume(number: int, request: Request) -> dict[str, Any]:
+    return jobs_of(request).resume(number).to_json()
+
+
+@router.delete("/jobs/{number}")
+def forget(number: int, request: Request) -> dict[str, Any]:
+    jobs_of(request).forget(number)
+    return {"forgotten": number}

@@ -1,0 +1,157 @@
+"""/api/indexes and /api/search: make an index, ask it, see why."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+
+from firth.core.errors import FirthError
+from firth.index import Hit, Index
+from firth.index.explain import explain
+from firth.index.segment import TEXT
+from firth.index.words import words_of
+from firth.server.models import Models
+from firth.server.workspace import Workspace
+
+VALUES = 24  # different values of a column that are offered to choose from
+WORDS = re.compile(r"\w+")
+
+router = APIRouter()
+
+
+@router.get("/indexes")
+def indexes(request: Request) -> dict[str, Any]:
+    """Each with its columns, and what they can be filtered by."""
+    models: Models = request.app.state.models
+    found = []
+    for name in models.index_names():
+        try:
+            index = models.index(name)
+        except FirthError as error:
+            found.append({"name": name, "error": str(error), "columns": [], "rows": 0})
+            continue
+        made = index.store.manifest.get("model") or {}
+        found.append(
+            {
+                "name": name,
+                "path": str(models.index_path(name)),
+                "rows": len(index),
+                "dim": index.space.dim,
+                "metric": index.space.metric,
+                "method": made.get("method"),
+                "modes": modes(index),
+                "columns": [column(index, each) for each in index.columns if each != TEXT],
+            }
+        )
+    return {"indexes": found}
+
+
+def modes(index: Index) -> list[str]:
+    """How it can be searched: with words where it has texts, by meaning where its model is at hand."""
+    words = ["words"] if TEXT in index.columns else []
+    return [*(["both"] if words and index.model else []), *(["vector"] if index.model else []), *words]
+
+
+def column(index: Index, name: str) -> dict[str, Any]:
+    import pyarrow.compute as pc
+    import pyarrow.types as kinds
+
+    kind = index.columns[name]
+    parts = [segment.table.column(name) for segment in index.store.segments]
+    if kinds.is_integer(kind) or kinds.is_floating(kind):
+        ends = [pc.min_max(part).as_py() for part in parts]
+        low = min((end["min"] for end in ends if end["min"] is not None), default=None)
+        high = max((end["max"] for end in ends if end["max"] is not None), default=None)
+        return {"name": name, "kind": "number", "low": low, "high": high}
+    values = sorted({value for part in parts for value in pc.unique(part).to_pylist() if isinstance(value, str)})
+    return {"name": name, "kind": "text", "values": values if len(values) <= VALUES else []}
+
+
+class Searching(BaseModel):
+    """As `firth search` has it."""
+
+    index: str
+    query: str = Field(min_length=1, max_length=10_000)
+    k: int = Field(10, ge=1, le=100)
+    mode: str = "both"
+    where: str | None = None
+
+
+@router.post("/search")
+def search(request: Request, asked: Searching) -> dict[str, Any]:
+    index = request.app.state.models.index(asked.index)
+    hits = index.search(asked.query, asked.k, where=asked.where or None, mode=asked.mode)
+    return {"hits": [found(index, asked, hit) for hit in hits]}
+
+
+def found(index: Index, asked: Searching, hit: Hit) -> dict[str, Any]:
+    values = json.loads(json.dumps(dict(hit.attributes), default=str))
+    text = str(values.pop(TEXT, None) or "")
+    because = reasons(index, asked.query, text) if asked.mode != "words" else []
+    near = {reason["text"] for reason in because}
+    return {
+        "key": hit.key,
+        "score": hit.score,
+        "text": text,
+        "attributes": values,
+        "marks": marks(text, telling(words_of(asked.query)), near),
+        "because": because,
+    }
+
+
+def reasons(index: Index, query: str, text: str) -> list[dict[str, Any]]:
+    """Pairs of words that made the match; none where the model is no mean of word vectors."""
+    try:
+        return [share._asdict() for share in explain(index.model, query, text)] if index.model else []
+    except FirthError:
+        return []
+
+
+def telling(words: list[str]) -> set[str]:
+    """Without the shortest, such as "of" and "a", unless there are no others."""
+    return {word for word in words if len(word) > 2} or set(words)
+
+
+def marks(text: str, words: set[str], near: set[str]) -> list[dict[str, Any]]:
+    """Where the query's words stand in a text ("same"), and words that are near to them ("near")."""
+    told = []
+    for match in WORDS.finditer(text):
+        word = match.group().lower()
+        if word in words or word in near:
+            kind = "same" if word in words else "near"
+            told.append({"start": match.start(), "end": match.end(), "kind": kind})
+    return told
+
+
+class Indexing(BaseModel):
+    """As `firth index` has it."""
+
+    model: str
+    source: str
+    name: str
+    unit: str = "line"
+    column: str = ""
+    key: str = ""
+    attributes: list[str] = []
+
+
+@router.post("/index")
+def make(request: Request, asked: Indexing) -> dict[str, Any]:
+    workspace: Workspace = request.app.state.workspace
+    if asked.name in workspace.models.index_names():
+        raise FirthError(f"There is an index {asked.name!r} already; give another name.")
+    folder = workspace.output(asked.name)
+    arguments = ["index", str(workspace.models.path(asked.model)), str(workspace.source(asked.source))]
+    arguments += ["-o", str(folder), f"--unit={asked.unit}", "--json"]
+    arguments += [f"--{name}={value}" for name in ("column", "key") if (value := getattr(asked, name))]
+    arguments += [f"--attributes={','.join(asked.attributes)}"] if asked.attributes else []
+
+    def done(_: Any) -> dict[str, Any]:
+        workspace.models.add_index(asked.name, folder)
+        return {"index": asked.name}
+
+    return workspace.jobs.start(arguments, asked.name, {"model": asked.model, "source": asked.source}, done).to_json()

@@ -1,0 +1,122 @@
+"""What the workbench reads and writes: data under the folder it was given, files dropped on it, models it trained.
+
+Requests name files by short names; where these lie is decided here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from firth.core.errors import FirthError
+from firth.core.storage import CONFIG, new_file
+from firth.data.readers import COMPRESSIONS, RECORDS, kind_of
+from firth.index.folder import MANIFEST
+from firth.server.errors import RequestError
+from firth.server.jobs import Jobs
+from firth.server.models import Models
+from firth.server.settings import Settings
+
+TEXTS = (".txt", ".text", ".md", ".log", ".rst")
+LISTED = 1000  # files shown of a folder
+VISITED = 20_000  # entries looked at to find them
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class Workspace:
+    """`root` is what --root named; without it, what is made here is gone with the server."""
+
+    def __init__(self, settings: Settings, models: Models) -> None:
+        self.root = None if settings.root is None else settings.root.resolve()
+        self.models, self.jobs = models, Jobs()
+        self._made = tempfile.TemporaryDirectory(prefix="firth-studio-")  # gone with this object
+        self.temporary = Path(self._made.name).resolve()
+        self.spaces: dict[str, Any] = {}  # what maps are drawn of, by its name
+
+    def sources(self) -> list[dict[str, Any]]:
+        """Files of data: first what was dropped or made here, then what lies under the root."""
+        found = [describe("here", path, self.temporary) for path in sorted(self.temporary.iterdir()) if is_data(path)]
+        if self.root is not None:
+            found += [describe("root", path, self.root) for path in data_files(self.root)]
+        return found
+
+    def source(self, name: str) -> Path:
+        """The file that `sources` calls so. Nothing outside the two folders can be named, by whatever detour."""
+        where, _, rest = name.partition("/")
+        base = {"here": self.temporary, "root": self.root}.get(where)
+        parts = Path(rest).parts
+        if base is None or not parts or "\0" in rest or any(part.startswith((".", "/", "~")) for part in parts):
+            raise unknown(name)
+        try:
+            path = (base / rest).resolve(strict=True)
+        except (OSError, RuntimeError):
+            raise unknown(name) from None
+        if not path.is_relative_to(base) or not path.is_file() or not is_data(path):
+            raise unknown(name)
+        return path
+
+    def drop(self, name: str, content: bytes) -> dict[str, Any]:
+        """Keeps a file that was dropped on the page, under its own name or one like it."""
+        plain = re.sub(r"[^\w.-]+", "-", Path(name.replace("\\", "/")).name).lstrip(".-")[:80]
+        if not plain or not is_data(Path(plain)):
+            kinds = ", ".join((*TEXTS[:3], *RECORDS))
+            raise FirthError(f"Data is a file of {kinds}, also compressed; got {name[:80]!r}.")
+        if not content:
+            raise FirthError(f"{plain} is empty.")
+        path, number = self.temporary / plain, 2
+        while path.exists() and path.read_bytes() != content:
+            stem, _, rest = plain.partition(".")
+            path, number = self.temporary / f"{stem}-{number}.{rest}", number + 1
+        with new_file(path) as work:
+            work.write_bytes(content)
+        return describe("here", path, self.temporary)
+
+    def output(self, name: str) -> Path:
+        """Where a new model, index or corpus of this name goes."""
+        if not NAME.fullmatch(name):
+            raise FirthError(f"A name has letters, digits, dots, dashes and underscores; got {name[:80]!r}.")
+        return (self.root or self.temporary) / name
+
+    def named(self, path: Path) -> str:
+        """The inverse of `source`."""
+        return f"root/{path.relative_to(self.root)}" if self.root is not None else f"here/{path.name}"
+
+
+def unknown(name: str) -> RequestError:
+    return RequestError(404, f"There is no data {name[:80]!r} here.")
+
+
+def is_data(path: Path) -> bool:
+    form, compression = kind_of(path)
+    plain = Path(path.stem) if compression else path
+    return not path.name.startswith(".") and (form in RECORDS or plain.suffix.lower() in TEXTS)
+
+
+def data_files(root: Path) -> list[Path]:
+    """In the order of their names, without what is hidden and what models and indexes are made of."""
+    found: list[Path] = []
+    seen = 0
+    for place, folders, files in os.walk(root):
+        is_ours = CONFIG in files or MANIFEST in files
+        folders[:] = [] if is_ours else sorted(name for name in folders if not name.startswith((".", "node_modules")))
+        found += [] if is_ours else [path for name in sorted(files) if is_data(path := Path(place) / name)]
+        seen += len(files) + len(folders)
+        if len(found) >= LISTED or seen >= VISITED:
+            break
+    return found[:LISTED]
+
+
+def describe(where: str, path: Path, base: Path) -> dict[str, Any]:
+    form, compression = kind_of(path)
+    return {
+        "id": f"{where}/{path.relative_to(base).as_posix()}",
+        "name": path.relative_to(base).as_posix(),
+        "where": where,
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "records": form in RECORDS,
+        "compressed": compression in COMPRESSIONS,
+    }

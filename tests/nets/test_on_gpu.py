@@ -1,0 +1,108 @@
+"""The kernels in Triton, in its interpreter, beside the formulas written out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+SHORT = """
+import torch
+from firth.nets.attention import attention_steps
+from firth.nets.short_attention import attend_short
+
+torch.manual_seed(0)
+heads, dim, lengths = 3, 16, [5, 1, 0, 32, 19, 0]
+starts = torch.tensor([0, *lengths]).cumsum(0).int()
+qkv = torch.randn(sum(lengths), 3 * heads * dim).half()
+slope = torch.randn(len(qkv), heads * dim).half()
+
+def wanted(qkv):
+    q, k, v = qkv.view(len(qkv), 3, heads, dim).unbind(1)
+    found = torch.zeros(len(qkv), heads, dim)
+    for begin, end in zip(starts[:-1].tolist(), starts[1:].tolist()):
+        if end > begin:
+            part = (x[begin:end].transpose(0, 1) for x in (q, k, v))
+            found[begin:end] = attention_steps(*part).output.transpose(0, 1)
+    return found.flatten(1)
+
+ours, plain = qkv.clone().requires_grad_(), qkv.float().requires_grad_()
+found, truth = attend_short(ours, starts, heads, 32), wanted(plain)
+found.backward(slope)
+truth.backward(slope.float())
+compared = [(found, truth), (ours.grad, plain.grad)]
+"""
+
+BEND = """
+import torch
+from firth.nets.bend import bend
+
+torch.manual_seed(0)
+x, bias, compared = 2 * torch.randn(3, 47, 300).half(), torch.randn(300), []
+slope = torch.randn(x.shape).half()
+for tanh in (False, True):
+    ours, plain = [x.clone().requires_grad_(), bias.clone().requires_grad_()], [x.float(), bias.clone()]
+    plain = [part.requires_grad_() for part in plain]
+    found = bend(*ours, tanh)
+    truth = torch.nn.functional.gelu(plain[0] + plain[1], approximate="tanh" if tanh else "none")
+    found.backward(slope)
+    truth.backward(slope.float())
+    compared += [(found, truth), *((a.grad, b.grad) for a, b in zip(ours, plain))]
+"""
+
+LOSS = """
+import torch
+from firth.nets import token_loss
+
+token_loss.BLOCK = 16
+torch.manual_seed(0)
+hidden, tokens, bias = torch.randn(7, 24).half(), torch.randn(53, 24).half(), torch.randn(53)
+targets, weights, compared = torch.randint(53, (7,)), torch.rand(7) + 0.5, []
+for added in (None, bias):
+    ours = [hidden.clone().requires_grad_(), tokens.clone().requires_grad_()]
+    plain = [hidden.float().requires_grad_(), tokens.float().requires_grad_()]
+    if added is not None:
+        ours, plain = [*ours, bias.clone().requires_grad_()], [*plain, bias.clone().requires_grad_()]
+    found, _ = token_loss.token_losses(*(ours if added is not None else [*ours, None]), targets)
+    logits = torch.nn.functional.linear(*plain)
+    truth = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
+    (found * weights).sum().backward()
+    (truth * weights).sum().backward()
+    compared += [(found, truth), *((a.grad, b.grad) for a, b in zip(ours, plain))]
+"""
+
+ERRORS = """
+for ours, plain in compared:
+    print(float((ours.float() - plain).abs().max() / plain.abs().max()), float(plain.abs().max()))
+"""
+
+
+def errors(program: str) -> list[float]:
+    """How far the kernel's results are from the formula's, as a share of the largest."""
+    # A process of its own: whether kernels are interpreted is decided when they are read.
+    done = subprocess.run(
+        [sys.executable, "-c", program + ERRORS],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not done.returncode, done.stderr
+    lines = [[float(part) for part in line.split()] for line in done.stdout.splitlines()]
+    assert all(size > 0.5 for _, size in lines)
+    return [error for error, _ in lines]
+
+
+def test_attention_of_short_sequences_forward_and_back() -> None:
+    found = errors(SHORT)
+    assert len(found) == 2 and max(found) < 4e-3
+
+
+def test_bias_and_gelu_forward_and_back() -> None:
+    found = errors(BEND)
+    assert len(found) == 6 and max(found) < 2e-3
+
+
+def test_loss_of_tokens_forward_and_back() -> None:
+    found = errors(LOSS)
+    assert len(found) == 7 and max(found) < 4e-3

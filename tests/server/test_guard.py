@@ -1,0 +1,332 @@
+"""Who is refused: foreign hosts, foreign pages, those without key or token, too much, too slow, too many."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import logging
+import socket
+import time
+
+import pytest
+from serving import run_alone, serving, until
+
+from firth.core.errors import FirthError
+from firth.server import guard
+from firth.server.guard import Guard
+from firth.server.logs import Lines
+from firth.server.settings import Settings
+
+KEY = "a-key-of-twenty-signs"
+
+
+def raw(client, data, wait=30.0):
+    """What the server says to these bytes."""
+    with socket.create_connection((client.base_url.host, client.base_url.port), timeout=wait) as line:
+        line.sendall(data)
+        return heard(line)
+
+
+def heard(line):
+    found = b""
+    with contextlib.suppress(OSError):
+        while part := line.recv(65536):
+            found += part
+            head, _, body = found.partition(b"\r\n\r\n")
+            size = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+            if size and len(body) >= int(size):
+                break
+    return found
+
+
+def status(answer):
+    return int(answer[9:12]) if answer else 0
+
+
+# ---- hosts and origins ----
+
+
+@pytest.mark.parametrize(
+    ("host", "right"),
+    [
+        ("127.0.0.1", 200),
+        ("localhost:8000", 200),
+        ("LOCALHOST", 200),
+        ("[::1]:80", 200),
+        ("127.0.0.1.evil.example", 403),
+        ("evil.example", 403),
+        ("evil.example:8000", 403),
+        ("localhost.evil.example", 403),
+        ("192.168.1.5", 403),
+        ("", 403),
+        ("[::1", 403),
+        ("@localhost", 403),
+    ],
+)
+def test_only_known_hosts_are_answered(client, host, right):
+    answer = raw(client, f"GET /v1/models HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    assert status(answer) == right, answer
+
+
+def test_a_request_has_one_host(client):
+    assert status(raw(client, b"GET /v1/models HTTP/1.0\r\n\r\n")) == 400
+    assert status(raw(client, b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")) == 400
+
+
+def test_further_hosts_are_allowed_by_name(places):
+    with serving(models={"words": places["words"]}, hosts=("box.home",)) as own:
+        assert own.get("/health", headers={"Host": "box.home:8000"}).status_code == 200
+        assert own.get("/health", headers={"Host": "other.home"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("headers", "right"),
+    [
+        ({}, 200),
+        ({"Origin": "SAME"}, 200),
+        ({"Origin": "SAME", "Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://localhost:1"}, 403),
+        ({"Origin": "https://SAME"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+    ],
+)
+def test_pages_of_other_sites_may_not_post(client, headers, right):
+    own = f"http://{client.base_url.host}:{client.base_url.port}"
+    given = {name: own if value == "SAME" else value.replace("SAME", own[7:]) for name, value in headers.items()}
+    answer = client.post("/embed", json={"inputs": "a"}, headers=given)
+    assert answer.status_code == right
+    assert not any(name.startswith("access-control") for name in answer.headers)
+
+
+def test_nobody_is_told_that_other_sites_may_ask(client):
+    asked = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
+    answer = client.options("/embed", headers=asked)
+    assert answer.status_code == 405 and not any(name.startswith("access-control") for name in answer.headers)
+
+
+@pytest.mark.parametrize(
+    ("headers", "taken"),
+    [
+        ({"origin": "http://localhost:8000", "sec-websocket-protocol": "firth.TOKEN"}, True),
+        ({"origin": "http://localhost:8000"}, False),
+        ({"origin": "http://localhost:8000", "sec-websocket-protocol": "firth.wrong"}, False),
+        ({"origin": "http://evil.example", "sec-websocket-protocol": "firth.TOKEN"}, False),
+        ({"sec-websocket-protocol": "firth.TOKEN"}, False),
+    ],
+)
+def test_websockets_need_the_origin_and_the_token(headers, taken):
+    settings, reached, sent = Settings(), [], []
+
+    async def app(scope, receive, send):
+        reached.append(scope)
+
+    async def receive():
+        return {"type": "websocket.connect"}
+
+    async def send(message):
+        sent.append(message)
+
+    pairs = [(b"host", b"localhost:8000")]
+    pairs += [(name.encode(), value.replace("TOKEN", settings.token).encode()) for name, value in headers.items()]
+    scope = {"type": "websocket", "path": "/api/live", "scheme": "ws", "headers": pairs}
+    run_alone(Guard(app, settings)(scope, receive, send))
+    assert bool(reached) == taken and [message["type"] for message in sent] == ([] if taken else ["websocket.close"])
+
+
+# ---- key ----
+
+
+def test_others_are_served_only_with_a_key():
+    with pytest.raises(FirthError, match="a key is needed"):
+        Settings(host="0.0.0.0")
+    with pytest.raises(FirthError, match="at least 16"):
+        Settings(host="0.0.0.0", key="short")
+    assert Settings(host="::1").is_local and not Settings(host="10.1.2.3", key=KEY).is_local
+
+
+def test_the_key_is_needed_everywhere_but_for_health(places, monkeypatch):
+    compared = []
+    original = guard.hmac.compare_digest
+    monkeypatch.setattr(guard.hmac, "compare_digest", lambda a, b: compared.append(a) or original(a, b))
+    with serving(models={"words": places["words"]}, host="0.0.0.0", key=KEY) as own:
+        own.base_url = f"http://127.0.0.1:{own.base_url.port}"
+        assert own.get("/health").status_code == 200
+        for path in ("/", "/docs", "/v1/models", "/metrics", "/info", "/openapi.json", "/api/models"):
+            answer = own.get(path)
+            assert answer.status_code == 401 and "Basic" in answer.headers["www-authenticate"], path
+        for wrong in ("", "Bearer", f"Bearer {KEY}x", f"Bearer {KEY[:-1]}", f"Token {KEY}", "Basic !", KEY):
+            assert own.get("/v1/models", headers={"Authorization": wrong}).status_code == 401, wrong
+        assert f"{KEY}x".encode() in compared  # in constant time
+        assert own.get("/v1/models", headers={"Authorization": f"Bearer {KEY}"}).status_code == 200
+        basic = base64.b64encode(f"me:{KEY}".encode()).decode()
+        page = own.get("/", headers={"Authorization": f"Basic {basic}"})
+        assert page.status_code == 200
+        both = {"Authorization": f"Bearer {KEY}", "X-Firth-Token": own.settings.token}
+        assert own.get("/api/models", headers=both).status_code == 200
+        assert own.get("/api/models", headers={**both, "X-Firth-Token": ""}).status_code == 403
+        assert own.get("/v1/models", headers={"Host": "10.0.0.7", **both}).status_code == 200  # a bare address
+
+
+# ---- paths ----
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../../../../etc/passwd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/..%2f..%2fetc%2fpasswd",
+        "/assets/../../app.py",
+        "/assets/%2e%2e/%2e%2e/app.py",
+        "/assets/..%5c..%5capp.py",
+        "/docs/../settings.py",
+        "/docs/%2e%2e/settings.py",
+        "//etc/passwd",
+        "/etc/passwd",
+        "/%00",
+        "/.gitkeep",
+        "http://localhost/../settings.py",
+        "/v1/models/..%2f..%2fetc%2fpasswd",
+        "/v1/models/%ff%fe",
+    ],
+)
+def test_no_path_leads_to_a_file(client, path):
+    answer = raw(client, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    assert status(answer) in (400, 404), answer
+    assert b"root:" not in answer and b"import " not in answer
+
+
+# ---- how much, how fast, how many ----
+
+
+def test_a_body_of_a_gigabyte_is_refused_before_it_is_sent(client):
+    head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n"
+    answer = raw(client, head)
+    assert status(answer) == 413 and b"connection: close" in answer.lower()
+
+
+@pytest.fixture(scope="module")
+def small(places):
+    """A server with narrow limits."""
+    with serving(
+        models={"words": places["words"]},
+        body_bytes=2000,
+        upload_bytes=4000,
+        head_seconds=1.0,
+        body_seconds=1.0,
+    ) as found:
+        yield found
+
+
+def test_a_body_without_a_length_is_counted(small):
+    chunk = b"400\r\n" + b" " * 1024 + b"\r\n"
+    head = b"POST /embed HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert status(raw(small, head + 3 * chunk)) == 413
+    assert small.post("/embed", content=b" " * 2001).status_code == 413
+    assert small.post("/embed", content=b" " * 1900 + b'{"inputs": "a"}').status_code == 200
+
+
+@pytest.mark.parametrize("length", ["x", "-5", "1e3", "9" * 30])
+def test_lengths_that_are_no_numbers_are_refused(small, length):
+    answer = raw(small, f"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode())
+    assert status(answer) in (400, 413)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"POST /embed HT",
+        b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n{",
+        b"POST /embed HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+    ],
+)
+def test_who_is_slow_is_not_waited_for(small, data):
+    assert status(raw(small, data)) == 408
+
+
+def test_a_trickle_does_not_keep_a_connection(small):
+    with socket.create_connection((small.base_url.host, small.base_url.port), timeout=30) as line:
+        line.sendall(b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n")
+        for _ in range(400):
+            try:
+                line.sendall(b" ")
+            except OSError:
+                return
+            time.sleep(0.05)
+    pytest.fail("the connection was kept")
+
+
+def test_a_head_has_an_end(small):
+    many = b"".join(b"X-%d: %s\r\n" % (number, b"y" * 200) for number in range(1000))
+    assert status(raw(small, b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + many)) in (0, 431)
+    assert small.get("/health").status_code == 200
+
+
+def test_who_does_not_read_is_not_written_to_for_ever(places):
+    body = json.dumps({"inputs": ["the king was old"] * 2048}).encode()
+    with serving(models={"counts": places["counts"]}, answer_seconds=2.0) as own, socket.socket() as line:
+        own.post("/embed", json={"inputs": "king"})
+        line.settimeout(30)
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        line.connect((own.base_url.host, own.base_url.port))
+        line.sendall(b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        time.sleep(6)
+        answer = heard(line)
+    size = int(answer.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+    assert answer.startswith(b"HTTP/1.1 200") and len(answer) < size
+
+
+def test_bodies_of_all_requests_are_bounded_together(places):
+    with serving(models={"words": places["words"]}, held_bytes=100) as own:
+        assert own.post("/embed", json={"inputs": "king"}).status_code == 200
+        answer = own.post("/embed", json={"inputs": "king " * 50})
+        assert answer.status_code == 429 and answer.headers["retry-after"] == "1"
+
+
+def test_connections_are_bounded(places):
+    with serving(models={"words": places["words"]}, connections=20, head_seconds=100.0) as own:
+        address = own.base_url.host, own.base_url.port
+        lines = [socket.create_connection(address, timeout=30) for _ in range(100)]
+        assert all(heard(line).startswith(b"HTTP/1.1 503") for line in lines[20:])
+        assert own.get("/health").status_code == 503
+        for line in lines:
+            line.close()
+        while own.get("/health").status_code == 503:
+            time.sleep(0.05)
+        assert own.get("/health").status_code == 200
+
+
+# ---- answers ----
+
+
+def test_every_answer_has_the_headers(client):
+    for answer in (client.get("/"), client.get("/nope"), client.post("/embed"), client.get("/api/models")):
+        assert "default-src 'self'" in answer.headers["content-security-policy"]
+        assert "unsafe" not in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff" and "server" not in answer.headers
+
+
+def test_the_page_of_routes_loads_nothing_from_elsewhere(client):
+    for path in ("/docs", "/docs/docs.js", "/docs/docs.css"):
+        answer = client.get(path)
+        assert answer.status_code == 200 and "https://" not in answer.text and "<script>" not in answer.text
+        assert " style=" not in answer.text and "onclick" not in answer.text
+
+
+def test_logs_are_json_and_hold_no_texts(client, caplog):
+    caplog.set_level(logging.INFO, "firth.server")
+    client.post("/embed?secret=1", json={"inputs": "a secret text"}, headers={"X-Secret": "s"})
+    client.get("/secret/path")
+    client.post("/embed", content=b'{"inputs": secret}')
+    client.put("/embed", content=b"secret")
+    assert until(lambda: sum(record.name == "firth.server" for record in caplog.records) >= 4)
+    lines = [Lines().format(record) for record in caplog.records if record.name == "firth.server"]
+    assert len(lines) == 4 and "secret" not in "".join(lines).lower()
+    found = [json.loads(line) for line in lines]
+    assert [each["status"] for each in found] == [200, 404, 422, 405]
+    assert found[0]["route"] == "/embed" and found[1]["route"] == "other" and found[0]["ms"] > 0

@@ -1,0 +1,158 @@
+"""The routes of text-embeddings-inference, and /search, /health, /info, /metrics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import firth
+
+TEXT = "the king was old"
+
+
+def post(client, path, status=200, **body):
+    answer = client.post(path, json=body)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def test_embed_normalizes_unless_told_not_to(client, places):
+    right = firth.load(places["bert"]).embed([TEXT, "a river"])
+    plain = post(client, "/embed", model="bert", inputs=[TEXT, "a river"], normalize=False)
+    np.testing.assert_allclose(plain, right, atol=1e-5)
+    unit = post(client, "/embed", model="bert", inputs=TEXT)
+    np.testing.assert_allclose(unit, right[:1] / np.linalg.norm(right[0]), atol=1e-5)
+    assert len(post(client, "/embed", inputs=TEXT)[0]) == 16  # the first model
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt"])
+def test_long_texts_are_refused_or_cut_and_said(client, places, name):
+    text = "the king was old and the river " * 30
+    told = post(client, "/embed", 400, model=name, inputs=text)
+    assert "tokens and the model reads" in told["error"]
+    answer = client.post("/embed", json={"model": name, "inputs": [text, TEXT], "truncate": True})
+    assert answer.status_code == 200 and answer.headers["x-firth-truncated"] == "1"
+    assert "x-firth-truncated" not in client.post("/embed", json={"model": name, "inputs": TEXT}).headers
+
+
+def test_a_cut_bert_reads_what_it_would_read_itself(client, places):
+    text = "the king was old and the river " * 30
+    found = post(client, "/embed", model="bert", inputs=text, truncate=True, normalize=False)
+    with pytest.warns(firth.FirthWarning, match="were cut"):
+        right = firth.load(places["bert"]).embed([text])
+    np.testing.assert_allclose(found, right, atol=1e-5)
+
+
+def test_embed_all_gives_each_token_its_vector(client, places):
+    tokens = post(client, "/tokenize", model="bert", inputs=TEXT)[0]
+    rows = np.array(post(client, "/embed_all", model="bert", inputs=TEXT)[0])
+    assert rows.shape == (len(tokens), 32)
+    np.testing.assert_allclose(rows, firth.load(places["bert"]).states(TEXT)[-1], atol=1e-5)
+    assert "one vector" in post(client, "/embed_all", 400, model="words", inputs=TEXT)["error"]
+    assert len(post(client, "/embed_all", model="bert", inputs="king " * 300, truncate=True)[0]) == 128
+
+
+def test_similarity_is_the_cosine(client, places):
+    found = post(
+        client, "/similarity", model="words", inputs={"source_sentence": "king", "sentences": ["king", "queen river"]}
+    )
+    rows = firth.load(places["words"]).embed(["king", "queen river"])
+    assert found[0] == pytest.approx(1)
+    assert found[1] == pytest.approx(rows[0] @ rows[1] / np.linalg.norm(rows[0]) / np.linalg.norm(rows[1]), abs=1e-5)
+
+
+def test_tokenize_tells_ids_and_places(client, places):
+    tokens = post(client, "/tokenize", model="bert", inputs=TEXT)[0]
+    assert [token["special"] for token in (tokens[0], tokens[1], tokens[-1])] == [True, False, True]
+    for token in tokens[1:-1]:
+        assert TEXT[token["start"] : token["stop"]] == token["text"].removeprefix("##")
+    words = post(client, "/tokenize", model="words", inputs=["the king", "zzzz"])
+    assert [token["text"] for token in words[0]] == ["the", "king"] and words[1][0]["id"] is None
+    assert post(client, "/tokenize", model="static", inputs=TEXT)[0][0]["text"] == "the"
+
+
+def test_predict_gives_all_labels(client, places):
+    right = firth.load(places["tuned"]).predict([TEXT], k=9)[0]
+    single = post(client, "/predict", model="tuned", inputs=TEXT)
+    assert [(each["label"], pytest.approx(each["score"], abs=1e-5)) for each in single] == right
+    assert sum(each["score"] for each in single) == pytest.approx(1, abs=1e-4)
+    batch = post(client, "/predict", model="tuned", inputs=[[TEXT], ["a river"]])
+    assert len(batch) == 2 and batch[0] == single
+    assert "single texts" in post(client, "/predict", 400, model="tuned", inputs=["a", "b"])["error"]  # a pair
+    assert "predicts nothing" in post(client, "/predict", 400, model="words", inputs=TEXT)["error"]
+
+
+def test_search_finds_by_meaning_words_and_condition(client, indexed):
+    text = firth.Index.open(indexed).attributes("d7")["text"]
+    found = post(client, "/search", query=text, k=3, mode="vector")
+    assert found["index"] == "texts" and found["hits"][0]["attributes"]["text"] == text
+    assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]
+    assert len(post(client, "/search", query=text, index="texts", mode="words", k=2)["hits"]) == 2
+    some = post(client, "/search", query=text, where="year >= 2010", k=5)["hits"]
+    assert some and all(hit["attributes"]["year"] >= 2010 for hit in some)
+    vector = firth.Index.open(indexed)["d7"].tolist()
+    assert post(client, "/search", query=vector, k=1)["hits"][0]["attributes"]["text"] == text
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "part"),
+    [
+        ({"query": ""}, 422, "query"),
+        ({"query": "a", "k": 0}, 422, "k"),
+        ({"query": "a", "k": 100_000}, 422, "k"),
+        ({"query": "a", "index": "/etc"}, 404, "there is: texts"),
+        ({"query": "a", "where": "import os"}, 400, ""),
+        ({"query": [1.0, 2.0]}, 400, "16 numbers"),
+        ({"query": [1.0] * 16, "mode": "words"}, 400, "words"),
+        ({"query": "a", "mode": "magic"}, 422, "mode"),
+    ],
+)
+def test_search_says_what_it_can_not_do(client, body, status, part):
+    assert part in post(client, "/search", status, **body)["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/embed", {"inputs": []}, 422),
+        ("/embed", {"inputs": "a", "normalize": "yes"}, 422),
+        ("/embed", {"inputs": ["a"] * 10_000}, 413),
+        ("/embed", {"inputs": "a", "model": "nobody"}, 404),
+        ("/similarity", {"inputs": {"source_sentence": "a", "sentences": []}}, 422),
+        ("/tokenize", {"inputs": 5}, 422),
+        ("/predict", {"inputs": ["a", "b", "c"]}, 422),
+        ("/predict", {"inputs": "a", "raw_scores": True}, 422),
+    ],
+)
+def test_wrong_bodies_are_refused_in_their_shape(client, path, body, status):
+    assert set(post(client, path, status, **body)) == {"error", "error_type"}
+
+
+def test_health_info_and_metrics(client):
+    assert client.get("/health").json() == {"status": "ok"}
+    info = client.get("/info").json()
+    assert info["model_id"] == "words" and info["indexes"] == ["texts"] and info["max_client_batch_size"] == 2048
+    post(client, "/embed", model="words", inputs=[TEXT, TEXT])
+    before = metric(client, 'firth_tokens_total{model="words"}')
+    post(client, "/embed", model="words", inputs=[TEXT, TEXT])
+    assert metric(client, 'firth_tokens_total{model="words"}') == before + 8
+    assert metric(client, 'firth_requests_total{route="/embed",status="200"}') >= 2
+    assert metric(client, "process_resident_memory_bytes") > 1e7
+    assert metric(client, "firth_waiting_tokens") == 0
+
+
+def test_metrics_are_what_prometheus_reads(client):
+    lines = client.get("/metrics").text.splitlines()
+    names = {line.split()[2] for line in lines if line.startswith("# TYPE")}
+    for line in lines:
+        if not line.startswith("#"):
+            name, value = line.rsplit(" ", 1)
+            family = name.partition("{")[0]
+            for ending in ("_bucket", "_sum", "_count"):
+                family = family.removesuffix(ending) if family not in names else family
+            assert family in names and float(value) >= 0
+
+
+def metric(client, name):
+    text = client.get("/metrics").text
+    return next(float(line.rsplit(" ", 1)[1]) for line in text.splitlines() if line.startswith(name + " "))

@@ -1,0 +1,144 @@
+"""Folders that are replaced, removed or broken while they are served; and what names mean."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import shutil
+import threading
+import time
+
+import numpy as np
+import pytest
+from serving import serving
+
+import firth
+from firth.data.world import World
+from firth.server.errors import RequestError
+from firth.server.models import LOOK, Models, named
+from firth.server.settings import Settings
+
+SENTENCES = list(World(seed=5).sentences(300))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    firth.SkipGram(dim=4, epochs=1).fit(SENTENCES).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def replace(folder, dim):
+    firth.SkipGram(dim=dim, epochs=1).fit(SENTENCES).save(folder, overwrite=True)
+
+
+def test_a_replaced_folder_is_picked_up_and_no_request_is_lost(folder):
+    other = folder.with_name("other")
+    firth.SkipGram(dim=6, epochs=1).fit(SENTENCES).save(other)
+    stop, found = threading.Event(), []
+
+    def ask(client):
+        while not stop.is_set():
+            answer = client.post("/embed", json={"inputs": "the king", "normalize": False})
+            found.append((answer.status_code, len(answer.json()[0])))
+
+    with serving(models={"model": folder}) as client, concurrent.futures.ThreadPoolExecutor(4) as pool:
+        asking = [pool.submit(ask, client) for _ in range(4)]
+        try:
+            for dim in (6, 4, 6):
+                replace(folder, dim)
+                until(lambda dim=dim: found and found[-1] == (200, dim))
+        finally:
+            stop.set()
+        for each in asking:
+            each.result()
+        last = client.post("/embed", json={"inputs": "the king", "normalize": False}).json()
+    assert set(found) == {(200, 4), (200, 6)}
+    np.testing.assert_allclose(last, firth.load(folder).embed(["the king"]), atol=1e-6)
+
+
+def test_a_removed_folder_leaves_the_open_model(folder):
+    with serving(models={"model": folder}) as client:
+        assert client.post("/embed", json={"inputs": "king"}).status_code == 200
+        shutil.rmtree(folder)
+        time.sleep(2 * LOOK)
+        assert client.post("/embed", json={"inputs": "king"}).status_code == 200
+        assert client.get("/v1/models").json()["data"][0]["created"] == 0
+        replace(folder, 6)
+        until(lambda: len(client.post("/embed", json={"inputs": "king"}).json()[0]) == 6)
+
+
+def test_a_folder_that_was_gone_before_it_was_opened_is_unavailable(folder):
+    with serving(models={"model": folder}) as client:
+        shutil.rmtree(folder)
+        answer = client.post("/embed", json={"inputs": "king"})
+        assert answer.status_code == 503 and "'model' can't be opened now: its files are gone" in answer.json()["error"]
+        assert str(folder) not in answer.text
+        replace(folder, 4)
+        until(lambda: client.post("/embed", json={"inputs": "king"}).status_code == 200)
+
+
+def test_a_broken_folder_leaves_the_open_model_and_is_not_tried_again(folder, monkeypatch):
+    models = Models(Settings(models={"model": folder}))
+    first = models.get("model")
+    assert models.get("model") is first and models.ready("model") is first
+    (folder / "config.json").write_text("{")
+    time.sleep(2 * LOOK)
+    assert models.get("model") is first
+    monkeypatch.setattr("firth.server.models.load_model", lambda *_, **__: pytest.fail("tried again"))
+    time.sleep(2 * LOOK)
+    assert models.get("model") is first and models.ready("model") is first
+
+
+def test_a_model_that_never_opens_says_why(folder):
+    (folder / "config.json").write_text("{")
+    models = Models(Settings(models={"model": folder}))
+    for _ in range(2):
+        with pytest.raises(RequestError, match="not valid JSON") as caught:
+            models.get("model")
+        assert caught.value.status == 503 and str(folder.parent) not in str(caught.value)
+
+
+def test_an_old_model_is_whole_though_its_folder_is_another(folder):
+    models = Models(Settings(models={"model": folder}))
+    old = models.get("model")
+    right = firth.load(folder).embed(SENTENCES[:3])
+    firth.SkipGram(dim=4, epochs=1, min_count=40).fit(SENTENCES).save(folder, overwrite=True)
+    np.testing.assert_array_equal(old.embed(SENTENCES[:3]), right)  # with its own vocabulary
+
+
+def test_names_of_models_and_indexes(folder, indexed, tmp_path):
+    vectors = tmp_path / "vectors.txt"
+    firth.write_vectors(firth.load(folder).vectors, vectors)
+    models, indexes = named([str(folder), f"other={folder}", str(vectors), str(indexed)])
+    assert list(models) == ["model", "other", "vectors.txt"] and list(indexes) == ["texts"]
+    served = Models(Settings(models=models, indexes=indexes))
+    assert served.describe("vectors.txt")["can"] == ["vectors"]
+    assert served.index("texts").model is not None
+    for paths, part in (
+        ([str(folder), str(folder)], "Two are called 'model'"),
+        ([str(tmp_path / "none")], "There is no model"),
+        ([str(tmp_path)], "neither a model nor an index"),
+    ):
+        with pytest.raises(firth.FirthError, match=part):
+            named(paths)
+
+
+def test_an_index_that_grows_is_opened_anew(folder, tmp_path):
+    model = firth.load(folder)
+    with firth.Index.create(tmp_path / "index", dim=4, model=model, model_path=str(folder)) as index:
+        index.add(["a"], model.embed(["the king"]), {"text": ["the king"]})
+        with serving(models={"model": folder}, indexes={"index": tmp_path / "index"}) as client:
+
+            def count():
+                return len(client.post("/search", json={"query": "the king"}).json()["hits"])
+
+            assert count() == 1
+            index.add(["b"], model.embed(["the king"]), {"text": ["the king"]})
+            until(lambda: count() == 2)
+
+
+def until(condition):
+    for _ in range(6000):
+        if condition():
+            return
+        time.sleep(0.01)
+    pytest.fail("it did not happen")

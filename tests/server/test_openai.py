@@ -1,0 +1,138 @@
+"""/v1/embeddings and /v1/models, asked by OpenAI's own client; and what is refused, in the shape it understands."""
+
+from __future__ import annotations
+
+import base64
+
+import numpy as np
+import openai
+import pytest
+from serving import serving
+
+import firth
+from firth.learners.bert import BertModel
+from firth.learners.pooling import Pooling
+
+TEXTS = ["the king was old", "a river", "the king was old"]
+
+
+@pytest.fixture
+def theirs(client):
+    return openai.OpenAI(base_url=f"{client.base_url}/v1", api_key="none", max_retries=0)
+
+
+@pytest.mark.parametrize("name", ["words", "counts", "bert", "gpt", "tuned", "static"])
+def test_the_openai_client_gets_the_vectors_of_any_model(theirs, places, name):
+    right = firth.load(places[name]).embed(TEXTS)
+    found = theirs.embeddings.create(model=name, input=TEXTS)
+    assert [row.index for row in found.data] == [0, 1, 2] and found.model == name
+    np.testing.assert_allclose([row.embedding for row in found.data], right, atol=1e-5)
+    assert found.usage.total_tokens == found.usage.prompt_tokens >= 6
+    single = theirs.embeddings.create(model=name, input=TEXTS[0], encoding_format="float")
+    np.testing.assert_allclose(single.data[0].embedding, right[0], atol=1e-5)
+
+
+def test_floats_and_base64_are_the_same_numbers(client):
+    asked = {"model": "bert", "input": "a river"}
+    plain = client.post("/v1/embeddings", json=asked).json()["data"][0]["embedding"]
+    packed = client.post("/v1/embeddings", json={**asked, "encoding_format": "base64"}).json()["data"][0]["embedding"]
+    np.testing.assert_array_equal(np.frombuffer(base64.b64decode(packed), "<f4"), np.float32(plain))
+
+
+@pytest.mark.parametrize("name", ["words", "bert", "gpt", "static"])
+def test_token_ids_stand_for_their_text(client, theirs, places, name):
+    texts = ["the king", "king the queen"]
+    read = client.post("/tokenize", json={"model": name, "inputs": texts, "add_special_tokens": False}).json()
+    ids = [[token["id"] for token in tokens] for tokens in read]
+    right = firth.load(places[name]).embed(texts)
+    several = theirs.embeddings.create(model=name, input=ids)
+    np.testing.assert_allclose([row.embedding for row in several.data], right, atol=1e-5)
+    one = theirs.embeddings.create(model=name, input=ids[0])
+    np.testing.assert_allclose(one.data[0].embedding, right[0], atol=1e-5)
+
+
+def test_models_are_listed(theirs):
+    listed = list(theirs.models.list())
+    assert [model.id for model in listed] == ["words", "counts", "bert", "gpt", "tuned", "static", "table"]
+    assert listed[0].created > 1_600_000_000 and theirs.models.retrieve("bert").owned_by == "firth"
+    with pytest.raises(openai.NotFoundError, match="words, counts, bert"):
+        theirs.models.retrieve("nobody")
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "part", "field"),
+    [
+        ({"input": ""}, 400, "none of them empty", "input"),
+        ({"input": []}, 400, "none of them empty", "input"),
+        ({"input": ["a", ""]}, 400, "An input is empty", "input"),
+        ({"input": [[]]}, 400, "none of them empty", "input"),
+        ({"input": 5}, 400, "must be a text", "input"),
+        ({"input": [1, "a"]}, 400, "must be a text", "input"),
+        ({"input": [1.5]}, 400, "must be a text", "input"),
+        ({"input": [True]}, 400, "must be a text", "input"),
+        ({"input": {"text": "a"}}, 400, "must be a text", "input"),
+        ({"input": ["a"] * 10_000}, 413, "2,048 inputs at most; got 10,000", "input"),
+        ({"input": [600]}, 400, "go from 0 to 599", "input"),
+        ({"input": [[1, 2], [1 << 30]]}, 400, "There is no token 1073741824", "input"),
+        ({"input": [-1]}, 400, "must be a text", "input"),
+        ({"input": "a river " * 100}, 400, "402 tokens and the model reads 128", "input"),
+        ({"input": list(range(5, 205))}, 400, "202 tokens and the model reads 128", "input"),
+        ({"input": "a", "dimensions": 33}, 400, "gives 32 numbers", "dimensions"),
+        ({"input": "a", "dimensions": 8}, 400, "not trained to be shortened", "dimensions"),
+        ({"input": "a", "dimensions": 0}, 400, "dimensions", "dimensions"),
+        ({"input": "a", "encoding_format": "int8"}, 400, "encoding_format", "encoding_format"),
+        ({"input": "a", "model": "nobody"}, 404, "words, counts, bert", "model"),
+        ({"input": "a", "model": "../bert"}, 404, "no model '../bert'", "model"),
+        ({"input": "a", "model": None}, 400, "model", "model"),
+        ({"input": "a", "model": "table"}, 400, "does not embed texts", "model"),
+        ({"input": "a", "temperature": 1}, 400, "temperature", "temperature"),
+        ({}, 400, "input must be", "input"),
+    ],
+)
+def test_what_is_wrong_is_said_in_their_shape(client, asked, status, part, field):
+    answer = client.post("/v1/embeddings", json={"model": "bert", **asked})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (status, field), error
+    assert part in error["message"] and set(error) == {"message", "type", "param", "code"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"[" * 100_000,
+        b'{"model": "bert", "input": "\xff\xfe"}',
+        b'{"model": "bert", "input": "\\ud800"}',
+        b'{"model": "bert", "input": NaN}',
+        "{'model': 'bert'}".encode("utf-16"),
+    ],
+)
+def test_bodies_that_are_no_json_are_refused(client, body):
+    answer = client.post("/v1/embeddings", content=body)
+    assert answer.status_code == 400 and answer.json()["error"]["type"] == "invalid_request_error"
+
+
+def test_dimensions_that_the_model_has_are_given(theirs, places):
+    found = theirs.embeddings.create(model="bert", input="a river", dimensions=32).data[0].embedding
+    np.testing.assert_allclose(found, firth.load(places["bert"]).embed(["a river"])[0], atol=1e-5)
+
+
+def test_a_model_that_was_taught_so_gives_fewer_dimensions(places, tmp_path):
+    base = firth.load(places["bert"])
+    BertModel(firth.Sentence(dims="8"), base.net, base.tokenizer, Pooling(), {}).save(tmp_path / "nested")
+    with serving(models={"nested": tmp_path / "nested"}) as client:
+        asked = {"model": "nested", "input": "a river", "dimensions": 8}
+        found = client.post("/v1/embeddings", json=asked).json()["data"][0]["embedding"]
+    first = base.embed(["a river"])[0, :8]
+    np.testing.assert_allclose(found, first / np.linalg.norm(first), atol=1e-5)
+
+
+def test_the_clients_errors_are_theirs(theirs):
+    with pytest.raises(openai.BadRequestError) as caught:
+        theirs.embeddings.create(model="bert", input="word " * 400)
+    assert caught.value.code == "context_length_exceeded"
+    with pytest.raises(openai.NotFoundError):
+        theirs.embeddings.create(model="text-embedding-3-small", input="a")

@@ -1,0 +1,196 @@
+"""What the views of models are told: neighbours, analogies, attention, senses, blanks, next words, answers, codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from gallery import PAIRS, gallery
+from serving import serving
+
+import firth
+from firth.data.world import World
+from firth.learners.latent import known_codes
+
+BANKS = ["the sandy river bank", "the country's central bank"]
+Post = Callable[..., httpx.Response]
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return gallery(tmp_path_factory.mktemp("views"))
+
+
+@pytest.fixture(scope="session")
+def post(made: dict[str, Path]) -> Iterator[Post]:
+    with serving(models=made) as client:
+        headers = {"X-Firth-Token": client.settings.token}  # type: ignore[attr-defined]
+        yield lambda path, **body: client.post(f"/api/{path}", json=body, headers=headers)
+
+
+def told(answer: httpx.Response) -> Any:
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_neighbours_in_several_models_and_measures(post, made):
+    found = told(post("neighbors", models=["words", "other"], word="king", k=5))["models"]
+    vectors = firth.load(made["words"]).vectors
+    for metric, hits in found[0]["hits"].items():
+        expected = [(key, round(score, 5)) for key, score in vectors.neighbors("king", 5, metric=metric)]
+        assert [(hit["key"], round(hit["score"], 5)) for hit in hits] == expected
+    by_dot = found[0]["hits"]["dot"]
+    assert [hit["places"]["dot"] for hit in by_dot] == [1, 2, 3, 4, 5]
+    order = [hit.key for hit in vectors.neighbors("king", 200)]
+    assert [hit["places"]["cosine"] for hit in by_dot] == [
+        order.index(hit["key"]) + 1 if hit["key"] in order else None for hit in by_dot
+    ]
+
+
+def test_keys_to_try(made):
+    with serving(models={"words": made["words"]}) as client:
+        headers = {"X-Firth-Token": client.settings.token}
+        begun = client.get("/api/keys", params={"model": "words", "begin": "ki"}, headers=headers).json()["keys"]
+        some = client.get("/api/keys", params={"model": "words"}, headers=headers).json()["keys"]
+    assert "king" in begun and all(key.startswith("ki") for key in begun)
+    assert len(some) == 12 and all(len(key) > 3 for key in some)
+
+
+def test_words_that_one_model_lacks(post, made):
+    rare = next(key for key in firth.load(made["words"]).vectors.keys if key not in firth.load(made["other"]).vectors)
+    known, lacking = told(post("neighbors", models=["words", "other"], word=rare))["models"]
+    assert known["hits"] and lacking["error"].startswith(f"No vector for '{rare}'")
+    typo = told(post("neighbors", models=["words"], word="kingg"))["models"][0]
+    assert "king" in typo["close"] and "there is one for 'king'" in typo["error"]
+
+
+def test_an_analogy_step_by_step(post, made):
+    (found,) = told(post("analogy", models=["words"], a="man", b="king", c="woman", k=3))["models"]
+    vectors = firth.load(made["words"]).vectors
+    assert [hit["key"] for hit in found["answers"]] == [hit.key for hit in vectors.analogy("man", "king", "woman", 3)]
+    assert [step["name"] for step in found["steps"]] == ["king", "king − man", "king − man + woman"]
+    a, b, c = found["given"]
+    target = found["target"]
+    assert (target["x"], target["y"]) == pytest.approx((b["x"] - a["x"] + c["x"], b["y"] - a["y"] + c["y"]), abs=1e-5)
+    (lacking,) = told(post("analogy", models=["words"], a="man", b="kingg", c="woman"))["models"]
+    assert "king" in lacking["close"]
+    (twice,) = told(post("analogy", models=["words"], a="man", b="man", c="woman"))["models"]
+    assert "three different words" in twice["error"]
+
+
+@pytest.mark.parametrize(("model", "kind"), [("minilm", "both"), ("gpt", "causal"), ("seq2seq", "cross")])
+def test_attention_and_its_steps(post, made, model, kind):
+    text = PAIRS[0].source if kind == "cross" else "the king sees the queen"
+    other = PAIRS[0].target if kind == "cross" else None
+    found = told(post("attention", model=model, text=text, other=other))
+    expected = firth.load(made[model]).attention(text, other)
+    assert found["kind"] == kind and (found["layers"], found["heads"]) == expected.weights.shape[:2]
+    np.testing.assert_allclose(np.array(found["weights"]) / found["whole"], expected.weights, atol=6e-5)
+    assert len(found["queries"]) == expected.weights.shape[2] and len(found["marks"]) == expected.weights.shape[3]
+    steps = told(post("attention/steps", model=model, text=text, other=other, layer=2, head=1, query=3))
+    np.testing.assert_allclose(steps["weights"], expected.weights[1, 0, 2], atol=1e-4)
+    np.testing.assert_allclose(np.array(steps["keys"]) @ steps["query"], steps["scores"], atol=1e-2)
+    assert steps["allowed"] == [kind != "causal" or place < 3 for place in range(len(found["keys"]))]
+
+
+def test_a_pair_is_read_as_one(post):
+    found = told(post("attention", model="bert", text="the king sleeps", other="a queen"))
+    assert set(found["segments"]) == {0, 1} and found["marks"][0]
+
+
+def test_senses_of_bank(post, made):
+    found = told(post("senses", model="minilm", texts=[*BANKS, " "], word="bank"))
+    expected = firth.load(made["minilm"]).senses(BANKS, "bank")
+    np.testing.assert_allclose(found["distances"], expected.distances, atol=1e-4)
+    assert [text["text"][text["begin"] : text["end"]] for text in found["places"]] == ["bank", "bank"]
+    assert np.shape(found["ways"]["points"]) == np.shape(found["apart"]["points"]) == (7, 2, 2)
+    np.testing.assert_allclose(np.mean(found["apart"]["points"], axis=1), 0, atol=1e-4)  # nothing that all share
+    assert found["distances"][-1][0][1] > 3 * found["distances"][0][0][1]
+    alone = told(post("senses", model="minilm", texts=["bank", "bank"], word="bank"))
+    assert alone["others"] == [None] * 7
+
+
+def test_blanks(post, made):
+    found = told(post("fill", model="bert", text="the [MASK] sleeps in the [MASK]", k=3))["blanks"]
+    expected = firth.load(made["bert"]).fill("the [MASK] sleeps in the [MASK]", 3)
+    assert [[each["token"] for each in blank] for blank in found] == [[token for token, _ in row] for row in expected]
+
+
+def test_next_tokens(post, made):
+    found = told(post("write", model="gpt", prompt="the king", tokens=3, k=4, temperature=0))["steps"]
+    assert len(found) == 3 and all(len(step["candidates"]) == 4 for step in found)
+    second = found[0]["candidates"][1]  # another is taken than the likeliest
+    after = told(post("write", model="gpt", prompt="the king", taken=[second["id"]], k=4, temperature=0))["steps"][0]
+    expected = firth.load(made["gpt"]).write("the king", [second["id"]], k=4, temperature=0)[0]
+    assert [each["id"] for each in after["candidates"]] == [each.id for each in expected.candidates]
+
+
+def test_answers(post, made):
+    row = next(iter(World(seed=21).questions(1)))
+    found = told(post("answer", model="answer", question=row.question, passage=row.passage))
+    assert row.passage[found["start"] : found["end"]] == found["text"]
+    expected = firth.load(made["answer"]).answer([row.question], [row.passage])[0]
+    assert found["text"] == expected.text
+
+
+def test_a_walk_among_codes(post, made):
+    found = told(post("latent", model="people"))
+    codes = known_codes(firth.load(made["people"]))
+    assert (found["dim"], found["rows"], found["side"]) == (3, len(codes), None)
+    back = np.array(found["center"]) + np.array(found["points"]) @ np.array(found["axes"])
+    assert np.abs(back - codes).max() <= np.abs(codes).max()
+    row = told(post("latent/decode", model="people", codes=[codes[0].tolist()]))["rows"][0]
+    assert [cell["column"] for cell in row] == ["age", "pay", "city"] and row[2]["levels"][0][0] == row[2]["value"]
+    drawn = told(post("latent", model="digits"))
+    pictures = told(post("latent/decode", model="digits", codes=[[0, 0], [1, 1]]))["pictures"]
+    assert drawn["side"] == 8 and np.shape(pictures) == (2, 64) and np.min(pictures) >= 0 and np.max(pictures) <= 1
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "why"),
+    [
+        ("neighbors", {"models": ["words"], "word": ""}, 422, "word: "),
+        ("neighbors", {"models": [], "word": "king"}, 422, "models: "),
+        ("neighbors", {"models": ["nobody"], "word": "king"}, 404, "There is no model 'nobody'"),
+        ("neighbors", {"models": ["seq2seq"], "word": "king"}, 400, "seq2seq can't do this (seq2seq); models of words"),
+        ("neighbors", {"models": ["words"], "word": "k" * 201}, 422, "word: "),
+        ("analogy", {"models": ["words"], "a": "man", "b": "king", "c": ""}, 422, "c: "),
+        ("attention", {"model": "words", "text": "a"}, 400, "words can't do this (skipgram); bert, gpt"),
+        ("attention", {"model": "bert", "text": "  "}, 400, "type a sentence"),
+        ("attention", {"model": "bert", "text": ""}, 422, "text: "),
+        ("attention", {"model": "bert", "text": "king " * 100}, 400, "room for 96 tokens; got 102"),
+        ("attention", {"model": "bert", "text": "king " * 500}, 400, "cut it into parts"),
+        ("attention", {"model": "gpt", "text": "a", "other": "b"}, 400, "reads one text"),
+        ("attention/steps", {"model": "bert", "text": "a", "layer": 9, "head": 1, "query": 1}, 400, "layer must be"),
+        ("attention/steps", {"model": "bert", "text": "a", "layer": 0, "head": 1, "query": 1}, 422, "layer: "),
+        ("senses", {"model": "words", "texts": BANKS, "word": "bank"}, 400, "words can't do this (skipgram)"),
+        ("senses", {"model": "minilm", "texts": BANKS, "word": "tree"}, 400, "'tree' is not among the words of"),
+        ("senses", {"model": "minilm", "texts": BANKS[:1], "word": "bank"}, 400, "there is only one"),
+        ("senses", {"model": "minilm", "texts": BANKS, "word": " "}, 400, "Give a word"),
+        ("senses", {"model": "minilm", "texts": ["bank " * 11], "word": "bank"}, 400, "shows 10 places"),
+        ("fill", {"model": "bert", "text": "the king"}, 400, "There is no [MASK]"),
+        (
+            "fill",
+            {"model": "minilm", "text": "the [MASK]"},
+            400,
+            "minilm can't do this (bert); bert models with",
+        ),
+        ("write", {"model": "bert", "prompt": "a"}, 400, "bert can't do this (bert); gpt models write"),
+        ("write", {"model": "gpt", "prompt": "a", "taken": [99999]}, 400, "Tokens have numbers from 0"),
+        ("write", {"model": "gpt", "prompt": "king " * 200}, 400, "context"),
+        ("write", {"model": "gpt", "prompt": "a", "temperature": -1}, 422, "temperature: "),
+        ("answer", {"model": "bert", "question": "who", "passage": "a"}, 400, "finetune answer"),
+        ("answer", {"model": "answer", "question": "", "passage": "a"}, 400, "Give a question"),
+        ("latent", {"model": "words"}, 400, "words can't do this (skipgram); autoencoder and vae"),
+        ("latent", {"model": "plain"}, 400, "has not kept the codes of its rows"),
+        ("latent/decode", {"model": "people", "codes": [[0, 1]]}, 400, "A code of people has 3 numbers; got 2"),
+        ("latent/decode", {"model": "people", "codes": []}, 422, "codes: "),
+    ],
+)
+def test_what_is_refused(post, path, body, status, why):
+    answer = post(path, **body)
+    assert answer.status_code == status and why in answer.json()["error"], answer.text

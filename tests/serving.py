@@ -1,0 +1,48 @@
+"""A server in a thread of this process, with a client of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+
+from firth.server.running import prepared
+from firth.server.settings import Settings
+
+
+@contextlib.contextmanager
+def serving(**settings: Any) -> Iterator[httpx.Client]:
+    """A client of a server with these settings on a free port; `client.settings` and `client.app` are the server's."""
+    told = Settings(**{"port": 0, **settings})
+    server, listening, address = prepared(told)
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+    while not server.started and thread.is_alive():
+        time.sleep(0.01)
+    with httpx.Client(base_url=address, timeout=30) as client:
+        client.settings, client.app = told, server.app  # type: ignore[attr-defined]
+        try:
+            yield client
+        finally:
+            server.should_exit = True
+            thread.join(10)
+
+
+def run_alone(work: Coroutine[Any, Any, Any]) -> Any:
+    """What a coroutine gives, run in a thread: where a browser is tested too, this one has an event loop already."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def until(fulfilled: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Whether it came true in time: a server logs a request behind its answer."""
+    end = time.monotonic() + seconds
+    while not fulfilled() and time.monotonic() < end:
+        time.sleep(0.01)
+    return fulfilled()

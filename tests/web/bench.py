@@ -1,0 +1,29 @@
+"""`firth studio` as a process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+
+def firth_command(*arguments: Any) -> None:
+    subprocess.run([sys.executable, "-m", "firth", *map(str, arguments)], check=True, capture_output=True)
+
+
+class running:  # noqa: N801
+    """`firth studio ARGUMENTS` on a free port, and its address."""
+
+    def __init__(self, *arguments: Any) -> None:
+        command = [sys.executable, "-m", "firth", "studio", *map(str, arguments), "--port", "0"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def __enter__(self) -> str:
+        assert self.process.stdout is not None
+        address = self.process.stdout.readline().strip()
+        assert address.startswith("http://"), address
+        return address
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.wait(20)

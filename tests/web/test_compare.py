@@ -1,0 +1,37 @@
+"""The view Compare: figures with intervals, and a recommendation."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+
+def test_models_are_compared_on_ones_own_data(page, studio, shot, accessible):
+    page.goto(f"{studio.address}/#/compare?model=skipgram&model=lsa&data=root%2Ftickets.csv")
+    page.get_by_label("Labels: are they told?").select_option("kind")
+    page.get_by_label("Documents drawn").fill("300")
+    page.get_by_role("button", name="Compare 2").click()
+    expect(page.get_by_text("Use lsa")).to_be_visible(timeout=90_000)
+    table = page.get_by_role("table", name="Measures")
+    purity = table.get_by_role("row", name="cluster purity")
+    expect(purity).to_contain_text("±")
+    table.get_by_role("button", name="skipgram").click()
+    expect(table.get_by_role("columnheader", name="skipgram")).to_have_attribute("aria-sort", "descending")
+    figures = [float(cell.split()[0]) for cell in table.locator("tbody td:nth-child(2)").all_inner_texts()]
+    assert figures == sorted(figures, reverse=True)
+    shot(page, "compare")
+    accessible(page)
+    for kind, head in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
+        with page.expect_download() as kept:
+            page.get_by_role("button", name=f"Figures with their intervals as {kind}").click()
+        assert kept.value.path().read_bytes().startswith(head)
+    page.get_by_role("button", name="Show me the command").click()
+    expect(page.get_by_role("region", name="The command")).to_contain_text("--label=kind")
+
+
+def test_words_are_compared_without_data(page, studio):
+    page.goto(f"{studio.address}/#/compare?model=skipgram&model=glove")
+    page.get_by_role("combobox", name="Analogies").select_option("root/analogies.txt")
+    page.get_by_role("button", name="Compare 2").click()
+    expect(page.get_by_role("table", name="Measures").get_by_role("row", name="analogies")).to_be_visible(
+        timeout=90_000
+    )

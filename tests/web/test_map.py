@@ -1,0 +1,109 @@
+"""The view Map: points, colours, names, the lasso, true neighbours, two maps."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import expect
+
+
+def picture(page, name: str) -> bytes:
+    """The picture of a map that a person would keep."""
+    with page.expect_download() as kept:
+        page.get_by_role("button", name=f"{name} as PNG").click()
+    return kept.value.path().read_bytes()
+
+
+def colours_in(png: bytes) -> set[tuple[int, ...]]:
+    import io
+
+    from matplotlib.image import imread
+
+    pixels = (imread(io.BytesIO(png))[..., :3] * 255).round().astype(int)
+    return set(map(tuple, pixels.reshape(-1, 3).tolist()))
+
+
+def test_words_are_drawn_coloured_and_asked(page, studio, shot, accessible):
+    page.goto(f"{studio.address}/#/map?of=model/skipgram/words")
+    expect(page.get_by_text(re.compile("the picture keeps .* nearest"))).to_be_visible()
+    expect(page.get_by_role("list", name="Colours").get_by_role("button")).to_have_count(10)
+    page.wait_for_timeout(500)
+    dots = (
+        page.get_by_role("list", name="Colours")
+        .locator("i")
+        .evaluate_all("all => all.map((one) => getComputedStyle(one).backgroundColor.match(/\\d+/g).map(Number))")
+    )
+    seen = colours_in(picture(page, "skipgram"))
+    for dot in dots:  # points let a little of the paper through
+        assert any(max(abs(a - b) for a, b in zip(dot, one, strict=True)) < 40 for one in seen), dot
+    page.get_by_label("Colour by").select_option("frequency")
+    expect(page.get_by_text("log10 of how often it was met")).to_be_visible()
+    page.get_by_label("Find").fill("king")
+    found = page.get_by_role("region", name="Found in skipgram")
+    found.get_by_role("button", name="king", exact=True).click()
+    near = page.get_by_role("region", name="Point in skipgram")
+    expect(near.get_by_role("heading", name="king")).to_be_visible()
+    expect(near.get_by_role("listitem")).to_have_count(12)
+    assert "point=king" in page.url
+    shot(page, "map")
+    accessible(page)
+
+
+def test_neighbours_are_those_of_the_space(page, studio):
+    import firth
+
+    page.goto(f"{studio.address}/#/map?of=model/skipgram/words&point=king")
+    near = page.get_by_role("region", name="Point in skipgram").get_by_role("listitem")
+    expect(near).to_have_count(12)
+    path = page.evaluate(
+        """async () => {
+            const token = document.querySelector('meta[name="firth-token"]').content;
+            const answer = await fetch("/api/models", { headers: { "X-Firth-Token": token } });
+            return (await answer.json()).models.find((model) => model.name === "skipgram").path;
+        }"""
+    )
+    truth = firth.load(path).vectors.neighbors("king", 12)
+    assert [text.split()[-1] for text in near.all_inner_texts()] == [hit.key for hit in truth]
+
+
+def test_a_lasso_selects_in_both_maps(page, studio, shot):
+    page.goto(f"{studio.address}/#/map?of=model/skipgram/words&of2=model/glove/words")
+    maps = page.locator(".map")
+    expect(maps).to_have_count(2)
+    page.get_by_role("button", name="Lasso").click()
+    page.wait_for_timeout(500)
+    box = maps.first.bounding_box()
+    corners = [(0.02, 0.02), (0.55, 0.02), (0.55, 0.98), (0.02, 0.98), (0.02, 0.05)]
+    page.mouse.move(box["x"] + corners[0][0] * box["width"], box["y"] + corners[0][1] * box["height"])
+    page.mouse.down()
+    for across, down in corners[1:]:
+        page.mouse.move(box["x"] + across * box["width"], box["y"] + down * box["height"], steps=4)
+    page.mouse.up()
+    selection = page.get_by_role("region", name="Selection")
+    chosen = int(selection.get_by_role("heading").inner_text().split()[0].replace(",", ""))
+    assert chosen > 5
+    shot(page, "map-two")
+    with page.expect_download() as kept:
+        page.get_by_role("button", name="The selected as CSV").click()
+    assert len(kept.value.path().read_text(encoding="utf-8").splitlines()) == chosen + 1
+    page.get_by_role("button", name="Select nothing").click()
+    expect(selection).to_have_count(0)
+
+
+def test_rows_of_an_index_are_coloured_by_what_is_known_of_them(page, studio, shot):
+    page.goto(f"{studio.address}/#/map?of=index/tickets&by=kind")
+    legend = page.get_by_role("list", name="Colours")
+    for kind in ("billing", "crash", "delivery", "login", "printer"):
+        expect(legend.get_by_role("button", name=kind)).to_be_visible()
+    page.get_by_label("Colour by").select_option("group")
+    page.get_by_label("How many groups").fill("5")
+    expect(legend.get_by_role("button")).to_have_count(5)
+    shot(page, "map-tickets")
+
+
+def test_other_maps_of_the_same_words(page, studio):
+    page.goto(f"{studio.address}/#/map?of=model/glove/words")
+    page.get_by_label("Map by").select_option("tsne")
+    expect(page.locator(".map")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(re.compile("the picture keeps .* nearest"))).to_be_visible(timeout=60_000)
+    assert "method=tsne" in page.url

@@ -1,0 +1,34 @@
+"""The view Search: a box, results with marks, filters."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+
+def test_tickets_are_found_marked_and_filtered(page, studio, shot, accessible):
+    page.goto(f"{studio.address}/#/search")
+    expect(page.get_by_role("heading", name="Ask tickets")).to_be_visible()
+    page.get_by_role("searchbox").fill("charged the wrong amount")
+    hits = page.locator(".hits > li")
+    expect(hits).to_have_count(10)
+    expect(hits.first.locator("mark", has_text="amount").first).to_be_visible()
+    shot(page, "search")
+    accessible(page)
+    only = page.get_by_role("group", name="priority")
+    only.get_by_role("button", name="high").click()
+    expect(hits.locator(".tag", has_text="priority high")).to_have_count(10)
+    page.get_by_label("year from").fill("2023")
+    page.keyboard.press("Tab")
+    expect(hits.locator(".tag", has_text="year 2019")).to_have_count(0)
+    page.get_by_role("button", name="Show me the command").click()
+    expect(page.get_by_role("region", name="The command")).to_contain_text('year >= 2023 and priority == "high"')
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Words", exact=True).click()
+    with page.expect_download() as kept:
+        page.get_by_role("button", name="Results as CSV").click()
+    assert kept.value.path().read_text(encoding="utf-8").startswith("rank,score,key,text,year,priority,kind")
+
+
+def test_nothing_found_is_said(page, studio):
+    page.goto(f"{studio.address}/#/search?mode=words&q=zebra")
+    expect(page.get_by_role("status").filter(has_text="Nothing was found.")).to_be_visible()

@@ -1,0 +1,147 @@
+// Points on a plane: where they are on the screen, which is nearest, which lie in a line drawn by hand. Plain numbers,
+// so that 100,000 of them stay quick.
+
+export interface Camera {
+  x: number; // what is in the middle
+  y: number;
+  zoom: number; // log2 of pixels a unit
+  width: number;
+  height: number;
+}
+
+export function project(camera: Camera, x: number, y: number): [number, number] {
+  const scale = 2 ** camera.zoom;
+  return [camera.width / 2 + (x - camera.x) * scale, camera.height / 2 - (y - camera.y) * scale];
+}
+
+export function unproject(camera: Camera, across: number, down: number): [number, number] {
+  const scale = 2 ** camera.zoom;
+  return [camera.x + (across - camera.width / 2) / scale, camera.y - (down - camera.height / 2) / scale];
+}
+
+const CELLS = 256;
+
+/** Rows by the cell of the square from −1 to 1 that they lie in. */
+export class Grid {
+  #starts = new Uint32Array(CELLS * CELLS + 1);
+  #rows: Uint32Array;
+
+  constructor(readonly xy: Float32Array) {
+    const count = xy.length / 2;
+    this.#rows = new Uint32Array(count);
+    const cells = new Uint32Array(count);
+    for (let row = 0; row < count; row++) {
+      const cell = place(xy[2 * row + 1] ?? 0) * CELLS + place(xy[2 * row] ?? 0);
+      cells[row] = cell;
+      this.#starts[cell + 1] = (this.#starts[cell + 1] ?? 0) + 1;
+    }
+    for (let cell = 0; cell < CELLS * CELLS; cell++) this.#starts[cell + 1] = (this.#starts[cell + 1] ?? 0) + (this.#starts[cell] ?? 0);
+    const filled = this.#starts.slice();
+    for (let row = 0; row < count; row++) {
+      const cell = cells[row] ?? 0;
+      const spot = filled[cell] ?? 0;
+      this.#rows[spot] = row;
+      filled[cell] = spot + 1;
+    }
+  }
+
+  /** About how many rows a rectangle holds, and hardly fewer. */
+  count(left: number, bottom: number, right: number, top: number): number {
+    let sum = 0;
+    for (let down = place(bottom); down <= place(top); down++)
+      sum += (this.#starts[down * CELLS + place(right) + 1] ?? 0) - (this.#starts[down * CELLS + place(left)] ?? 0);
+    return sum;
+  }
+
+  /** The rows in a rectangle, in no order. */
+  *within(left: number, bottom: number, right: number, top: number): Generator<number> {
+    for (let down = place(bottom); down <= place(top); down++) {
+      const first = this.#starts[down * CELLS + place(left)] ?? 0;
+      const last = this.#starts[down * CELLS + place(right) + 1] ?? 0;
+      for (let spot = first; spot < last; spot++) {
+        const row = this.#rows[spot] ?? 0;
+        const [x, y] = [this.xy[2 * row] ?? 0, this.xy[2 * row + 1] ?? 0];
+        if (x >= left && x <= right && y >= bottom && y <= top) yield row;
+      }
+    }
+  }
+
+  /** The row nearest to a place, no farther than `reach`; −1 for none. */
+  nearest(x: number, y: number, reach: number): number {
+    let [best, least] = [-1, reach * reach];
+    for (const row of this.within(x - reach, y - reach, x + reach, y + reach)) {
+      const [dx, dy] = [(this.xy[2 * row] ?? 0) - x, (this.xy[2 * row + 1] ?? 0) - y];
+      const distance = dx * dx + dy * dy;
+      if (distance <= least) [best, least] = [row, distance];
+    }
+    return best;
+  }
+}
+
+function place(coordinate: number): number {
+  return Math.min(CELLS - 1, Math.max(0, Math.floor(((coordinate + 1) / 2) * CELLS)));
+}
+
+/** The rows inside a line drawn by hand, its corners as x, y. */
+export function inside(xy: Float32Array, corners: [number, number][]): number[] {
+  const found: number[] = [];
+  const across = corners.map(([x]) => x);
+  const up = corners.map(([, y]) => y);
+  const [left, right, bottom, top] = [Math.min(...across), Math.max(...across), Math.min(...up), Math.max(...up)];
+  for (let row = 0; row < xy.length / 2; row++) {
+    const [x, y] = [xy[2 * row] ?? 0, xy[2 * row + 1] ?? 0];
+    if (x < left || x > right || y < bottom || y > top) continue;
+    let odd = false; // how often a ray to the right crosses the line
+    for (let here = 0, before = corners.length - 1; here < corners.length; before = here++) {
+      const [ax, ay] = corners[here] ?? [0, 0];
+      const [bx, by] = corners[before] ?? [0, 0];
+      if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) odd = !odd;
+    }
+    if (odd) found.push(row);
+  }
+  return found;
+}
+
+const LOOKED_AT = 2500; // of the rows on the screen, when names are chosen
+
+/** The first rows in a rectangle, in order. */
+function firstWithin(grid: Grid, left: number, bottom: number, right: number, top: number): number[] {
+  if (grid.count(left, bottom, right, top) <= 2 * LOOKED_AT)
+    return [...grid.within(left, bottom, right, top)].sort((a, b) => a - b).slice(0, LOOKED_AT);
+  const found: number[] = [];
+  for (let row = 0; row < grid.xy.length / 2 && found.length < LOOKED_AT; row++) {
+    const [x, y] = [grid.xy[2 * row] ?? 0, grid.xy[2 * row + 1] ?? 0];
+    if (x >= left && x <= right && y >= bottom && y <= top) found.push(row);
+  }
+  return found;
+}
+
+export interface Label {
+  row: number;
+  x: number;
+  y: number;
+}
+
+/** Of the rows on the screen, those whose names fit beside each other: `before` first, then (unless these are all) the
+ * first rows, the most frequent. */
+export function labels(grid: Grid, camera: Camera, keys: string[], before: number[], all: boolean, most: number): Label[] {
+  const [left, top] = unproject(camera, 0, 0);
+  const [right, bottom] = unproject(camera, camera.width, camera.height);
+  const others = all ? firstWithin(grid, left, bottom, right, top) : [];
+  const rows = new Set([...before, ...others]);
+  const taken = new Set<number>(); // cells of the screen, of so many pixels: a name is 12 pixels high
+  const [wide, high, tall] = [14, 6, 3];
+  const found: Label[] = [];
+  for (const row of rows) {
+    if (found.length >= most) break;
+    const [x, y] = project(camera, grid.xy[2 * row] ?? 0, grid.xy[2 * row + 1] ?? 0);
+    const half = Math.ceil(((keys[row] ?? "").length * 6.6 + 14) / wide / 2);
+    const cells: number[] = [];
+    for (let line = Math.round(y / high); line < Math.round(y / high) + tall; line++)
+      for (let column = Math.round(x / wide) - half; column <= Math.round(x / wide) + half; column++) cells.push(line * 10_000 + column);
+    if (cells.some((cell) => taken.has(cell))) continue;
+    for (const cell of cells) taken.add(cell);
+    found.push({ row, x, y });
+  }
+  return found;
+}

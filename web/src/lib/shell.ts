@@ -1,0 +1,26 @@
+// Commands and Python as a person would type them.
+
+/** A word of a command line, in quotes where it needs them. */
+export function word(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`;
+}
+
+/** A command line; what is empty is left out. */
+export function command(...words: (string | null | undefined | false)[]): string {
+  return words.filter((one): one is string => !!one).map(word).join(" ");
+}
+
+/** A value as Python writes it. */
+export function python(value: unknown): string {
+  if (value === true) return "True";
+  if (value === false) return "False";
+  if (value === null || value === undefined) return "None";
+  if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
+  return typeof value === "number" ? String(value) : JSON.stringify(value);
+}
+
+/** name=value, … for those that have a value. */
+export function keywords(values: Record<string, unknown>): string {
+  const given = Object.entries(values).filter(([, value]) => value !== "" && value !== null && value !== undefined);
+  return given.map(([name, value]) => `${name}=${python(value)}`).join(", ");
+}
