@@ -1,6 +1,6 @@
 """Word and node vectors on a GPU beside the CPU, gensim and plain torch: speed, quality, the whole time to vectors.
 
-    python benchmarks/gpu_words.py DATA [--parts check,graphs,tiles,skipgram,whole,programs,dims,torch,cbow]
+    python benchmarks/gpu_words.py DATA [--parts check,graphs,tiles,skipgram,programs,dims,torch,whole,cbow]
                                    [--seconds 110] [--results benchmarks/results] [--work benchmarks/work] [--page]
 
 DATA as for words.py and graphs.py. 128 dimensions, window 5, 5 noise words, 5 epochs over the whole text, three seeds.
@@ -41,7 +41,7 @@ from firth.data.tokens import Tokens, read_tokens  # noqa: E402
 
 DIM, SEEDS, SPLITS = 128, 3, 2
 CHECKED = 20_000  # tokens that the card and the CPU are compared on
-PARTS = ("check", "graphs", "tiles", "skipgram", "whole", "programs", "dims", "torch", "cbow", "gensim")
+PARTS = ("check", "graphs", "tiles", "skipgram", "programs", "dims", "torch", "whole", "cbow", "gensim")
 KEPT = (
     "reading_seconds", "starting_seconds", "preparing_seconds", "seconds", "kernel_seconds", "laying_seconds",
     "walking_seconds", "words_per_second", "kernel_words_per_second", "pairs_per_second", "bytes_per_second",
@@ -155,6 +155,14 @@ def sizes() -> dict[str, dict[str, int]]:
     return rows | {f"window {window}": {"window": window} for window in (2, 10, 15)}
 
 
+def wide_shapes() -> dict[str, tuple[Any, int, Any]]:
+    from firth.kernels.predict import padded
+    from firth.nets.windows_cuda import Rules, Tiles
+
+    fitting = {dim: Tiles.fitting(Rules(), padded(dim)) for dim in (300, 512)}
+    return {f"{dim} dimensions, 2 warps": (Rules(), dim, tiles._replace(warps=2)) for dim, tiles in fitting.items()}
+
+
 def compile_all() -> None:
     """Compiles side by side what the parts will ask for: compilers wait for nobody's words."""
     import torch
@@ -171,6 +179,7 @@ def compile_all() -> None:
         rules, stride = Rules(window=options.get("window", 5)), padded(options.get("dim", DIM))
         wanted.append((rules, stride, Tiles.fitting(rules, stride)))
     wanted.append((Rules(window=10, negatives=10), DIM, Tiles.fitting(Rules(window=10, negatives=10), DIM)))
+    wanted += [(rules, padded(dim), tiles) for rules, dim, tiles in wide_shapes().values()]
     cbow = Rules("cbow", exact=False)
     wanted.append((cbow, DIM, Tiles.fitting(cbow, DIM)))
 
@@ -215,9 +224,10 @@ def measure_check(bench: Bench) -> None:
     ids = rng.choice(words, size, p=counts / counts.sum()).astype(np.int32)
     for architecture in ("skipgram", "cbow"):
         inputs, outputs = drawn_table(words, DIM, 1), kernel.new_table(words, DIM)
+        inputs *= 20
         outputs[:] = rng.normal(0, 0.1, outputs.shape)
         task = kernel.Task(
-            ids=ids, starts=np.array([0, 100, 100, size // 3, size]), inputs=inputs * 20, outputs=outputs,
+            ids=ids, starts=np.array([0, 100, 100, size // 3, size]), inputs=inputs, outputs=outputs,
             keep=kernel.keep_thresholds(counts, 1e-2), noise=kernel.alias_table(counts**0.75),
             paths=kernel.no_paths(), architecture=architecture, exact=False,
         )  # fmt: skip
@@ -249,7 +259,8 @@ def measure_tiles(bench: Bench) -> None:
 
 def best_tiles(bench: Bench) -> tuple[str, Any, int]:
     """The fastest whose windows have noise words of their own."""
-    rows = [row for row in bench.results.get("tiles", {}).items() if "shared" not in row[0]]
+    rows = [row for row in bench.results.get("tiles", {}).items() if row[0].rpartition(", ")[0] in shapes()]
+    rows = [row for row in rows if "shared" not in row[0]]
     if not rows:
         return "", None, 0
     name, row = max(rows, key=lambda found: found[1]["kernel_words_per_second"])
@@ -320,6 +331,10 @@ def measure_dims(bench: Bench) -> None:
             return
         _, figures = trained(bench.tokens, method(epochs=2, **options))
         bench.keep("dims", name, **kept(figures), **options)
+    for name, (_, dim, tiles) in wide_shapes().items():
+        if not bench.late():
+            _, figures = trained(bench.tokens, method(epochs=2, dim=dim), tiles)
+            bench.keep("tiles", name, **kept(figures))
 
 
 def measure_graphs(bench: Bench) -> None:
@@ -366,7 +381,7 @@ def measure_torch(bench: Bench) -> None:
             span = laid.spans[places, None]
             near = (offsets >= -(span & 0xFFFF)) & (offsets <= span >> 16)
             contexts = laid.ids[(places[:, None] + offsets).clamp(0, len(laid.ids) - 1)].long()
-            targets = torch.cat([laid.ids[places, None], laid.noise[places]], 1).long()
+            targets = laid.targets[places].long()
             both = near[:, :, None] & (targets >= 0)[:, None, :]
             targets = targets.clamp(min=0)
             x, y = windows.inputs[contexts], windows.outputs[targets]

@@ -87,6 +87,9 @@ def is_wrong(said: Any) -> bool:
 @pytest.fixture
 def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
     """`open_page(address, **settings)`: a page at 1280 × 860. At the end nothing may have gone wrong in any of them."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=30_000)  # a busy machine is no fault of the page
     contexts, wrong = [], list[str]()
 
     def opened(address: str, **settings: Any) -> Any:
@@ -95,7 +98,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
         contexts.append(context)
         context.add_init_script(WATCH)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(30_000)
         page.on("console", lambda said: wrong.append(said.text) if is_wrong(said) else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.goto(address)

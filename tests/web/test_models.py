@@ -232,7 +232,7 @@ def test_senses_by_play_and_what_is_refused(view: Open) -> None:
     settled(page)
     page.get_by_role("button", name="Whole way").click()
     page.get_by_role("button", name="Play the layers").click()
-    expect(page.get_by_text("Layer 6, the last")).to_be_visible(timeout=10_000)
+    expect(page.get_by_text("Layer 6, the last")).to_be_visible()
     page.get_by_role("button", name="Take out sentence 4").click()
     expect(page.get_by_label("Sentence 4", exact=True)).to_have_count(0)
     page.get_by_role("button", name="Add a sentence").click()

@@ -18,7 +18,7 @@ from firth.nets.windows_cuda import Rules, Windows
 
 MOST_PROGRAMS = 1024  # more are hardly faster; see benchmarks/gpu_words.py
 ROWS_A_PROGRAM = 16  # with fewer, programs would move the same rows from the same old values all the time
-LAID_BYTES = 40  # of a token beside its noise words: places, spans and what sorting them takes
+LAID_BYTES = 44  # of a token beside its noise words: places, spans and what sorting them takes
 
 
 def device() -> torch.device:

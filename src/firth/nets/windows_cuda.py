@@ -63,11 +63,11 @@ def keep_kernel(raw, keep, seed, flags, origin, count, BLOCK: tl.constexpr):
 
 @triton.jit(do_not_specialize=PLAIN)
 def lay_kernel(
-    raw, places, documents, bounds, alias, seed, ids, spans, noise, origin, count, words, window, negatives,
+    raw, places, documents, bounds, alias, seed, ids, spans, targets, origin, count, words, window, negatives,
     SHRINK: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Of each kept token its word, how far its window reaches to either side within its document, and its noise words;
-    -1 for one that is the centre or was drawn before."""
+    """Of each kept token its word, how far its window reaches to either side within its document, and its targets: the
+    word again, then noise words; -1 for one that is the centre or was drawn before."""
     token = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = token < count
     place = tl.load(places + token, mask=there, other=0)
@@ -81,7 +81,9 @@ def lay_kernel(
     left = tl.minimum(reach, token - tl.load(bounds + document, mask=there, other=0)).to(tl.int32)
     right = tl.minimum(reach, tl.load(bounds + document + 1, mask=there, other=0) - 1 - token).to(tl.int32)
     tl.store(spans + token, left | (right << SIDE), mask=there)
-    for k in range(negatives):
+    targets += token * (1 + negatives)
+    tl.store(targets, centre, mask=there)
+    for k in range(1, 1 + negatives):
         state += GOLDEN
         bits = mix(state)
         slot = (((bits >> 32) * words.to(tl.uint64)) >> 32).to(tl.int64)
@@ -89,19 +91,11 @@ def lay_kernel(
         other = tl.load(alias + 2 * slot + 1, mask=there, other=0)
         word = tl.where((bits & 0xFFFFFFFF).to(tl.uint32) < cut, slot.to(tl.int32), other)
         for j in range(k):
-            word = tl.where(word == tl.load(noise + token * negatives + j, mask=there, other=-1), -1, word)
-        tl.store(noise + token * negatives + k, tl.where(word == centre, -1, word), mask=there)
+            word = tl.where(word == tl.load(targets + j, mask=there, other=-1), -1, word)
+        tl.store(targets + k, word, mask=there)
 
 
 # ---- one window ----
-
-
-@triton.jit
-def targets_of(i, ids, noise, negatives, TARGETS: tl.constexpr):
-    """The centre, then noise words; -1 where there is none."""
-    turn = tl.arange(0, TARGETS)
-    word = tl.load(noise + i * negatives + turn - 1, mask=(turn > 0) & (turn <= negatives), other=-1)
-    return tl.where(turn == 0, tl.load(ids + i), word)
 
 
 @triton.jit
@@ -146,21 +140,30 @@ def stretch(first, last):
 
 
 @triton.jit
-def group_targets(i, left, ids, noise, negatives, GROUP: tl.constexpr, SHARED: tl.constexpr, TARGETS: tl.constexpr):
-    """Of some windows from i on, `left` of them: centres with noise words of their own, or all centres and one draw of
-    noise. Each target's window, whether it is a centre, and its word, -1 where there is none."""
+def group_targets(i, left, targets, width, GROUP: tl.constexpr, SHARED: tl.constexpr, TARGETS: tl.constexpr):
+    """Of some windows from i on, `left` of them: centres with noise words of their own, or all centres and then the
+    noise of the first. Each target's window, whether it is a centre, and its word, -1 where there is none."""
     turn = tl.arange(0, TARGETS)
     if SHARED:
-        window, centre, drawn = turn, turn < GROUP, turn - GROUP
-        place, there = drawn, (drawn >= 0) & (drawn < negatives)
+        window, centre = turn, turn < GROUP
+        place = tl.where(centre, turn * width, turn - GROUP + 1)
+        there = tl.where(centre, turn < left, turn < GROUP + width - 1)
     else:
-        window = turn // (1 + negatives)
-        drawn = turn - window * (1 + negatives) - 1
-        centre, place = (drawn < 0) & (window < GROUP), window * negatives + drawn
-        there = (drawn >= 0) & (window < GROUP) & (window < left)
-    noise_word = tl.load(noise + i * negatives + place, mask=there, other=-1)
-    word = tl.load(ids + i + window, mask=centre & (window < left), other=-1)
-    return window, centre, tl.where(centre, word, noise_word)
+        window, place = turn // width, turn
+        centre = turn == window * width
+        there = turn < width * tl.minimum(left, GROUP)
+    return window, centre, tl.load(targets + i * width + place, mask=there, other=-1)
+
+
+@triton.jit
+def group_span(i, left, spans, GROUP: tl.constexpr):
+    """The first and the last place, counted from i, that some windows from i on reach."""
+    low, high = 0, 0
+    for g in tl.static_range(GROUP):
+        if g < left:
+            span = tl.load(spans + i + g)
+            low, high = tl.minimum(low, g - (span & SIDE_MASK)), tl.maximum(high, g + (span >> SIDE))
+    return low, high
 
 
 @triton.jit
@@ -178,7 +181,7 @@ def shared_weights(
 
 @triton.jit(do_not_specialize=["first", "last", "window", "negatives"])
 def skipgram_kernel(
-    inputs, outputs, ids, spans, noise, losses, pairs, first, last, window, negatives, rate, rate_end,
+    inputs, outputs, ids, spans, targets, losses, pairs, first, last, window, negatives, rate, rate_end,
     STRIDE: tl.constexpr, CONTEXTS: tl.constexpr, PARTS: tl.constexpr, TARGETS: tl.constexpr, COLUMNS: tl.constexpr,
     CHUNKS: tl.constexpr, GROUP: tl.constexpr, SHARED: tl.constexpr, KIND: tl.constexpr, MOVE: tl.constexpr,
 ):  # fmt: skip
@@ -190,8 +193,9 @@ def skipgram_kernel(
     found = tl.zeros([CONTEXTS, TARGETS], tl.float32)
     for i in range(begin, end, GROUP):
         left = (end - i).to(tl.int32)
-        turn, centre, target = group_targets(i, left, ids, noise, negatives, GROUP, SHARED, TARGETS)
+        turn, centre, target = group_targets(i, left, targets, 1 + negatives, GROUP, SHARED, TARGETS)
         span = tl.load(spans + i + turn, mask=target >= 0, other=0)
+        low, high = group_span(i, left, spans, GROUP)
         sign = tl.where(centre, 1.0, -1.0)[None, :]
         for part in tl.static_range(PARTS):
             offset = part * CONTEXTS + tl.arange(0, CONTEXTS) - window
@@ -200,7 +204,8 @@ def skipgram_kernel(
             if SHARED:
                 weights = shared_weights(i, left, offset, target, ids, spans, GROUP, CONTEXTS, TARGETS)
                 both = tl.where(centre[None, :], both, weights)
-            context = tl.load(ids + i + offset, mask=tl.max(both, 1) > 0, other=-1)
+            needed = (offset >= low) & (offset <= high) & ((GROUP > 1) | (offset != 0))
+            context = tl.load(ids + i + offset, mask=needed, other=-1)
             x = read(inputs, context, 0, STRIDE, COLUMNS).to(KIND)
             y = read(outputs, target, 0, STRIDE, COLUMNS).to(KIND)
             scores = tl.dot(x, tl.trans(y))
@@ -240,7 +245,7 @@ def hidden_of(
 
 @triton.jit(do_not_specialize=["first", "last", "window", "negatives"])
 def cbow_kernel(
-    inputs, outputs, ids, spans, noise, losses, pairs, first, last, window, negatives, rate, rate_end,
+    inputs, outputs, ids, spans, targets, losses, pairs, first, last, window, negatives, rate, rate_end,
     STRIDE: tl.constexpr, CONTEXTS: tl.constexpr, PARTS: tl.constexpr, TARGETS: tl.constexpr, COLUMNS: tl.constexpr,
     CHUNKS: tl.constexpr, MEAN: tl.constexpr, EXACT: tl.constexpr, MOVE: tl.constexpr,
 ):  # fmt: skip
@@ -251,7 +256,8 @@ def cbow_kernel(
     loss = tl.zeros([TARGETS], tl.float32)
     found = tl.zeros([], tl.int64)
     for i in range(begin, end):
-        target = targets_of(i, ids, noise, negatives, TARGETS)
+        turn = tl.arange(0, TARGETS)
+        target = tl.load(targets + i * (1 + negatives) + turn, mask=turn <= negatives, other=-1)
         span = tl.load(spans + i)
         scores = tl.zeros([TARGETS], tl.float32)
         for chunk in tl.static_range(CHUNKS):
@@ -300,7 +306,7 @@ class Laid(NamedTuple):
 
     ids: Tensor
     spans: Tensor  # how far the window of each reaches to its left and right, in one number
-    noise: Tensor  # (tokens, negatives)
+    targets: Tensor  # (tokens, 1 + negatives): the word, then noise words; -1 for one that was there before
     first: int
     last: int
 
@@ -318,7 +324,6 @@ class Tiles(NamedTuple):
 
     @classmethod
     def fitting(cls, rules: Rules, stride: int, group: int = GROUP, shared: bool = False) -> Tiles:
-        columns = min(128, power_of_two(stride)) if stride <= 128 else 64  # wider tiles would not stay in registers
         if rules.architecture == "cbow":
             contexts, group, targets = 2 * rules.window, 1, 1 + rules.negatives
         else:
@@ -326,7 +331,9 @@ class Tiles(NamedTuple):
             contexts, targets = 2 * rules.window + group, group * (1 + rules.negatives)
             targets = group + rules.negatives if shared else targets
         tile = min(MOST_CONTEXTS, power_of_two(contexts)), power_of_two(targets)
-        return cls(*tile, columns, max(1, min(8, sum(tile) * columns // 4096)), group=group, shared=shared)
+        # Wider tiles would not stay in registers:
+        columns = min(128 if stride <= 128 and sum(tile) <= 32 else 64, power_of_two(stride))
+        return cls(*tile, columns, 1 << ((sum(tile) // 32).bit_length() - 1), group=group, shared=shared)
 
 
 def power_of_two(number: int) -> int:
@@ -354,17 +361,17 @@ class Windows:
         places = torch.nonzero(flags).squeeze(1)
         kept = len(places)
         ids, spans = (torch.empty(kept, dtype=torch.int32, device=device) for _ in range(2))
-        noise = torch.empty(kept, rules.negatives, dtype=torch.int32, device=device)
+        targets = torch.empty(kept, 1 + rules.negatives, dtype=torch.int32, device=device)
         documents = torch.searchsorted(starts, places + origin, right=True, out_int32=True)
         wanted = torch.tensor([first - origin, last - origin], device=device)
         bounds = torch.searchsorted(places, torch.cat([wanted, starts - origin]))
         ends, bounds = bounds[:2].tolist(), torch.nn.functional.pad(bounds[2:], (1, 1))
         bounds[-1] = kept
         lay_kernel[(max(1, triton.cdiv(kept, BLOCK)),)](
-            raw, places, documents, bounds, self.alias, drawn, ids, spans, noise, origin, kept, len(self.alias),
+            raw, places, documents, bounds, self.alias, drawn, ids, spans, targets, origin, kept, len(self.alias),
             rules.window, rules.negatives, SHRINK=rules.shrink, BLOCK=BLOCK,
         )  # fmt: skip
-        return Laid(ids, spans, noise, *ends)
+        return Laid(ids, spans, targets, *ends)
 
     def train(
         self, laid: Laid, rate: float, rate_end: float, programs: int, move: bool = True
@@ -395,4 +402,5 @@ class Windows:
         ends = (turn + (whole >> SIDE.value)).amax(1) - (turn - (whole & SIDE_MASK.value)).amin(1)
         contexts = ends.sum() + (len(ends) if group > 1 else 0)  # the centre of a window is a context of the next
         targets = (group + negatives if self.tiles.shared else group * (1 + negatives)) * len(ends)
-        return 2 * 4 * self.stride * (contexts + targets)
+        moved: Tensor = 2 * 4 * self.stride * (contexts + targets)
+        return moved
