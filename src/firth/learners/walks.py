@@ -153,7 +153,7 @@ class Training(Loop):
         self.walker = self.new_walker(Links(graph.starts, graph.neighbors, graph.weights, graph.directed))
         #: The graph's nodes, then those that only the model to go on from had.
         self.keys = list(dict.fromkeys([*graph.keys, *start.vectors.keys])) if start else graph.keys
-        counts = np.zeros(len(self.keys), np.int64)
+        self.counts = counts = np.zeros(len(self.keys), np.int64)
         counts[: len(graph)] = np.maximum(self.visits(len(graph)), ~graph.isolated())
         self.inputs, self.outputs = first_tables(method, self.keys, counts, run.seed, start)
         self.sampling: dict[str, Any] = {
