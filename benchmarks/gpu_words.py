@@ -134,9 +134,8 @@ def shapes() -> dict[str, tuple[Any, int, Any]]:
 
     rules = Rules()
 
-    def fitting(group: int, warps: int, columns: int = 128, shared: bool = False) -> tuple[Any, int, Any]:
-        tiles = Tiles.fitting(rules, DIM, group, shared)
-        return rules, DIM, tiles._replace(warps=warps, columns=columns)
+    def fitting(group: int, warps: int, columns: int = 128) -> tuple[Any, int, Any]:
+        return rules, DIM, Tiles.fitting(rules, DIM, group)._replace(warps=warps, columns=columns)
 
     return {
         "1 window": fitting(1, 1),
@@ -145,8 +144,6 @@ def shapes() -> dict[str, tuple[Any, int, Any]]:
         "2 windows, 2 warps, 64 columns": fitting(2, 2, 64),
         "2 windows, 64 columns": fitting(2, 1, 64),
         "4 windows, 2 warps": fitting(4, 2),
-        "4 windows, shared noise": fitting(4, 1, shared=True),
-        "4 windows, shared noise, 2 warps": fitting(4, 2, shared=True),
     }
 
 
@@ -231,7 +228,7 @@ def measure_check(bench: Bench) -> None:
             keep=kernel.keep_thresholds(counts, 1e-2), noise=kernel.alias_table(counts**0.75),
             paths=kernel.no_paths(), architecture=architecture, exact=False,
         )  # fmt: skip
-        card, before = Card(task, size), task.inputs.copy()
+        card, before = Card(task, size, counts, counts**0.75, 0.01), task.inputs.copy()
         card.programs = 1
         there = (torch.tensor(part, device=card.device) for part in (task.ids, task.starts))
         found = card.train(*there, 0, 0, size, 7, (0.01, 0.01))
@@ -258,9 +255,8 @@ def measure_tiles(bench: Bench) -> None:
 
 
 def best_tiles(bench: Bench) -> tuple[str, Any, int]:
-    """The fastest whose windows have noise words of their own."""
+    """The fastest."""
     rows = [row for row in bench.results.get("tiles", {}).items() if row[0].rpartition(", ")[0] in shapes()]
-    rows = [row for row in rows if "shared" not in row[0]]
     if not rows:
         return "", None, 0
     name, row = max(rows, key=lambda found: found[1]["kernel_words_per_second"])
@@ -269,16 +265,14 @@ def best_tiles(bench: Bench) -> tuple[str, Any, int]:
 
 def measure_skipgram(bench: Bench) -> None:
     name, tiles, programs = best_tiles(bench)
-    shared = shapes()["4 windows, shared noise"][2]
     for seed in range(1, SEEDS + 1):
         if bench.late():
             return
         fitted(bench, f"Firth, GPU, seed {seed}", "skipgram", method(), device="cuda", seed=seed)
-        for label, shape, number in ((f"GPU: {name}", tiles, programs), ("GPU: shared noise", shared, 2048)):
-            if shape is not None:
-                training, figures = trained(bench.tokens, method(), shape, number, seed)
-                vectors = firth.Vectors(bench.tokens.vocabulary.tokens, training.inputs[:, :DIM])
-                bench.keep("skipgram", f"{label}, seed {seed}", **kept(figures), **bench.judge(vectors))
+        if tiles is not None:
+            training, figures = trained(bench.tokens, method(), tiles, programs, seed)
+            vectors = firth.Vectors(bench.tokens.vocabulary.tokens, training.inputs[:, :DIM])
+            bench.keep("skipgram", f"GPU: {name}, seed {seed}", **kept(figures), **bench.judge(vectors))
         fitted(bench, f"Firth, CPU, seed {seed}", "skipgram", method(), device="cpu", seed=seed)
 
 

@@ -12,7 +12,7 @@ import time
 import httpx
 import numpy as np
 import pytest
-from serving import serving
+from serving import run_alone, serving
 
 from firth.server.batching import Batcher, Job
 from firth.server.reading import Reading
@@ -61,7 +61,7 @@ def batches_of(jobs, batch_tokens=10):
         batcher.close()
         return reader.batches[1:], answers[1:]
 
-    return asyncio.run(run())
+    return run_alone(run())
 
 
 def test_what_waits_is_computed_together_up_to_the_budget():
@@ -102,7 +102,7 @@ def test_a_new_models_requests_are_not_mixed_with_the_old_ones():
         batcher.close()
         return old.batches, new.batches
 
-    assert asyncio.run(run()) == ([["first"], ["next"]], [["next", "next"]])
+    assert run_alone(run()) == ([["first"], ["next"]], [["next", "next"]])
 
 
 def test_a_job_counts_what_fits():
@@ -110,7 +110,7 @@ def test_a_job_counts_what_fits():
         job = Job(Words(), reading("aaa", "bb", "cccc"))
         return [job.next_part(room) for room in (0, 2, 3, 5, 8, 9)]
 
-    assert asyncio.run(run()) == [0, 0, 1, 2, 2, 3]
+    assert run_alone(run()) == [0, 0, 1, 2, 2, 3]
 
 
 # ---- through the server ----

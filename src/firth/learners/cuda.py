@@ -18,6 +18,7 @@ from firth.nets.windows_cuda import Rules, Windows
 
 MOST_PROGRAMS = 1024  # more are hardly faster; see benchmarks/gpu_words.py
 ROWS_A_PROGRAM = 16  # with fewer, programs would move the same rows from the same old values all the time
+MOST_AT_ONCE = 2.0  # see `fitting_programs`
 LAID_BYTES = 44  # of a token beside its noise words: places, spans and what sorting them takes
 
 
@@ -34,8 +35,10 @@ def upload(array: NDArray[Any], where: torch.device) -> Tensor:
 class Card:
     """The tables of a task on a GPU. Those in memory are what they were at the last `fetch`."""
 
-    def __init__(self, task: Task, tokens: int) -> None:
-        """With room for slices of so many tokens."""
+    def __init__(
+        self, task: Task, tokens: int, counts: NDArray[np.int64], noise: NDArray[np.float64], rate: float
+    ) -> None:
+        """With room for slices of so many tokens; counts and noise weights of the rows, and the highest rate."""
         began = time.perf_counter()
         self.task, self.device = task, device()
         self.check_room(tokens)
@@ -44,7 +47,7 @@ class Card:
             upload(table, self.device) for table in (task.inputs, task.outputs, task.keep, task.noise)
         )
         self.windows = Windows(rules, inputs, outputs, keep, noise)
-        self.programs = max(1, min(MOST_PROGRAMS, len(task.inputs) // ROWS_A_PROGRAM))
+        self.programs = fitting_programs(task, counts, noise, rate * self.windows.tiles.group)
         self.compile()
         self.starting_seconds = time.perf_counter() - began
 
@@ -132,6 +135,18 @@ class Card:
             if bandwidth and self.seconds:
                 found |= {"bandwidth": bandwidth, "bandwidth_share": found["bytes_per_second"] / bandwidth}
         return found
+
+
+def fitting_programs(task: Task, counts: NDArray[np.int64], noise: NDArray[np.float64], rate: float) -> int:
+    """How many programs may move rows at the same moment. Each has some windows in its hands, computed from rows that
+    the others are changing; what all of them add to the rows of a frequent context and a frequent noise word is
+    `rate` times the pairs of the two under way. The matrix of these numbers has rank one, and where its norm is too
+    large, each step overshoots the last until nothing is left but infinity (benchmarks/LOG.md)."""
+    kept = counts * (task.keep / 2**32)
+    common = np.linalg.norm(kept) / kept.sum() * np.linalg.norm(noise) / noise.sum()
+    contexts = task.window + 1 if task.shrink else 2 * task.window
+    most = MOST_AT_ONCE / (rate * contexts * task.negatives * common)
+    return max(1, int(min(MOST_PROGRAMS, len(counts) // ROWS_A_PROGRAM, most)))
 
 
 def between(begin: Any, end: Any) -> float:

@@ -16,7 +16,8 @@ from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.kernels.walks import Links, Walked
 from firth.learners.cuda import Card, between, device
 from firth.learners.loop import Slice
-from firth.learners.walks import NodeModel, Training, WalkingMethod
+from firth.learners.predict import noise_weights
+from firth.learners.walks import NOISE_EXPONENT, NodeModel, Training, WalkingMethod
 from firth.nets.walks_cuda import CudaWalks
 
 TOGETHER = 1 << 23  # steps walked and trained on in one go
@@ -38,7 +39,8 @@ class CudaTraining(Training):
             negatives=method.negatives,
             **self.sampling,
         )
-        self.card = Card(task, min(self.size, self.together * chunk))
+        noise = noise_weights(self.counts, NOISE_EXPONENT)
+        self.card = Card(task, min(self.size, self.together * chunk), self.counts, noise, method.learning_rate)
         self.walking_seconds = 0.0
 
     def new_walker(self, links: Links) -> Any:

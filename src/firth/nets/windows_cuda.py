@@ -133,6 +133,12 @@ def add(table, rows, chunk, change, STRIDE: tl.constexpr, COLUMNS: tl.constexpr)
 
 
 @triton.jit
+def log_of(right):
+    """Of a probability; of what is no number none, so that it is told."""
+    return tl.log(tl.where(right < LEAST, LEAST, right))
+
+
+@triton.jit
 def stretch(first, last):
     """The windows of this program."""
     program, programs = tl.program_id(0).to(tl.int64), tl.num_programs(0)
@@ -140,19 +146,13 @@ def stretch(first, last):
 
 
 @triton.jit
-def group_targets(i, left, targets, width, GROUP: tl.constexpr, SHARED: tl.constexpr, TARGETS: tl.constexpr):
-    """Of some windows from i on, `left` of them: centres with noise words of their own, or all centres and then the
-    noise of the first. Each target's window, whether it is a centre, and its word, -1 where there is none."""
+def group_targets(i, left, targets, width, GROUP: tl.constexpr, TARGETS: tl.constexpr):
+    """Of some windows from i on, `left` of them: each target's window, whether it is the centre, and its word, -1 where
+    there is none."""
     turn = tl.arange(0, TARGETS)
-    if SHARED:
-        window, centre = turn, turn < GROUP
-        place = tl.where(centre, turn * width, turn - GROUP + 1)
-        there = tl.where(centre, turn < left, turn < GROUP + width - 1)
-    else:
-        window, place = turn // width, turn
-        centre = turn == window * width
-        there = turn < width * tl.minimum(left, GROUP)
-    return window, centre, tl.load(targets + i * width + place, mask=there, other=-1)
+    window = turn // width
+    there = turn < width * tl.minimum(left, GROUP)
+    return window, turn == window * width, tl.load(targets + i * width + turn, mask=there, other=-1)
 
 
 @triton.jit
@@ -166,24 +166,11 @@ def group_span(i, left, spans, GROUP: tl.constexpr):
     return low, high
 
 
-@triton.jit
-def shared_weights(
-    i, left, offset, target, ids, spans, GROUP: tl.constexpr, CONTEXTS: tl.constexpr, TARGETS: tl.constexpr
-):
-    """In how many windows of a group a context meets each of the noise words that they share."""
-    weights = tl.zeros([CONTEXTS, TARGETS], tl.float32)
-    for g in tl.static_range(GROUP):
-        inside = within(offset - g, tl.load(spans + i + g, mask=g < left, other=0))
-        other = (target >= 0) & (target != tl.load(ids + i + g, mask=g < left, other=-1))
-        weights += (inside[:, None] & other[None, :]).to(tl.float32)
-    return weights
-
-
 @triton.jit(do_not_specialize=["first", "last", "window", "negatives"])
 def skipgram_kernel(
     inputs, outputs, ids, spans, targets, losses, pairs, first, last, window, negatives, rate, rate_end,
     STRIDE: tl.constexpr, CONTEXTS: tl.constexpr, PARTS: tl.constexpr, TARGETS: tl.constexpr, COLUMNS: tl.constexpr,
-    CHUNKS: tl.constexpr, GROUP: tl.constexpr, SHARED: tl.constexpr, KIND: tl.constexpr, MOVE: tl.constexpr,
+    CHUNKS: tl.constexpr, GROUP: tl.constexpr, KIND: tl.constexpr, MOVE: tl.constexpr,
 ):  # fmt: skip
     """Every context predicts the centre, told from noise words. Neighbouring windows are trained together: most of
     their contexts are the same, and each row is read and added to once."""
@@ -193,7 +180,7 @@ def skipgram_kernel(
     found = tl.zeros([CONTEXTS, TARGETS], tl.float32)
     for i in range(begin, end, GROUP):
         left = (end - i).to(tl.int32)
-        turn, centre, target = group_targets(i, left, targets, 1 + negatives, GROUP, SHARED, TARGETS)
+        turn, centre, target = group_targets(i, left, targets, 1 + negatives, GROUP, TARGETS)
         span = tl.load(spans + i + turn, mask=target >= 0, other=0)
         low, high = group_span(i, left, spans, GROUP)
         sign = tl.where(centre, 1.0, -1.0)[None, :]
@@ -201,9 +188,6 @@ def skipgram_kernel(
             offset = part * CONTEXTS + tl.arange(0, CONTEXTS) - window
             near = within(offset[:, None] - turn[None, :], span[None, :])
             both = (near & (target >= 0)[None, :]).to(tl.float32)
-            if SHARED:
-                weights = shared_weights(i, left, offset, target, ids, spans, GROUP, CONTEXTS, TARGETS)
-                both = tl.where(centre[None, :], both, weights)
             needed = (offset >= low) & (offset <= high) & ((GROUP > 1) | (offset != 0))
             context = tl.load(ids + i + offset, mask=needed, other=-1)
             x = read(inputs, context, 0, STRIDE, COLUMNS).to(KIND)
@@ -213,7 +197,7 @@ def skipgram_kernel(
                 more = read(outputs, target, chunk, STRIDE, COLUMNS).to(KIND)
                 scores = tl.dot(read(inputs, context, chunk, STRIDE, COLUMNS).to(KIND), tl.trans(more), scores)
             right = 1 / (1 + tl.exp(-sign * scores))
-            loss -= both * tl.log(tl.maximum(right, LEAST))
+            loss -= both * log_of(right)
             found += tl.where(centre[None, :], both, 0.0)
             if MOVE:
                 now = rate + slope * (i - begin).to(tl.float32)
@@ -267,7 +251,7 @@ def cbow_kernel(
             scores += tl.sum(y * (hidden * share)[None, :], 1)
         wanted = (target >= 0) & (count > 0)
         right = 1 / (1 + tl.exp(-sign * scores))
-        loss -= tl.where(wanted, tl.log(tl.maximum(right, LEAST)), 0.0)
+        loss -= tl.where(wanted, log_of(right), 0.0)
         found += (count > 0).to(tl.int64)
         if MOVE:
             now = rate + slope * (i - begin).to(tl.float32)
@@ -320,20 +304,19 @@ class Tiles(NamedTuple):
     warps: int
     kind: str = "float16"  # of the products' factors; tables and sums are float32
     group: int = 1  # windows that are trained together (skip-gram)
-    shared: bool = False  # a group shares one draw of noise words
 
     @classmethod
-    def fitting(cls, rules: Rules, stride: int, group: int = GROUP, shared: bool = False) -> Tiles:
+    def fitting(cls, rules: Rules, stride: int, group: int = GROUP) -> Tiles:
         if rules.architecture == "cbow":
             contexts, group, targets = 2 * rules.window, 1, 1 + rules.negatives
         else:
-            group = group if shared else max(1, min(group, MOST_TARGETS // (1 + rules.negatives)))
+            group = max(1, min(group, MOST_TARGETS // (1 + rules.negatives)))
             contexts, targets = 2 * rules.window + group, group * (1 + rules.negatives)
-            targets = group + rules.negatives if shared else targets
         tile = min(MOST_CONTEXTS, power_of_two(contexts)), power_of_two(targets)
         # Wider tiles would not stay in registers:
         columns = min(128 if stride <= 128 and sum(tile) <= 32 else 64, power_of_two(stride))
-        return cls(*tile, columns, 1 << ((sum(tile) // 32).bit_length() - 1), group=group, shared=shared)
+        warps = max(1 << ((sum(tile) // 32).bit_length() - 1), 2 if columns > 64 and rules.architecture != "cbow" else 1)
+        return cls(*tile, columns, warps, group=group)
 
 
 def power_of_two(number: int) -> int:
@@ -384,7 +367,7 @@ class Windows:
         kind, slots = cbow_kernel, 2 * rules.window
         if rules.architecture == "skipgram":
             kind, slots = skipgram_kernel, slots + tiles.group
-            settings = {"KIND": KINDS[tiles.kind], "GROUP": tiles.group, "SHARED": tiles.shared}
+            settings = {"KIND": KINDS[tiles.kind], "GROUP": tiles.group}
         kind[(programs,)](
             self.inputs, self.outputs, *laid[:3], losses, pairs, laid.first, laid.last, rules.window, rules.negatives,
             rate, rate_end, STRIDE=self.stride, CONTEXTS=tiles.contexts, PARTS=triton.cdiv(slots, tiles.contexts),
@@ -401,6 +384,6 @@ class Windows:
         turn = torch.arange(group, device=spans.device)
         ends = (turn + (whole >> SIDE.value)).amax(1) - (turn - (whole & SIDE_MASK.value)).amin(1)
         contexts = ends.sum() + (len(ends) if group > 1 else 0)  # the centre of a window is a context of the next
-        targets = (group + negatives if self.tiles.shared else group * (1 + negatives)) * len(ends)
+        targets = group * (1 + negatives) * len(ends)
         moved: Tensor = 2 * 4 * self.stride * (contexts + targets)
         return moved
