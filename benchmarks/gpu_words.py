@@ -1,10 +1,11 @@
 """Word and node vectors on a GPU beside the CPU, gensim and plain torch: speed, quality, the whole time to vectors.
 
-    python benchmarks/gpu_words.py DATA [--parts check,graphs,tiles,skipgram,programs,dims,torch,whole,cbow]
+    python benchmarks/gpu_words.py DATA [--parts check,graphs,tiles,skipgram,programs,dims,torch,whole,cbow,cpu]
                                    [--seconds 110] [--results benchmarks/results] [--work benchmarks/work] [--page]
 
 DATA as for words.py and graphs.py. 128 dimensions, window 5, 5 noise words, 5 epochs over the whole text, three seeds.
-`--parts gensim` wants gensim's environment (python -m benchmarks.peers gensim) and no GPU, so it can run elsewhere.
+`--parts cpu,gensim` wants no GPU, so it can run elsewhere; gensim has an environment of its own (python -m
+benchmarks.peers gensim).
 Every row goes to gpu-words.json at once and replaces an older one of its name; nothing new is begun after `--seconds`.
 `--page` writes docs/results/gpu-words.md and docs/_static/gpu-programs.svg from that file.
 """
@@ -41,7 +42,8 @@ from firth.data.tokens import Tokens, read_tokens  # noqa: E402
 
 DIM, SEEDS, SPLITS = 128, 3, 2
 CHECKED = 20_000  # tokens that the card and the CPU are compared on
-PARTS = ("check", "graphs", "tiles", "skipgram", "programs", "dims", "torch", "whole", "cbow", "gensim")
+PARTS = ("check", "graphs", "tiles", "skipgram", "programs", "dims", "torch", "whole", "cbow", "cpu", "gensim")
+ANYWHERE = ("cpu", "gensim")  # parts that want no GPU
 KEPT = (
     "reading_seconds", "starting_seconds", "preparing_seconds", "seconds", "kernel_seconds", "laying_seconds",
     "walking_seconds", "words_per_second", "kernel_words_per_second", "pairs_per_second", "bytes_per_second",
@@ -273,7 +275,12 @@ def measure_skipgram(bench: Bench) -> None:
             training, figures = trained(bench.tokens, method(), tiles, programs, seed)
             vectors = firth.Vectors(bench.tokens.vocabulary.tokens, training.inputs[:, :DIM])
             bench.keep("skipgram", f"GPU: {name}, seed {seed}", **kept(figures), **bench.judge(vectors))
-        fitted(bench, f"Firth, CPU, seed {seed}", "skipgram", method(), device="cpu", seed=seed)
+
+
+def measure_cpu(bench: Bench) -> None:
+    for seed in range(1, SEEDS + 1):
+        if not bench.late():
+            fitted(bench, f"Firth, CPU, seed {seed}", "skipgram", method(), device="cpu", seed=seed)
 
 
 WHOLE = """
@@ -528,7 +535,7 @@ def write_page(bench: Bench) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--parts", default=",".join(PARTS[:-1]))
+    parser.add_argument("--parts", default=",".join(part for part in PARTS if part != "gensim"))
     parser.add_argument("--seconds", type=float, default=110)
     parser.add_argument("--results", type=Path, default=HERE / "results")
     parser.add_argument("--work", type=Path, default=HERE / "work")
@@ -543,7 +550,7 @@ def main() -> None:
     parts = given.parts.split(",")
     with ThreadPoolExecutor(1) as aside:
         bench.unpacking = aside.submit(bench.unpack)
-        if parts != ["gensim"]:
+        if not set(parts) <= set(ANYWHERE):
             bench.results |= {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
             import torch
 
