@@ -498,15 +498,16 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     card = next((row["device"] for row in rows.values() if "kernel_seconds" in row and "device" in row), "a GPU")
     yield f"`python benchmarks/gpu_words.py DATA` on {card}, {results['date']}; CPU: {results['machine']}."
     yield f"16.9M words, 5 epochs, {DIM} dimensions, window 5, 5 noise words; means over seeds. Words are those of the"
-    yield 'text, those that subsampling leaves out among them. "Text to vectors" begins with a file, in a process that'
-    yield "has used the card before; gensim ran on another machine (2 threads)."
+    yield 'text, those that subsampling leaves out among them. "Text to vectors" begins with a file that has been read'
+    yield "before (its words are in the cache), in a process that has used the card before. Rows without times, and"
+    yield "gensim's, are of another machine."
     yield from ("", "Skip-gram:", "", *words_table(rows), "")
     whole = [f"{name} {row['total_seconds']:.1f} s" for name, row in results.get("whole", {}).items()]
     yield from (f"From the start of a new process to the vectors: {'; '.join(whole)}.", "") if whole else ()
     if "cbow" in results:
         yield from ("CBOW:", "", *words_table(results["cbow"]), "")
     if "programs" in results:
-        yield from ("Quality by number of programs, one seed; the last is one program for each word:", "")
+        yield from ("Quality by number of programs, one seed, the fastest tiles; the last is one program for each word:", "")
         yield from (*programs_table(results["programs"]), "")
         yield from (
             "```{image} ../_static/gpu-programs.svg",

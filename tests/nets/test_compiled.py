@@ -31,7 +31,8 @@ half = triton.language.float16
 text = "*fp32 *fp32 *i32 *i32 *i32 *fp32 *i64 i32 i32 i32 i32 fp32 fp32"
 tile = dict(STRIDE=128, CONTEXTS=16, PARTS=1, TARGETS=16, COLUMNS=128, CHUNKS=1, MOVE=True)
 make(windows_cuda.keep_kernel, "*i32 *i32 *i64 *i1 i32 i32", BLOCK=1024)
-make(windows_cuda.lay_kernel, "*i32 *i64 *i32 *i64 *i32 *i64 *i32 *i32 *i32 i32 i32 i32 i32 i32", SHRINK=True, BLOCK=1024)
+make(windows_cuda.lay_kernel, "*i32 *i64 *i32 *i64 *i32 *i64 *i32 *i32 *i32 i32 i32 i32 i32 i32",
+     SHRINK=True, BLOCK=1024)
 make(windows_cuda.skipgram_kernel, text, 2, GROUP=2, KIND=half, **tile)
 make(windows_cuda.cbow_kernel, text, 1, MEAN=True, EXACT=False, **tile)
 make(walks_cuda.walk_kernel, "*i64 *i32 *fp32 *i32 *fp64 *fp64 *i32 *i32 *i64 *i32 i32 i32 i32",
