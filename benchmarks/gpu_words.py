@@ -507,7 +507,10 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     if "cbow" in results:
         yield from ("CBOW:", "", *words_table(results["cbow"]), "")
     if "programs" in results:
-        yield from ("Quality by number of programs, one seed, the fastest tiles; the last is one program for each word:", "")
+        yield from (
+            "Quality by number of programs, one seed, the fastest tiles; the last is one program for each word:",
+            "",
+        )
         yield from (*programs_table(results["programs"]), "")
         yield from (
             "```{image} ../_static/gpu-programs.svg",
