@@ -1,10 +1,11 @@
 """Word and node vectors on a GPU beside the CPU, gensim and plain torch: speed, quality, the whole time to vectors.
 
-    python benchmarks/gpu_words.py DATA [--parts check,graphs,tiles,skipgram,programs,dims,torch,whole,cbow]
+    python benchmarks/gpu_words.py DATA [--parts check,graphs,tiles,skipgram,programs,dims,torch,whole,cbow,cpu]
                                    [--seconds 110] [--results benchmarks/results] [--work benchmarks/work] [--page]
 
 DATA as for words.py and graphs.py. 128 dimensions, window 5, 5 noise words, 5 epochs over the whole text, three seeds.
-`--parts gensim` wants gensim's environment (python -m benchmarks.peers gensim) and no GPU, so it can run elsewhere.
+`--parts cpu,gensim` wants no GPU, so it can run elsewhere; gensim has an environment of its own (python -m
+benchmarks.peers gensim).
 Every row goes to gpu-words.json at once and replaces an older one of its name; nothing new is begun after `--seconds`.
 `--page` writes docs/results/gpu-words.md and docs/_static/gpu-programs.svg from that file.
 """
@@ -41,7 +42,8 @@ from firth.data.tokens import Tokens, read_tokens  # noqa: E402
 
 DIM, SEEDS, SPLITS = 128, 3, 2
 CHECKED = 20_000  # tokens that the card and the CPU are compared on
-PARTS = ("check", "graphs", "tiles", "skipgram", "programs", "dims", "torch", "whole", "cbow", "gensim")
+PARTS = ("check", "graphs", "tiles", "skipgram", "programs", "dims", "torch", "whole", "cbow", "cpu", "gensim")
+ANYWHERE = ("cpu", "gensim")  # parts that want no GPU
 KEPT = (
     "reading_seconds", "starting_seconds", "preparing_seconds", "seconds", "kernel_seconds", "laying_seconds",
     "walking_seconds", "words_per_second", "kernel_words_per_second", "pairs_per_second", "bytes_per_second",
@@ -273,7 +275,12 @@ def measure_skipgram(bench: Bench) -> None:
             training, figures = trained(bench.tokens, method(), tiles, programs, seed)
             vectors = firth.Vectors(bench.tokens.vocabulary.tokens, training.inputs[:, :DIM])
             bench.keep("skipgram", f"GPU: {name}, seed {seed}", **kept(figures), **bench.judge(vectors))
-        fitted(bench, f"Firth, CPU, seed {seed}", "skipgram", method(), device="cpu", seed=seed)
+
+
+def measure_cpu(bench: Bench) -> None:
+    for seed in range(1, SEEDS + 1):
+        if not bench.late():
+            fitted(bench, f"Firth, CPU, seed {seed}", "skipgram", method(), device="cpu", seed=seed)
 
 
 WHOLE = """
@@ -491,15 +498,19 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     card = next((row["device"] for row in rows.values() if "kernel_seconds" in row and "device" in row), "a GPU")
     yield f"`python benchmarks/gpu_words.py DATA` on {card}, {results['date']}; CPU: {results['machine']}."
     yield f"16.9M words, 5 epochs, {DIM} dimensions, window 5, 5 noise words; means over seeds. Words are those of the"
-    yield 'text, those that subsampling leaves out among them. "Text to vectors" begins with a file, in a process that'
-    yield "has used the card before; gensim ran on another machine (2 threads)."
+    yield 'text, those that subsampling leaves out among them. "Text to vectors" begins with a file that has been read'
+    yield "before (its words are in the cache), in a process that has used the card before. Rows without times, and"
+    yield "gensim's, are of another machine."
     yield from ("", "Skip-gram:", "", *words_table(rows), "")
     whole = [f"{name} {row['total_seconds']:.1f} s" for name, row in results.get("whole", {}).items()]
     yield from (f"From the start of a new process to the vectors: {'; '.join(whole)}.", "") if whole else ()
     if "cbow" in results:
         yield from ("CBOW:", "", *words_table(results["cbow"]), "")
     if "programs" in results:
-        yield from ("Quality by number of programs, one seed; the last is one program for each word:", "")
+        yield from (
+            "Quality by number of programs, one seed, the fastest tiles; the last is one program for each word:",
+            "",
+        )
         yield from (*programs_table(results["programs"]), "")
         yield from (
             "```{image} ../_static/gpu-programs.svg",
@@ -528,7 +539,7 @@ def write_page(bench: Bench) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--parts", default=",".join(PARTS[:-1]))
+    parser.add_argument("--parts", default=",".join(part for part in PARTS if part != "gensim"))
     parser.add_argument("--seconds", type=float, default=110)
     parser.add_argument("--results", type=Path, default=HERE / "results")
     parser.add_argument("--work", type=Path, default=HERE / "work")
@@ -543,7 +554,7 @@ def main() -> None:
     parts = given.parts.split(",")
     with ThreadPoolExecutor(1) as aside:
         bench.unpacking = aside.submit(bench.unpack)
-        if parts != ["gensim"]:
+        if not set(parts) <= set(ANYWHERE):
             bench.results |= {"machine": machine(), "date": time.strftime("%Y-%m-%d")}
             import torch
 

@@ -43,10 +43,10 @@ class Card:
         self.task, self.device = task, device()
         self.check_room(tokens)
         rules = Rules(task.architecture, task.window, task.negatives, task.shrink, task.mean, task.exact)
-        inputs, outputs, keep, noise = (
+        inputs, outputs, keep, alias = (
             upload(table, self.device) for table in (task.inputs, task.outputs, task.keep, task.noise)
         )
-        self.windows = Windows(rules, inputs, outputs, keep, noise)
+        self.windows = Windows(rules, inputs, outputs, keep, alias)
         self.programs = fitting_programs(task, counts, noise, rate * self.windows.tiles.group)
         self.compile()
         self.starting_seconds = time.perf_counter() - began

@@ -10,8 +10,8 @@ from typing import Any
 from firth.core.errors import FirthError
 from firth.core.run import Run
 
-#: From here on it pays to wait some seconds for torch, the card and its compiler: 5.3 million words for each of 16 cores
-#: took them 8.0 s, a new process with a GPU 3.9, or 5.7 with nothing compiled before (benchmarks/gpu_words.py).
+#: From here on it pays to wait some seconds for torch, the card and its compiler: 5.3 million words for each of 16
+#: cores took them 8.0 s, a new process with a GPU 3.9, or 5.7 with nothing compiled before (benchmarks/gpu_words.py).
 LEAST_UNITS_A_CORE = 5_000_000
 MOST_NEGATIVES = 127
 NVIDIA = ("/dev/nvidiactl", "/dev/dxg")  # of Linux, and of Linux within Windows

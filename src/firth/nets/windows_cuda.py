@@ -315,7 +315,9 @@ class Tiles(NamedTuple):
         tile = min(MOST_CONTEXTS, power_of_two(contexts)), power_of_two(targets)
         # Wider tiles would not stay in registers:
         columns = min(128 if stride <= 128 and sum(tile) <= 32 else 64, power_of_two(stride))
-        warps = max(1 << ((sum(tile) // 32).bit_length() - 1), 2 if columns > 64 and rules.architecture != "cbow" else 1)
+        warps = max(
+            1 << ((sum(tile) // 32).bit_length() - 1), 2 if columns > 64 and rules.architecture != "cbow" else 1
+        )
         return cls(*tile, columns, warps, group=group)
 
 
