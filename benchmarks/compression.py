@@ -43,10 +43,9 @@ PAGES = HERE.parent / "docs" / "results"
 METRICS = ("recall@20", "ndcg@100", "map@10")
 WORLD = World(seed=3)
 Page = Callable[[dict[str, Any], int], Iterator[str]]
-LAYERED = {"widths": "600", "learning_rate": 1e-3}  # as in the paper
 TRIED: dict[str, list[dict[str, Any]]] = {
-    "MultDAE": [{}, LAYERED, {"dropout": 0.7}],
-    "MultVAE": [{}, LAYERED, {"dropout": 0.7}, {"beta": 0.5}],
+    "MultDAE": [{}, {"dropout": 0.7}],
+    "MultVAE": [{}, {"dropout": 0.7}, {"beta": 0.5}],
 }
 
 
@@ -96,9 +95,8 @@ def tables() -> Iterator[tuple[str, firth.Table, list[str] | None, int, str]]:
     )
 
 
-def side_by_side(threads: int, seeds: int) -> Iterator[dict[str, Any]]:
-    """The tables so far, one more each time."""
-    found: dict[str, Any] = {}
+def side_by_side(threads: int, seeds: int, found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What was found before, one table of it anew each time."""
     for name, table, labels, dim, numeric in tables():
         results = [
             compared(table, labels, dim, firth.Run(threads=threads, seed=seed), numeric) for seed in range(1, seeds + 1)
@@ -188,13 +186,13 @@ def draw(folder: Path) -> None:
 
 
 def tables_page(found: dict[str, Any], threads: int) -> Iterator[str]:
-    seeds = max(part.get("seeds", 1) for part in found.values())
     yield f"`python benchmarks/compression.py DATA` on {machine()}, {threads} threads, {time.strftime('%Y-%m-%d')}."
-    yield "Each method learned from four fifths of the rows; the figures are of the others,"
-    yield f"means over {seeds} ways to divide them."
+    yield "Each method learned from four fifths of the rows; the figures are of the others."
     for name, part in found.items():
         yield ""
-        yield f"**{name}**: {part['rows']:,} rows, {part['columns']} columns"
+        times = part.get("seeds", 1)
+        ways = f"mean of {times} divisions" if times > 1 else "one division"
+        yield f"**{name}**: {part['rows']:,} rows, {part['columns']} columns; {ways}"
         yield ""
         yield part["table"]
 
@@ -223,7 +221,7 @@ def main() -> None:
     threads, seeds = arguments.threads, arguments.seeds
     results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     parts: dict[str, tuple[Iterator[dict[str, Any]], str, Page]] = {
-        "tables": (side_by_side(threads, seeds), "compression.md", tables_page),
+        "tables": (side_by_side(threads, seeds, results.get("tables", {})), "compression.md", tables_page),
         "people": (lastfm(arguments.data, threads, seeds), "compression-people.md", people_page),
     }
     for part in arguments.only or parts:

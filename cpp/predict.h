@@ -43,6 +43,7 @@ struct Job {
     bool mean;    // CBOW: inputs are averaged, else summed
     bool exact;   // CBOW: each input of a mean moves by its share of the gradient, else by all of it
     bool shared;  // skip-gram: one draw of noise words for all pairs of a window
+    int group;    // and for the windows of so many raw tokens: 1, 2 or 4
     bool neighbors;  // words predict; else the document's rows do it alone
     bool frozen;  // only the row of a new document moves (see `infer`)
     bool shrink;  // the window's reach is drawn from 1..window, else it is window
@@ -67,10 +68,11 @@ struct Tally {
     int64_t words = 0;      // centre words kept
 };
 
-constexpr int MOST_CONTEXTS = 512;  // twice the largest window
+constexpr int MOST_GROUP = 4;       // raw tokens of a document that share noise, at the most; divides BLOCK
+constexpr int MOST_WINDOW = 256;
+constexpr int MOST_CONTEXTS = 2 * MOST_WINDOW + MOST_GROUP;
 constexpr int MOST_TAGS = 64;       // rows that stand for one document
 constexpr int BLOCK = 4096;         // raw tokens a walker reads at a time
-constexpr int NOISE_GROUP = 4;      // raw tokens of a document that share noise where it predicts alone; divides BLOCK
 
 // A stretch of the corpus turned into kept tokens with their windows' limits.
 struct Walker {
@@ -86,23 +88,33 @@ struct Walker {
     int64_t base;
 };
 
-// Where only documents predict, what stands beside a word means nothing: the words of a document that come within a
-// group are targets together, against one draw of noise words, and a window is such a group. (Static: of an inline
-// function the linker would keep one copy for all instruction sets.)
+// The kept words within a group are targets together, against one draw of noise words, and a window is such a group: rows
+// are read and written once for all of its centres. (Static: of an inline function the linker would keep one copy for all
+// instruction sets.)
 static inline bool grouped(const Job& job) {
-    return job.architecture == SKIPGRAM && job.loss == NEGATIVE && job.shared && !job.neighbors;
+    return job.architecture == SKIPGRAM && job.loss == NEGATIVE && job.shared && job.group > 1;
 }
 
-// One centre word's training example: input rows and target rows, with a sign for each target.
+// How often an input row meets each of a group's words, and all of them together.
+struct Meetings {
+    float word[MOST_GROUP];
+    float all;
+};
+
+// The training example of a centre word, or of a group of them: input rows and target rows, with a sign for each target.
 struct Window {
-    int contexts, targets;
+    int centres, contexts, targets;
+    int words;  // of a group: different words among the centres, the first targets
+    Meetings meetings[MOST_CONTEXTS];  // of a group's contexts
+    Meetings whole;                    // of what meets each centre: the document
     float rate;
     uint64_t hash;
     int32_t centre, document;
-    int32_t context[MOST_CONTEXTS];  // words (of a group: the centres); -1 where CONCAT finds none
+    int32_t context[MOST_CONTEXTS];  // words; -1 where CONCAT finds none
     int32_t* target;
     float* sign;       // +1: true, -1: noise
-    int32_t entering;  // the word that comes within reach next, or -1
+    int32_t entering[MOST_GROUP];  // words that come within reach next
+    int enter;                      // how many
 };
 
 // Copies of the rows that a stream changes between two merges of the ordered mode.
@@ -127,7 +139,7 @@ struct Scratch {
     int signs_laid;    // for how many targets `signs` is laid out, 0: none
     // Rows of the next window, fetched a line at a time while this one is updated: asking for all of them
     // at once would stall on the processor's few outstanding misses.
-    const float** ahead;  // [most targets + most pieces]
+    const float** ahead;  // [most targets + MOST_GROUP × most pieces]
     int ahead_count;
     Copies* copies;       // null: rows are changed in place
 };

@@ -25,7 +25,7 @@ const Predict& kernels() {
 
 int most_targets(const Job& job) {
     if (job.loss == SOFTMAX) return job.words;
-    const int right = job.architecture == FORWARD ? 2 * job.window : grouped(job) ? NOISE_GROUP : 1;
+    const int right = job.architecture == FORWARD ? 2 * job.window : grouped(job) ? MOST_GROUP : 1;
     if (job.loss == NEGATIVE) return job.negatives + right;
     int64_t longest = 0;
     for (int32_t w = 0; w < job.words; ++w)
@@ -44,7 +44,8 @@ int64_t most_pieces(const Job& job) { return std::max<int64_t>(1, longest(job.pi
 
 // Rows that act on one window at most.
 int64_t most_inputs(const Job& job) {
-    return 2 * job.window * most_pieces(job) + std::max<int64_t>(1, longest(job.tag_starts, job.documents));
+    const int64_t contexts = 2 * job.window + (grouped(job) ? MOST_GROUP : 0);
+    return contexts * most_pieces(job) + std::max<int64_t>(1, longest(job.tag_starts, job.documents));
 }
 
 struct WindowMemory {
@@ -68,7 +69,7 @@ struct ScratchMemory {
           hidden(job.output_stride),
           change(job.output_stride),
           total(job.output_stride),
-          ahead(targets + most_pieces(job)) {
+          ahead(targets + MOST_GROUP * most_pieces(job)) {
         scratch = {inputs.data(), outputs.data(), scores.data,    signs.data, hidden.data,  change.data, total.data,
                    nullptr,       most_rows(job), 0,              ahead.data(), 0,          nullptr};
     }
@@ -216,7 +217,7 @@ namespace {
 size_t most_copies(const Job& job, int targets, int windows) {
     const bool many = job.architecture == FORWARD || (job.architecture == SKIPGRAM && job.loss == NEGATIVE && !job.shared);
     const size_t outputs = size_t(windows) * targets * (many ? most_inputs(job) : 1);
-    const size_t words = size_t(windows + 2 * job.window) * most_pieces(job);
+    const size_t words = size_t(windows * (grouped(job) ? MOST_GROUP : 1) + 2 * job.window) * most_pieces(job);
     const size_t inputs = words + size_t(windows) * longest(job.tag_starts, job.documents);
     return std::min<size_t>(inputs, job.input_rows) + std::min<size_t>(outputs, job.output_rows);
 }

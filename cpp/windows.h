@@ -48,7 +48,7 @@ static inline void put(Walker& walker, const Job& job, int i, int64_t position, 
 static bool refill(const Job& job, Walker& walker) {
     if (walker.position >= walker.end) return false;
     const int64_t begin = walker.position;
-    const int64_t whole = (begin + walker.block) / NOISE_GROUP * NOISE_GROUP;  // wherever a walker begins, groups stay whole
+    const int64_t whole = (begin + walker.block) / MOST_GROUP * MOST_GROUP;  // wherever a walker begins, groups stay whole
     const int64_t stop = whole < walker.end ? whole : walker.end;
     int64_t document = document_of(job, begin);
     int n = 0;
@@ -156,45 +156,86 @@ static int lay_contexts(const Job& job, const Walker& walker, int centre, int re
     return contexts;
 }
 
-// The centres from this one on that come within its group, in the same document.
-static int lay_group(const Walker& walker, int centre, int32_t* group) {
-    const int64_t end = (walker.base + walker.offset[centre]) / NOISE_GROUP * NOISE_GROUP + NOISE_GROUP - walker.base;
+// How many centres from this one on come within its group, in the same document.
+static int group_size(const Job& job, const Walker& walker, int centre) {
+    const int64_t end = (walker.base + walker.offset[centre]) / job.group * job.group + job.group - walker.base;
     int count = 0;
-    for (int i = centre; i < walker.last && i < walker.to[centre] && walker.offset[i] < end; ++i) group[count++] = walker.id[i];
+    for (int i = centre; i < walker.last && i < walker.to[centre] && walker.offset[i] < end; ++i) ++count;
     return count;
 }
 
-// The centre's contexts and targets. Returns how many centres that takes: all of a group, or the one.
+static inline int reach_of(const Job& job, uint64_t hash) {
+    return job.shrink ? job.window - (int)(((hash & 0xffffffffull) * (uint64_t)job.window) >> 32) : job.window;
+}
+
+// The words of a group as targets, each once; what is within reach of any of them as contexts, with whom each meets.
+static void lay_group(const Job& job, const Walker& walker, int first, Window& window) {
+    int from[MOST_GROUP], to[MOST_GROUP], column[MOST_GROUP], low = first, high = first;
+    window.words = 0;
+    window.whole = {};
+    window.whole.all = (float)window.centres;
+    for (int c = 0; c < window.centres; ++c) {
+        const int centre = first + c, reach = job.neighbors ? reach_of(job, walker.hash[centre]) : 0;
+        from[c] = centre - reach > walker.from[centre] ? centre - reach : walker.from[centre];
+        to[c] = centre + reach + 1 < walker.to[centre] ? centre + reach + 1 : walker.to[centre];
+        low = from[c] < low ? from[c] : low;
+        high = to[c] > high ? to[c] : high;
+        column[c] = 0;
+        while (column[c] < window.words && window.target[column[c]] != walker.id[centre]) ++column[c];
+        if (column[c] == window.words) window.target[window.words++] = walker.id[centre];
+        window.whole.word[column[c]] += 1;
+    }
+    window.contexts = 0;
+    if (!job.neighbors) return;
+    for (int i = low; i < high; ++i) {
+        Meetings meetings = {};
+        for (int c = 0; c < window.centres; ++c) {
+            const float meets = i != first + c && from[c] <= i && i < to[c];
+            meetings.word[column[c]] += meets;
+            meetings.all += meets;
+        }
+        window.context[window.contexts] = walker.id[i];
+        window.meetings[window.contexts] = meetings;
+        window.contexts += meetings.all > 0;
+    }
+}
+
+// The contexts and targets of a centre, or of its group. Returns how many centres that takes.
 static int prepare(const Job& job, const Walker& walker, int centre, float rate, Window& window) {
     const uint64_t hash = walker.hash[centre];
-    const int reach = job.shrink ? job.window - (int)(((hash & 0xffffffffull) * (uint64_t)job.window) >> 32) : job.window;
     const bool group = grouped(job);
-    if (group) window.contexts = lay_group(walker, centre, window.context);
-    else window.contexts = job.neighbors ? lay_contexts(job, walker, centre, reach, window.context) : 0;
-    const int taken = group ? window.contexts : 1;
+    window.centres = group ? group_size(job, walker, centre) : 1;
     window.rate = rate;
     window.hash = hash;
     window.centre = walker.id[centre];
     window.document = walker.document[centre];
     window.targets = 0;
-    window.entering = -1;
-    if (!(group ? 0 : window.contexts) && !tags(job, window)) return taken;
-    if (job.neighbors && centre + job.window < walker.to[centre]) window.entering = walker.id[centre + job.window];
+    window.enter = 0;
+    if (group) lay_group(job, walker, centre, window);
+    else window.contexts = job.neighbors ? lay_contexts(job, walker, centre, reach_of(job, hash), window.context) : 0;
+    if (!window.contexts && !tags(job, window)) return window.centres;
+    if (job.architecture == FORWARD) {
+        window.entering[window.enter++] = window.centre;
+    } else if (job.neighbors) {
+        for (int i = centre + job.window; i < centre + job.window + window.centres && i < walker.to[centre]; ++i)
+            window.entering[window.enter++] = walker.id[i];
+    }
     uint64_t state = hash;
-    if (job.architecture == FORWARD || group) {
-        if (!group) window.entering = window.centre;
-        if (job.loss != NEGATIVE || !job.shared) return taken;  // targets differ from context to context
+    if (group) {
+        draw_noise(job, window, window.words, state);
+    } else if (job.architecture == FORWARD) {
+        if (job.loss != NEGATIVE || !job.shared) return window.centres;  // targets differ from context to context
         for (int i = 0; i < window.contexts; ++i) window.target[i] = window.context[i];
         draw_noise(job, window, window.contexts, state);
     } else {
         lay_targets(job, window, window.centre, state);
     }
-    if (job.loss == NEGATIVE && centre + taken < walker.last) {  // the table is large and its slots random: ask for the
-        state = walker.hash[centre + taken];                     // next ones now
+    if (job.loss == NEGATIVE && centre + window.centres < walker.last) {  // the table is large and its slots random: ask
+        state = walker.hash[centre + window.centres];                     // for the next ones now
         for (int i = 0; i < job.negatives; ++i)
             __builtin_prefetch(job.noise + noise_slot(job, mix(state += GOLDEN)), 0, 3);
     }
-    return taken;
+    return window.centres;
 }
 
 }  // namespace ISA

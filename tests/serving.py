@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -30,3 +32,17 @@ def serving(**settings: Any) -> Iterator[httpx.Client]:
         finally:
             server.should_exit = True
             thread.join(10)
+
+
+def run_alone(work: Coroutine[Any, Any, Any]) -> Any:
+    """What a coroutine gives, run in a thread: where a browser is tested too, this one has an event loop already."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def until(fulfilled: Callable[[], bool], seconds: float = 10.0) -> bool:
+    """Whether it came true in time: a server logs a request behind its answer."""
+    end = time.monotonic() + seconds
+    while not fulfilled() and time.monotonic() < end:
+        time.sleep(0.01)
+    return fulfilled()

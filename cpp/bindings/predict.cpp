@@ -26,7 +26,7 @@ struct Trainer {
             AliasTable noise_, Array<int64_t> path_starts_, Array<int32_t> path_nodes_,
             Array<uint8_t> path_turns_, Array<int64_t> piece_starts_, Array<int32_t> piece_rows_,
             Array<int64_t> tag_starts_, Array<int32_t> tag_rows_, int architecture, int loss, int window, int negatives,
-            bool mean, bool exact, bool shared, bool neighbors, bool shrink, int64_t last)
+            bool mean, bool exact, bool shared, int group, bool neighbors, bool shrink, int64_t last)
         : ids(ids_), starts(starts_), inputs(inputs_), outputs(outputs_), keep(keep_), noise(noise_),
           path_starts(path_starts_), path_nodes(path_nodes_), path_turns(path_turns_), piece_starts(piece_starts_),
           piece_rows(piece_rows_), tag_starts(tag_starts_), tag_rows(tag_rows_) {
@@ -40,7 +40,8 @@ struct Trainer {
                 "outputs must be as wide as inputs, or as all the inputs side by side.");
         require((uintptr_t)inputs.data() % 64 == 0 && (uintptr_t)outputs.data() % 64 == 0, "tables must be aligned.");
         require(words >= 1 && words <= inputs.shape(0), "keep needs one entry a word, and each word a row.");
-        require(2 * window <= MOST_CONTEXTS && window >= 1, "window must be from 1 to 256.");
+        require(window <= MOST_WINDOW && window >= 1, "window must be from 1 to 256.");
+        require(group == 1 || group == 2 || group == MOST_GROUP, "group must be 1, 2 or 4.");
         require(architecture >= SKIPGRAM && architecture <= FORWARD, "no such architecture.");
         require(last >= 0 && (size_t)last <= ids.shape(0), "last must lie inside the ids.");
         const int32_t* id = ids.data();
@@ -92,6 +93,7 @@ struct Trainer {
         job.mean = mean;
         job.exact = exact;
         job.shared = shared;
+        job.group = group;
         job.neighbors = neighbors;
         job.shrink = shrink;
         job.window = window;
@@ -175,7 +177,7 @@ void bind_predict(nb::module_& m) {
     nb::class_<Trainer>(m, "Trainer")
         .def(nb::init<Array<int32_t>, Array<int64_t>, Table, Table, Array<uint32_t>, AliasTable, Array<int64_t>,
                       Array<int32_t>, Array<uint8_t>, Array<int64_t>, Array<int32_t>, Array<int64_t>, Array<int32_t>,
-                      int, int, int, int, bool, bool, bool, bool, bool, int64_t>())
+                      int, int, int, int, bool, bool, bool, int, bool, bool, int64_t>())
         .def("racing", &Trainer::racing)
         .def("ordered", &Trainer::ordered)
         .def("infer", &Trainer::infer)

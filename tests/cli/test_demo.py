@@ -22,6 +22,9 @@ def test_the_demo_finds_the_right_functions_and_goes_on(call, tmp_path, monkeypa
     held, learned = ((tmp_path / "demo" / name).read_text().splitlines() for name in ("held-out.jsonl", "python.jsonl"))
     assert not set(held) & set(learned) and len(learned) == pytest.approx(19 * len(held), abs=19)
     assert "shutil.rmtree" in first.stdout and "firth train skipgram TEXT -o MODEL" in first.stdout
+    place = tmp_path / "demo"
+    models = f"{place / 'skipgram'} {place / 'cbow'}"
+    assert "http://127.0.0.1:8000" in first.stdout and first.stdout.endswith(f"studio {models} --root {place}\n")
     monkeypatch.setattr(docstrings, "python_docstrings", None)  # the second time nothing is made again
     again = call("demo", "--folder", tmp_path / "demo", "inverse of a matrix", "qwertyuiop")
     assert again.exit_code == 0, again.output

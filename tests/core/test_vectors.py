@@ -120,6 +120,17 @@ def test_why_a_key_is_missing_can_be_said() -> None:
         vectors["b"]
 
 
+def test_distances_are_the_same_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(1)
+    vectors = Vectors([str(row) for row in range(10)], random.normal(size=(10, 3)))
+    whole = vectors.neighbors("4", 9, metric="euclidean")
+    monkeypatch.setattr("firth.core.vectors.ROWS", 3)
+    assert vectors.neighbors("4", 9, metric="euclidean") == whole
+    true = {str(row): vectors.similarity("4", str(row), "euclidean") for row in range(10) if row != 4}
+    assert [hit.key for hit in whole] == sorted(true, key=true.__getitem__)
+    assert [hit.score for hit in whole] == pytest.approx(sorted(true.values()), rel=1e-6)
+
+
 def test_keys_that_may_have_been_meant_are_named() -> None:
     vectors = Vectors(["king", "kind", "ring", "New_York", "a"], np.eye(5), missing="min_count=5 dropped 3 words")
     for asked, meant in (("kinf", ["king", "kind"]), ("kking", ["king"]), ("kign", ["king"]), ("kng", ["king"])):

@@ -113,6 +113,21 @@ def test_bytes_rule_out_only_what_is_not_near(metric):
     assert narrow.sketch is None
 
 
+def test_segments_of_earlier_versions_have_bytes_without_errors():
+    """They are searched without bytes, and become one segment with others."""
+    matrix = blobs(20_000, 64)
+    index = Index.create(dim=64, numbers="int8")
+    index.add(named(10_000), matrix[:10_000])
+    old = index.store.segments[0]
+    kept = {name: array for name, array in old.arrays.items() if name not in ("errors", "norms")}
+    index.store.segments = [replace(old, arrays=kept)]
+    index.add(named(10_000, "new"), matrix[10_000:])
+    for _ in range(2):
+        assert index.find(matrix[[3, 19_000]], 1).rows[:, 0].tolist() == [3, 19_000]
+        index.optimize()
+    assert len(index.store.segments) == 1 and index.store.segments[0].sketch is None
+
+
 def test_of_vectors_equals_their_neighbors():
     vectors = firth.Vectors(named(500), blobs(500))
     for metric in METRICS:

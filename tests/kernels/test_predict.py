@@ -20,6 +20,9 @@ VARIANTS = [
     ("skipgram", "negative", {}),
     ("skipgram", "negative", {"shared": False}),
     ("skipgram", "negative", {"negatives": 15}),
+    ("skipgram", "negative", {"group": 2}),
+    ("skipgram", "negative", {"group": 4}),
+    ("skipgram", "negative", {"group": 4, "negatives": 15, "window": 2}),
     ("skipgram", "hierarchical", {}),
     ("skipgram", "softmax", {}),
     ("cbow", "negative", {}),
@@ -36,8 +39,10 @@ VARIANTS = [
     ("forward", "softmax", {}),
     # documents with rows of their own (Doc2Vec)
     ("skipgram", "negative", {"tags": 2}),
+    ("skipgram", "negative", {"tags": 2, "group": 4}),
     ("skipgram", "negative", {"tags": 2, "neighbors": False}),
-    ("skipgram", "negative", {"tags": 2, "neighbors": False, "negatives": 15}),
+    ("skipgram", "negative", {"tags": 2, "neighbors": False, "group": 4}),
+    ("skipgram", "negative", {"tags": 2, "neighbors": False, "group": 4, "negatives": 15}),
     ("skipgram", "negative", {"tags": 2, "neighbors": False, "shared": False}),
     ("skipgram", "hierarchical", {"tags": 1, "neighbors": False}),
     ("skipgram", "negative", {"tags": 2, "shared": False}),
@@ -129,7 +134,7 @@ def test_ordered_equals_twin(isa, architecture, loss, settings):
     np.testing.assert_allclose(task.outputs, other.outputs, atol=2e-5)
 
 
-ALONE = {"tags": 2, "neighbors": False}  # words in groups
+ALONE = {"tags": 2, "neighbors": False, "group": 4}
 
 
 @pytest.mark.parametrize(

@@ -35,3 +35,20 @@ def test_without_smoothing_it_is_the_mean(model):
 def test_smoothing_is_a_number_from_0_on(model, wrong):
     with pytest.raises(firth.FirthError, match=r"smoothing must be at least 0"):
         model.pool(["the king"], wrong)
+
+
+@pytest.mark.parametrize("tokenizer", ["words", "whitespace", "characters"])
+def test_many_texts_are_read_natively_with_the_same_words(monkeypatch, tokenizer):
+    texts = [
+        "The king and the queen",
+        "",
+        "nobody knows THEM: the sea,the king's sea",
+        "a\x00b \ud800 the\n\nsea",
+        "…",
+    ] * 40
+    model = firth.SkipGram(dim=8, epochs=1, min_count=50, tokenizer=tokenizer).fit(firth.Corpus(["the sea"] * 50))
+    plain = model.word_ids(texts, 2)
+    assert plain.known.sum() and plain.unknown.sum()
+    monkeypatch.setattr("firth.learners.words.LONG", 0)
+    for array, expected in zip(model.word_ids(texts, 2), plain, strict=True):
+        assert array.dtype == expected.dtype and np.array_equal(array, expected)

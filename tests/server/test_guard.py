@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import json
@@ -11,7 +10,7 @@ import socket
 import time
 
 import pytest
-from serving import serving
+from serving import run_alone, serving, until
 
 from firth.core.errors import FirthError
 from firth.server import guard
@@ -22,7 +21,7 @@ from firth.server.settings import Settings
 KEY = "a-key-of-twenty-signs"
 
 
-def raw(client, data, wait=5.0):
+def raw(client, data, wait=30.0):
     """What the server says to these bytes."""
     with socket.create_connection((client.base_url.host, client.base_url.port), timeout=wait) as line:
         line.sendall(data)
@@ -134,7 +133,7 @@ def test_websockets_need_the_origin_and_the_token(headers, taken):
     pairs = [(b"host", b"localhost:8000")]
     pairs += [(name.encode(), value.replace("TOKEN", settings.token).encode()) for name, value in headers.items()]
     scope = {"type": "websocket", "path": "/api/live", "scheme": "ws", "headers": pairs}
-    asyncio.run(Guard(app, settings)(scope, receive, send))
+    run_alone(Guard(app, settings)(scope, receive, send))
     assert bool(reached) == taken and [message["type"] for message in sent] == ([] if taken else ["websocket.close"])
 
 
@@ -217,9 +216,8 @@ def small(places):
         models={"words": places["words"]},
         body_bytes=2000,
         upload_bytes=4000,
-        head_seconds=0.4,
-        body_seconds=0.4,
-        connections=20,
+        head_seconds=1.0,
+        body_seconds=1.0,
     ) as found:
         yield found
 
@@ -248,15 +246,13 @@ def test_lengths_that_are_no_numbers_are_refused(small, length):
     ],
 )
 def test_who_is_slow_is_not_waited_for(small, data):
-    begun = time.monotonic()
-    answer = raw(small, data)
-    assert status(answer) == 408 and time.monotonic() - begun < 4
+    assert status(raw(small, data)) == 408
 
 
 def test_a_trickle_does_not_keep_a_connection(small):
-    with socket.create_connection((small.base_url.host, small.base_url.port), timeout=5) as line:
+    with socket.create_connection((small.base_url.host, small.base_url.port), timeout=30) as line:
         line.sendall(b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n")
-        for _ in range(50):
+        for _ in range(400):
             try:
                 line.sendall(b" ")
             except OSError:
@@ -275,10 +271,11 @@ def test_who_does_not_read_is_not_written_to_for_ever(places):
     body = json.dumps({"inputs": ["the king was old"] * 2048}).encode()
     with serving(models={"counts": places["counts"]}, answer_seconds=2.0) as own, socket.socket() as line:
         own.post("/embed", json={"inputs": "king"})
+        line.settimeout(30)
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         line.connect((own.base_url.host, own.base_url.port))
         line.sendall(b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        time.sleep(5)
+        time.sleep(6)
         answer = heard(line)
     size = int(answer.partition(b"content-length: ")[2].partition(b"\r\n")[0])
     assert answer.startswith(b"HTTP/1.1 200") and len(answer) < size
@@ -291,14 +288,17 @@ def test_bodies_of_all_requests_are_bounded_together(places):
         assert answer.status_code == 429 and answer.headers["retry-after"] == "1"
 
 
-def test_connections_are_bounded(small):
-    address, refused = (small.base_url.host, small.base_url.port), 0
-    lines = [socket.create_connection(address, timeout=2) for _ in range(100)]
-    for line in lines:
-        refused += heard(line).startswith(b"HTTP/1.1 503")
-        line.close()
-    assert 80 <= refused <= 81  # the others are waited for, in vain; the client's own may be one of them
-    assert small.get("/health").status_code == 200
+def test_connections_are_bounded(places):
+    with serving(models={"words": places["words"]}, connections=20, head_seconds=100.0) as own:
+        address = own.base_url.host, own.base_url.port
+        lines = [socket.create_connection(address, timeout=30) for _ in range(100)]
+        assert all(heard(line).startswith(b"HTTP/1.1 503") for line in lines[20:])
+        assert own.get("/health").status_code == 503
+        for line in lines:
+            line.close()
+        while own.get("/health").status_code == 503:
+            time.sleep(0.05)
+        assert own.get("/health").status_code == 200
 
 
 # ---- answers ----
@@ -324,6 +324,7 @@ def test_logs_are_json_and_hold_no_texts(client, caplog):
     client.get("/secret/path")
     client.post("/embed", content=b'{"inputs": secret}')
     client.put("/embed", content=b"secret")
+    assert until(lambda: sum(record.name == "firth.server" for record in caplog.records) >= 4)
     lines = [Lines().format(record) for record in caplog.records if record.name == "firth.server"]
     assert len(lines) == 4 and "secret" not in "".join(lines).lower()
     found = [json.loads(line) for line in lines]

@@ -137,7 +137,7 @@ def test_an_index_that_grows_is_opened_anew(folder, tmp_path):
 
 
 def until(condition):
-    for _ in range(1000):
+    for _ in range(6000):
         if condition():
             return
         time.sleep(0.01)

@@ -7,8 +7,11 @@ import base64
 import numpy as np
 import openai
 import pytest
+from serving import serving
 
 import firth
+from firth.learners.bert import BertModel
+from firth.learners.pooling import Pooling
 
 TEXTS = ["the king was old", "a river", "the king was old"]
 
@@ -112,8 +115,19 @@ def test_bodies_that_are_no_json_are_refused(client, body):
     assert answer.status_code == 400 and answer.json()["error"]["type"] == "invalid_request_error"
 
 
-def test_dimensions_that_the_model_has_are_given(theirs):
-    assert len(theirs.embeddings.create(model="bert", input="a", dimensions=32).data[0].embedding) == 32
+def test_dimensions_that_the_model_has_are_given(theirs, places):
+    found = theirs.embeddings.create(model="bert", input="a river", dimensions=32).data[0].embedding
+    np.testing.assert_allclose(found, firth.load(places["bert"]).embed(["a river"])[0], atol=1e-5)
+
+
+def test_a_model_that_was_taught_so_gives_fewer_dimensions(places, tmp_path):
+    base = firth.load(places["bert"])
+    BertModel(firth.Sentence(dims="8"), base.net, base.tokenizer, Pooling(), {}).save(tmp_path / "nested")
+    with serving(models={"nested": tmp_path / "nested"}) as client:
+        asked = {"model": "nested", "input": "a river", "dimensions": 8}
+        found = client.post("/v1/embeddings", json=asked).json()["data"][0]["embedding"]
+    first = base.embed(["a river"])[0, :8]
+    np.testing.assert_allclose(found, first / np.linalg.norm(first), atol=1e-5)
 
 
 def test_the_clients_errors_are_theirs(theirs):

@@ -4,16 +4,19 @@ person would; a class is shown why bank has two meanings."""
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from gallery import PAIRS, gallery, people
 from playwright.sync_api import Page, expect
 from serving import serving
 
 import firth
+from firth.cli.main import cli
 
 Open = Callable[..., Page]
 
@@ -65,7 +68,8 @@ def test_neighbours_in_two_models(view: Open, accessible: Any, shot: Any) -> Non
     by_cosine = rows.all_inner_texts()
     page.get_by_role("button", name="Dot product", exact=True).click()
     expect(page.get_by_role("button", name="Dot product", exact=True)).to_have_attribute("aria-pressed", "true")
-    assert rows.all_inner_texts() != by_cosine and "metric=dot" in page.url and "word=king" in page.url
+    assert rows.all_inner_texts() != by_cosine
+    expect(page).to_have_url(re.compile("word=king&metric=dot"))
     expect(page.get_by_role("img", name=re.compile("^Dot product: .*Cosine: .*Euclidean: "))).to_be_visible()
     assert kept(page, "How the measure changes the order as SVG").startswith(b"<svg")
     assert kept(page, "words as CSV").startswith(b"#,word,dot,by cosine,by Euclidean\r\n1,")
@@ -116,7 +120,7 @@ def test_attention_of_a_sentence(view: Open, accessible: Any, shot: Any) -> None
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("heading", name="Layer 2, head 4")).to_be_visible()
     expect(page.get_by_role("button", name="Layer 2, head 4", exact=True)).to_be_focused()
-    assert "layer=2&head=4" in page.url
+    expect(page).to_have_url(re.compile("layer=2&head=4"))
     page.get_by_role("group", name="The token whose look is shown").get_by_role("button", name="bank").click()
     expect(page.get_by_role("region", name="The four steps for bank").get_by_role("row")).to_have_count(8)
     accessible(page)
@@ -167,7 +171,7 @@ def test_texts_that_are_too_long_or_empty(view: Open) -> None:
     page = view("attention?model=minilm")
     settled(page)
     page.get_by_label("Sentence", exact=True).fill("king " * 120)
-    expect(page.get_by_role("alert")).to_contain_text("The picture has room for 96 tokens; got 122. Shorten the text.")
+    expect(page.get_by_role("alert")).to_contain_text("The picture has room for 96 tokens; got 120. Shorten the text.")
     page.get_by_label("Sentence", exact=True).fill("")
     expect(page.get_by_text("Type a sentence of up to about 60 words.")).to_be_visible()
     expect(page.get_by_role("alert")).to_have_count(0)
@@ -280,7 +284,7 @@ def test_text_is_written_token_by_token(view: Open, accessible: Any, shot: Any) 
     text.nth(1).click()
     expect(text).to_have_count(1)
     page.get_by_label("Temperature").fill("2")
-    assert "temperature=2" in page.url
+    expect(page).to_have_url(re.compile("temperature=2"))
     assert kept(page, "What may come next as CSV").startswith(b"token,probability,chance\r\n")
     page.get_by_role("button", name="Begin anew").click()
     expect(text).to_have_count(0)
@@ -316,7 +320,8 @@ def test_a_walk_among_digits(view: Open, accessible: Any, shot: Any) -> None:
         page.keyboard.press("Shift+ArrowRight")
     settled(page)
     keyed = pixels(picture)
-    assert keyed != before and "at=" in page.url
+    assert keyed != before
+    expect(page).to_have_url(re.compile("at="))
     box = point.bounding_box()
     assert box is not None
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
@@ -362,6 +367,41 @@ def test_an_autoencoder_needs_a_table(view: Open) -> None:
     expect(page.get_by_role("heading", name="This autoencoder has not kept the codes of its rows")).to_be_visible()
     page.get_by_label("Rows to show").select_option("root/people.csv")
     expect(page.get_by_role("heading", name="The space of codes")).to_be_visible()
+
+
+# ---- without a browser ----
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "neighbours?model=words&word=king&metric=dot",
+        "attention?model=gpt&text=it's+the+king",
+        "attention?model=bert&text=the+king&other=a+queen",
+        "senses?model=minilm",
+        "words?kind=fill",
+        "words?kind=write&prompt=the+king",
+        "words?kind=answer",
+        "latent?model=people&at=0.1,0.2,-0.3",
+    ],
+)
+def test_the_shown_commands_run(
+    view: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], where: str
+) -> None:
+    page = view(where)
+    settled(page)
+    monkeypatch.chdir(tmp_path)
+    for button in page.get_by_role("button", name="Show me the command").all():
+        button.click()
+        panel = page.get_by_role("tabpanel")
+        for line in panel.inner_text().splitlines():
+            program, *arguments = shlex.split(line)
+            done = CliRunner().invoke(cli, arguments)
+            assert program == "firth" and done.exit_code == 0 and done.output, done.output
+        page.get_by_role("tab", name="Python").click()
+        exec(compile(panel.inner_text(), "shown", "exec"), {})
+        assert capsys.readouterr().out.strip()
+        button.click()
 
 
 # ---- nothing to look at ----

@@ -16,6 +16,7 @@ from firth.core.errors import FirthError
 Matrix = NDArray[np.float32]
 
 METRICS = ("cosine", "dot", "euclidean")
+ROWS = 65536  # whose differences to a vector are held in memory at once
 
 
 class Hit(NamedTuple):
@@ -228,7 +229,8 @@ class Vectors:
         elif metric == "dot":
             scores = self.matrix[:last] @ query
         elif metric == "euclidean":
-            scores = -np.linalg.norm(self.matrix[:last] - query, axis=1)
+            parts = (self.matrix[first : min(first + ROWS, last)] - query for first in range(0, last, ROWS))
+            scores = -np.concatenate([np.zeros(0), *(np.linalg.norm(part, axis=1) for part in parts)])
         else:
             raise FirthError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
         return np.asarray(scores, dtype=np.float32)

@@ -18,7 +18,7 @@ LOSSES = ("negative", "hierarchical", "softmax")
 BLOCK = 4096  # raw tokens a thread takes at a time; ranges given to `racing` begin at a multiple of it
 MOST_WINDOW = 256
 MOST_TAGS = 64  # rows that stand for one document
-GROUP = 4  # raw tokens whose words share noise where documents predict alone
+MOST_GROUP = 4  # raw tokens whose windows can share noise
 
 Table = NDArray[np.float32]
 
@@ -75,6 +75,7 @@ class Task:
     mean: bool = True  # CBOW: the contexts' mean, else their sum
     exact: bool = True  # CBOW: the mean's true gradient, else word2vec's, which is `contexts` times as long
     shared: bool = True
+    group: int = 1  # skip-gram with shared noise: the windows of so many raw tokens (1, 2 or 4) share it too
     neighbors: bool = True  # words predict; else the documents' rows do it alone
     shrink: bool = True
     last: int = -1  # tokens from here on are held out; -1 = none
@@ -103,6 +104,7 @@ def native_trainer(task: Task) -> _native.Trainer:
         task.mean,
         task.exact,
         task.shared,
+        task.group,
         task.neighbors,
         task.shrink,
         task.trained_tokens,

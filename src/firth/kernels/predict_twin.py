@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.kernels.predict import GROUP, Lists, Table, Tally, Task
+from firth.kernels.predict import Lists, Table, Tally, Task
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
@@ -34,7 +34,6 @@ class TwinTrainer:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.seed = 0
-        self.frozen = False  # the outputs stay as they are
         self.touched: tuple[set[int], set[int]] = set(), set()  # input and output rows changed in this round
 
     # ---- from raw tokens to windows ----
@@ -48,8 +47,9 @@ class TwinTrainer:
     def document(self, position: int) -> int:
         return int(np.searchsorted(self.task.starts, position, side="right")) - 1
 
-    def contexts(self, position: int, first: int, last: int) -> list[int]:
-        """Ids of the kept tokens within reach of a centre, in the same document; for concat -1 where there is none."""
+    def near(self, position: int, first: int, last: int) -> list[int]:
+        """Where the kept tokens within reach of a centre stand, in the same document; for concat -1 where there is
+        none."""
         task = self.task
         if not task.neighbors:
             return []
@@ -59,16 +59,19 @@ class TwinTrainer:
         begin, end = max(first, int(task.starts[document])), min(last, int(task.starts[document + 1]))
         before = [p for p in range(position - 1, begin - 1, -1) if self.kept(p)][:reach]
         after = [p for p in range(position + 1, end) if self.kept(p)][:reach]
-        found = [int(task.ids[p]) for p in [*before[::-1], *after]]
         if task.architecture == "concat":
-            return [-1] * (reach - len(before)) + found + [-1] * (reach - len(after))
-        return found
+            return [-1] * (reach - len(before)) + before[::-1] + after + [-1] * (reach - len(after))
+        return [*before[::-1], *after]
+
+    def contexts(self, position: int, first: int, last: int) -> list[int]:
+        """The words that stand there."""
+        return [int(self.task.ids[p]) if p >= 0 else -1 for p in self.near(position, first, last)]
 
     @property
     def grouped(self) -> bool:
-        """Only documents predict: their words are targets in groups, each with one draw of noise."""
+        """Words are targets in groups, each with one draw of noise."""
         task = self.task
-        return task.architecture == "skipgram" and task.loss == "negative" and task.shared and not task.neighbors
+        return task.architecture == "skipgram" and task.loss == "negative" and task.shared and task.group > 1
 
     def windows(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """The centres of a stretch, each with where its window's centres end: behind it, or behind its group."""
@@ -77,8 +80,8 @@ class TwinTrainer:
             if not self.kept(position):
                 position += 1
                 continue
-            group = (position // GROUP + 1) * GROUP, int(self.task.starts[self.document(position) + 1]), last
-            end = min(group) if self.grouped else position + 1
+            size, document_end = self.task.group, int(self.task.starts[self.document(position) + 1])
+            end = min((position // size + 1) * size, document_end, last) if self.grouped else position + 1
             yield position, end
             position = end
 
@@ -129,7 +132,7 @@ class TwinTrainer:
     def train_window(self, position: int, end: int, rate: float, first: int, last: int) -> Tally:
         task = self.task
         if self.grouped:
-            return self.train_group(position, end, rate)
+            return self.train_group(position, end, rate, first, last)
         centre = int(task.ids[position])
         contexts, tags = self.contexts(position, first, last), self.tags(position)
         if not contexts and not tags:
@@ -159,15 +162,21 @@ class TwinTrainer:
         return tally._replace(words=1)
 
     def train_grid(self, centre: int, inputs: list[int], rows: list[int], labels: Table, rate: float) -> Tally:
+        steps, loss = self.steps(self.task.inputs[inputs], centre, rows, labels, rate)
+        self.move(inputs, rows, steps)
+        return Tally(loss, len(inputs), 1)
+
+    def move(self, inputs: list[int], rows: list[int], steps: Table) -> None:
+        """Both tables, from the old rows; a word that stands twice among the inputs moves twice."""
         task = self.task
-        steps, loss = self.steps(task.inputs[inputs], centre, rows, labels, rate)
         old = task.outputs[rows]
         change = np.zeros_like(old)
-        for step, row in zip(steps, inputs, strict=True):  # a word that stands twice moves twice
+        for step, row in zip(steps, inputs, strict=True):
             change += np.outer(step, task.inputs[row])
             task.inputs[row] += step @ old
         task.outputs[rows] = old + change
-        return Tally(loss, len(inputs), 1)
+        self.touched[0].update(inputs)
+        self.touched[1].update(rows)
 
     def train_hidden(
         self, hidden: Table, word: int, rows: list[int], labels: Table, rate: float
@@ -199,16 +208,29 @@ class TwinTrainer:
         self.touched[0].update(inputs)
         return Tally(loss, 1, 1)
 
-    def train_group(self, first: int, last: int, rate: float) -> Tally:
-        """Each of a document's rows predicts the words of a group."""
-        words = [int(self.task.ids[position]) for position in range(first, last) if self.kept(position)]
-        tally = Tally(0.0, 0, len(words))
-        for row in self.tags(first):
-            change, loss = self.train_shared(self.task.inputs[row].copy(), words, first, rate)
-            self.task.inputs[row] += change
-            self.touched[0].add(row)
-            tally += Tally(loss, len(words), 0)
-        return tally
+    def train_group(self, position: int, end: int, rate: float, first: int, last: int) -> Tally:
+        """The words near a group's centres, and the document's rows, against the centres' words and one draw of noise:
+        a noise word counts as often as input and centres meet."""
+        task = self.task
+        centres = [p for p in range(position, end) if self.kept(p)]
+        words = list(dict.fromkeys(int(task.ids[p]) for p in centres))
+        near = {p: self.near(p, first, last) for p in centres}
+        met = [(p, [c for c in centres if p in near[c]]) for p in sorted({p for some in near.values() for p in some})]
+        inputs = [(row, with_whom) for p, with_whom in met for row in self.pieces(int(task.ids[p]))]
+        inputs += [(row, centres) for row in self.tags(position)]
+        if not inputs:
+            return Tally(0.0, 0, len(centres))
+        noise, _ = self.draw(words, self.hash(position))
+        weights = np.zeros((len(inputs), len(words) + len(noise)), np.float32)
+        for weight, (_, with_whom) in zip(weights, inputs, strict=True):
+            for p in with_whom:
+                weight[words.index(int(task.ids[p]))] += 1
+            weight[len(words) :] = -len(with_whom)
+        rows = [row for row, _ in inputs]
+        right = 1 / (1 + np.exp(-np.copysign(1, weights) * (task.inputs[rows] @ task.outputs[words + noise].T)))
+        self.move(rows, words + noise, np.asarray(rate * weights * (1 - right), dtype=np.float32))
+        pairs = sum(len(with_whom) for _, with_whom in inputs)
+        return Tally(float(-(np.abs(weights) * np.log(right)).sum()), pairs, len(centres))
 
     def train_shared(self, hidden: Table, words: list[int], position: int, rate: float) -> tuple[Table, float]:
         """One vector against several words and one draw of noise, which counts for each of them: change and loss."""
@@ -222,8 +244,7 @@ class TwinTrainer:
         total = np.zeros_like(hidden)
         for row, step in zip(words + noise, steps, strict=True):  # a word that stands twice acts from its new row
             total += step * self.task.outputs[row]
-            if not self.frozen:
-                self.task.outputs[row] += step * hidden
+            self.task.outputs[row] += step * hidden
         self.touched[1].update(words + noise)
         return total, sum(times * lost for (_, lost), (_, _, times) in zip(found, parts, strict=True))
 
@@ -316,7 +337,6 @@ class TwinTrainer:
             tags = Lists(np.array([0, 1]), np.array([len(task.inputs)], np.int32))
             starts = np.array([0, len(ids)])
             alone = TwinTrainer(replace(task, ids=ids, starts=starts, inputs=inputs, outputs=outputs, tags=tags))
-            alone.frozen = True
             words = 0xCBF29CE484222325  # FNV-1a: documents must not all meet the same noise at the same places
             for word in ids.tolist():
                 words = (words ^ word) * 0x100000001B3 & MASK

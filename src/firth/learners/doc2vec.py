@@ -31,6 +31,7 @@ from firth.learners.predict import Training, WindowMethod, drawn_table, noise_we
 from firth.learners.words import Phrases, Pooled, TextModel, check_texts
 
 MODES = ("dbow", "dm", "dm_concat")
+GROUP = 4  # tokens whose words share noise where documents predict alone
 # Inference begins at this share of the learning rate: a new document meets finished outputs from its first step on,
 # where those of the corpus met outputs that still had to learn. On texts kept apart a probe named one point more of the
 # groups than with the whole rate (benchmarks/LOG.md).
@@ -58,7 +59,8 @@ class DocumentMethod(WindowMethod):
 
     def kernel_settings(self) -> dict[str, Any]:
         if self.mode == "dbow":
-            return {"architecture": "skipgram", "neighbors": self.train_words}
+            group = 1 if self.train_words else GROUP
+            return {"architecture": "skipgram", "neighbors": self.train_words, "group": group}
         if self.mode == "dm":
             return {"architecture": "cbow", "exact": False}
         return {"architecture": "concat", "shrink": False}  # each place of the window has a meaning of its own
@@ -228,13 +230,10 @@ class Doc2VecModel(TextModel):
         of threads are. A text without known words is zero.
         """
         check_texts(texts)
-        words = [self.tokenize(text) for text in texts]
-        found = [[id for token in tokens if (id := self.vocabulary.id(token)) is not None] for tokens in words]
-        known = np.fromiter(map(len, found), np.int64, len(found))
-        unknown = np.fromiter(map(len, words), np.int64, len(words)) - known
-        ids = np.fromiter(chain.from_iterable(found), np.int32, int(known.sum()))
+        threads = threads or available_cores()
+        ids, known, unknown = self.word_ids(texts, threads)
         seed = int(self.training.get("seed", 1)) if seed is None else seed
-        return Pooled(self.infer(ids, known, seed, threads or available_cores()), known, unknown)
+        return Pooled(self.infer(ids, known, seed, threads), known, unknown)
 
     def infer(self, ids: NDArray[np.int32], lengths: NDArray[np.int64], seed: int, threads: int) -> Matrix:
         """`pool` for texts that are word ids, one after the other."""
@@ -265,7 +264,8 @@ class Doc2VecModel(TextModel):
             fill(inputs, self.words.matrix, method.dim)
         fill(outputs, self.outputs, method.dim)
         # All of a document's words are its window's centres in turn; only with dm do their neighbours help.
-        settings = {"shrink": method.shrink_window, **method.kernel_settings(), "neighbors": method.mode != "dbow"}
+        settings = {"shrink": method.shrink_window, **method.kernel_settings()}
+        settings |= {"neighbors": False, "group": GROUP} if method.mode == "dbow" else {}
         return kernel.Task(
             ids=np.zeros(0, np.int32),
             starts=np.zeros(2, np.int64),

@@ -32,6 +32,7 @@ from firth.learners.predict import LEAST_RATE, MOST_STREAMS, MOST_WINDOWS, noise
 
 NOISE_EXPONENT = 0.75  # as in word2vec
 CHUNK = 1 << 18  # steps of walks trained in one go
+GROUP, GROUPED = 2, 5000  # steps of a walk whose windows share noise, from so many nodes on (fewer lose by it)
 NODES_A_STREAM = 1000  # of deterministic runs: with fewer nodes two streams would change the same rows all the time
 
 
@@ -82,7 +83,8 @@ class WalkingMethod(Method):
     length: int = option(80, "nodes in a walk", low=2, high=1_000_000)
     window: int = option(10, "nodes each side", low=1, high=kernel.MOST_WINDOW)
     loss: str = option("negative", "noise nodes, or a Huffman tree", choices=("negative", "hierarchical"))
-    # Twice word2vec's: all pairs of a window share them, and ten do what five for each pair do (benchmarks/LOG.md).
+    # Twice word2vec's: all pairs of a window share them (in large graphs of two windows), and ten do what five for each
+    # pair do (benchmarks/LOG.md).
     negatives: int = option(10, "noise nodes for each window (loss=negative)", low=1, high=1000)
     subsample: float = option(
         0.0, "often visited nodes are thinned out above this share of the steps; 0 = off", low=0, high=1
@@ -230,6 +232,7 @@ class Training(Loop):
             loss=method.loss,
             window=method.window,
             negatives=method.negatives,
+            group=GROUP if len(self.keys) >= GROUPED else 1,
             **self.sampling,
         )
         trainer = kernel.native_trainer(task)

@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +19,12 @@ from firth.core.options import option
 from firth.core.run import Run
 from firth.core.vectors import Matrix, Vectors
 from firth.data.phrases import PhraseJoiner
-from firth.data.tokenizer import TOKENIZERS, tokenizer
+from firth.data.tokenizer import NATIVE, TOKENIZERS, tokenizer
 from firth.data.tokens import Tokens, read_tokens
 from firth.data.vocabulary import Vocabulary
+from firth.kernels import text as kernel
 
+LONG = 1 << 20  # characters of texts from which on a native table of the vocabulary is worth making
 Phrases = Sequence[Sequence[Sequence[Any]]]  # for each pass over the text, pairs of words
 
 
@@ -48,6 +51,14 @@ class WordOptions(Method):
             keys=keys,
             run=run,
         )
+
+
+class KnownWords(NamedTuple):
+    """The words of several texts that a model knows, one after the other, and how many each text has and lacks."""
+
+    ids: NDArray[np.int32]
+    known: NDArray[np.int64]
+    unknown: NDArray[np.int64]
 
 
 class Pooled(NamedTuple):
@@ -95,6 +106,25 @@ class TextModel(Model):
         """`text` as this model's words, known or not."""
         tokens = tokenizer(self.method.tokenizer, self.method.lowercase)(text)
         return PhraseJoiner(self.phrases)(tokens) if self.phrases else tokens
+
+    def word_ids(self, texts: Sequence[str], threads: int) -> KnownWords:
+        """The known words of texts."""
+        if self.phrases or self.method.tokenizer not in NATIVE or sum(map(len, texts)) < LONG:
+            words = [self.tokenize(text) for text in texts]
+            found = [[id for token in tokens if (id := self.vocabulary.id(token)) is not None] for tokens in words]
+            known = np.fromiter(map(len, found), np.int64, len(found))
+            lengths = np.fromiter(map(len, words), np.int64, len(words))
+            ids = np.fromiter(chain.from_iterable(found), np.int32, int(known.sum()))
+            return KnownWords(ids, known, lengths - known)
+        encoder = kernel.TextEncoder(self.method.tokenizer, self.method.lowercase, threads)
+        encoder.seed("".join(token + "\0" for token in self.vocabulary.tokens).encode("utf-8", "surrogatepass"))
+        parts = [text.encode("utf-8", "surrogatepass") + b"\n" for text in texts]
+        encoder.encode(kernel.as_bytes(b"".join(parts)), np.cumsum([len(part) for part in parts], dtype=np.int64))
+        ids = np.concatenate([some for _, some in encoder.stretches()])
+        ends = np.flatnonzero(ids == kernel.DOCUMENT_END)
+        there = (ids >= 0) & (ids < len(self.vocabulary))  # ids from there on are of words that are not known
+        known = np.diff(np.cumsum(there)[ends], prepend=0)
+        return KnownWords(ids[there], known, np.diff(ends, prepend=-1) - 1 - known)
 
     @abstractmethod
     def pool(self, texts: Sequence[str]) -> Pooled:

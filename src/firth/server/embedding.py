@@ -54,9 +54,10 @@ class Embedding:
         if name not in self.batchers:
             self.batchers[name] = self.batcher(name)
         rows = await self.batchers[name].rows(reader, reading)
-        if dimensions is not None and dimensions < reader.dim:
+        shorter = dimensions is not None and dimensions < reader.dim
+        if shorter:
             rows = rows[:, :dimensions]
-        if normalize or dimensions is not None:
+        if normalize or shorter:
             rows = unit_rows(rows)
         return Embedded(rows, sum(reading.tokens), reading.cut)
 

@@ -66,16 +66,10 @@ class Guard:
 
     async def request(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun, answer = time.monotonic(), Answer(self, send)
-        size = 0
         try:
             self.check(scope)
-            body = await self.body(scope, receive)
-            size = len(body)
-            self.held += size
-            try:
-                await self.answered(scope, body, receive, answer)
-            finally:
-                self.held -= size
+            body = await self.body(scope, receive, answer)
+            await self.answered(scope, body, receive, answer)
         except RequestError as error:
             await answer.refuse(scope["path"], error)
         except Exception as error:
@@ -84,7 +78,8 @@ class Guard:
                 scope["path"], RequestError(500, "A fault in the server; its log says where.", kind="fault")
             )
         finally:
-            self.seen(scope, answer.status, time.monotonic() - begun, size)
+            self.held -= answer.size
+            self.seen(scope, answer.status, time.monotonic() - begun, answer.size)
 
     # ---- who ----
 
@@ -136,31 +131,33 @@ class Guard:
 
     # ---- how much ----
 
-    async def body(self, scope: Scope, receive: Receive) -> bytes:
-        """The whole body, before anything looks into it."""
+    async def body(self, scope: Scope, receive: Receive, answer: Answer) -> bytes:
+        """The whole body, before anything looks into it; what has come of it is held from then on."""
         settings = self.settings
         most = settings.upload_bytes if scope["path"].startswith("/api/") else settings.body_bytes
         told = dict(scope["headers"]).get(b"content-length", b"0")
         if not told.isdigit() or len(told) > 18:
             raise RequestError(400, "Content-Length must be a whole number.")
-        self.check_size(int(told), most)
-        chunks, size = list[bytes](), 0
+        self.check_size(int(told), int(told), most)
+        chunks = list[bytes]()
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
                 slow = scope.get("state", {}).get("slow")  # the connection ended it
                 raise RequestError(408 if slow else 499, "The body did not arrive in time.", kind="timeout")
             chunk = message.get("body", b"")
-            size += len(chunk)
-            self.check_size(size, most)
+            self.check_size(answer.size + len(chunk), len(chunk), most)
+            answer.size += len(chunk)
+            self.held += len(chunk)
             chunks.append(chunk)
             if not message.get("more_body", False):
                 return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    def check_size(self, size: int, most: int) -> None:
+    def check_size(self, size: int, more: int, most: int) -> None:
+        """Of a body, and what comes to all that is held."""
         if size > most:
             raise RequestError(413, f"The body may have {most:,} bytes at most.", kind="too_large")
-        if self.held + size > self.settings.held_bytes:
+        if self.held + more > self.settings.held_bytes:
             raise RequestError(429, "Too much is being sent at once.", kind="overloaded", headers={"retry-after": "1"})
 
     # ---- how long ----
@@ -196,14 +193,19 @@ class Guard:
             if not task.done():
                 task.cancel()
                 self.late.add(task)
-                task.add_done_callback(self.late.discard)
+                task.add_done_callback(self.forget)
+
+    def forget(self, task: asyncio.Task[None]) -> None:
+        self.late.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, RequestError):
+            logs.fault(error)  # else asyncio would tell it, with its message
 
 
 class Answer:
-    """`send`, with the headers that every answer has; nothing after it was closed."""
+    """`send`, with the headers that every answer has; nothing after it was closed. `size`: bytes of the request."""
 
     def __init__(self, guard: Guard, send: Send) -> None:
-        self.guard, self.send, self.status, self.closed = guard, send, 0, False
+        self.guard, self.send, self.status, self.size, self.closed = guard, send, 0, 0, False
 
     async def __call__(self, message: Message) -> None:
         if self.closed:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +32,9 @@ class Workspace:
     def __init__(self, settings: Settings, models: Models) -> None:
         self.root = None if settings.root is None else settings.root.resolve()
         self.models, self.jobs = models, Jobs()
+        self._made = tempfile.TemporaryDirectory(prefix="firth-studio-")  # gone with this object
+        self.temporary = Path(self._made.name).resolve()
         self.spaces: dict[str, Any] = {}  # what maps are drawn of, by its name
-
-    @cached_property
-    def temporary(self) -> Path:
-        self._temporary = tempfile.TemporaryDirectory(prefix="firth-studio-")
-        return Path(self._temporary.name).resolve()
 
     def sources(self) -> list[dict[str, Any]]:
         """Files of data: first what was dropped or made here, then what lies under the root."""

@@ -2,7 +2,7 @@ import { Layer, type DefaultProps, type LayerProps, type UpdateParameters } from
 import { Model } from "@luma.gl/engine";
 
 // Points as points, on a plane. ScatterplotLayer draws each as an instance of a square and can do all that a globe needs,
-// which takes a renderer in software a second for 100,000 of them.
+// which takes a renderer in software about a second for 100,000 of them.
 
 const block = `layout(std140) uniform pointsUniforms {
   mat4 camera;

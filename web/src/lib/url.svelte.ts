@@ -2,11 +2,14 @@
 // opened; the choice of models and of data goes along.
 
 const SHARED = ["model", "data", "column"];
+const PAUSE = 120; // milliseconds between two changes of the address bar
 
 class Route {
   view = $state("");
   params = $state(new URLSearchParams());
   #last = new Map<string, URLSearchParams>();
+  #written = Number.NEGATIVE_INFINITY;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor() {
     this.#read();
@@ -14,6 +17,7 @@ class Route {
   }
 
   #read(): void {
+    clearTimeout(this.#timer);
     const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
     this.view = path;
     this.params = new URLSearchParams(query);
@@ -37,7 +41,19 @@ class Route {
     }
     this.params = params;
     this.#last.set(this.view, params);
-    history.replaceState(null, "", this.#hash(this.view, params));
+    this.#write();
+  }
+
+  /** Browsers take so many changes of the address a second: while something is dragged, some are left out. */
+  #write(): void {
+    const wait = this.#written + PAUSE - performance.now();
+    clearTimeout(this.#timer);
+    if (wait > 0) {
+      this.#timer = setTimeout(() => this.#write(), wait);
+      return;
+    }
+    this.#written = performance.now();
+    history.replaceState(null, "", this.#hash(this.view, this.params));
   }
 
   /** The address of a view, with what it was last asked, the models chosen now, and `changes`. */

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from firth.core.model import Attends
+from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.maps.attention import MARKS, visible
 from firth.server.errors import RequestError
 from firth.server.workbench.asking import MOST_TEXT, model_that, rounded
@@ -30,11 +30,19 @@ class Look(Asked):
     query: int = Field(ge=1)
 
 
-def attending(asked: Asked, request: Request) -> Attends:
-    found: Attends = model_that(request, asked.model, "attends", "bert, gpt and seq2seq models look at words")
+def attending(asked: Asked, request: Request) -> Any:
+    found: Any = model_that(request, asked.model, "attends", "bert, gpt and seq2seq models look at words")
     if not asked.text.strip():
         raise RequestError(400, "There is nothing to look at: type a sentence.", field="text")
+    tokenizer: SubwordTokenizer = getattr(found, "base", found).tokenizer
+    for text in (asked.text, asked.other or ""):  # before the network makes n² numbers of them
+        check_room(len(tokenizer.ids_batch([text], special=False)[0]))
     return found
+
+
+def check_room(tokens: int) -> None:
+    if tokens > MOST_TOKENS:
+        raise RequestError(400, f"The picture has room for {MOST_TOKENS} tokens; got {tokens}. Shorten the text.")
 
 
 @router.post("/attention")
@@ -42,9 +50,7 @@ def attention(asked: Asked, request: Request) -> dict[str, Any]:
     """The tokens, and the weights of each layer and head as whole numbers of `whole`."""
     model = attending(asked, request)
     found = model.attention(asked.text, asked.other or None)
-    longest = max(len(found.queries), len(found.keys))
-    if longest > MOST_TOKENS:
-        raise RequestError(400, f"The picture has room for {MOST_TOKENS} tokens; got {longest}. Shorten the text.")
+    check_room(max(len(found.queries), len(found.keys)))
     layers, heads = found.weights.shape[:2]
     return {
         "kind": kind_of(model),
@@ -73,7 +79,6 @@ def steps(look: Look, request: Request) -> dict[str, Any]:
     found = attending(look, request).attention_steps(
         look.text, look.other or None, layer=look.layer, head=look.head, query=look.query
     )
-    if len(found.keys) > MOST_TOKENS:
-        raise RequestError(400, f"The picture has room for {MOST_TOKENS} tokens; got {len(found.keys)}.")
+    check_room(len(found.keys))
     numbers = {name: rounded(part) for name, part in found._asdict().items() if name != "allowed"}
     return numbers | {"allowed": found.allowed.tolist(), "dim": len(found.query)}

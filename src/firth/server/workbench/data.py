@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 
 from firth.core.errors import FirthError
@@ -41,7 +42,7 @@ def sources(request: Request) -> dict[str, Any]:
 
 @router.post("/drop")
 async def drop(request: Request, name: str) -> dict[str, Any]:
-    return workspace_of(request).drop(name, await request.body())
+    return await run_in_threadpool(workspace_of(request).drop, name, await request.body())
 
 
 class Made(BaseModel):
@@ -106,7 +107,8 @@ def rows(path: Path) -> Iterator[Mapping[str, Any]]:
                 yield from batch.to_pylist()
         elif form in (".csv", ".tsv"):
             try:
-                yield from csv.DictReader(text_lines(stream, path), delimiter="," if form == ".csv" else "\t")
+                sign = "," if form == ".csv" else "\t"
+                yield from csv.DictReader(text_lines(stream, path), delimiter=sign, restkey="(more)")
             except csv.Error as error:
                 raise FirthError(f"{path.name} is not a table: {error}.") from None
         else:
