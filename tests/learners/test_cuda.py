@@ -165,7 +165,7 @@ def test_the_more_a_program_moves_the_fewer_there_are() -> None:
         )  # fmt: skip
         return fitting_programs(task, counts, counts**0.75, rate)
 
-    assert programs(50_000, exponent=0.5) == MOST_PROGRAMS  # many rows, none of them much more frequent
+    assert programs(80_000, exponent=0.5) == MOST_PROGRAMS  # many rows, none of them much more frequent
     assert programs(640) <= 640 // 64
     wide = programs(50_000, window=15)
     assert 1 < wide < programs(50_000, window=10) < MOST_PROGRAMS

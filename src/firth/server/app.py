@@ -71,20 +71,20 @@ def add_errors(app: FastAPI) -> None:
     @app.exception_handler(FirthError)
     async def firth_error(request: Request, error: FirthError) -> Response:
         found = error if isinstance(error, RequestError) else RequestError(400, str(error))
-        return JSONResponse(shaped(request.url.path, found), found.status, found.headers)
+        return JSONResponse(shaped(request.scope["path"], found), found.status, found.headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part != "body")
         found = RequestError(422, f"{where or 'The body'}: {first['msg']}.", field=where or None)
-        return JSONResponse(shaped(request.url.path, found), found.status)
+        return JSONResponse(shaped(request.scope["path"], found), found.status)
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
         kind = "not_found" if error.status_code == 404 else "invalid_request_error"
         found = RequestError(error.status_code, f"{error.detail}.", kind=kind)
-        return JSONResponse(shaped(request.url.path, found), error.status_code, error.headers)
+        return JSONResponse(shaped(request.scope["path"], found), error.status_code, error.headers)
 
 
 def add_pages(app: FastAPI, settings: Settings) -> None:

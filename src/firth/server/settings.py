@@ -12,6 +12,7 @@ from pathlib import Path
 from firth.core.errors import FirthError
 
 MIB = 1 << 20
+LONGEST_HOST = 255  # as DNS has it
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class Settings:
         """Whether a request may call the server so. A foreign name that leads here is a page's trick to be taken for
         this one (DNS rebinding); a bare address can't be, and is taken where the server is open to others."""
         name = name.lower().rstrip(".")
+        if len(name) > LONGEST_HOST:
+            return False
         if is_loopback(name) or name == self.host.lower() or name in self.hosts:
             return True
         return not self.is_local and address(name) is not None

@@ -69,7 +69,7 @@ async function show() {
   for (const [path, methods] of Object.entries(described.paths)) {
     for (const [method, route] of Object.entries(methods)) {
       const section = made("section", "", place);
-      made("h3", `${method.toUpperCase()} ${path}`, section);
+      made("h2", `${method.toUpperCase()} ${path}`, section);
       made("p", route.description || route.summary, section);
       const content = route.requestBody && route.requestBody.content["application/json"];
       if (content) fields(content.schema, section);
