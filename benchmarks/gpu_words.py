@@ -513,7 +513,7 @@ def page(results: dict[str, Any]) -> Iterator[str]:
         )
         yield from (*programs_table(results["programs"]), "")
         yield from (
-            "```{image} ../_static/gpu-programs.svg",
+            "```{image} /_static/gpu-programs.svg",
             ":alt: quality and speed by number of programs",
             "```",
             "",

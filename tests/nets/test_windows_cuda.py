@@ -39,7 +39,7 @@ def compared(architecture, group, dim, rate, columns, settings, first=0, kind="f
     low = max(0, first - 60)  # a slice needn't begin where the text does
     starts = task.starts[task.starts >= low]
     laid = windows.lay(on_card(task.ids[low:]), on_card(starts), low, first, first + CENTRES, SEED)
-    losses, pairs = windows.train(laid, rate, rate, 1)
+    losses, pairs = windows.train(laid, rate, rate, 3)
     def error(found, truth, old):
         return float(np.linalg.norm(found.numpy() - truth) / np.linalg.norm(truth - old))
     return {"pairs": [int(pairs.sum()), wanted.pairs], "loss": [float(losses.sum()), wanted.loss],

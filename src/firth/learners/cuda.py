@@ -17,7 +17,7 @@ from firth.learners.on_gpu import interpreted
 from firth.nets.windows_cuda import Rules, Windows
 
 MOST_PROGRAMS = 1024  # more are hardly faster; see benchmarks/gpu_words.py
-ROWS_A_PROGRAM = 16  # with fewer, programs would move the same rows from the same old values all the time
+ROWS_A_PROGRAM = 64  # with fewer, programs would move the same rows from the same old values all the time
 MOST_AT_ONCE = 2.0  # see `fitting_programs`
 LAID_BYTES = 44  # of a token beside its noise words: places, spans and what sorting them takes
 
