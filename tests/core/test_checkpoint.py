@@ -11,6 +11,15 @@ import pytest
 from firth.core.checkpoint import Checkpoints, interrupts_held
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C interrupts: where tests are started in the background it may not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_waits_for_the_end_of_the_block():
     done = []
     with pytest.raises(KeyboardInterrupt), interrupts_held():
@@ -20,6 +29,7 @@ def test_an_interrupt_waits_for_the_end_of_the_block():
     assert done == ["step"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_error_in_the_block_goes_first():
     with pytest.raises(ZeroDivisionError), interrupts_held():
         signal.raise_signal(signal.SIGINT)
