@@ -150,7 +150,7 @@ def test_what_goes_wrong_is_one_line(call, bert, model, tmp_path):
     for arguments, why in (
         (("words", model, tmp_path / "text.txt"), "has one vector a word (skipgram)"),
         (("senses", model, *BANKS, "--word", "king"), "has one vector a word (skipgram)"),
-        (("fill", model, "the [MASK]"), "fills no blanks (skipgram); bert does"),
+        (("fill", model, "xyzzy [MASK]"), "stands no word that this model knows"),
         (("words", bert, tmp_path / "text.txt"), "tokens and the model room for 38"),
         (("words", bert, tmp_path / "none.txt"), "no documents"),
         (("words", bert, tmp_path / "text.txt", "--layers", "last"), "--layers must be numbers"),
