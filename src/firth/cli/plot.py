@@ -26,7 +26,7 @@ output_option = click.option("-o", "--output", required=True, metavar="FILE", he
 
 @click.group()
 def command() -> None:
-    """Draw maps, analogies, losses, learning curves, confusions, word frequencies, blocks of matrices, variance."""
+    """Draw maps, analogies, losses, confusions, word frequencies, trees, matrices, places, codes."""
 
 
 @command.command("map")
@@ -151,6 +151,43 @@ def zipf(path: str, output: str) -> None:
     from firth.maps import plot_zipf
 
     plot_zipf(word_counts(path), output)
+    click.echo(output)
+
+
+@command.command()
+@click.argument("path")
+@click.option("-k", type=click.IntRange(2, 40), default=16, show_default=True, help="The most frequent words.")
+@output_option
+def tree(path: str, k: int, output: str) -> None:
+    """Huffman's tree of the most frequent words, of a model's vocabulary or of a text file, and what it saves."""
+    from firth.maps import plot_tree
+
+    plot_tree(word_counts(path), k, output)
+    click.echo(output)
+
+
+@command.command()
+@click.argument("path", metavar="[MODEL]", required=False)
+@click.option("-n", type=click.IntRange(2, 512), default=64, show_default=True, help="So many places.")
+@click.option("--dim", type=click.IntRange(2, 4096), default=64, show_default=True, help="Without MODEL: of the waves.")
+@output_option
+def places(path: str | None, n: int, dim: int, output: str) -> None:
+    """The vectors that tell a network where a token stands: those of a BERT or GPT, or the waves of the Transformer."""
+    from firth.learners.network import learner
+    from firth.maps import plot_places
+
+    table: Any
+    if path is None:
+        learner("language")  # tells how to get torch where it is missing
+        from firth.nets.positions import sinusoids
+
+        table = sinusoids(n, dim).numpy()
+    else:
+        table = getattr(open_model(path), "places", None)
+        if table is None:
+            raise FirthError(f"{path} adds no vectors for places; places is for bert and gpt models.")
+    title = f"Places of {Path(path).name}" if path else "Places as waves (sinusoids)"
+    plot_places(table[:n], output, title)
     click.echo(output)
 
 

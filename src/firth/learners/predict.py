@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.method import Method
