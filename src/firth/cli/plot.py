@@ -225,8 +225,9 @@ def similarity(path: str, words: tuple[str, ...], metric: str, output: str) -> N
 @click.option(
     "-k", type=click.IntRange(1, 60), default=12, show_default=True, help="Columns: the heaviest of the rows."
 )
+@click.option("--counts", is_flag=True, help="Of a PMI model: how often words met, not how much that is.")
 @output_option
-def heatmap(path: str, rows: tuple[str, ...], k: int, output: str) -> None:
+def heatmap(path: str, rows: tuple[str, ...], k: int, counts: bool, output: str) -> None:
     """A block of a counted matrix: PMI of words with contexts, tf-idf or counts of documents with words.
 
     ROWs are words of a PMI model, or documents of a tf-idf or counts model; without them the first twelve.
@@ -246,10 +247,14 @@ def heatmap(path: str, rows: tuple[str, ...], k: int, output: str) -> None:
     if unknown:
         raise FirthError(f"{path} has no row {unknown[0]!r}; there are {len(names):,}, such as {', '.join(names[:3])}.")
     chosen = [places[row] for row in rows] or list(range(min(12, len(names))))
-    part = model.matrix[chosen]
+    matrix: Any = getattr(model, "counts", None) if counts else model.matrix
+    if matrix is None:
+        raise FirthError(f"{path} has no counts of words that met ({type(model.method).method_name()}); pmi models do.")
+    part = matrix[chosen]
     heaviest = top_rows(np.asarray(abs(part).sum(axis=0), dtype=np.float32).ravel(), k)
     block = part[:, heaviest].toarray()
-    title = f"{type(model.method).__name__} of {len(chosen)} rows and their {len(heaviest)} heaviest columns"
+    shown = "Counts" if counts else type(model.method).__name__
+    title = f"{shown} of {len(chosen)} rows and their {len(heaviest)} heaviest columns"
     plot_block(block, [names[row] for row in chosen], [columns[column] for column in heaviest], output, title)
     click.echo(output)
 
