@@ -9,7 +9,7 @@ recall: keys with values are shown (on the CPU one), then noise, then a key is a
 by distance, after the same number of steps.
 scores: attention over n places has n² scores: time and memory of one attention, forward and back, by n; the way that
 writes the scores out against torch's fused kernel.
-Results: benchmarks/results/sequence.json and docs/results/sequence-{speed,recall,scores}.md.
+Results: benchmarks/results/sequence.json and docs/results/sequence-{speed,recall,scores}.md, of a CPU and of a GPU.
 """
 
 from __future__ import annotations
@@ -266,9 +266,14 @@ def main() -> None:
     results: dict[str, Any] = json.loads(record.read_text()) if record.exists() else {}
     for part in arguments.only or PARTS:
         measured, page = PARTS[part]
-        results[part] = {"device": name, "rows": measured(arguments.device)}
-        where = f"`python benchmarks/sequence.py --only {part}` on {name}, {time.strftime('%Y-%m-%d')}."
-        (pages / f"sequence-{part}.md").write_text("\n".join([where, "", *page(results[part]["rows"]), ""]))
+        results.setdefault(part, {})[arguments.device] = {
+            "device": name, "date": time.strftime("%Y-%m-%d"), "rows": measured(arguments.device),
+        }  # fmt: skip
+        lines = []
+        for found in results[part].values():
+            where = f"`python benchmarks/sequence.py --only {part}` on {found['device']}, {found['date']}."
+            lines += [where, "", *page(found["rows"]), ""]
+        (pages / f"sequence-{part}.md").write_text("\n".join(lines), encoding="utf-8")
         record.write_text(json.dumps(results, indent=1) + "\n")
         print((pages / f"sequence-{part}.md").read_text(), flush=True)
 
