@@ -9,8 +9,9 @@ counted.
 
 SST-2 and MRPC: a logistic regression on frozen vectors, of a pair on |u − v| and u · v; the nets also read a pair
 at once (`together`), as they were trained to. The penalty and, for the nets, the layer and the pooling are chosen by
-five folds of the training part, in the same way for all; the dev part is asked once, by what was chosen. STS-B: Spearman between cosine and score on the test part, for the mean of the last layer and
-for the layer and pooling that are best on the dev part.
+five folds of the training part, in the same way for all; the dev part is asked once, by what was chosen. STS-B:
+Spearman between cosine and score on the test part, for the mean of the last layer and for the layer and pooling that
+are best on the dev part.
 
 `--megabytes` and `--examples` take less of the data, to try it. `--keep` saves the net, or takes the one that is there.
 Results: FOLDER/bert-scratch-DEVICE.json (default benchmarks/results), and docs/results/bert-scratch.md.
@@ -248,7 +249,8 @@ def page(folder: Path) -> Iterator[str]:
             f"{training['seconds']:.0f} s, size {found['size']} ({training['parameters'] / 1e6:.1f} M weights), "
             f"{training['steps']:,} steps at {training['tokens_per_second']:,.0f} tokens/s.\n"
         )
-        yield "| | masked tokens | next sentence | SST-2 | MRPC (F1) | MRPC, folds | STS-B, last layer's mean | STS-B, chosen |"
+        tasks = "SST-2 | MRPC (F1) | MRPC, folds | STS-B, last layer's mean | STS-B, chosen"
+        yield f"| | masked tokens | next sentence | {tasks} |"
         yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
         for name, row in found["rows"].items():
             cells = [f"{row[key]:.1%}" if key in row else "" for key in ("masked_accuracy", "next_accuracy", "sst2")]
@@ -265,8 +267,8 @@ def page(folder: Path) -> Iterator[str]:
             if all(key in row for key in CHOSEN) and name != WORDS
         ]
         yield f"Chosen without the part that is told. {'; '.join(chosen)}."
-        yield "MRPC's dev part has 398 pairs: a point is four of them. Its folds are those of the 3,551 pairs that the way"
-        yield "was chosen by, the best of all ways for each row.\n"
+        yield "MRPC's dev part has 398 pairs: a point is four of them. Its folds are those of the 3,551 pairs that the"
+        yield "way was chosen by, the best of all ways for each row.\n"
 
 
 def main() -> None:
