@@ -500,10 +500,10 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     rows = results.get("skipgram", {})
     card = next((row["device"] for row in rows.values() if "kernel_seconds" in row and "device" in row), "a GPU")
     yield f"`python benchmarks/gpu_words.py DATA` on {card}, {results['date']}; CPU: {results['machine']}."
-    yield f"16.9M words, 5 epochs, {DIM} dimensions, window 5, 5 noise words; means over seeds, of times the median. Words"
-    yield 'are those of the text, those that subsampling leaves out among them. "Text to vectors" begins with a file that'
-    yield "has been read before (its words are in the cache), in a process that has used the card before. Rows without"
-    yield "times, and gensim's, are of another machine."
+    yield f"16.9M words, 5 epochs, {DIM} dimensions, window 5, 5 noise words; means over seeds, of times the median."
+    yield "Words are those of the text, those that subsampling leaves out among them. A time from text to vectors"
+    yield "begins with a file that has been read before (its words are in the cache), in a process that has used the"
+    yield "card before. Rows without times, and gensim's, are of another machine."
     yield from ("", "Skip-gram:", "", *words_table(rows), "")
     whole = [f"{name} {row['total_seconds']:.1f} s" for name, row in results.get("whole", {}).items()]
     yield from (f"From the start of a new process to the vectors: {'; '.join(whole)}.", "") if whole else ()
