@@ -170,7 +170,7 @@ def recall_page(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield f"| {row['distance']:,} | {row['LSTM']:.0%} | {row['Transformer']:.0%} |"
     yield ""
     yield f"({rows[0]['steps']:,} steps each. A key and its value, then noise of this length, then the key. By chance"
-    yield f"{1 / (WORDS // 3):.0%} are right. One seed; rates .001 for the Transformer and .003 for the LSTM, not tuned.)"
+    yield f"{1 / (WORDS // 3):.0%} are right. One seed, rates .001 (Transformer) and .003 (LSTM), not tuned.)"
 
 
 # ---- scores ----
