@@ -207,6 +207,7 @@ def test_verify(call, model, tmp_path):
         ("analogies", ["king:queen", "man:woman"]),
         ("loss", []),
         ("zipf", []),
+        ("tree", ["-k", "12"]),
         ("similarity", ["king", "queen", "bread"]),
     ],
 )

@@ -14,7 +14,7 @@ def test_the_page_brings_the_token_that_its_calls_need(client, api):
 def test_models_say_what_they_can_do(client, api):
     found = {model["name"]: model for model in client.get("/api/models", headers=api()).json()["models"]}
     assert set(found) == {"words", "counts", "bert", "gpt", "tuned", "static", "table"}
-    assert {"embeds", "vectors"} <= set(found["words"]["can"]) and "fills" not in found["words"]["can"]
+    assert {"embeds", "vectors", "fills"} <= set(found["words"]["can"]) and "fills" not in found["counts"]["can"]
     assert {"embeds", "contextual", "attends"} <= set(found["bert"]["can"])
     assert found["words"]["tables"]["words"]["dim"] == 16
     unknown = client.get("/api/models/nobody", headers=api())

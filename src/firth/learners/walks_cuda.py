@@ -15,7 +15,6 @@ from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.kernels.walks import Links, Walked
 from firth.learners.cuda import Card, OnCard, between, device
 from firth.learners.loop import Slice
-from firth.learners.predict import noise_weights
 from firth.learners.walks import NOISE_EXPONENT, NodeModel, Training, WalkingMethod
 from firth.nets.walks_cuda import CudaWalks
 
@@ -38,7 +37,7 @@ class CudaTraining(OnCard, Training):
             negatives=method.negatives,
             **self.sampling,
         )
-        noise = noise_weights(self.counts, NOISE_EXPONENT)
+        noise = kernel.noise_weights(self.counts, NOISE_EXPONENT)
         self.card = Card(task, min(self.size, self.together * chunk), self.counts, noise, method.learning_rate)
         self.walking_seconds = 0.0
 

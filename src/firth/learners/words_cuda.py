@@ -17,7 +17,7 @@ from firth.data.tokens import Tokens
 from firth.kernels import predict as kernel
 from firth.learners.cuda import Card, OnCard
 from firth.learners.loop import Slice
-from firth.learners.predict import Training, WindowMethod, noise_weights
+from firth.learners.predict import Training, WindowMethod
 
 SLICE = 1 << 25  # tokens
 MARGIN = 64  # times the window: how far around a slice its contexts are looked for, thinned out as the text may be
@@ -42,7 +42,7 @@ class CudaTraining(OnCard, Training):
         most = min(SLICE, SLICE * 5 // method.negatives) // kernel.BLOCK * kernel.BLOCK
         self.most = max(kernel.BLOCK, most)  # tokens of a slice; a CPU could go on wherever one ends
         counts = tokens.vocabulary.counts
-        noise = noise_weights(counts, method.noise_exponent)
+        noise = kernel.noise_weights(counts, method.noise_exponent)
         self.card = Card(self.task(), min(self.most, len(tokens.ids)), counts, noise, method.learning_rate)
         cuda = self.card.device.type == "cuda"
         self.copying = torch.cuda.Stream() if cuda else None  # type: ignore[no-untyped-call]
