@@ -7,9 +7,11 @@ import contextlib
 import csv
 import glob
 import gzip
+import itertools
 import json
 import lzma
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -98,10 +100,25 @@ def decompressed(raw: Any, compression: str) -> Any:
     return contextlib.nullcontext(raw)
 
 
+def separator_of(form: str, first_line: str) -> str:
+    """A tab in tsv; in csv a comma, or the semicolon that spreadsheets write where the comma is the decimal sign."""
+    if form == ".tsv":
+        return "\t"
+    return ";" if ";" in first_line and "," not in first_line else ","
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def check_head(head: bytes, name: str) -> bytes:
     """The head without a UTF-8 byte order mark; refuses what is no UTF-8 text at all."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise FirthError(f"{name} is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 {name}.")
+        raise FirthError(f"{name} is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 {shlex.quote(name)} > NEW.")
     if b"\0" in head:
         raise FirthError(f"{name} looks binary: it has NUL bytes; give text, jsonl, csv, tsv or Parquet.")
     return head.removeprefix(b"\xef\xbb\xbf")
@@ -122,7 +139,7 @@ def read_records(path: Path, stream: Any, columns: Columns) -> Iterator[Record]:
     if form == ".parquet":
         yield from parquet_records(path, stream, compression, columns)
     elif form in (".csv", ".tsv"):
-        yield from separated_records(text_lines(stream, path), path, "," if form == ".csv" else "\t", columns)
+        yield from separated_records(text_lines(stream, path), path, form, columns)
     else:
         yield from json_records(text_lines(stream, path), path, columns)
 
@@ -215,9 +232,10 @@ def choose_text(columns: Columns, names: Sequence[str], texts: Sequence[str], wh
     raise FirthError(f"{where}: which column is the text? Pass column=…; there are {', '.join(names) or 'none'}.")
 
 
-def separated_records(lines: Iterable[str], path: Path, delimiter: str, columns: Columns) -> Iterator[Record]:
+def separated_records(lines: Iterator[str], path: Path, form: str, columns: Columns) -> Iterator[Record]:
     csv.field_size_limit(sys.maxsize)  # a field may be a whole book
-    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    first = next(lines, "")
+    rows = csv.reader(itertools.chain([first], lines), delimiter=separator_of(form, first), strict=True)
     try:
         header = next(rows, [])
         columns = choose_text(columns, header, header, f"{path}, line 1")
@@ -225,7 +243,11 @@ def separated_records(lines: Iterable[str], path: Path, delimiter: str, columns:
             if not row:
                 continue
             if len(row) != len(header):
-                raise FirthError(f"{path}, line {rows.line_num}: {len(row)} fields where the header has {len(header)}.")
+                fields = f"{len(row)} field{'s' * (len(row) != 1)}"
+                raise FirthError(
+                    f"{path}, line {rows.line_num}: {fields} where the header has {len(header)}; mend the line or take it "
+                    'out (a text with a separator or a line break in it stands in "quotes").'
+                )
             yield record_of(dict(zip(header, row, strict=True)), columns, f"{path}, line {rows.line_num}")
     except csv.Error as error:
         raise FirthError(f"{path}, line {rows.line_num}: {error}.") from None

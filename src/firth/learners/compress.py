@@ -20,6 +20,7 @@ from firth.learners.cells import Cells, Layout, describe, finite
 from firth.learners.columns import DroppedColumn
 from firth.learners.compressed import AutoencoderModel, VAEModel, elbo_parts, shape_of
 from firth.learners.rows import RowTraining
+from firth.learners.straight import begin_at_pca
 from firth.nets.autoencoder import TableNet, divergence_loss, drawn
 
 ACTIVE = 0.01  # nats of KL above which a dimension of a code tells something
@@ -28,6 +29,8 @@ KNOWN_ROWS = 5000  # whose codes are kept, to draw others from
 
 class CompressTraining(RowTraining):
     """Rows of a table, rebuilt."""
+
+    measures_start = True
 
     def __init__(self, method: Any, net: TableNet, cells: Cells, fingerprint: str, run: Run) -> None:
         self.cells = torch.from_numpy(cells.numbers.astype(np.float32)), torch.from_numpy(cells.ids)
@@ -104,6 +107,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(run.seed)
             net = TableNet(shape)
+        begin_at_pca(net, cells, run.seed)
     figures = CompressTraining(method, net, cells, fingerprint, run).go()
     figures |= {
         "rows": len(table),

@@ -12,11 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from firth.core.checkpoint import Checkpoints
 from firth.core.run import Run
 from firth.data.tokens import Tokens
 from firth.kernels import predict as kernel
-from firth.learners.cuda import Card
+from firth.learners.cuda import Card, OnCard
 from firth.learners.loop import Slice
 from firth.learners.predict import Training, WindowMethod
 
@@ -35,7 +34,7 @@ class Part(NamedTuple):
     there: Any  # the event after which it is; None without a card
 
 
-class CudaTraining(Training):
+class CudaTraining(OnCard, Training):
     """The loop over a text whose windows a GPU trains."""
 
     def __init__(self, method: WindowMethod, tokens: Tokens, run: Run, start: Any = None, held_out: float = 0) -> None:
@@ -54,25 +53,13 @@ class CudaTraining(Training):
 
     def go(self) -> dict[str, Any]:
         with self.reading():
-            figures = super().go()
-        self.card.fetch()
-        return figures
+            return super().go()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         with ThreadPoolExecutor(1) as self.reader:
             yield
         self.coming = None
-
-    @property
-    def tables(self) -> dict[str, kernel.Table]:
-        self.card.fetch()
-        return super().tables
-
-    def resume(self, checkpoints: Checkpoints) -> None:
-        super().resume(checkpoints)
-        if self.done():
-            self.card.send()
 
     def train(self, units: float, seed: int) -> Slice:
         """One slice, whatever time it takes."""
