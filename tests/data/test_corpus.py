@@ -58,7 +58,7 @@ def as_parquet(texts: list[str]) -> bytes:
 
 FORMS = {
     ".txt": as_txt, ".jsonl": as_jsonl, ".ndjson": as_jsonl, ".csv": as_csv,
-    "semicolons.csv": lambda texts: as_csv(texts, ";"), ".tsv": lambda texts: as_csv(texts, "\t"), ".parquet": as_parquet,
+    ";.csv": lambda texts: as_csv(texts, ";"), ".tsv": lambda texts: as_csv(texts, "\t"), ".parquet": as_parquet,
 }  # fmt: skip
 
 

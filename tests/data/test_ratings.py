@@ -92,7 +92,7 @@ def test_a_header_is_told_from_data(tmp_path: Path):
 def test_a_table_of_orders_is_not_guessed_at(tmp_path: Path):
     orders = tmp_path / "orders.csv"
     orders.write_text("order,buyer,good,price,when\n1,ann,lamp,9.5,2024-05-31\n")
-    with pytest.raises(firth.FirthError, match="which columns are the user and the item.*order, buyer, good"):
+    with pytest.raises(firth.FirthError, match=r"which columns are the user and the item.*order, buyer, good"):
         firth.Ratings(orders)
     orders.write_text("order_id;customer_id;sku;quantity;timestamp\n1;ann;lamp;2,5;2024-05-31\n")  # as spreadsheets do
     ratings = firth.Ratings(orders)

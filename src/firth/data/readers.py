@@ -203,11 +203,16 @@ def record_of(fields: dict[str, Any], columns: Columns, where: str) -> Record:
 
 
 def tags_of(values: Iterable[Any], where: str) -> tuple[str, ...]:
-    """Each value is a tag or a list of tags; null and empty texts are none, and a tag that stands twice counts once."""
+    """Each value is a tag or a list of tags; null, NaN and empty texts are none; one that stands twice counts once."""
     tags = [tag for value in values for tag in (value if isinstance(value, (list, tuple)) else [value])]
     if any(isinstance(tag, (dict, list, tuple)) for tag in tags):
         raise FirthError(f"{where}: a tag is a text, or there is a list of them; got {tags!r:.60}.")
-    return tuple(dict.fromkeys(str(tag) for tag in tags if tag not in (None, "")))
+    return tuple(dict.fromkeys(tag_text(tag) for tag in tags if tag not in (None, "") and tag == tag))
+
+
+def tag_text(tag: Any) -> str:
+    """5.0 is 5: data frames turn whole numbers into floats where one is missing."""
+    return str(int(tag)) if isinstance(tag, float) and tag.is_integer() else str(tag)
 
 
 def field(record: dict[str, Any], name: str, where: str) -> str:
@@ -245,8 +250,8 @@ def separated_records(lines: Iterator[str], path: Path, form: str, columns: Colu
             if len(row) != len(header):
                 fields = f"{len(row)} field{'s' * (len(row) != 1)}"
                 raise FirthError(
-                    f"{path}, line {rows.line_num}: {fields} where the header has {len(header)}; mend the line or take it "
-                    'out (a text with a separator or a line break in it stands in "quotes").'
+                    f"{path}, line {rows.line_num}: {fields} where the header has {len(header)}; mend the line or "
+                    'take it out (a text with a separator or a line break in it stands in "quotes").'
                 )
             yield record_of(dict(zip(header, row, strict=True)), columns, f"{path}, line {rows.line_num}")
     except csv.Error as error:
