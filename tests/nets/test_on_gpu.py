@@ -11,7 +11,9 @@ import pytest
 SHORT = """
 import torch
 from firth.nets.attention import attention_steps
-from firth.nets.short_attention import attend_short
+from firth.nets import long_attention, short_attention
+
+attend, longest = short_attention.attend, 32
 
 torch.manual_seed(0)
 heads, dim, lengths = 3, 16, [5, 1, 0, 32, 19, 0]
@@ -30,11 +32,18 @@ def wanted(qkv):
 
 bias = torch.zeros(3 * heads * dim, requires_grad=True)  # added already
 ours, plain = qkv.clone().requires_grad_(), qkv.float().requires_grad_()
-found, truth = attend_short(ours, bias, starts, heads, 32), wanted(plain)
+found, truth = attend(ours, bias, starts, heads, longest), wanted(plain)
 found.backward(slope)
 truth.backward(slope.float())
 compared = [(found, truth), (ours.grad, plain.grad), (bias.grad, plain.grad.sum(0))]
 """
+
+LONG = SHORT.replace(
+    "attend, longest = short_attention.attend, 32",
+    """attend, longest = long_attention.attend, 70
+long_attention.FORWARD.update(QUERIES=32, KEYS=16)
+long_attention.BACKWARD.update(QUERIES=16, KEYS=32)""",
+).replace("[5, 1, 0, 32, 19, 0]", "[5, 1, 0, 32, 33, 0, 64, 70]")
 
 BEND = """
 import torch
@@ -123,6 +132,11 @@ def errors(program: str) -> list[float]:
 
 def test_attention_of_short_sequences_forward_and_back() -> None:
     found = errors(SHORT)
+    assert len(found) == 3 and max(found) < 4e-3
+
+
+def test_attention_of_sequences_of_several_tiles_forward_and_back() -> None:
+    found = errors(LONG)
     assert len(found) == 3 and max(found) < 4e-3
 
 

@@ -20,7 +20,7 @@ from firth.core.errors import FirthError
 from firth.nets.on_gpu import kernels, narrow
 from firth.nets.positions import Rotary
 
-SHORT = kernels("short_attention")
+SHORT, LONG = kernels("short_attention"), kernels("long_attention")
 
 
 class Steps(NamedTuple):
@@ -208,10 +208,12 @@ class MultiHead(nn.Module):
 
     def mixed_packed(self, x: Tensor, packed: Packed) -> Tensor:
         layer = self.query_key_value
-        if SHORT and narrow(x) and SHORT.fits(x.shape[1] // self.heads, packed.longest):
-            qkv = functional.linear(x, layer.weight, layer.bias.detach())  # whose gradient the kernel sums
-            mixed: Tensor = SHORT.attend_short(qkv, layer.bias, packed.starts, self.heads, packed.longest)
-            return mixed
+        starts, longest, sides = packed.starts, packed.longest, x.shape[1] // self.heads
+        for kernel in (SHORT, LONG):
+            if kernel and narrow(x) and kernel.fits(sides, longest):
+                qkv = functional.linear(x, layer.weight, layer.bias.detach())  # whose gradient the kernel sums
+                mixed: Tensor = kernel.attend(qkv, layer.bias, starts, self.heads, longest)
+                return mixed
         query, key, value = layer(x).view(len(x), 3, self.heads, -1).unbind(1)
         return attend_packed(query, key, value, packed).flatten(1)
 

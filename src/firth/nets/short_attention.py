@@ -91,7 +91,7 @@ def tile_of(longest: int) -> int:
 
 
 @torch.library.custom_op("firth::attend_short", mutates_args=())
-def attend_short(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
+def attend(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
     """`qkv` (places, 3 · heads · dim), contiguous; `starts` as in `Packed`: (places, heads · dim). `bias` is the one that
     was added to each of `qkv`: here for its gradient, which the way back sums where it makes that of `qkv`."""
     dim = qkv.shape[1] // (3 * heads)
@@ -102,7 +102,7 @@ def attend_short(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest:
     return out
 
 
-@attend_short.register_fake
+@attend.register_fake
 def _(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
     return qkv.new_empty(len(qkv), qkv.shape[1] // 3)
 
@@ -138,4 +138,4 @@ def go_back(ctx: torch.autograd.function.FunctionCtx, slope: Tensor) -> tuple[Te
     return found, sums.to(ctx.kind), None, None, None  # type: ignore[attr-defined]
 
 
-attend_short.register_autograd(go_back, setup_context=keep_inputs)
+attend.register_autograd(go_back, setup_context=keep_inputs)

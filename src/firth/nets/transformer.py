@@ -121,7 +121,9 @@ def bent(x: Tensor, layer: nn.Linear, activation: str) -> Tensor:
     return functional.gelu(layer(x), approximate="tanh" if tanh else "none")
 
 
-def joined(kept: Tensor, inside: Tensor, layer: nn.Linear, norm: nn.LayerNorm, dropout: Dropout) -> tuple[Tensor, Tensor]:
+def joined(
+    kept: Tensor, inside: Tensor, layer: nn.Linear, norm: nn.LayerNorm, dropout: Dropout
+) -> tuple[Tensor, Tensor]:
     """norm(kept + dropout(layer(inside))), as narrow as `kept`; twice, for the next product and for the next sum."""
     kind = kept.dtype  # norms give float32 under autocast: the residual stays as narrow as it came
     if JOIN and narrow(kept) == kind and JOIN.fits(kept):
