@@ -41,7 +41,8 @@ make(bend.forward_kernel, "*bf16 *fp32 *bf16 i32 i32", TANH=True, ROWS=bend.ROWS
 make(bend.backward_kernel, "*bf16 *fp32 *bf16 *bf16 *fp32 i32 i32",
      TANH=False, ROWS=bend.ROWS, COLUMNS=bend.COLUMNS, CHUNK=bend.CHUNK)
 row = dict(SHARE=6554, COLUMNS=1024)
-make(add_norm.forward_kernel, "*bf16 *bf16 *fp32 *fp32 *fp32 *i32 *bf16 *fp32 *fp32 i32 i32 fp32", ROWS=add_norm.ROWS, **row)
+make(add_norm.forward_kernel, "*bf16 *bf16 *fp32 *fp32 *fp32 *i32 *bf16 *fp32 *fp32 i32 i32 fp32",
+     ROWS=add_norm.ROWS, **row)
 make(add_norm.backward_kernel,
      "*bf16 *bf16 *fp32 *fp32 *i32 *fp32 *fp32 *bf16 *bf16 *bf16 *bf16 *fp32 i32 i32",
      ROWS=add_norm.BACK_ROWS, CHUNK=add_norm.CHUNK, **row)

@@ -139,8 +139,8 @@ def add_norm_backward(
     programs = triton.cdiv(rows, CHUNK)
     sums = x.new_empty(programs, 3, columns, dtype=torch.float32)
     backward_kernel[(programs,)](
-        x, y, bias, weight, seed, means, scales, slope.contiguous(), other.contiguous(), to_x, to_y, sums, rows, columns,
-        SHARE=share, ROWS=BACK_ROWS, COLUMNS=triton.next_power_of_2(columns), CHUNK=CHUNK, num_warps=4,
+        x, y, bias, weight, seed, means, scales, slope.contiguous(), other.contiguous(), to_x, to_y, sums,
+        rows, columns, SHARE=share, ROWS=BACK_ROWS, COLUMNS=triton.next_power_of_2(columns), CHUNK=CHUNK, num_warps=4,
     )  # fmt: skip
     return to_x, to_y, sums.sum(0)
 

@@ -1,9 +1,9 @@
 """Attention within packed sequences of several tiles, on a GPU: forward in one kernel, back in one.
 
-Forward as flash attention does it (Dao et al. 2022): keys in tiles, a running softmax. On the way back one program has a
-sequence and a head to itself, so that nobody else adds to its gradients: those of the queries, which every tile of keys
-adds to, wait in single precision where the caches still hold them, and all three are written where the product that
-made `qkv` wants them. `attention_steps` is what it computes.
+Forward as flash attention does it (Dao et al. 2022): keys in tiles, a running softmax. On the way back one program has
+a sequence and a head to itself, so that nobody else adds to its gradients: those of the queries, which every tile of
+keys adds to, wait in single precision where the caches still hold them, and all three are written where the product
+that made `qkv` wants them. `attention_steps` is what it computes.
 """
 
 from __future__ import annotations

@@ -92,8 +92,8 @@ def tile_of(longest: int) -> int:
 
 @torch.library.custom_op("firth::attend_short", mutates_args=())
 def attend(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
-    """`qkv` (places, 3 · heads · dim), contiguous; `starts` as in `Packed`: (places, heads · dim). `bias` is the one that
-    was added to each of `qkv`: here for its gradient, which the way back sums where it makes that of `qkv`."""
+    """`qkv` (places, 3 · heads · dim), contiguous; `starts` as in `Packed`: (places, heads · dim). `bias` is the one
+    that was added to each of `qkv`: here for its gradient, which the way back sums where it makes that of `qkv`."""
     dim = qkv.shape[1] // (3 * heads)
     out = qkv.new_empty(len(qkv), heads * dim)
     forward_kernel[(len(starts) - 1, heads)](
