@@ -166,7 +166,7 @@ class AddNorm(torch.autograd.Function):
         return out, out.view_as(out)
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor, other: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, slope: Tensor, other: Tensor) -> tuple[Tensor | None, ...]:
         x, y, bias, weight, seed, means, scales = ctx.saved_tensors
         to_x, to_y, sums = add_norm_backward(x, y, bias, weight, seed, means, scales, slope, other, ctx.share)
         to_weight, to_shift = sums[0].to(weight.dtype), sums[1].to(weight.dtype)
