@@ -45,7 +45,9 @@ def begin_at_pca(net: TableNet, cells: Cells, seed: int) -> None:
         signal = np.sqrt(variances - noise)
         inward, outward = inward * (signal / variances), outward * signal[:, None]
         net.spread.bias.copy_(torch.from_numpy(np.log(noise / variances)))
-        deviations = np.maximum(np.sqrt(plane.left[: len(net.shape.varies)]), least)
+        # Around what is rebuilt of a drawn code lies what the plane leaves, and within the plane the noise.
+        around = (plane.left + noise * (plane.directions**2).sum(axis=0))[: len(net.shape.varies)]
+        deviations = np.maximum(np.sqrt(around), least)
         net.deviations.copy_(torch.from_numpy(np.log(deviations) / GAIN))
     set_encoder(net, plane, inward)
     set_decoder(net, plane, outward)
