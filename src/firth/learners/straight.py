@@ -1,6 +1,5 @@
-"""Where autoencoders begin: at PCA. The straight paths of a network are set to the rows' principal components and the
-hidden layers beside them say nothing yet, so that learning begins with what a plane can rebuild, and need only find what
-is bent.
+"""Where autoencoders begin: at PCA. The straight paths of a network are set to the rows' principal components, and the
+hidden layers beside them say nothing yet: learning begins with what a plane rebuilds and need only find what is bent.
 
 A VAE begins at probabilistic PCA (Tipping & Bishop 1999), which is the best that a linear VAE can do (Lucas et al.
 2019): codes of deviation 1, and a variance around them.
@@ -14,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from firth.core.components import principal_components
 from firth.learners.cells import Cells
@@ -39,19 +39,23 @@ def begin_at_pca(net: TableNet, cells: Cells, seed: int) -> None:
     plane = plane_of(net, cells, seed)
     inward, outward = plane.directions.T, plane.directions
     if net.spread is not None and net.deviations is not None:
-        noise = max(float(plane.left.mean()), 1e-6)
+        least = net.shape.least_deviation
+        noise = max(float(plane.left.sum()) / max(1, len(plane.left) - net.shape.dim), least**2)
         variances = np.maximum(plane.variances, noise)
         signal = np.sqrt(variances - noise)
         inward, outward = inward * (signal / variances), outward * signal[:, None]
         net.spread.bias.copy_(torch.from_numpy(np.log(noise / variances)))
-        least = net.shape.least_deviation
-        count = len(net.shape.varies)
-        net.deviations.copy_(torch.from_numpy(np.log(np.maximum(np.sqrt(plane.left[:count]), least)) / GAIN))
+        # Around what is rebuilt of a drawn code lies what the plane leaves, and within the plane the noise.
+        around = (plane.left + noise * (plane.directions**2).sum(axis=0))[: len(net.shape.varies)]
+        deviations = np.maximum(np.sqrt(around), least)
+        net.deviations.copy_(torch.from_numpy(np.log(deviations) / GAIN))
     set_encoder(net, plane, inward)
     set_decoder(net, plane, outward)
 
 
 def plane_of(net: TableNet, cells: Cells, seed: int) -> Plane:
+    """All rows count, those held out too: what is learned is kept only where it rebuilds these better than PCA that has
+    seen them."""
     shape = net.shape
     rows = np.arange(len(cells.ids))
     most = max(2, PLACES // shape.outputs)
@@ -63,7 +67,7 @@ def plane_of(net: TableNet, cells: Cells, seed: int) -> Plane:
     directions, variances = np.zeros((shape.dim, matrix.shape[1])), np.zeros(shape.dim)
     directions[:kept], variances[:kept] = found.directions[:kept], found.variances[:kept]
     centred = matrix - found.mean
-    left = (centred - centred @ directions.T @ directions).var(axis=0)
+    left = (centred - centred @ directions.T @ directions).var(axis=0, ddof=1)
     return Plane(found.mean, directions, variances, left)
 
 
@@ -105,7 +109,9 @@ def set_encoder(net: TableNet, plane: Plane, inward: Array) -> None:
 def embedded(input: RowInput, column: int, wanted: Array) -> Array:
     """Sets a category's vectors so that a matrix (length × dim), which is returned, makes `wanted` (levels × dim) of
     them, exactly where they are long enough. Missing is 0: the mean."""
-    vectors = input.embeddings[column].weight
+    embedding = input.embeddings[column]
+    assert isinstance(embedding, nn.Embedding)
+    vectors = embedding.weight
     size, levels = vectors.shape[1], len(wanted)
     left, lengths, right = np.linalg.svd(wanted, full_matrices=False)
     kept = min(size, int((lengths > 1e-6 * max(1e-6, lengths.max(initial=0.0))).sum()))
