@@ -114,6 +114,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     check_suffix(target)
     with saying_where(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}-", suffix=target.suffix, dir=target.parent)
         os.close(handle)
         work = Path(name)
