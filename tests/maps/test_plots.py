@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import cosine_similarity, euclidean_distances
 from sklearn.preprocessing import normalize
 
-from firth import FirthError, Vectors
+from firth import FirthError, FirthWarning, Vectors
 from firth.maps import plot_analogies, plot_loss, plot_map, plot_similarity, plot_zipf
 from firth.maps.plots import zipf_fit
 
@@ -160,3 +160,10 @@ def test_a_missing_folder_is_made(vectors, tmp_path):
 def test_matplotlib_is_imported_when_used():
     code = "import firth.maps, firth.evaluate, sys; sys.exit('matplotlib' in sys.modules or 'scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_letters_that_no_font_has_are_told(tmp_path):
+    strange = Vectors(["\U0002f9ff", "a", "b"], np.eye(3))  # not assigned: no font has it
+    with pytest.warns(FirthWarning, match="No installed font has 1 of the characters"):
+        plot_map(strange, 3, tmp_path / "x.png")
+    assert (tmp_path / "x.png").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import contextlib
 import csv
 import glob
@@ -123,6 +124,19 @@ def check_head(head: bytes, name: str) -> bytes:
     if b"\0" in head:
         raise FirthError(f"{name} looks binary: it has NUL bytes; give text, jsonl, csv, tsv or Parquet.")
     return head.removeprefix(b"\xef\xbb\xbf")
+
+
+def is_utf8(path: Path) -> bool:
+    """Whether a file is text in UTF-8 to its end."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with opened(path) as (_, stream):
+            while piece := stream.read(1 << 20):
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def copy_to_temporary(stream: Any) -> Any:
