@@ -165,6 +165,12 @@ def open_model(path: str) -> Model:
     return load_model(folder)
 
 
+def no_texts(model: Model, path: str) -> FirthError:
+    """What to say of a model that embeds no texts."""
+    way_out = "; `firth convert` writes the vectors that it has" if hasattr(model, "tables") else ""
+    return FirthError(f"{path} does not embed texts ({type(model.method).method_name()}){way_out}.")
+
+
 def is_model_file(path: str) -> bool:
     """Whether a file is a model, not a table of vectors."""
     from firth.formats.fasttext import is_fasttext

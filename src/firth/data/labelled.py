@@ -151,7 +151,7 @@ def read_labelled(
         documents = split_documents(labelled, tokenizer_named(tokenizer, lowercase), labels)
         blocks = encode.token_blocks(documents, encode.BLOCK)
         lowercase = False
-    text = Text(blocks, split, lowercase, labelled.corpus.size)
+    text = Text(blocks, split, lowercase, labelled.corpus)
     tokens = encode_text(text, Wanted(1, None, phrases), run, name=None)
     return Examples(tokens, *labels.finish())
 

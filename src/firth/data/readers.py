@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import contextlib
 import csv
 import glob
@@ -54,11 +55,12 @@ def find_files(pattern: str | os.PathLike[str]) -> list[Path]:
     """The files a path or glob names, in order."""
     path = Path(pattern).expanduser()
     if path.is_dir():
-        raise FirthError(f"{path} is a folder; name the files in it, such as {path / '*.txt'}.")
+        raise FirthError(f"{path} is a folder; name the files in it, such as '{path / '**' / '*.txt'}' (in quotes).")
     if path.exists():
         return [path]
     if not any(sign in str(path) for sign in "*?["):
-        raise FirthError(f"There is no file {path}.")
+        text = " A text itself goes into a list, or to standard input (-)." if " " in str(path) else ""
+        raise FirthError(f"There is no file {path}.{text}")
     found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if Path(name).is_file()]  # noqa: PTH207
     if not found:
         raise FirthError(f"No file matches {path}.")
@@ -122,6 +124,19 @@ def check_head(head: bytes, name: str) -> bytes:
     if b"\0" in head:
         raise FirthError(f"{name} looks binary: it has NUL bytes; give text, jsonl, csv, tsv or Parquet.")
     return head.removeprefix(b"\xef\xbb\xbf")
+
+
+def is_utf8(path: Path) -> bool:
+    """Whether a file is text in UTF-8 to its end."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with opened(path) as (_, stream):
+            while piece := stream.read(1 << 20):
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def copy_to_temporary(stream: Any) -> Any:
@@ -218,11 +233,16 @@ def tag_text(tag: Any) -> str:
 def field(record: dict[str, Any], name: str, where: str) -> str:
     """The text of a record's field; null is an empty text."""
     if name not in record:
-        raise FirthError(f"{where}: no column {name!r}; there are {', '.join(record)}.")
+        raise FirthError(no_column(name, record, where))
     value = record[name]
     if isinstance(value, (dict, list)):
         raise FirthError(f"{where}: column {name!r} holds no text but a {type(value).__name__}.")
     return "" if value is None else str(value)
+
+
+def no_column(name: str, names: Iterable[str], where: str) -> str:
+    way_out = " Which one has the labels? Pass label=… (--label)." if name == "label" else ""
+    return f"{where}: no column {name!r}; there are {', '.join(names)}.{way_out}"
 
 
 def choose_text(columns: Columns, names: Sequence[str], texts: Sequence[str], where: str) -> Columns:
@@ -234,7 +254,9 @@ def choose_text(columns: Columns, names: Sequence[str], texts: Sequence[str], wh
     others = [name for name in texts if name not in columns.names]
     if len(others) == 1:
         return columns._replace(text=others[0])
-    raise FirthError(f"{where}: which column is the text? Pass column=…; there are {', '.join(names) or 'none'}.")
+    raise FirthError(
+        f"{where}: which column is the text? Pass column=… (--column); there are {', '.join(names) or 'none'}."
+    )
 
 
 def separated_records(lines: Iterator[str], path: Path, form: str, columns: Columns) -> Iterator[Record]:
@@ -244,6 +266,9 @@ def separated_records(lines: Iterator[str], path: Path, form: str, columns: Colu
     try:
         header = next(rows, [])
         columns = choose_text(columns, header, header, f"{path}, line 1")
+        for name in columns.names:
+            if name not in header:
+                raise FirthError(no_column(name, header, f"{path}, line 1"))
         for row in rows:
             if not row:
                 continue
@@ -289,7 +314,7 @@ def text_columns(schema: Any, columns: Columns, where: str) -> Columns:
     found = choose_text(columns, schema.names, texts, where)
     for name in found.names:
         if name not in schema.names:
-            raise FirthError(f"{where}: no column {name!r}; there are {', '.join(schema.names)}.")
+            raise FirthError(no_column(name, schema.names, where))
     if found.text not in texts:
         raise FirthError(f"{where}: column {found.text!r} holds no text but {schema.field(found.text).type}.")
     return found
