@@ -29,10 +29,10 @@ def test_models_are_listed_with_the_views_that_look_at_them(view: Open, accessib
     card = page.get_by_role("main").get_by_role("listitem")
     bert = card.filter(has=page.get_by_role("heading", name="bert", exact=True))
     looks = ["Map", "Neighbours", "Attention", "Senses", "Masks and next words"]
-    assert bert.get_by_role("link").all_inner_texts() == looks
+    expect(bert.get_by_role("link")).to_have_text(looks)
     expect(card.filter(has_text="minilm")).to_contain_text("tokens: 30,522 × 384")
     people = card.filter(has=page.get_by_role("heading", name="people", exact=True))
-    assert people.get_by_role("link").all_inner_texts() == ["Neighbours", "Latent space"]  # two rows are no map
+    expect(people.get_by_role("link")).to_have_text(["Neighbours", "Latent space"])  # two rows are no map
     accessible(page)
     shot(page, "models")
     people.get_by_role("link", name="Latent space").click()

@@ -235,7 +235,8 @@ def named(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
         name, sign, rest = given.partition("=")
         path = Path(given) if not sign or Path(given).exists() else Path(rest)
         if path == Path(given):
-            name = path.resolve().name
+            # A link's own name: current -> model-7 is "current".
+            name = path.resolve().name if path.name in ("", "..") else path.name
         if not path.exists():
             raise FirthError(f"There is no model at {path}.")
         if path.is_file() and not is_fasttext(path):
