@@ -315,8 +315,10 @@ static void train_group(const Job& job, const Window& window, Scratch& scratch, 
     const float noise_weight = weight_of_noise(job);
     int inputs = 0;
     const auto meet = [&](int rows, const Meetings& meetings) {
-        for (int i = 0; i < rows; ++i, weights += window.targets)
-            for (int t = 0; t < window.targets; ++t) weights[t] = t < window.words ? meetings.word[t] : -meetings.all * noise_weight;
+        for (int i = 0; i < rows; ++i, weights += window.targets) {  // what is written too far is the next row's, or room
+            for (int t = 0; t < window.targets; t += LANES) store_loose(weights + t, splat(-meetings.all * noise_weight));
+            for (int t = 0; t < window.words; ++t) weights[t] = meetings.word[t];
+        }
         tally.pairs += rows * (int)meetings.all;
         inputs += rows;
     };

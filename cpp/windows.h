@@ -205,15 +205,23 @@ static void lay_group(const Job& job, const Walker& walker, int first, Window& w
     window.contexts = 0;
     if (!job.neighbors) return;
     for (int i = low; i < high; ++i) {
-        Meetings meetings = {};
-        for (int c = 0; c < window.centres; ++c) {
-            const float meets = i != first + c && from[c] <= i && i < to[c];
-            meetings.word[column[c]] += meets;
-            meetings.all += meets;
+        window.context[i - low] = walker.id[i];
+        window.meetings[i - low] = {};
+    }
+    for (int c = 0; c < window.centres; ++c) {
+        for (int i = from[c]; i < to[c]; ++i) {
+            const float meets = i != first + c;
+            window.meetings[i - low].word[column[c]] += meets;
+            window.meetings[i - low].all += meets;
         }
-        window.context[window.contexts] = walker.id[i];
-        window.meetings[window.contexts] = meetings;
-        window.contexts += meetings.all > 0;
+    }
+    window.contexts = high - low;
+    if (window.centres == 1) {  // which meets nobody, where the centres of a larger group meet each other
+        --window.contexts;
+        for (int i = first - low; i < window.contexts; ++i) {
+            window.context[i] = window.context[i + 1];
+            window.meetings[i] = window.meetings[i + 1];
+        }
     }
 }
 
