@@ -138,7 +138,7 @@ class Notes(firth.core.report.Silence):
 
 
 def test_windows_in_groups(corpus, world, monkeypatch):
-    """As large vocabularies have them: a world is recovered, the loss is that of single windows, runs can be repeated."""
+    """As large vocabularies have them: the world is recovered, losses are those of single windows, runs repeat."""
     alone = firth.CBOW(dim=50, epochs=10, held_out=0.1).fit(corpus)
     monkeypatch.setattr(predict, "GROUPED", 2)
     model = firth.CBOW(dim=50, epochs=10, held_out=0.1).fit(corpus)

@@ -76,7 +76,7 @@ class Task:
     exact: bool = True  # CBOW: the mean's true gradient, else word2vec's, which is `contexts` times as long
     shared: bool = True
     group: int = 1  # skip-gram and CBOW with shared noise: the windows of so many raw tokens (1, 2 or 4) share it
-    drawn: int = 0  # noise words of a group, by strata, counting as much as `negatives` together; 0: these, drawn freely
+    drawn: int = 0  # noise words of a group, by strata, that count as much as `negatives` together; 0: these, freely
     neighbors: bool = True  # words predict; else the documents' rows do it alone
     shrink: bool = True
     last: int = -1  # tokens from here on are held out; -1 = none
