@@ -12,7 +12,7 @@ from breaking import Notes, break_off
 import firth
 from firth.data.tokens import read_tokens
 from firth.data.world import World
-from firth.learners import loop
+from firth.learners import loop, predict
 
 SEED = 77  # a world nothing was tuned on
 
@@ -111,6 +111,21 @@ def test_a_resumed_run_equals_an_unbroken_one(method, small, tmp_path, monkeypat
     assert losses[0] == pytest.approx(losses[1], rel=1e-9)
     with pytest.raises(firth.FirthError, match=r"other settings .dim was"):
         firth.SkipGram(dim=25).fit(small, run)
+
+
+def test_windows_in_groups(corpus, world, monkeypatch):
+    """As large vocabularies have them: the world is recovered, losses are those of single windows, runs repeat."""
+    alone = firth.CBOW(dim=50, epochs=10, held_out=0.1).fit(corpus)
+    monkeypatch.setattr(predict, "GROUPED", 2)
+    model = firth.CBOW(dim=50, epochs=10, held_out=0.1).fit(corpus)
+    assert accuracy(model.vectors, world) > 0.75
+    for name in ("loss", "held_out_loss"):
+        assert model.training["epochs"][-1][name] == pytest.approx(alone.training["epochs"][-1][name], rel=0.05)
+    runs = [
+        firth.CBOW(dim=20, epochs=2).fit(corpus, firth.Run(deterministic=True, threads=threads)) for threads in (1, 2)
+    ]
+    assert runs[0].vectors.matrix.tobytes() == runs[1].vectors.matrix.tobytes()
+    assert runs[0].training["loss"] < 0.7 * math.log(2) * 6
 
 
 def test_ctrl_c_leaves_a_checkpoint(small, tmp_path, monkeypatch):

@@ -75,7 +75,8 @@ class Task:
     mean: bool = True  # CBOW: the contexts' mean, else their sum
     exact: bool = True  # CBOW: the mean's true gradient, else word2vec's, which is `contexts` times as long
     shared: bool = True
-    group: int = 1  # skip-gram with shared noise: the windows of so many raw tokens (1, 2 or 4) share it too
+    group: int = 1  # skip-gram and CBOW with shared noise: the windows of so many raw tokens (1, 2 or 4) share it
+    drawn: int = 0  # noise words of a group, by strata, that count as much as `negatives` together; 0: these, freely
     neighbors: bool = True  # words predict; else the documents' rows do it alone
     shrink: bool = True
     last: int = -1  # tokens from here on are held out; -1 = none
@@ -105,6 +106,7 @@ def native_trainer(task: Task) -> _native.Trainer:
         task.exact,
         task.shared,
         task.group,
+        task.drawn,
         task.neighbors,
         task.shrink,
         task.trained_tokens,
