@@ -220,6 +220,7 @@ def test_verify(call, model, tmp_path):
         ("analogies", ["king:queen", "man:woman"]),
         ("loss", []),
         ("zipf", []),
+        ("tree", ["-k", "12"]),
         ("similarity", ["king", "queen", "bread"]),
     ],
 )

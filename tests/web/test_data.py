@@ -6,6 +6,7 @@ from playwright.sync_api import expect
 
 
 def test_a_file_under_the_root_is_picked_and_looked_at(page, studio, shot, accessible):
+    page.goto(f"{studio.address}/#/data")
     expect(page.get_by_role("heading", name="No data is chosen")).to_be_visible()
     page.get_by_label("A file in").select_option("root/tickets.csv")
     expect(page.get_by_label("The text's column")).to_have_value("text")
@@ -13,7 +14,7 @@ def test_a_file_under_the_root_is_picked_and_looked_at(page, studio, shot, acces
     expect(facts.get_by_text("600", exact=True)).to_be_visible()
     rows = page.get_by_role("region", name="Rows")
     expect(rows.get_by_text("T0001", exact=True)).to_be_visible()
-    page.get_by_role("button", name="Later").click()
+    page.get_by_role("button", name="Next").click()
     expect(rows.get_by_text("T0026", exact=True)).to_be_visible()
     words = page.get_by_role("region", name="Vocabulary")
     expect(words.get_by_role("row").nth(1)).to_contain_text("the")
@@ -25,7 +26,8 @@ def test_a_file_under_the_root_is_picked_and_looked_at(page, studio, shot, acces
     accessible(page)
 
 
-def test_a_file_is_dropped(page, tmp_path, shot):
+def test_a_file_is_dropped(page, studio, tmp_path):
+    page.goto(f"{studio.address}/#/data")
     path = tmp_path / "notes on tides.txt"
     path.write_text("the tide comes in\nthe tide goes out\n" * 30, encoding="utf-8")
     page.get_by_label("A file of data").set_input_files(path)
@@ -37,7 +39,8 @@ def test_a_file_is_dropped(page, tmp_path, shot):
     expect(page.get_by_role("alert")).to_contain_text("Data is a file of")
 
 
-def test_a_world_is_invented(page):
+def test_a_world_is_invented(page, studio):
+    page.goto(f"{studio.address}/#/data")
     page.get_by_label("of sentences").or_(page.locator(".world input")).first.fill("500")
     page.get_by_role("button", name="An invented world").click()
     expect(page.locator("dl").get_by_text("500", exact=True)).to_be_visible()

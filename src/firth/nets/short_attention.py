@@ -45,8 +45,11 @@ def forward_kernel(qkv, starts, out, scale, HEADS: tl.constexpr, DIM: tl.constex
 
 
 @triton.jit
-def backward_kernel(qkv, starts, slope, found, scale, HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr):  # noqa: N803
-    """From the gradient of `out` to that of `qkv`."""
+def backward_kernel(
+    qkv, starts, slope, found, sums, scale, HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    """From the gradient of `out` to that of `qkv`, and to its sums over each sequence, (sequences, 3, heads, dim)."""
+    total = sums + tl.program_id(0) * (3 * HEADS * DIM) + tl.program_id(1) * DIM + tl.arange(0, DIM)
     begin = tl.load(starts + tl.program_id(0)).to(tl.int64)
     length = tl.load(starts + tl.program_id(0) + 1) - begin
     if length > 0:
@@ -63,11 +66,19 @@ def backward_kernel(qkv, starts, slope, found, scale, HEADS: tl.constexpr, DIM: 
         to_weights = tl.dot(slopes, tl.trans(v))
         middle = tl.sum(weights * to_weights, 1)
         to_scores = (weights * (to_weights - middle[:, None]) * scale).to(q.dtype)
-        to_v = tl.dot(tl.trans(weights.to(q.dtype)), slopes)  # a query that is not there has a slope of 0
         made = found + begin * (3 * HEADS * DIM) + tl.program_id(1) * DIM
+        to_v = tl.dot(tl.trans(weights.to(q.dtype)), slopes)  # a query that is not there has a slope of 0
         tl.store(made + 2 * HEADS * DIM + cells, to_v.to(q.dtype), mask=there)
-        tl.store(made + cells, tl.dot(to_scores, k).to(q.dtype), mask=there)
-        tl.store(made + HEADS * DIM + cells, tl.dot(tl.trans(to_scores), q).to(q.dtype), mask=there)
+        tl.store(total + 2 * HEADS * DIM, tl.sum(to_v, 0))
+        to_q = tl.dot(to_scores, k)
+        tl.store(made + cells, to_q.to(q.dtype), mask=there)
+        tl.store(total, tl.sum(to_q, 0))
+        to_k = tl.dot(tl.trans(to_scores), q)
+        tl.store(made + HEADS * DIM + cells, to_k.to(q.dtype), mask=there)
+        tl.store(total + HEADS * DIM, tl.sum(to_k, 0))
+    else:
+        for part in range(3):
+            tl.store(total + part * HEADS * DIM, tl.zeros((DIM,), tl.float32))
 
 
 def fits(heads_dim: int, longest: int) -> bool:
@@ -80,8 +91,9 @@ def tile_of(longest: int) -> int:
 
 
 @torch.library.custom_op("firth::attend_short", mutates_args=())
-def attend_short(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
-    """`qkv` (places, 3 · heads · dim), contiguous; `starts` as in `Packed`: (places, heads · dim)."""
+def attend(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
+    """`qkv` (places, 3 · heads · dim), contiguous; `starts` as in `Packed`: (places, heads · dim). `bias` is the one
+    that was added to each of `qkv`: here for its gradient, which the way back sums where it makes that of `qkv`."""
     dim = qkv.shape[1] // (3 * heads)
     out = qkv.new_empty(len(qkv), heads * dim)
     forward_kernel[(len(starts) - 1, heads)](
@@ -90,35 +102,40 @@ def attend_short(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> Tenso
     return out
 
 
-@attend_short.register_fake
-def _(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
+@attend.register_fake
+def _(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
     return qkv.new_empty(len(qkv), qkv.shape[1] // 3)
 
 
 @torch.library.custom_op("firth::attend_short_backward", mutates_args=())
-def attend_short_backward(qkv: Tensor, starts: Tensor, slope: Tensor, heads: int, longest: int) -> Tensor:
+def attend_short_backward(
+    qkv: Tensor, starts: Tensor, slope: Tensor, heads: int, longest: int
+) -> tuple[Tensor, Tensor]:
+    """Gradients of `qkv` and, summed over its places, of the bias."""
     dim = qkv.shape[1] // (3 * heads)
-    found = torch.empty_like(qkv)
+    found, sums = torch.empty_like(qkv), qkv.new_empty(len(starts) - 1, qkv.shape[1], dtype=torch.float32)
     backward_kernel[(len(starts) - 1, heads)](
-        qkv, starts, slope.contiguous(), found, dim**-0.5, HEADS=heads, DIM=dim, TILE=tile_of(longest), num_warps=8
-    )
-    return found
+        qkv, starts, slope.contiguous(), found, sums, dim**-0.5,
+        HEADS=heads, DIM=dim, TILE=tile_of(longest), num_warps=8,
+    )  # fmt: skip
+    return found, sums.sum(0)
 
 
 @attend_short_backward.register_fake
-def _(qkv: Tensor, starts: Tensor, slope: Tensor, heads: int, longest: int) -> Tensor:
-    return torch.empty_like(qkv)
+def _(qkv: Tensor, starts: Tensor, slope: Tensor, heads: int, longest: int) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(qkv), qkv.new_empty(qkv.shape[1], dtype=torch.float32)
 
 
 def keep_inputs(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: Tensor) -> None:
-    qkv, starts, heads, longest = inputs
+    qkv, bias, starts, heads, longest = inputs
     ctx.save_for_backward(qkv, starts)  # type: ignore[arg-type]
-    ctx.shape = heads, longest  # type: ignore[attr-defined]
+    ctx.shape, ctx.kind = (heads, longest), bias.dtype  # type: ignore[attr-defined]
 
 
-def go_back(ctx: torch.autograd.function.FunctionCtx, slope: Tensor) -> tuple[Tensor, None, None, None]:
+def go_back(ctx: torch.autograd.function.FunctionCtx, slope: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
     qkv, starts = ctx.saved_tensors  # type: ignore[attr-defined]
-    return attend_short_backward(qkv, starts, slope, *ctx.shape), None, None, None  # type: ignore[attr-defined]
+    found, sums = attend_short_backward(qkv, starts, slope, *ctx.shape)  # type: ignore[attr-defined]
+    return found, sums.to(ctx.kind), None, None, None  # type: ignore[attr-defined]
 
 
-attend_short.register_autograd(go_back, setup_context=keep_inputs)
+attend.register_autograd(go_back, setup_context=keep_inputs)
