@@ -160,6 +160,8 @@ def open_model(path: str) -> Model:
         raise FirthError(f"{path} holds an unfinished run; `firth info {path}` tells how far it is and how to go on.")
     if (folder / "sweep.json").is_file():
         raise FirthError(f"{path} holds a sweep; its model is {folder / 'best'}.")
+    if (folder / "index.json").is_file():
+        raise FirthError(f"{path} is an index, which `firth search` asks; this needs a model's folder.")
     if folder.is_file() and not is_model_file(path):
         raise FirthError(f"{path} is a file; this needs the folder of a trained model, or a fastText model.")
     return load_model(folder)
