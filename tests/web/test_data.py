@@ -76,3 +76,13 @@ def test_the_command_is_shown_and_copied(open_page, studio):
     assert "read_tokens" in page.evaluate("navigator.clipboard.readText()")
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
+
+
+def test_without_a_clipboard_the_command_is_marked(page, studio):
+    page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.goto("about:blank")
+    page.goto(f"{studio.address}/#/data?data=root%2Ftickets.csv")
+    page.get_by_role("button", name="Show me the command").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("--column=text")
+    page.get_by_role("button", name="Copy").click()
+    assert page.evaluate("getSelection().toString()").startswith("firth corpus info")
