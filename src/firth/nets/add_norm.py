@@ -17,6 +17,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from firth.nets.on_gpu import operator, started
+
 WIDEST = 4096  # columns of a row that one program holds
 ROWS = 1  # of a tile, forward
 BACK_ROWS, CHUNK = 2, 32  # of a tile on the way back; rows that one program sums up
@@ -102,7 +104,7 @@ def fits(x: Tensor) -> bool:
     return x.shape[-1] <= WIDEST
 
 
-@torch.library.custom_op("firth::add_norm", mutates_args=())
+@operator("firth::add_norm")
 def add_norm(
     x: Tensor, y: Tensor, bias: Tensor, weight: Tensor, shift: Tensor, seed: Tensor | None, share: int, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -111,7 +113,7 @@ def add_norm(
     rows = x.numel() // columns
     out = torch.empty_like(x)
     means, scales = (x.new_empty(rows, dtype=torch.float32) for _ in range(2))
-    forward_kernel[(triton.cdiv(rows, ROWS),)](
+    started(forward_kernel)[(triton.cdiv(rows, ROWS),)](
         x, y, bias, weight, shift, seed, out, means, scales, rows, columns, epsilon,
         SHARE=share, ROWS=ROWS, COLUMNS=triton.next_power_of_2(columns), num_warps=4,
     )  # fmt: skip
@@ -127,7 +129,7 @@ def _(
     return torch.empty_like(x, memory_format=torch.contiguous_format), means, scales
 
 
-@torch.library.custom_op("firth::add_norm_backward", mutates_args=())
+@operator("firth::add_norm_backward")
 def add_norm_backward(
     x: Tensor, y: Tensor, bias: Tensor, weight: Tensor, seed: Tensor | None, means: Tensor, scales: Tensor,
     slope: Tensor, other: Tensor, share: int,
@@ -138,7 +140,7 @@ def add_norm_backward(
     to_x, to_y = torch.empty_like(x), torch.empty_like(y)
     programs = triton.cdiv(rows, CHUNK)
     sums = x.new_empty(programs, 3, columns, dtype=torch.float32)
-    backward_kernel[(programs,)](
+    started(backward_kernel)[(programs,)](
         x, y, bias, weight, seed, means, scales, slope.contiguous(), other.contiguous(), to_x, to_y, sums,
         rows, columns, SHARE=share, ROWS=BACK_ROWS, COLUMNS=triton.next_power_of_2(columns), CHUNK=CHUNK, num_warps=4,
     )  # fmt: skip

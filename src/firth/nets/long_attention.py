@@ -1,9 +1,9 @@
 """Attention within packed sequences of several tiles, on a GPU: forward in one kernel, back in one.
 
-As flash attention does it (Dao et al. 2022): keys in tiles, a running softmax. On the way back the softmax is worked out
-twice, for the keys of a tile and for its queries, so that no program adds to what another one made; all gradients are
-written where the product that made `qkv` wants them, and the bias's is summed on the way. (Of a key's bias it is 0: a
-softmax stays the same when all scores of a query move together.) `attention_steps` is what it computes.
+As flash attention does it (Dao et al. 2022): keys in tiles, a running softmax. On the way back the softmax is worked
+out twice, for the keys of a tile and for its queries, so that no program adds to what another one made; all gradients
+are written where the product that made `qkv` wants them, and the bias's is summed on the way. (Of a key's bias it is
+0: a softmax stays the same when all scores of a query move together.) `attention_steps` is what it computes.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+from firth.nets.on_gpu import operator, started
 
 LONGEST = 512  # beyond, torch's own are at least as fast
 ROWS = 128  # places and heads of a tile of `middle_kernel`
@@ -152,12 +154,12 @@ def attend(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest: int) 
     return found
 
 
-@torch.library.custom_op("firth::attend_long", mutates_args=())
+@operator("firth::attend_long")
 def attend_long(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest: int) -> tuple[Tensor, Tensor]:
     """As in short_attention.py; the second result is for the way back."""
     dim = qkv.shape[1] // (3 * heads)
     out, logs = qkv.new_empty(len(qkv), heads * dim), qkv.new_empty(len(qkv), heads, dtype=torch.float32)
-    forward_kernel[(triton.cdiv(longest, FORWARD["QUERIES"]), heads, len(starts) - 1)](
+    started(forward_kernel)[(triton.cdiv(longest, FORWARD["QUERIES"]), heads, len(starts) - 1)](
         qkv, starts, out, logs, dim**-0.5, HEADS=heads, DIM=dim, **FORWARD
     )
     return out, logs
@@ -168,7 +170,7 @@ def _(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest: int) -> tu
     return qkv.new_empty(len(qkv), qkv.shape[1] // 3), qkv.new_empty(len(qkv), heads, dtype=torch.float32)
 
 
-@torch.library.custom_op("firth::attend_long_backward", mutates_args=())
+@operator("firth::attend_long_backward")
 def attend_long_backward(
     qkv: Tensor, starts: Tensor, out: Tensor, logs: Tensor, slope: Tensor, heads: int, longest: int
 ) -> tuple[Tensor, Tensor]:
@@ -177,8 +179,8 @@ def attend_long_backward(
     tiles = triton.cdiv(longest, BACKWARD["TILE"])
     found, sums = torch.empty_like(qkv), qkv.new_zeros((len(starts) - 1) * tiles, qkv.shape[1], dtype=torch.float32)
     middles = torch.empty_like(logs)
-    middle_kernel[(triton.cdiv(logs.numel(), ROWS),)](out, slope, middles, logs.numel(), DIM=dim, ROWS=ROWS)
-    backward_kernel[(tiles, heads, len(starts) - 1)](
+    started(middle_kernel)[(triton.cdiv(logs.numel(), ROWS),)](out, slope, middles, logs.numel(), DIM=dim, ROWS=ROWS)
+    started(backward_kernel)[(tiles, heads, len(starts) - 1)](
         qkv, starts, logs, middles, slope, found, sums, dim**-0.5, HEADS=heads, DIM=dim, **BACKWARD
     )
     return found, sums

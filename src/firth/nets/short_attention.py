@@ -14,6 +14,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from firth.nets.on_gpu import operator, started
+
 LONGEST = 128  # keys of one tile
 FORWARD = {"EACH": 1, "num_warps": 8, "num_stages": 1}
 BACKWARD = {"EACH": 4, "num_warps": 8, "num_stages": 2}
@@ -103,14 +105,14 @@ def tile_of(longest: int) -> int:
     return max(16, 1 << (longest - 1).bit_length())
 
 
-@torch.library.custom_op("firth::attend_short", mutates_args=())
+@operator("firth::attend_short")
 def attend(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
     """`qkv` (places, 3 · heads · dim), contiguous; `starts` as in `Packed`: (places, heads · dim). `bias` is the one
     that was added to each of `qkv`: here for its gradient, which the way back sums where it makes that of `qkv`."""
     dim, tile = qkv.shape[1] // (3 * heads), tile_of(longest)
     out = qkv.new_empty(len(qkv), heads * dim)
     grid, settings = shape_of(heads, starts, FORWARD)
-    forward_kernel[grid](qkv, starts, out, dim**-0.5, HEADS=heads, DIM=dim, TILE=tile, **settings)
+    started(forward_kernel)[grid](qkv, starts, out, dim**-0.5, HEADS=heads, DIM=dim, TILE=tile, **settings)
     return out
 
 
@@ -119,7 +121,7 @@ def _(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest: int) -> Te
     return qkv.new_empty(len(qkv), qkv.shape[1] // 3)
 
 
-@torch.library.custom_op("firth::attend_short_backward", mutates_args=())
+@operator("firth::attend_short_backward")
 def attend_short_backward(
     qkv: Tensor, starts: Tensor, slope: Tensor, heads: int, longest: int
 ) -> tuple[Tensor, Tensor]:
@@ -127,7 +129,7 @@ def attend_short_backward(
     dim, tile = qkv.shape[1] // (3 * heads), tile_of(longest)
     found, sums = torch.empty_like(qkv), qkv.new_zeros(len(starts) - 1, qkv.shape[1], dtype=torch.float32)
     grid, settings = shape_of(heads, starts, BACKWARD)
-    backward_kernel[grid](
+    started(backward_kernel)[grid](
         qkv, starts, slope.contiguous(), found, sums, dim**-0.5, HEADS=heads, DIM=dim, TILE=tile, **settings
     )
     return found, sums
