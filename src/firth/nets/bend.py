@@ -117,7 +117,11 @@ def keep_inputs(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, 
 def go_back(ctx: torch.autograd.function.FunctionCtx, slope: Tensor) -> tuple[Tensor, Tensor, None]:
     x, bias = ctx.saved_tensors  # type: ignore[attr-defined]
     found, sums = bend_backward(x, bias, slope, ctx.tanh)  # type: ignore[attr-defined]
-    return found, sums.sum(0).to(bias.dtype), None  # summed here, where a compiler sees it: torch's own takes 3× as long
+    return (
+        found,
+        sums.sum(0).to(bias.dtype),
+        None,
+    )  # summed here, where a compiler sees it: torch's own takes 3× as long
 
 
 bend.register_autograd(go_back, setup_context=keep_inputs)
