@@ -40,12 +40,10 @@ make(walks_cuda.walk_kernel, "*i64 *i32 *fp32 *i32 *fp64 *fp64 *i32 *i32 *i64 *i
 make(bend.forward_kernel, "*bf16 *fp32 *bf16 i32 i32", TANH=True, ROWS=bend.ROWS, COLUMNS=bend.COLUMNS)
 make(bend.backward_kernel, "*bf16 *fp32 *bf16 *bf16 *fp32 i32 i32",
      TANH=False, ROWS=bend.ROWS, COLUMNS=bend.COLUMNS, CHUNK=bend.CHUNK)
-row = dict(SHARE=6554, COLUMNS=1024)
-make(add_norm.forward_kernel, "*bf16 *bf16 *fp32 *fp32 *fp32 *i32 *bf16 *fp32 *fp32 i32 i32 fp32",
-     ROWS=add_norm.ROWS, **row)
+row = dict(SHARE=6554, **add_norm.parts_of(768))
+make(add_norm.forward_kernel, "*bf16 *bf16 *fp32 *fp32 *fp32 *i32 *bf16 *fp32 *fp32 fp32", **row, **add_norm.FORWARD)
 make(add_norm.backward_kernel,
-     "*bf16 *bf16 *fp32 *fp32 *i32 *fp32 *fp32 *bf16 *bf16 *bf16 *bf16 *fp32 i32 i32",
-     ROWS=add_norm.BACK_ROWS, CHUNK=add_norm.CHUNK, **row)
+     "*bf16 *bf16 *fp32 *fp32 *i32 *fp32 *fp32 *bf16 *bf16 *bf16 *bf16 *fp32 i32", **row, **add_norm.BACKWARD)
 make(token_loss.slopes_kernel, "*bf16 *fp32 *i64 *fp32 i32", BIAS=True, BLOCK=token_loss.BLOCK)
 sides = dict(HEADS=12, DIM=64)
 make(short_attention.forward_kernel, "*bf16 *i32 *bf16 fp32", **sides, TILE=64, **short_attention.FORWARD)

@@ -1,9 +1,9 @@
-"""Attention within packed sequences of several tiles, on a GPU: forward in one kernel, back in one.
+"""Attention within packed sequences of several tiles, on a GPU: forward in one kernel, back in two.
 
 As flash attention does it (Dao et al. 2022): keys in tiles, a running softmax. On the way back the softmax is worked
 out twice, for the keys of a tile and for its queries, so that no program adds to what another one made; all gradients
-are written where the product that made `qkv` wants them, and the bias's is summed on the way. (Of a key's bias it is
-0: a softmax stays the same when all scores of a query move together.) `attention_steps` is what it computes.
+are written where the product that made `qkv` wants them, and the bias's is summed on the way. (Of a key's bias it is 0:
+a softmax stays the same when all scores of a query move together.) `attention_steps` is what it computes.
 """
 
 from __future__ import annotations
