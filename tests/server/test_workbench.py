@@ -20,7 +20,7 @@ def test_a_wrong_address_or_method_is_told_where_to_look(client):
 def test_models_say_what_they_can_do(client, api):
     found = {model["name"]: model for model in client.get("/api/models", headers=api()).json()["models"]}
     assert set(found) == {"words", "counts", "bert", "gpt", "tuned", "static", "table"}
-    assert {"embeds", "vectors"} <= set(found["words"]["can"]) and "fills" not in found["words"]["can"]
+    assert {"embeds", "vectors", "fills"} <= set(found["words"]["can"]) and "fills" not in found["counts"]["can"]
     assert {"embeds", "contextual", "attends"} <= set(found["bert"]["can"])
     assert found["words"]["tables"]["words"]["dim"] == 16 and "word vectors" in found["words"]["summary"]
     unknown = client.get("/api/models/nobody", headers=api())

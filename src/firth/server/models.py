@@ -18,7 +18,7 @@ from firth.core import model as protocols
 from firth.core.errors import FirthError
 from firth.core.storage import CONFIG, load_model
 from firth.core.vectors import Vectors
-from firth.formats import read_vectors
+from firth.formats import format_of, read_vectors
 from firth.formats.fasttext import is_fasttext
 from firth.index import Index
 from firth.index.folder import MANIFEST, is_index
@@ -239,6 +239,8 @@ def named(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
             name = path.resolve().name if path.name in ("", "..") else path.name
         if not path.exists():
             raise FirthError(f"There is no model at {path}.")
+        if path.is_file() and not is_fasttext(path):
+            format_of(path)  # refuses what are no vectors, before anyone asks for them
         is_model = path.is_file() or (path / CONFIG).is_file()
         if not is_model and not is_index(path):
             raise FirthError(f"{path} is neither a model nor an index: it has no {CONFIG} and no {MANIFEST}.")
