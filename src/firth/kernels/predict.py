@@ -131,6 +131,13 @@ def keep_thresholds(counts: NDArray[np.int64], subsample: float) -> NDArray[np.u
     return np.asarray(keep * (2**32 - 1), dtype=np.uint32)
 
 
+def noise_weights(counts: NDArray[np.int64], exponent: float) -> NDArray[np.float64]:
+    """Counts to a power; a word the text doesn't have (known from an earlier one) is not drawn."""
+    weights = np.zeros(len(counts))
+    weights[counts > 0] = counts[counts > 0].astype(np.float64) ** exponent
+    return weights
+
+
 def alias_table(weights: NDArray[np.float64]) -> NDArray[np.uint32]:
     """Draws word w with probability weights[w] / sum in constant time (Vose 1991): take a row (cut, other) at random
     and 32 bits; below cut it is the row's own word, else the other."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.method import Method
@@ -24,6 +23,7 @@ from firth.kernels import predict as kernel
 from firth.learners.loop import Loop, Progress, Slice
 from firth.learners.network import learner
 from firth.learners.on_gpu import on_gpu
+from firth.learners.predicted import PredictedWords
 from firth.learners.words import WordModel, WordOptions
 
 LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in word2vec
@@ -92,7 +92,7 @@ class WindowMethod(WordOptions, PredictOptions):
 class PredictingMethod(WindowMethod):
     """A method whose windows give words their vectors."""
 
-    model: ClassVar[type[Model]] = WordModel
+    model: ClassVar[type[Model]] = PredictedWords
 
     held_out: float = option(0.0, "share of the text, at its end, kept to measure the loss on", low=0, high=0.9)
 
@@ -111,7 +111,7 @@ class PredictingMethod(WindowMethod):
         figures = training.go() | {"reading_seconds": reading}
         words, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
         vocabulary = grown(tokens.vocabulary, start.vocabulary) if start else tokens.vocabulary
-        return WordModel(self, vocabulary, words, outputs, figures, tokens.phrases)
+        return PredictedWords(self, vocabulary, words, outputs, figures, tokens.phrases)
 
 
 @dataclass
@@ -131,6 +131,8 @@ class Training(Loop):
     def __init__(self, method: WindowMethod, tokens: Tokens, run: Run, start: Any = None, held_out: float = 0) -> None:
         super().__init__(method, tokens.fingerprint, run, int(len(tokens.ids) * (1 - held_out)))
         self.tokens = tokens
+        # How often words were met in all texts: what the model will say, and so the tree that it can make again.
+        self.met = (grown(tokens.vocabulary, start.vocabulary) if start else tokens.vocabulary).counts
         self.inputs, self.outputs = self.first_tables(start)
         self.grouping = self.choose_group()
         self.trainer = kernel.native_trainer(self.task())
@@ -176,8 +178,8 @@ class Training(Loop):
             inputs=self.inputs,
             outputs=self.outputs,
             keep=kernel.keep_thresholds(counts, method.subsample),
-            noise=kernel.alias_table(noise_weights(counts, method.noise_exponent)),
-            paths=kernel.huffman_paths(counts) if method.loss == "hierarchical" else kernel.no_paths(),
+            noise=kernel.alias_table(kernel.noise_weights(counts, method.noise_exponent)),
+            paths=kernel.huffman_paths(self.met) if method.loss == "hierarchical" else kernel.no_paths(),
             loss=method.loss,
             window=method.window,
             negatives=method.negatives,
@@ -251,13 +253,6 @@ def drawn_table(rows: int, dim: int, seed: int) -> kernel.Table:
     table = kernel.new_table(rows, dim)
     table[:, :dim] = (np.random.default_rng(seed).random((rows, dim), dtype=np.float32) - 0.5) / dim
     return table
-
-
-def noise_weights(counts: NDArray[np.int64], exponent: float) -> NDArray[np.float64]:
-    """Counts to a power; a word the text doesn't have (known from an earlier one) is not drawn."""
-    weights = np.zeros(len(counts))
-    weights[counts > 0] = counts[counts > 0].astype(np.float64) ** exponent
-    return weights
 
 
 def grown(new: Vocabulary, old: Vocabulary) -> Vocabulary:

@@ -22,7 +22,7 @@ class VAE(CompressingOptions):
 
     summary: ClassVar[str] = "tables and vectors: codes with uncertainty, and new rows like those it learned from"
 
-    learning_rate: float = option(1e-2, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
+    learning_rate: float = option(5e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
     beta: float = option(1.0, "weight of KL: more makes codes simpler and rows blurrier", low=0, high=1000)
     anneal: float = option(0.3, "share of the run in which that weight rises from 0", low=0, high=1)
     free_bits: float = option(0.0, "nats a dimension of the code that cost nothing: against collapse", low=0, high=100)
