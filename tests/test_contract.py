@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from tiny import tiny_bert
 
@@ -223,6 +224,9 @@ def test_texts_without_known_words_have_a_vector(method):
     assert model.embed([]).shape == (0, rows.shape[1])
     with pytest.raises(firth.FirthError):
         model.embed("one text, not a list")
+    for no_list in ((text for text in ["the king"]), pd.DataFrame({"text": ["the king"]})):
+        with pytest.raises(firth.FirthError, match="list of texts is needed"):
+            model.embed(no_list)
     for missing in (None, float("nan")):
         with pytest.raises(firth.FirthError, match="text must be str"):
             model.embed(["the king", missing])
