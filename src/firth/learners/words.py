@@ -145,6 +145,9 @@ class TextModel(Model):
 def check_texts(texts: Sequence[str]) -> None:
     if isinstance(texts, str):
         raise FirthError("A list of texts is needed; got one text. Put it in a list.")
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise FirthError(f"A text must be str; number {place} is {text!r:.40}. An empty text may stand for none.")
 
 
 class WordModel(TextModel):
