@@ -20,7 +20,7 @@ from firth.learners.cells import Cells
 from firth.nets.autoencoder import GAIN, Mirror, RowInput, TableNet
 
 Array = NDArray[np.float64]
-PLACES = 1 << 22  # of a matrix that is decomposed: of a larger table so many rows are drawn
+PLACES = 1 << 22  # numbers of the matrix that is decomposed; of a larger table, rows are drawn
 SHARP = 4.0  # the logit of a category that is rebuilt as 1, beside 0 for the others
 
 
