@@ -164,7 +164,7 @@ def points(request: Request, of: str, method: str = "pca") -> Response:
         placing: Placing = space.once(("points", method), lambda: Placing(lambda run: placed(space, method, run)))
     try:
         made = placing.result()
-    except FirthError:
+    except Exception:
         space.found.pop(("points", method), None)  # the next one may try again
         raise
     if made is None:

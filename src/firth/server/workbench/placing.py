@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from firth.core.errors import FirthError
 from firth.core.report import Nothing
 from firth.core.run import Run
 from firth.maps.layouts import Layout
@@ -44,7 +43,7 @@ class Placing(Nothing):
         """The map, if it is ready within a moment."""
         self.ended.wait(AT_ONCE)
         if self.problem is not None:
-            raise self.problem if isinstance(self.problem, FirthError) else RuntimeError("placing") from self.problem
+            raise self.problem
         return self.made
 
     def so_far(self) -> dict[str, Any]:
