@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,14 @@ LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in w
 MOST_STREAMS, MOST_WINDOWS = 8, 32  # of deterministic runs: streams, and windows of each between two merges
 MOST_SOFTMAX_WORDS = 50_000
 GROUPED = 5000  # words of a vocabulary from which on windows are trained in groups: fewer lose by shared noise
-NOISE_OF_A_GROUP = 1.6  # noise words that it draws for each of `negatives`, which count as much as these together
+
+
+class Group(NamedTuple):
+    """Windows that are trained together and share noise words."""
+
+    tokens: int = 1  # raw tokens whose windows they are
+    drawn: float = 1.0  # noise words that they share for each of `negatives`
+    counted: float = 1.0  # how many these count as, for each of `negatives`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +63,7 @@ class WindowMethod(WordOptions, PredictOptions):
 
     architecture: ClassVar[str]
     gpu: ClassVar[bool] = False  # it can be trained there, see `on_gpu`
-    group: ClassVar[int] = 1  # raw tokens whose windows are trained together, where there are words enough
+    group: ClassVar[Group] = Group()  # where there are words enough
 
     def kernel_settings(self) -> dict[str, Any]:
         """What the kernel needs to know beyond the common options."""
@@ -163,15 +170,18 @@ class Training(Loop):
         return {"inputs": self.inputs, "outputs": self.outputs}
 
     def choose_group(self) -> dict[str, Any]:
-        """How many windows are trained together, and how many noise words they share."""
-        method = self.method
-        if method.group == 1 or method.loss != "negative" or len(self.tokens.vocabulary) < GROUPED:
+        """How many windows are trained together, how many noise words they share and how many these count as."""
+        method, group = self.method, self.method.group
+        alone = method.loss != "negative" or not method.kernel_settings().get("shared", True)
+        if group.tokens == 1 or alone or len(self.tokens.vocabulary) < GROUPED:
             return {}
-        return {"group": method.group, "drawn": math.ceil(NOISE_OF_A_GROUP * method.negatives)}
+        drawn, counted = (math.ceil(share * method.negatives) for share in (group.drawn, group.counted))
+        return {"group": group.tokens, "drawn": drawn, "negatives": counted}
 
     def task(self) -> kernel.Task:
         method, counts = self.method, self.tokens.vocabulary.counts
         settings = {"architecture": method.architecture, "shrink": method.shrink_window, **method.kernel_settings()}
+        settings |= {"negatives": method.negatives, **self.grouping}
         return kernel.Task(
             ids=self.tokens.ids,
             starts=np.ascontiguousarray(self.tokens.starts),
@@ -182,9 +192,7 @@ class Training(Loop):
             paths=kernel.huffman_paths(self.met) if method.loss == "hierarchical" else kernel.no_paths(),
             loss=method.loss,
             window=method.window,
-            negatives=method.negatives,
             last=self.size,
-            **self.grouping,
             **settings,
         )
 

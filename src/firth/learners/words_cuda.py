@@ -49,6 +49,9 @@ class CudaTraining(OnCard, Training):
         self.reader: ThreadPoolExecutor | None = None
         self.coming: tuple[tuple[int, int], Future[Part]] | None = None
 
+    def choose_group(self) -> dict[str, Any]:
+        return {}  # a card has groups of its own
+
     # ---- the loop ----
 
     def go(self) -> dict[str, Any]:
