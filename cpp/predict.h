@@ -49,7 +49,7 @@ struct Job {
     bool shrink;  // the window's reach is drawn from 1..window, else it is window
     int window;
     int negatives;
-    int drawn;    // noise words of a group, by strata, that count as much as `negatives` together; 0: these, drawn freely
+    int drawn;    // noise words of a group, by strata, that count as much as `negatives` together; 0: these, freely
     // Sampling: a token is kept when 32 random bits are <= keep[word]; noise words by the alias method.
     const uint32_t* keep;
     const Alias* noise;

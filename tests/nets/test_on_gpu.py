@@ -42,7 +42,7 @@ LONG = SHORT.replace(
     "attend, longest = short_attention.attend, 32",
     """attend, longest = long_attention.attend, 70
 long_attention.FORWARD.update(QUERIES=32, KEYS=16)
-long_attention.BACKWARD.update(QUERIES=16, KEYS=32)""",
+long_attention.BACKWARD.update(TILE=32, STEP=16)""",
 ).replace("[5, 1, 0, 32, 19, 0]", "[5, 1, 0, 32, 33, 0, 64, 70]")
 
 BEND = """

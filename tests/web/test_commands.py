@@ -10,13 +10,17 @@ from bench import Open, settled
 from click.testing import CliRunner
 from playwright.sync_api import expect
 
+import firth
 from firth.cli.main import cli
 
 
 @pytest.mark.parametrize(
     "where",
     [
+        "",
         "neighbours?model=words&word=king&metric=dot",
+        "neighbours?model=films&table=users&word=u1",
+        "map?of=model/films/users&point=u1",
         "attention?model=gpt&text=it's+the+king",
         "attention?model=bert&text=the+king&other=a+queen",
         "senses?model=minilm",
@@ -44,3 +48,21 @@ def test_the_shown_commands_run(
         exec(compile(panel.inner_text(), "shown", "exec"), {})
         assert capsys.readouterr().out.strip()
         button.click()
+
+
+def test_the_shown_training_runs(view: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = view("train?data=root%2Fpeople.csv&method=pca&d.columns=age,pay&o.pca.dim=1&r.seed=3")
+    page.get_by_role("button", name="Show me the command").click()
+    panel = page.get_by_role("tabpanel")
+    expect(panel).to_contain_text("people.csv --columns=age,pay --dim=1 --seed=3 -o people-pca")
+    for folder in ("shell", "python"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "shell")
+    done = CliRunner().invoke(cli, shlex.split(panel.inner_text())[1:])
+    assert done.exit_code == 0, done.output
+    page.get_by_role("tab", name="Python").click()
+    expect(panel).to_contain_text("run=firth.Run(seed=3)")
+    monkeypatch.chdir(tmp_path / "python")
+    exec(compile(panel.inner_text(), "shown", "exec"), {})
+    one, other = (firth.load(tmp_path / folder / "people-pca") for folder in ("shell", "python"))
+    assert one.method == other.method == firth.PCA(dim=1)

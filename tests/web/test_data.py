@@ -7,7 +7,6 @@ from playwright.sync_api import expect
 
 def test_a_file_under_the_root_is_picked_and_looked_at(page, studio, shot, accessible):
     page.goto(f"{studio.address}/#/data")
-    expect(page.get_by_role("heading", name="No data is chosen")).to_be_visible()
     page.get_by_label("A file in").select_option("root/tickets.csv")
     expect(page.get_by_label("The text's column")).to_have_value("text")
     facts = page.locator("dl")
@@ -77,3 +76,13 @@ def test_the_command_is_shown_and_copied(open_page, studio):
     assert "read_tokens" in page.evaluate("navigator.clipboard.readText()")
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
+
+
+def test_without_a_clipboard_the_command_is_marked(page, studio):
+    page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.goto("about:blank")
+    page.goto(f"{studio.address}/#/data?data=root%2Ftickets.csv")
+    page.get_by_role("button", name="Show me the command").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("--column=text")
+    page.get_by_role("button", name="Copy").click()
+    assert page.evaluate("getSelection().toString()").startswith("firth corpus info")

@@ -56,3 +56,26 @@ def test_an_analogy_is_drawn(view: Open, address: str, shot: Any) -> None:
     expect(page.get_by_role("article", name="words: queen − man + woman").locator(".steps")).to_be_visible()
     assert kept(page, "The parallelogram as PNG").startswith(b"\x89PNG")
     shot(page, "analogy")
+
+
+def test_a_model_with_several_tables_is_asked_in_one_of_them(view: Open) -> None:
+    page = view("neighbours?model=films")
+    expect(page.get_by_role("heading", name="Adding and taking away")).to_have_count(0)  # of films it says nothing
+    page.get_by_label("Among").select_option("users")
+    page.get_by_role("button", name="u1", exact=True).click()
+    part = page.get_by_role("region", name="In films")
+    expect(part.get_by_role("row")).to_have_count(11)
+    expect(part).to_contain_text("12 users of 4 numbers")
+    part.get_by_role("button", name="u3", exact=True).click()
+    expect(page).to_have_url(re.compile("table=users&word=u3"))
+    page.reload()
+    expect(page.get_by_label("Among")).to_have_value("users")
+    expect(page.get_by_role("region", name="In films").get_by_role("row")).to_have_count(11)
+
+
+def test_words_that_nobody_typed_are_no_error(view: Open) -> None:
+    page = view("neighbours?model=bert")
+    expect(page.get_by_text("It does not know these words")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.get_by_label("First word").fill("zzz")
+    expect(page.locator("article").get_by_role("alert")).to_be_visible()

@@ -13,7 +13,7 @@ def test_a_class_is_shown_why_bank_has_two_meanings(view: Open, accessible: Any,
     """From the opened page to an argument: in the input all places are alike; in the last layer the sentences of one
     meaning are together."""
     page = view("")
-    page.get_by_role("link", name="Senses").click()
+    page.get_by_role("navigation").get_by_role("link", name="Senses").click()
     page.get_by_label("Model").select_option("minilm")
     for place, text in enumerate(
         (

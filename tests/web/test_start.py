@@ -56,6 +56,8 @@ def test_what_can_not_be_opened_is_said_and_the_rest_works(open_page: Open, tmp_
         expect(page.get_by_role("alert")).to_contain_text("broken")
         page.get_by_role("link", name="Map", exact=True).click()
         expect(page.get_by_label("Map of").locator("option")).to_have_count(2)
+        expect(page.get_by_role("list", name="Colours")).to_be_visible()
+        page.goto("about:blank")  # before its server ends
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ class Training(Loop):
     def tables(self) -> dict[str, kernel.Table]:
         return {"inputs": self.inputs, "outputs": self.outputs}
 
-    def choose_group(self) -> dict[str, int]:
+    def choose_group(self) -> dict[str, Any]:
         """How many windows are trained together, and how many noise words they share."""
         method = self.method
         if method.group == 1 or method.loss != "negative" or len(self.tokens.vocabulary) < GROUPED:

@@ -17,84 +17,119 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from firth.nets.on_gpu import operator, started
+
 WIDEST = 4096  # columns of a row that one program holds
-ROWS = 1  # of a tile, forward
-BACK_ROWS, CHUNK = 2, 32  # of a tile on the way back; rows that one program sums up
+FORWARD = {"num_warps": 1}
+BACKWARD = {"CHUNK": 32, "num_warps": 2}  # rows that one program sums up
 
 
 @triton.jit
 def shares(place, seed, SHARE: tl.constexpr):  # noqa: N803
     """0 for a value that is left out, a bit more than 1 for one that stays. SHARE: of 65,536, how many are left out."""
-    mixed = (place ^ seed) * -1640531535
+    mixed = ((place >> 1) ^ seed) * -1640531535  # one number for two neighbours, which a compiler sees
     mixed = (mixed ^ (mixed >> 15)) * -2048144777
-    return tl.where(((mixed >> 13) & 0xFFFF) >= SHARE, 65536.0 / (65536.0 - SHARE), 0.0)
+    mixed = (mixed ^ ((mixed >> 16) & 0xFFFF)) >> ((place & 1) * 16)
+    return tl.where((mixed & 0xFFFF) >= SHARE, 65536.0 / (65536.0 - SHARE), 0.0)
+
+
+@triton.jit
+def summed(x, y, bias, seed, row, column, COLUMNS: tl.constexpr, SHARE: tl.constexpr):  # noqa: N803
+    """x + dropout(y + bias) in some columns of a row, 0 beyond it; and the shares."""
+    there, cells = column < COLUMNS, row.to(tl.int64) * COLUMNS + column
+    share = shares(row * COLUMNS + column, tl.load(seed), SHARE) if SHARE else 1.0
+    value = tl.load(y + cells, mask=there, other=0.0).to(tl.float32)
+    value += tl.load(bias + column, mask=there, other=0.0).to(tl.float32)
+    return value * share + tl.load(x + cells, mask=there, other=0.0).to(tl.float32), share
+
+
+@triton.jit
+def normed(value, mean, scale, weight, shift, out, row, column, COLUMNS: tl.constexpr):  # noqa: N803
+    there = column < COLUMNS
+    found = (value - mean) * scale * tl.load(weight + column, mask=there, other=0.0).to(tl.float32)
+    found += tl.load(shift + column, mask=there, other=0.0).to(tl.float32)
+    tl.store(out + row.to(tl.int64) * COLUMNS + column, found.to(out.dtype.element_ty), mask=there)
+
+
+@triton.jit
+def apart(value, mean, column, COLUMNS: tl.constexpr):  # noqa: N803
+    """The sum of (value − mean)²."""
+    value = tl.where(column < COLUMNS, value - mean, 0.0)
+    return tl.sum(value * value, 0)
 
 
 @triton.jit
 def forward_kernel(
-    x, y, bias, weight, shift, seed, out, means, scales, rows, columns, epsilon,
-    SHARE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,  # noqa: N803
+    x, y, bias, weight, shift, seed, out, means, scales, epsilon,
+    SHARE: tl.constexpr, COLUMNS: tl.constexpr, MOST: tl.constexpr, REST: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
-    column = tl.arange(0, COLUMNS)[None, :]
-    inside = column < columns
-    there = (row < rows) & inside
-    cells = row.to(tl.int64) * columns + column
-    value = tl.load(y + cells, mask=there, other=0.0).to(tl.float32)
-    value += tl.load(bias + column, mask=inside, other=0.0).to(tl.float32)
-    if SHARE:
-        value *= shares(row * columns + column, tl.load(seed), SHARE)
-    value += tl.load(x + cells, mask=there, other=0.0).to(tl.float32)
-    mean = tl.sum(value, 1)[:, None] / columns  # bias and value are 0 beyond the row
-    apart = tl.where(inside, value - mean, 0.0)
-    scale = tl.rsqrt(tl.sum(apart * apart, 1)[:, None] / columns + epsilon)
-    found = apart * scale * tl.load(weight + column, mask=inside, other=0.0).to(tl.float32)
-    found += tl.load(shift + column, mask=inside, other=0.0).to(tl.float32)
-    tl.store(out + cells, found.to(out.dtype.element_ty), mask=there)
-    tl.store(means + row, mean, mask=row < rows)
-    tl.store(scales + row, scale, mask=row < rows)
+    """A row, in two parts: the first MOST columns, and REST behind them."""
+    row = tl.program_id(0)
+    first, second = tl.arange(0, MOST), MOST + tl.arange(0, REST)
+    a, _ = summed(x, y, bias, seed, row, first, COLUMNS, SHARE)
+    b, _ = summed(x, y, bias, seed, row, second, COLUMNS, SHARE)
+    mean = (tl.sum(a, 0) + tl.sum(b, 0)) / COLUMNS
+    spread = apart(a, mean, first, COLUMNS) + apart(b, mean, second, COLUMNS)
+    scale = tl.rsqrt(spread / COLUMNS + epsilon)
+    normed(a, mean, scale, weight, shift, out, row, first, COLUMNS)
+    normed(b, mean, scale, weight, shift, out, row, second, COLUMNS)
+    tl.store(means + row, mean)
+    tl.store(scales + row, scale)
+
+
+@triton.jit
+def slopes_of(slope, other, row, column, COLUMNS: tl.constexpr):  # noqa: N803
+    there, cells = column < COLUMNS, row.to(tl.int64) * COLUMNS + column
+    found = tl.load(slope + cells, mask=there, other=0.0).to(tl.float32)
+    return found + tl.load(other + cells, mask=there, other=0.0).to(tl.float32)
+
+
+@triton.jit
+def stored(back, share, to_x, to_y, row, column, COLUMNS: tl.constexpr):  # noqa: N803
+    there, cells = column < COLUMNS, row.to(tl.int64) * COLUMNS + column
+    tl.store(to_x + cells, back.to(to_x.dtype.element_ty), mask=there)
+    back *= share
+    tl.store(to_y + cells, back.to(to_y.dtype.element_ty), mask=there)
+    return back
 
 
 @triton.jit
 def backward_kernel(
-    x, y, bias, weight, seed, means, scales, slope, other, to_x, to_y, sums, rows, columns,
-    SHARE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr,  # noqa: N803
+    x, y, bias, weight, seed, means, scales, slope, other, to_x, to_y, sums, rows,
+    SHARE: tl.constexpr, COLUMNS: tl.constexpr, MOST: tl.constexpr, REST: tl.constexpr, CHUNK: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """`slope` and `other` are the gradients of the two results. Sums of a chunk: weight, shift, bias."""
-    column = tl.arange(0, COLUMNS)[None, :]
-    inside = column < columns
-    added = tl.load(bias + column, mask=inside, other=0.0).to(tl.float32)
-    gain = tl.load(weight + column, mask=inside, other=0.0).to(tl.float32)
-    to_weight = tl.zeros((ROWS, COLUMNS), tl.float32)
-    to_shift = tl.zeros((ROWS, COLUMNS), tl.float32)
-    to_bias = tl.zeros((ROWS, COLUMNS), tl.float32)
-    for step in range(CHUNK // ROWS):
-        row = tl.program_id(0) * CHUNK + step * ROWS + tl.arange(0, ROWS)[:, None]
-        there = (row < rows) & inside
-        cells = row.to(tl.int64) * columns + column
-        back = tl.load(slope + cells, mask=there, other=0.0).to(tl.float32)
-        back += tl.load(other + cells, mask=there, other=0.0).to(tl.float32)
-        value = tl.load(y + cells, mask=there, other=0.0).to(tl.float32) + added
-        if SHARE:
-            share = shares(row * columns + column, tl.load(seed), SHARE)
-            value *= share
-        value += tl.load(x + cells, mask=there, other=0.0).to(tl.float32)
-        scale = tl.load(scales + row, mask=row < rows, other=0.0)
-        normed = (value - tl.load(means + row, mask=row < rows, other=0.0)) * scale
-        to_weight += back * normed
-        to_shift += back
-        back *= gain  # 0 beyond the row
-        along = tl.sum(back * normed, 1)[:, None] / columns
-        back = (back - tl.sum(back, 1)[:, None] / columns - normed * along) * scale
-        tl.store(to_x + cells, back.to(to_x.dtype.element_ty), mask=there)
-        if SHARE:
-            back *= share
-        tl.store(to_y + cells, back.to(to_y.dtype.element_ty), mask=there)
-        to_bias += tl.where(there, back, 0.0)
-    made = sums + tl.program_id(0) * 3 * columns + column
-    tl.store(made, tl.sum(to_weight, 0)[None, :], mask=inside)
-    tl.store(made + columns, tl.sum(to_shift, 0)[None, :], mask=inside)
-    tl.store(made + 2 * columns, tl.sum(to_bias, 0)[None, :], mask=inside)
+    """`slope` and `other` are the gradients of the two results. Sums of a chunk of rows: weight, shift, bias."""
+    first, second = tl.arange(0, MOST), MOST + tl.arange(0, REST)
+    gain_a = tl.load(weight + first, mask=first < COLUMNS, other=0.0).to(tl.float32)
+    gain_b = tl.load(weight + second, mask=second < COLUMNS, other=0.0).to(tl.float32)
+    weight_a, weight_b = tl.zeros((MOST,), tl.float32), tl.zeros((REST,), tl.float32)
+    shift_a, shift_b = tl.zeros((MOST,), tl.float32), tl.zeros((REST,), tl.float32)
+    bias_a, bias_b = tl.zeros((MOST,), tl.float32), tl.zeros((REST,), tl.float32)
+    begin = tl.program_id(0) * CHUNK
+    for step in range(tl.minimum(CHUNK, rows - begin)):
+        row = begin + step
+        back_a = slopes_of(slope, other, row, first, COLUMNS)
+        back_b = slopes_of(slope, other, row, second, COLUMNS)
+        value_a, share_a = summed(x, y, bias, seed, row, first, COLUMNS, SHARE)
+        value_b, share_b = summed(x, y, bias, seed, row, second, COLUMNS, SHARE)
+        mean, scale = tl.load(means + row), tl.load(scales + row)
+        value_a, value_b = (value_a - mean) * scale, (value_b - mean) * scale
+        weight_a += back_a * value_a
+        weight_b += back_b * value_b
+        shift_a += back_a
+        shift_b += back_b
+        back_a, back_b = back_a * gain_a, back_b * gain_b  # 0 beyond the row
+        middle = (tl.sum(back_a, 0) + tl.sum(back_b, 0)) / COLUMNS
+        along = (tl.sum(back_a * value_a, 0) + tl.sum(back_b * value_b, 0)) / COLUMNS
+        bias_a += stored((back_a - middle - value_a * along) * scale, share_a, to_x, to_y, row, first, COLUMNS)
+        bias_b += stored((back_b - middle - value_b * along) * scale, share_b, to_x, to_y, row, second, COLUMNS)
+    made = sums + tl.program_id(0) * 3 * COLUMNS
+    tl.store(made + first, weight_a, mask=first < COLUMNS)
+    tl.store(made + second, weight_b, mask=second < COLUMNS)
+    tl.store(made + COLUMNS + first, shift_a, mask=first < COLUMNS)
+    tl.store(made + COLUMNS + second, shift_b, mask=second < COLUMNS)
+    tl.store(made + 2 * COLUMNS + first, bias_a, mask=first < COLUMNS)
+    tl.store(made + 2 * COLUMNS + second, bias_b, mask=second < COLUMNS)
 
 
 def fits(x: Tensor) -> bool:
@@ -102,19 +137,22 @@ def fits(x: Tensor) -> bool:
     return x.shape[-1] <= WIDEST
 
 
-@torch.library.custom_op("firth::add_norm", mutates_args=())
+def parts_of(columns: int) -> dict[str, int]:
+    """Two powers of two that are as many columns, or a bit more: 512 and 256 for 768, none wasted."""
+    most = 1 << max(0, (columns - 1).bit_length() - 1)
+    return {"COLUMNS": columns, "MOST": most, "REST": triton.next_power_of_2(max(1, columns - most))}
+
+
+@operator("firth::add_norm")
 def add_norm(
     x: Tensor, y: Tensor, bias: Tensor, weight: Tensor, shift: Tensor, seed: Tensor | None, share: int, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """x and y (…, columns), equally narrow; share: of 65,536, how many are left out. The result, means and scales."""
     x, y, columns = x.contiguous(), y.contiguous(), x.shape[-1]
-    rows = x.numel() // columns
-    out = torch.empty_like(x)
-    means, scales = (x.new_empty(rows, dtype=torch.float32) for _ in range(2))
-    forward_kernel[(triton.cdiv(rows, ROWS),)](
-        x, y, bias, weight, shift, seed, out, means, scales, rows, columns, epsilon,
-        SHARE=share, ROWS=ROWS, COLUMNS=triton.next_power_of_2(columns), num_warps=4,
-    )  # fmt: skip
+    out, means, scales = torch.empty_like(x), *(x.new_empty(x.shape[:-1], dtype=torch.float32) for _ in range(2))
+    started(forward_kernel)[(means.numel(),)](
+        x, y, bias, weight, shift, seed, out, means, scales, epsilon, SHARE=share, **parts_of(columns), **FORWARD
+    )
     return out, means, scales
 
 
@@ -122,27 +160,24 @@ def add_norm(
 def _(
     x: Tensor, y: Tensor, bias: Tensor, weight: Tensor, shift: Tensor, seed: Tensor | None, share: int, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    rows = x.numel() // x.shape[-1]
-    means, scales = (x.new_empty(rows, dtype=torch.float32) for _ in range(2))
+    means, scales = (x.new_empty(x.shape[:-1], dtype=torch.float32) for _ in range(2))
     return torch.empty_like(x, memory_format=torch.contiguous_format), means, scales
 
 
-@torch.library.custom_op("firth::add_norm_backward", mutates_args=())
+@operator("firth::add_norm_backward")
 def add_norm_backward(
     x: Tensor, y: Tensor, bias: Tensor, weight: Tensor, seed: Tensor | None, means: Tensor, scales: Tensor,
     slope: Tensor, other: Tensor, share: int,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Gradients of x, of y, and of weight, shift and bias in three rows."""
+    """Gradients of x, of y and, a row a chunk, of weight, shift and bias."""
     x, y, columns = x.contiguous(), y.contiguous(), x.shape[-1]
-    rows = x.numel() // columns
-    to_x, to_y = torch.empty_like(x), torch.empty_like(y)
-    programs = triton.cdiv(rows, CHUNK)
-    sums = x.new_empty(programs, 3, columns, dtype=torch.float32)
-    backward_kernel[(programs,)](
+    to_x, to_y, chunks = torch.empty_like(x), torch.empty_like(y), triton.cdiv(means.numel(), BACKWARD["CHUNK"])
+    sums = x.new_empty(chunks, 3, columns, dtype=torch.float32)
+    started(backward_kernel)[(chunks,)](
         x, y, bias, weight, seed, means, scales, slope.contiguous(), other.contiguous(), to_x, to_y, sums,
-        rows, columns, SHARE=share, ROWS=BACK_ROWS, COLUMNS=triton.next_power_of_2(columns), CHUNK=CHUNK, num_warps=4,
+        means.numel(), SHARE=share, **parts_of(columns), **BACKWARD,
     )  # fmt: skip
-    return to_x, to_y, sums.sum(0)
+    return to_x, to_y, sums
 
 
 @add_norm_backward.register_fake
@@ -151,7 +186,8 @@ def _(
     slope: Tensor, other: Tensor, share: int,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     alike = [torch.empty_like(part, memory_format=torch.contiguous_format) for part in (x, y)]
-    return alike[0], alike[1], x.new_empty(3, x.shape[-1], dtype=torch.float32)
+    chunks = triton.cdiv(means.numel(), BACKWARD["CHUNK"])
+    return alike[0], alike[1], x.new_empty(chunks, 3, x.shape[-1], dtype=torch.float32)
 
 
 class AddNorm(torch.autograd.Function):
@@ -169,5 +205,5 @@ class AddNorm(torch.autograd.Function):
     def backward(ctx: Any, slope: Tensor, other: Tensor) -> tuple[Tensor | None, ...]:
         x, y, bias, weight, seed, means, scales = ctx.saved_tensors
         to_x, to_y, sums = add_norm_backward(x, y, bias, weight, seed, means, scales, slope, other, ctx.share)
-        to_weight, to_shift = sums[0].to(weight.dtype), sums[1].to(weight.dtype)
-        return to_x, to_y, sums[2].to(bias.dtype), to_weight, to_shift, None, None, None
+        to_weight, to_shift, to_bias = sums.sum(0).to(weight.dtype).unbind()
+        return to_x, to_y, to_bias.to(bias.dtype), to_weight, to_shift, None, None, None

@@ -1,9 +1,9 @@
-"""Attention within packed sequences of several tiles, on a GPU: forward in one kernel, back in one.
+"""Attention within packed sequences of several tiles, on a GPU: forward in one kernel, back in two.
 
-Forward as flash attention does it (Dao et al. 2022): keys in tiles, a running softmax. On the way back one program has
-a sequence and a head to itself, so that nobody else adds to its gradients: those of the queries, which every tile of
-keys adds to, wait in single precision where the caches still hold them, and all three are written where the product
-that made `qkv` wants them. `attention_steps` is what it computes.
+As flash attention does it (Dao et al. 2022): keys in tiles, a running softmax. On the way back the softmax is worked
+out twice, for the keys of a tile and for its queries, so that no program adds to what another one made; all gradients
+are written where the product that made `qkv` wants them, and the bias's is summed on the way. (Of a key's bias it is 0:
+a softmax stays the same when all scores of a query move together.) `attention_steps` is what it computes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-LONGEST = 512  # beyond, a sequence and a head are too much for one program
-FORWARD = {"QUERIES": 128, "KEYS": 64, "num_warps": 4, "num_stages": 2}
-BACKWARD = {"QUERIES": 64, "KEYS": 128, "num_warps": 8, "num_stages": 1}
+from firth.nets.on_gpu import operator, started
+
+LONGEST = 512  # beyond, torch's own are at least as fast
+ROWS = 128  # places and heads of a tile of `middle_kernel`
+FORWARD = {"QUERIES": 128, "KEYS": 64, "num_warps": 8, "num_stages": 3}
+BACKWARD = {"TILE": 128, "STEP": 32, "num_warps": 4, "num_stages": 3}
 
 
 @triton.jit
@@ -56,66 +59,89 @@ def forward_kernel(
 
 
 @triton.jit
-def backward_kernel(
-    qkv, starts, out, logs, slope, found, sums, middles, rough, tiles, scale,
-    HEADS: tl.constexpr, DIM: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,  # noqa: N803
+def middle_kernel(out, slope, middles, rows, DIM: tl.constexpr, ROWS: tl.constexpr):  # noqa: N803
+    """How far the gradient of each place and head lies along its output."""
+    row, column = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, DIM)[None, :]
+    there, cells = (row < rows)[:, None], row.to(tl.int64)[:, None] * DIM + column
+    mixed = tl.load(out + cells, mask=there, other=0.0).to(tl.float32)
+    slopes = tl.load(slope + cells, mask=there, other=0.0).to(tl.float32)
+    tl.store(middles + row, tl.sum(mixed * slopes, 1), mask=row < rows)
+
+
+@triton.jit
+def keys_back(
+    given, logs, middles, slope, made, total, length, scale,
+    HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """From the gradient of `out` to that of `qkv`, and to its sums over tiles, (sequences, tiles, 3, heads, dim).
-    Room to work in: `middles` (places, heads), `rough` (places, heads, dim)."""
-    head, sequence = tl.program_id(0), tl.program_id(1)
+    """The gradients of a tile's places as keys and values."""
+    wide: tl.constexpr = 3 * HEADS * DIM
+    place, column = tl.program_id(0) * TILE + tl.arange(0, TILE), tl.arange(0, DIM)[None, :]
+    there, own = (place < length)[:, None], place[:, None] * wide + column
+    k = tl.load(given + HEADS * DIM + own, mask=there, other=0.0)
+    v = tl.load(given + 2 * HEADS * DIM + own, mask=there, other=0.0)
+    to_k, to_v = tl.zeros((TILE, DIM), tl.float32), tl.zeros((TILE, DIM), tl.float32)
+    for first in range(0, length, STEP):
+        query = first + tl.arange(0, STEP)
+        seen = (query < length)[:, None]
+        q = tl.load(given + query[:, None] * wide + column, mask=seen, other=0.0)
+        slopes = tl.load(slope + query[:, None] * (HEADS * DIM) + column, mask=seen, other=0.0)
+        log = tl.load(logs + query * HEADS, mask=query < length, other=float("inf"))
+        middle = tl.load(middles + query * HEADS, mask=query < length, other=0.0)
+        weights = tl.exp2(tl.dot(k, tl.trans(q)) * (scale * 1.4426950408889634) - log[None, :])
+        to_v = tl.dot(weights.to(q.dtype), slopes, to_v)
+        to_scores = weights * (tl.dot(v, tl.trans(slopes)) - middle[None, :])
+        to_k = tl.dot(to_scores.to(q.dtype), q, to_k)
+    tl.store(made + HEADS * DIM + own, (to_k * scale).to(k.dtype), mask=there)
+    tl.store(made + 2 * HEADS * DIM + own, to_v.to(k.dtype), mask=there)
+    tl.store(total + 2 * HEADS * DIM, tl.sum(tl.where(there, to_v, 0.0), 0))
+
+
+@triton.jit
+def queries_back(
+    given, logs, middles, slope, made, total, length, scale,
+    HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    """The gradients of a tile's places as queries."""
+    wide: tl.constexpr = 3 * HEADS * DIM
+    place, column = tl.program_id(0) * TILE + tl.arange(0, TILE), tl.arange(0, DIM)[None, :]
+    there, own = (place < length)[:, None], place[:, None] * wide + column
+    q = tl.load(given + own, mask=there, other=0.0)
+    slopes = tl.load(slope + place[:, None] * (HEADS * DIM) + column, mask=there, other=0.0)
+    log = tl.load(logs + place * HEADS, mask=place < length, other=float("inf"))
+    middle = tl.load(middles + place * HEADS, mask=place < length, other=0.0)
+    to_q = tl.zeros((TILE, DIM), tl.float32)
+    for first in range(0, length, STEP):
+        key = first + tl.arange(0, STEP)
+        cells, seen = key[:, None] * wide + column, (key < length)[:, None]
+        k = tl.load(given + HEADS * DIM + cells, mask=seen, other=0.0)
+        v = tl.load(given + 2 * HEADS * DIM + cells, mask=seen, other=0.0)
+        weights = tl.exp2(tl.dot(q, tl.trans(k)) * (scale * 1.4426950408889634) - log[:, None])
+        weights = tl.where((key < length)[None, :], weights, 0.0)
+        to_scores = weights * (tl.dot(slopes, tl.trans(v)) - middle[:, None])
+        to_q = tl.dot(to_scores.to(q.dtype), k, to_q)
+    tl.store(made + own, (to_q * scale).to(q.dtype), mask=there)
+    tl.store(total, tl.sum(to_q, 0) * scale)
+
+
+@triton.jit
+def backward_kernel(
+    qkv, starts, logs, middles, slope, found, sums, scale,
+    HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    """A tile of a sequence's places and a head. Sums over the tile: (sequences, tiles, 3, heads, dim)."""
+    head, sequence = tl.program_id(1), tl.program_id(2)
     begin = tl.load(starts + sequence)
     length = tl.load(starts + sequence + 1) - begin
-    column = tl.arange(0, DIM)[None, :]
-    wide = 3 * HEADS * DIM
-    given = qkv + begin.to(tl.int64) * wide + head * DIM
-    made = found + begin.to(tl.int64) * wide + head * DIM
-    single = begin.to(tl.int64) * (HEADS * DIM) + head * DIM
-    out, slope, rough = out + single, slope + single, rough + single  # places from here on: half as wide
-    logs, middles = logs + begin * HEADS + head, middles + begin * HEADS + head
-    total = sums + sequence * tiles * wide + head * DIM + tl.arange(0, DIM)
-    for first in range(0, length, QUERIES):
-        place = first + tl.arange(0, QUERIES)
-        there, cells = (place < length)[:, None], place[:, None] * (HEADS * DIM) + column
-        mixed = tl.load(out + cells, mask=there, other=0.0).to(tl.float32)
-        middle = tl.sum(mixed * tl.load(slope + cells, mask=there, other=0.0).to(tl.float32), 1)
-        tl.store(middles + place * HEADS, middle, mask=place < length)
-    tl.debug_barrier()  # other threads of this program read them
-    for behind in range(0, length, KEYS):
-        key = behind + tl.arange(0, KEYS)
-        seen, own = (key < length)[:, None], key[:, None] * wide + column
-        k = tl.load(given + HEADS * DIM + own, mask=seen, other=0.0)
-        v = tl.load(given + 2 * HEADS * DIM + own, mask=seen, other=0.0)
-        to_k, to_v = tl.zeros((KEYS, DIM), tl.float32), tl.zeros((KEYS, DIM), tl.float32)
-        pulls = tl.zeros((KEYS,), tl.float32)
-        more = behind + KEYS < length
-        readable, left, done = tl.where(behind > 0, length, 0), tl.where(more, length, 0), tl.where(more, 0, length)
-        for first in range(0, length, QUERIES):
-            place = first + tl.arange(0, QUERIES)
-            there, cells = (place < length)[:, None], place[:, None] * (HEADS * DIM) + column
-            q = tl.load(given + place[:, None] * wide + column, mask=there, other=0.0)
-            slopes = tl.load(slope + cells, mask=there, other=0.0)
-            log = tl.load(logs + place * HEADS, mask=place < length, other=float("inf"))
-            middle = tl.load(middles + place * HEADS, mask=place < length, other=0.0)
-            scores = tl.dot(k, tl.trans(q)) * (scale * 1.4426950408889634)
-            weights = tl.where(seen, tl.exp2(scores - log[None, :]), 0.0)
-            to_v = tl.dot(weights.to(q.dtype), slopes, to_v)
-            to_weights = tl.dot(v, tl.trans(slopes))
-            to_scores = weights * (to_weights - middle[None, :])
-            pulls += tl.sum(to_scores, 1)
-            to_scores = to_scores.to(q.dtype)
-            to_k = tl.dot(to_scores, q, to_k)
-            to_q = tl.dot(tl.trans(to_scores), k)
-            to_q += tl.load(rough + cells, mask=(place < readable)[:, None], other=0.0)
-            tl.store(rough + cells, to_q, mask=(place < left)[:, None])
-            ready = (to_q * scale).to(k.dtype)
-            tl.store(made + place[:, None] * wide + column, ready, mask=(place < done)[:, None])
-        tl.store(made + HEADS * DIM + own, (to_k * scale).to(k.dtype), mask=seen)
-        tl.store(made + 2 * HEADS * DIM + own, to_v.to(k.dtype), mask=seen)
-        tl.store(total, tl.sum(pulls[:, None] * k.to(tl.float32), 0) * scale)
-        tl.store(total + HEADS * DIM, tl.sum(to_k, 0) * scale)
-        tl.store(total + 2 * HEADS * DIM, tl.sum(to_v, 0))
-        total += wide
-        tl.debug_barrier()  # the next tile of keys adds to what this one left in `rough`
+    if tl.program_id(0) * TILE < length:
+        given = qkv + begin.to(tl.int64) * (3 * HEADS * DIM) + head * DIM
+        made = found + begin.to(tl.int64) * (3 * HEADS * DIM) + head * DIM
+        slope += begin.to(tl.int64) * (HEADS * DIM) + head * DIM
+        logs += begin * HEADS + head
+        middles += begin * HEADS + head
+        sums += (sequence * tl.num_programs(0) + tl.program_id(0)) * (3 * HEADS * DIM) + head * DIM
+        total = sums + tl.arange(0, DIM)
+        keys_back(given, logs, middles, slope, made, total, length, scale, HEADS, DIM, TILE, STEP)
+        queries_back(given, logs, middles, slope, made, total, length, scale, HEADS, DIM, TILE, STEP)
 
 
 def fits(heads_dim: int, longest: int) -> bool:
@@ -128,12 +154,12 @@ def attend(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest: int) 
     return found
 
 
-@torch.library.custom_op("firth::attend_long", mutates_args=())
+@operator("firth::attend_long")
 def attend_long(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest: int) -> tuple[Tensor, Tensor]:
     """As in short_attention.py; the second result is for the way back."""
     dim = qkv.shape[1] // (3 * heads)
     out, logs = qkv.new_empty(len(qkv), heads * dim), qkv.new_empty(len(qkv), heads, dtype=torch.float32)
-    forward_kernel[(triton.cdiv(longest, FORWARD["QUERIES"]), heads, len(starts) - 1)](
+    started(forward_kernel)[(triton.cdiv(longest, FORWARD["QUERIES"]), heads, len(starts) - 1)](
         qkv, starts, out, logs, dim**-0.5, HEADS=heads, DIM=dim, **FORWARD
     )
     return out, logs
@@ -144,27 +170,28 @@ def _(qkv: Tensor, bias: Tensor, starts: Tensor, heads: int, longest: int) -> tu
     return qkv.new_empty(len(qkv), qkv.shape[1] // 3), qkv.new_empty(len(qkv), heads, dtype=torch.float32)
 
 
-@torch.library.custom_op("firth::attend_long_backward", mutates_args=())
+@operator("firth::attend_long_backward")
 def attend_long_backward(
     qkv: Tensor, starts: Tensor, out: Tensor, logs: Tensor, slope: Tensor, heads: int, longest: int
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of `qkv` and, summed over its places, of the bias."""
-    dim = qkv.shape[1] // (3 * heads)
-    tiles = triton.cdiv(longest, BACKWARD["KEYS"])
+    """Gradients of `qkv` and, in parts, of the bias."""
+    dim, slope = qkv.shape[1] // (3 * heads), slope.contiguous()
+    tiles = triton.cdiv(longest, BACKWARD["TILE"])
     found, sums = torch.empty_like(qkv), qkv.new_zeros((len(starts) - 1) * tiles, qkv.shape[1], dtype=torch.float32)
-    middles, rough = torch.empty_like(logs), torch.empty_like(out, dtype=torch.float32)
-    backward_kernel[(heads, len(starts) - 1)](
-        qkv, starts, out, logs, slope.contiguous(), found, sums, middles, rough, tiles, dim**-0.5,
-        HEADS=heads, DIM=dim, **BACKWARD,
-    )  # fmt: skip
-    return found, sums.sum(0)
+    middles = torch.empty_like(logs)
+    started(middle_kernel)[(triton.cdiv(logs.numel(), ROWS),)](out, slope, middles, logs.numel(), DIM=dim, ROWS=ROWS)
+    started(backward_kernel)[(tiles, heads, len(starts) - 1)](
+        qkv, starts, logs, middles, slope, found, sums, dim**-0.5, HEADS=heads, DIM=dim, **BACKWARD
+    )
+    return found, sums
 
 
 @attend_long_backward.register_fake
 def _(
     qkv: Tensor, starts: Tensor, out: Tensor, logs: Tensor, slope: Tensor, heads: int, longest: int
 ) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(qkv), qkv.new_empty(qkv.shape[1], dtype=torch.float32)
+    tiles = triton.cdiv(longest, BACKWARD["TILE"])
+    return torch.empty_like(qkv), qkv.new_empty((len(starts) - 1) * tiles, qkv.shape[1], dtype=torch.float32)
 
 
 def keep_inputs(
@@ -181,7 +208,7 @@ def go_back(
 ) -> tuple[Tensor, Tensor, None, None, None]:
     qkv, starts, out, logs = ctx.saved_tensors  # type: ignore[attr-defined]
     found, sums = attend_long_backward(qkv, starts, out, logs, slope, *ctx.shape)  # type: ignore[attr-defined]
-    return found, sums.to(ctx.kind), None, None, None  # type: ignore[attr-defined]
+    return found, sums.sum(0).to(ctx.kind), None, None, None  # type: ignore[attr-defined]
 
 
 attend_long.register_autograd(go_back, setup_context=keep_inputs)

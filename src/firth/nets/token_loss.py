@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from firth.nets.on_gpu import operator, started
+
 BLOCK = 1024  # columns read at once
 
 
@@ -47,12 +49,12 @@ def slopes_kernel(scores, bias, targets, losses, columns, BIAS: tl.constexpr, BL
         tl.store(scores + first + place, slope.to(scores.dtype.element_ty), mask=there)
 
 
-@torch.library.custom_op("firth::token_losses", mutates_args=())
+@operator("firth::token_losses")
 def token_losses(hidden: Tensor, tokens: Tensor, bias: Tensor | None, targets: Tensor) -> tuple[Tensor, Tensor]:
     """hidden (places, dim), tokens (words, dim), both narrow; targets (places): losses, and slopes for the way back."""
     scores = hidden @ tokens.T
     losses = hidden.new_empty(len(hidden), dtype=torch.float32)
-    slopes_kernel[(len(hidden),)](
+    started(slopes_kernel)[(len(hidden),)](
         scores, bias, targets, losses, scores.shape[1], BIAS=bias is not None, BLOCK=BLOCK, num_warps=4
     )
     return losses, scores

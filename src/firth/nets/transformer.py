@@ -55,10 +55,11 @@ def a_seed(x: Tensor) -> Tensor:
 
 def left_out(shape: torch.Size, seed: Tensor, share: int) -> Tensor:
     """Which of the places: about `share` of 65,536."""
-    mixed = torch.arange(shape.numel(), device=seed.device, dtype=torch.int32).view(shape)
-    mixed = (mixed ^ seed) * -1640531535
+    place = torch.arange(shape.numel(), device=seed.device, dtype=torch.int32).view(shape)
+    mixed = ((place >> 1) ^ seed) * -1640531535  # one number for two neighbours
     mixed = (mixed ^ (mixed >> 15)) * -2048144777
-    return ((mixed >> 13) & 0xFFFF) < share
+    mixed = (mixed ^ ((mixed >> 16) & 0xFFFF)) >> ((place & 1) * 16)
+    return (mixed & 0xFFFF) < share
 
 
 class Embedding(nn.Module):

@@ -17,7 +17,7 @@ class VAE(CompressingOptions):
     """Maximises the evidence lower bound Σ log p(x | z) − β · KL(q(z | x) ‖ N(0, 1)), z drawn from q.
 
     Numbers are normally distributed around what is rebuilt, with a deviation that is learned for each column; of
-    categories it has probabilities. What holds for tables stands at `Autoencoder`.
+    categories it has probabilities. Learning begins at probabilistic PCA. What holds for tables stands at `Autoencoder`.
     """
 
     summary: ClassVar[str] = "tables and vectors: codes with uncertainty, and new rows like those it learned from"

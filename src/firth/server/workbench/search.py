@@ -27,7 +27,7 @@ router = APIRouter()
 def indexes(request: Request) -> dict[str, Any]:
     """Each with its columns, and what they can be filtered by."""
     models: Models = request.app.state.models
-    found = []
+    found: list[dict[str, Any]] = []
     for name in models.index_names():
         try:
             index = models.index(name)
