@@ -11,7 +11,7 @@ from firth.core.errors import FirthError
 from firth.nets.attention import watched
 from firth.nets.positions import sinusoids
 from firth.nets.recurrent import RecurrentTranslator
-from firth.nets.transformer import ACTIVATIONS, POSITIONS, Decoder, Embedding, EncoderDecoder, Size, Stack, left_out
+from firth.nets.transformer import ACTIVATIONS, POSITIONS, Decoder, Embedding, EncoderDecoder, Size, Stack
 
 SMALL = Size(layers=2, dim=16, heads=2, places=12, dropout=0.0)
 
@@ -113,15 +113,3 @@ def test_states_begin_with_the_embedding_and_end_with_the_output():
     assert len(states) == 3
     torch.testing.assert_close(states[0], net.embedding(ids))
     torch.testing.assert_close(states[-1], net(ids))
-
-
-@pytest.mark.parametrize("seed", [1, 77, 2**31 - 2])
-def test_what_is_left_out_is_a_tenth_everywhere_and_neighbours_do_not_tell_each_other(seed):
-    left = left_out(torch.Size((1024, 768)), torch.tensor(seed, dtype=torch.int32), round(0.1 * 65536)).double()
-    for part in (left[:, ::2], left[:, 1::2], left[::2], left[1::2]):
-        assert abs(part.mean() - 0.1) < 0.003  # six deviations
-    apart = left - 0.1
-    for a, b in ((apart[:, :-1], apart[:, 1:]), (apart[:, :-2], apart[:, 2:]), (apart[:-1], apart[1:])):
-        assert abs((a * b).mean() / 0.09) < 0.01
-    other = left_out(torch.Size((1024, 768)), torch.tensor(seed - 1, dtype=torch.int32), round(0.1 * 65536)).double()
-    assert abs(((other - 0.1) * apart).mean() / 0.09) < 0.01
