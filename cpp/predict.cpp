@@ -112,6 +112,7 @@ static void dot_columns(float* const* x, int inputs, float* const* y, int64_t st
     int i = 0;
     for (; i + TILE_INPUTS <= inputs; i += TILE_INPUTS)
         dot_tile<TILE_INPUTS, TARGETS>(x + i, y, stride, scores + i * row, row);
+    if (TILE_INPUTS == 4 && inputs - i == 3) return dot_tile<3, TARGETS>(x + i, y, stride, scores + i * row, row);
     if (TILE_INPUTS == 4 && inputs - i >= 2) {
         dot_tile<2, TARGETS>(x + i, y, stride, scores + i * row, row);
         i += 2;
@@ -226,6 +227,52 @@ static void update_many(float* const* x, int inputs, float* const* y, int target
     }
 }
 
+// Six targets at most, whose rows and changes stay in registers; `old`: the inputs' values, kept by the first of them.
+template <int TARGETS>
+static inline void update_part(float* const* x, int inputs, float* const* y, const float* steps, int row, int64_t d,
+                               bool first, vec* old) {
+    vec before[TARGETS], change[TARGETS] = {};
+    for (int t = 0; t < TARGETS; ++t) before[t] = load(y[t] + d);
+    for (int i = 0; i < inputs; ++i) {
+        vec moved = load(x[i] + d);
+        if (first) old[i] = moved;
+        const vec xv = old[i];
+        for (int t = 0; t < TARGETS; ++t) {
+            const vec step = splat(steps[i * row + t]);
+            moved += step * before[t];
+            change[t] += step * xv;
+        }
+        store(x[i] + d, moved);
+    }
+    for (int t = 0; t < TARGETS; ++t) store(y[t] + d, before[t] + change[t]);
+}
+
+// As `update_many`, part by part, which is faster but needs inputs of which none is there twice.
+static void update_parts(float* const* x, int inputs, float* const* y, int targets, const float* steps, int64_t stride,
+                         const Scratch& scratch) {
+    vec old[MOST_CONTEXTS + MOST_TAGS];
+    for (int64_t d = 0; d < stride; d += LANES) {
+        prefetch(scratch, d);
+        for (int t = 0; t < targets; t += TILE_TARGETS) {
+            switch (targets - t) {
+                case 1: update_part<1>(x, inputs, y + t, steps + t, targets, d, !t, old); break;
+                case 2: update_part<2>(x, inputs, y + t, steps + t, targets, d, !t, old); break;
+                case 3: update_part<3>(x, inputs, y + t, steps + t, targets, d, !t, old); break;
+                case 4: update_part<4>(x, inputs, y + t, steps + t, targets, d, !t, old); break;
+                case 5: update_part<5>(x, inputs, y + t, steps + t, targets, d, !t, old); break;
+                default: update_part<TILE_TARGETS>(x, inputs, y + t, steps + t, targets, d, !t, old);
+            }
+        }
+    }
+}
+
+static bool any_twice(float* const* x, int inputs) {
+    bool twice = false;
+    for (int i = 1; i < inputs; ++i)
+        for (int j = 0; j < i; ++j) twice |= x[i] == x[j];
+    return twice;
+}
+
 static void update_all(float* const* x, int inputs, float* const* y, int targets, const float* steps,
                        int64_t stride, const Scratch& scratch) {
     switch (targets) {
@@ -245,7 +292,9 @@ static void update_all(float* const* x, int inputs, float* const* y, int targets
         case 13: update_tile<13>(x, inputs, y, steps, stride, scratch); break;
         case 14: update_tile<14>(x, inputs, y, steps, stride, scratch); break;
 #endif
-        default: update_many(x, inputs, y, targets, steps, stride, scratch);
+        default:
+            if (inputs <= 32 && !any_twice(x, inputs)) update_parts(x, inputs, y, targets, steps, stride, scratch);
+            else update_many(x, inputs, y, targets, steps, stride, scratch);
     }
 }
 
@@ -303,15 +352,21 @@ static void train_grid(const Job& job, float* const* x, int inputs, float* const
     if (window.rate != 0) update_all(x, inputs, y, targets, scratch.scores, job.stride, scratch);
 }
 
+// What one of a group's noise words counts for each centre.
+static inline float weight_of_noise(const Job& job) { return job.drawn ? (float)job.negatives / (float)job.drawn : 1.0f; }
+
 // A group: the words near its centres, and the document's rows, against the centres' words and the noise they share. A
 // noise word stands for one of each centre's draw, so that it counts as often as input and centres meet.
 static void train_group(const Job& job, const Window& window, Scratch& scratch, Tally& tally) {
     float** x = scratch.inputs;
     float* weights = scratch.signs;
+    const float noise_weight = weight_of_noise(job);
     int inputs = 0;
     const auto meet = [&](int rows, const Meetings& meetings) {
-        for (int i = 0; i < rows; ++i, weights += window.targets)
-            for (int t = 0; t < window.targets; ++t) weights[t] = t < window.words ? meetings.word[t] : -meetings.all;
+        for (int i = 0; i < rows; ++i, weights += window.targets) {  // what is written too far is the next row's, or room
+            for (int t = 0; t < window.targets; t += LANES) store_loose(weights + t, splat(-meetings.all * noise_weight));
+            for (int t = 0; t < window.words; ++t) weights[t] = meetings.word[t];
+        }
         tally.pairs += rows * (int)meetings.all;
         inputs += rows;
     };
@@ -381,6 +436,97 @@ static void train_cbow(const Job& job, float* const* x, int inputs, const Window
     if (window.rate == 0) return;
     if (job.frozen) x += inputs - 1, inputs = 1;  // the document's row stands last
     add_to_rows(x, inputs, scratch.change, job.exact ? share : 1.0f, job.stride);
+}
+
+// The means (or sums) of a group's contexts, one for each centre, and the product of each with its own word.
+template <int CENTRES>
+static void add_up_group(float* const* x, const Window& window, float* const* y, const float* share, int64_t stride,
+                         float* hidden, float* own_scores) {
+    vec own[CENTRES] = {};
+    for (int64_t d = 0; d < stride; d += LANES) {
+        vec total[CENTRES] = {};
+        for (int i = 0; i < window.contexts; ++i) {
+            const vec xv = load(x[i] + d);
+            for (int c = 0; c < CENTRES; ++c) total[c] += splat(window.meetings[i].word[c]) * xv;
+        }
+        for (int c = 0; c < CENTRES; ++c) {
+            total[c] *= share[c];
+            store(hidden + c * stride + d, total[c]);
+            own[c] += total[c] * load(y[c] + d);
+        }
+    }
+    store_sums<CENTRES>(own, own_scores);
+}
+
+// The words and the noise move by the means, and the contexts by what the means of their windows would. `steps`: for each
+// centre those of the noise, then those of each centre and its own word.
+template <int CENTRES>
+static void update_group(float* const* x, const Window& window, float* const* y, const float* steps, const float* back,
+                         int64_t stride, const Scratch& scratch) {
+    const int noise = window.targets - CENTRES;
+    for (int64_t d = 0; d < stride; d += LANES) {
+        prefetch(scratch, d);
+        vec hidden[CENTRES], total[CENTRES];
+        for (int c = 0; c < CENTRES; ++c) {  // a word that is there twice moves twice, the second time from its new row
+            const vec step = splat(steps[CENTRES * noise + c]), old = load(y[c] + d);
+            hidden[c] = load(scratch.hidden + c * stride + d);
+            total[c] = step * old;
+            store(y[c] + d, old + step * hidden[c]);
+        }
+        for (int t = 0; t < noise; ++t) {
+            const vec old = load(y[CENTRES + t] + d);
+            vec moved = old;
+            for (int c = 0; c < CENTRES; ++c) {
+                const vec step = splat(steps[c * noise + t]);
+                total[c] += step * old;
+                moved += step * hidden[c];
+            }
+            store(y[CENTRES + t] + d, moved);
+        }
+        for (int c = 0; c < CENTRES; ++c) total[c] *= back[c];
+        for (int i = 0; i < window.contexts; ++i) {
+            vec moved = load(x[i] + d);
+            for (int c = 0; c < CENTRES; ++c) moved += splat(window.meetings[i].word[c]) * total[c];
+            store(x[i] + d, moved);
+        }
+    }
+}
+
+// CBOW for a group: the row of a context is read and written once for all the centres that it helps to predict, and they
+// share the noise.
+template <int CENTRES>
+static void train_centres(const Job& job, const Window& window, Scratch& scratch, Tally& tally) {
+    float **x = scratch.inputs, **y = scratch.outputs, *hidden[CENTRES], share[CENTRES], back[CENTRES];
+    const float noise_weight = weight_of_noise(job);
+    const int noise = window.targets - CENTRES, count = CENTRES * noise;
+    for (int i = 0; i < window.contexts; ++i) x[i] = input_row(job, scratch, window.context[i]);
+    for (int c = 0; c < CENTRES; ++c) {
+        float inputs = 0;
+        for (int i = 0; i < window.contexts; ++i) inputs += window.meetings[i].word[c];
+        share[c] = job.mean ? 1.0f / inputs : 1.0f;
+        back[c] = job.exact ? share[c] : 1.0f;
+        hidden[c] = scratch.hidden + c * job.stride;
+    }
+    float own[LANES + CENTRES];
+    add_up_group<CENTRES>(x, window, y, share, job.stride, scratch.hidden, own);
+    dot_all(hidden, CENTRES, y + CENTRES, noise, job.stride, scratch.scores);
+    for (int i = 0; i < count; ++i) scratch.signs[i] = -noise_weight;
+    for (int c = 0; c < CENTRES; ++c) {
+        scratch.scores[count + c] = own[c];
+        scratch.signs[count + c] = 1;
+    }
+    tally.loss += weighted_steps(scratch.scores, scratch.signs, count + CENTRES, window.rate);
+    tally.pairs += CENTRES;
+    if (window.rate != 0) update_group<CENTRES>(x, window, y, scratch.scores, back, job.stride, scratch);
+}
+
+static void train_cbow_group(const Job& job, const Window& window, Scratch& scratch, Tally& tally) {
+    switch (window.centres) {
+        case 1: train_centres<1>(job, window, scratch, tally); break;
+        case 2: train_centres<2>(job, window, scratch, tally); break;
+        case 3: train_centres<3>(job, window, scratch, tally); break;
+        default: train_centres<MOST_GROUP>(job, window, scratch, tally);
+    }
 }
 
 // As CBOW, with the rows side by side: each place of the window has its own part of the outputs.
@@ -473,6 +619,7 @@ static void train(const Job& job, const Window& window, Scratch& scratch, Tally&
         else train_forward(job, x, inputs, const_cast<Window&>(window), scratch, tally);
         return;
     }
+    if (grouped(job) && job.architecture == CBOW) return train_cbow_group(job, window, scratch, tally);
     if (grouped(job)) return train_group(job, window, scratch, tally);
     for (int i = 0; i < window.contexts; ++i) inputs += word_rows(job, scratch, window.context[i], x + inputs);
     inputs += document_rows(job, scratch, window, x + inputs);

@@ -42,13 +42,14 @@ struct Job {
     int loss;
     bool mean;    // CBOW: inputs are averaged, else summed
     bool exact;   // CBOW: each input of a mean moves by its share of the gradient, else by all of it
-    bool shared;  // skip-gram: one draw of noise words for all pairs of a window
-    int group;    // and for the windows of so many raw tokens: 1, 2 or 4
+    bool shared;  // one draw of noise words for all pairs of a window
+    int group;    // and, as for CBOW, for the windows of so many raw tokens: 1, 2 or 4
     bool neighbors;  // words predict; else the document's rows do it alone
     bool frozen;  // only the row of a new document moves (see `infer`)
     bool shrink;  // the window's reach is drawn from 1..window, else it is window
     int window;
     int negatives;
+    int drawn;    // noise words of a group, by strata, that count as much as `negatives` together; 0: these, freely
     // Sampling: a token is kept when 32 random bits are <= keep[word]; noise words by the alias method.
     const uint32_t* keep;
     const Alias* noise;
@@ -92,7 +93,7 @@ struct Walker {
 // are read and written once for all of its centres. (Static: of an inline function the linker would keep one copy for all
 // instruction sets.)
 static inline bool grouped(const Job& job) {
-    return job.architecture == SKIPGRAM && job.loss == NEGATIVE && job.shared && job.group > 1;
+    return (job.architecture == SKIPGRAM || job.architecture == CBOW) && job.loss == NEGATIVE && job.shared && job.group > 1;
 }
 
 // How often an input row meets each of a group's words, and all of them together.
@@ -131,8 +132,8 @@ struct Scratch {
     float** outputs;   // [most targets]
     float* scores;     // [most contexts × targets], padded
     float* signs;      // the same
-    float* hidden;     // [output stride]
-    float* change;     // the same
+    float* hidden;     // [MOST_GROUP × output stride]
+    float* change;     // [output stride]
     float* total;      // the same
     float* document;   // the row of a new document
     int most_rows;     // inputs that have scores of their own

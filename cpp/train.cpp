@@ -26,7 +26,7 @@ const Predict& kernels() {
 int most_targets(const Job& job) {
     if (job.loss == SOFTMAX) return job.words;
     const int right = job.architecture == FORWARD ? 2 * job.window : grouped(job) ? MOST_GROUP : 1;
-    if (job.loss == NEGATIVE) return job.negatives + right;
+    if (job.loss == NEGATIVE) return std::max(job.negatives, job.drawn) + right;
     int64_t longest = 0;
     for (int32_t w = 0; w < job.words; ++w)
         longest = std::max(longest, job.path_starts[w + 1] - job.path_starts[w]);
@@ -66,7 +66,7 @@ struct ScratchMemory {
           outputs(targets + 1),
           scores(scores_size(job, targets)),
           signs(scores_size(job, targets)),
-          hidden(job.output_stride),
+          hidden(job.output_stride * MOST_GROUP),
           change(job.output_stride),
           total(job.output_stride),
           ahead(targets + MOST_GROUP * most_pieces(job)) {
@@ -74,6 +74,7 @@ struct ScratchMemory {
                    nullptr,       most_rows(job), 0,              ahead.data(), 0,          nullptr};
     }
     static int most_rows(const Job& job) {
+        if (job.architecture == CBOW && grouped(job)) return MOST_GROUP;
         return job.architecture == SKIPGRAM && job.loss != SOFTMAX ? (int)most_inputs(job) : 1;
     }
     static size_t scores_size(const Job& job, int targets) { return size_t(most_rows(job)) * targets + 64; }

@@ -16,14 +16,22 @@ static inline bool kept(const Job& job, int64_t position, uint64_t hash) {
     return (uint32_t)(hash >> 32) <= job.keep[job.ids[position]];
 }
 
-static inline int32_t noise_slot(const Job& job, uint64_t bits) {
-    return (int32_t)(((bits >> 32) * (uint64_t)job.words) >> 32);
+static inline int draws(const Job& job) { return job.drawn ? job.drawn : job.negatives; }
+
+// The alias table's slot of draw i. By strata each draw has an equal stretch of the slots to itself, so that what several
+// windows share is not by chance all of one kind: slots side by side are of words about as frequent, and lend their rest
+// to words about as frequent (see `alias_table`). Each word is still drawn as often as before.
+static inline int32_t noise_slot(const Job& job, int i, uint64_t bits) {
+    if (!job.drawn) return (int32_t)(((bits >> 32) * (uint64_t)job.words) >> 32);
+    const double place = (double)(((uint64_t)i << 32) + (bits >> 32)) * (job.words / (job.drawn * 0x1p32));
+    const int32_t slot = (int32_t)place;
+    return slot < job.words ? slot : job.words - 1;
 }
 
-static inline int32_t noise_word(const Job& job, uint64_t& state) {
+static inline int32_t noise_word(const Job& job, int i, uint64_t& state) {
     state += GOLDEN;
     const uint64_t bits = mix(state);
-    const int32_t slot = noise_slot(job, bits);
+    const int32_t slot = noise_slot(job, i, bits);
     const Alias alias = job.noise[slot];
     return (uint32_t)bits < alias.cut ? slot : alias.other;
 }
@@ -100,11 +108,18 @@ static bool refill(const Job& job, Walker& walker) {
 // Noise words behind the `right` first targets, which are no noise; a word drawn twice counts once.
 static void draw_noise(const Job& job, Window& window, int right, uint64_t& state) {
     int targets = right;
-    for (int i = 0; i < job.negatives; ++i) {
-        const int32_t word = noise_word(job, state);
+    uint64_t met[4] = {};  // a bit for each target: most words are new, as their bit alone can tell
+    const auto bit_of = [](int32_t word) { return (uint32_t)word * 0x9e3779b9u >> 24; };
+    for (int j = 0; j < right; ++j) met[bit_of(window.target[j]) >> 6] |= 1ull << (bit_of(window.target[j]) & 63);
+    for (int i = 0; i < draws(job); ++i) {
+        const int32_t word = noise_word(job, i, state);
+        uint64_t& bits = met[bit_of(word) >> 6];
+        const uint64_t bit = 1ull << (bit_of(word) & 63);
         bool seen = false;
-        for (int j = 0; j < targets; ++j) seen |= window.target[j] == word;
+        if (bits & bit)
+            for (int j = 0; j < targets; ++j) seen |= window.target[j] == word;
         if (seen) continue;
+        bits |= bit;
         window.target[targets] = word;
         window.sign[targets++] = -1;
     }
@@ -168,8 +183,10 @@ static inline int reach_of(const Job& job, uint64_t hash) {
     return job.shrink ? job.window - (int)(((hash & 0xffffffffull) * (uint64_t)job.window) >> 32) : job.window;
 }
 
-// The words of a group as targets, each once; what is within reach of any of them as contexts, with whom each meets.
+// The words of a group as targets: of skip-gram each once, of CBOW one for each centre. What is within reach of any of
+// them as contexts, with whom each meets.
 static void lay_group(const Job& job, const Walker& walker, int first, Window& window) {
+    const bool once = job.architecture == SKIPGRAM;
     int from[MOST_GROUP], to[MOST_GROUP], column[MOST_GROUP], low = first, high = first;
     window.words = 0;
     window.whole = {};
@@ -180,7 +197,7 @@ static void lay_group(const Job& job, const Walker& walker, int first, Window& w
         to[c] = centre + reach + 1 < walker.to[centre] ? centre + reach + 1 : walker.to[centre];
         low = from[c] < low ? from[c] : low;
         high = to[c] > high ? to[c] : high;
-        column[c] = 0;
+        column[c] = once ? 0 : c;
         while (column[c] < window.words && window.target[column[c]] != walker.id[centre]) ++column[c];
         if (column[c] == window.words) window.target[window.words++] = walker.id[centre];
         window.whole.word[column[c]] += 1;
@@ -188,15 +205,23 @@ static void lay_group(const Job& job, const Walker& walker, int first, Window& w
     window.contexts = 0;
     if (!job.neighbors) return;
     for (int i = low; i < high; ++i) {
-        Meetings meetings = {};
-        for (int c = 0; c < window.centres; ++c) {
-            const float meets = i != first + c && from[c] <= i && i < to[c];
-            meetings.word[column[c]] += meets;
-            meetings.all += meets;
+        window.context[i - low] = walker.id[i];
+        window.meetings[i - low] = {};
+    }
+    for (int c = 0; c < window.centres; ++c) {
+        for (int i = from[c]; i < to[c]; ++i) {
+            const float meets = i != first + c;
+            window.meetings[i - low].word[column[c]] += meets;
+            window.meetings[i - low].all += meets;
         }
-        window.context[window.contexts] = walker.id[i];
-        window.meetings[window.contexts] = meetings;
-        window.contexts += meetings.all > 0;
+    }
+    window.contexts = high - low;
+    if (window.centres == 1) {  // which meets nobody, where the centres of a larger group meet each other
+        --window.contexts;
+        for (int i = first - low; i < window.contexts; ++i) {
+            window.context[i] = window.context[i + 1];
+            window.meetings[i] = window.meetings[i + 1];
+        }
     }
 }
 
@@ -232,8 +257,8 @@ static int prepare(const Job& job, const Walker& walker, int centre, float rate,
     }
     if (job.loss == NEGATIVE && centre + window.centres < walker.last) {  // the table is large and its slots random: ask
         state = walker.hash[centre + window.centres];                     // for the next ones now
-        for (int i = 0; i < job.negatives; ++i)
-            __builtin_prefetch(job.noise + noise_slot(job, mix(state += GOLDEN)), 0, 3);
+        for (int i = 0; i < draws(job); ++i)
+            __builtin_prefetch(job.noise + noise_slot(job, i, mix(state += GOLDEN)), 0, 3);
     }
     return window.centres;
 }

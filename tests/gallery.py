@@ -26,6 +26,12 @@ def people() -> firth.Table:
     return firth.Table({"age": ages, "pay": ages * 40.0, "city": np.where(ages > 45, "Rome", "Oslo")})
 
 
+def ratings() -> dict[str, list[str]]:
+    """Two groups of users, each with its own films."""
+    pairs = [(f"u{user}", f"film {film}") for user in range(12) for film in range(user % 2, 12, 2) if film != user]
+    return {"user": [user for user, _ in pairs], "item": [film for _, film in pairs]}
+
+
 def gallery(folder: Path) -> dict[str, Path]:
     """Their folders, by name; `minilm` is the one of a package."""
     sentences = list(World(seed=5).sentences(3000))
@@ -40,6 +46,7 @@ def gallery(folder: Path) -> dict[str, Path]:
         "answer": firth.Answer(epochs=1).fit(questions(40), RUN, tiny_bert()),
         "people": firth.VAE(dim=3, epochs=3).fit(people(), RUN),
         "digits": firth.VAE(dim=2, epochs=2, numeric="common").fit(load_digits().data[:300], RUN),
+        "films": firth.ALS(dim=4, epochs=2).fit(firth.Ratings(ratings()), RUN),
         "plain": firth.Autoencoder(dim=2, epochs=1).fit(people(), RUN),
     }
     for name, model in models.items():

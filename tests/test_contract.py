@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from tiny import tiny_bert
 
@@ -223,6 +224,12 @@ def test_texts_without_known_words_have_a_vector(method):
     assert model.embed([]).shape == (0, rows.shape[1])
     with pytest.raises(firth.FirthError):
         model.embed("one text, not a list")
+    for no_list in ((text for text in ["the king"]), pd.DataFrame({"text": ["the king"]})):
+        with pytest.raises(firth.FirthError, match="list of texts is needed"):
+            model.embed(no_list)
+    for missing in (None, float("nan")):
+        with pytest.raises(firth.FirthError, match="text must be str"):
+            model.embed(["the king", missing])
 
 
 @pytest.mark.parametrize(
@@ -265,6 +272,14 @@ def test_nothing_to_learn_from_is_an_error(method):
     with pytest.raises(firth.FirthError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         small(method).fit(nothing[method.kind](), start=tiny_bert() if method.needs_start else None)
+
+
+@every_method
+def test_labels_as_a_second_argument_are_refused(method):
+    with pytest.raises(firth.FirthError, match=r"fit takes the data and a Run.*got list\. Labels belong to the data"):
+        small(method).fit(["a text", "another"], ["a", "b"])
+    with pytest.raises(firth.FirthError, match=r"fit takes the data and a Run.*got dict"):
+        small(method).fit(["a text"], run={"seed": 1})
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS.values() if method.needs_start])

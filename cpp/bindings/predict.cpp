@@ -26,7 +26,7 @@ struct Trainer {
             AliasTable noise_, Array<int64_t> path_starts_, Array<int32_t> path_nodes_,
             Array<uint8_t> path_turns_, Array<int64_t> piece_starts_, Array<int32_t> piece_rows_,
             Array<int64_t> tag_starts_, Array<int32_t> tag_rows_, int architecture, int loss, int window, int negatives,
-            bool mean, bool exact, bool shared, int group, bool neighbors, bool shrink, int64_t last)
+            bool mean, bool exact, bool shared, int group, int drawn, bool neighbors, bool shrink, int64_t last)
         : ids(ids_), starts(starts_), inputs(inputs_), outputs(outputs_), keep(keep_), noise(noise_),
           path_starts(path_starts_), path_nodes(path_nodes_), path_turns(path_turns_), piece_starts(piece_starts_),
           piece_rows(piece_rows_), tag_starts(tag_starts_), tag_rows(tag_rows_) {
@@ -42,6 +42,8 @@ struct Trainer {
         require(words >= 1 && words <= inputs.shape(0), "keep needs one entry a word, and each word a row.");
         require(window <= MOST_WINDOW && window >= 1, "window must be from 1 to 256.");
         require(group == 1 || group == 2 || group == MOST_GROUP, "group must be 1, 2 or 4.");
+        require(architecture != CBOW || group == 1 || (!piece_starts.shape(0) && !tag_starts.shape(0)),
+                "groups of cbow have neither pieces nor tags.");
         require(architecture >= SKIPGRAM && architecture <= FORWARD, "no such architecture.");
         require(last >= 0 && (size_t)last <= ids.shape(0), "last must lie inside the ids.");
         const int32_t* id = ids.data();
@@ -98,6 +100,7 @@ struct Trainer {
         job.shrink = shrink;
         job.window = window;
         job.negatives = negatives;
+        job.drawn = drawn;
         job.keep = keep.data();
         job.noise = reinterpret_cast<const Alias*>(noise.data());
         job.path_starts = path_starts.data();
@@ -109,6 +112,7 @@ struct Trainer {
         job.tag_rows = tag_starts.shape(0) ? tag_rows.data() : nullptr;
         job.first = 0;
         job.last = last;
+        require(drawn >= 0 && (!drawn || grouped(job)), "only groups draw noise by strata.");
     }
 
     Job epoch(uint64_t seed, double rate_first, double rate_last) const {
@@ -177,7 +181,7 @@ void bind_predict(nb::module_& m) {
     nb::class_<Trainer>(m, "Trainer")
         .def(nb::init<Array<int32_t>, Array<int64_t>, Table, Table, Array<uint32_t>, AliasTable, Array<int64_t>,
                       Array<int32_t>, Array<uint8_t>, Array<int64_t>, Array<int32_t>, Array<int64_t>, Array<int32_t>,
-                      int, int, int, int, bool, bool, bool, int, bool, bool, int64_t>())
+                      int, int, int, int, bool, bool, bool, int, int, bool, bool, int64_t>())
         .def("racing", &Trainer::racing)
         .def("ordered", &Trainer::ordered)
         .def("infer", &Trainer::infer)

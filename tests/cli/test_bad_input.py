@@ -127,6 +127,7 @@ def test_odd_but_usable_vectors(call, tmp_path):
     result = call("neighbors", tmp_path / "v.txt", "a", "zero")
     assert result.exit_code == 0 and "b    0.71" in result.stdout
     assert result.stderr.startswith("note: ") and "repeat a word ('a' first)" in result.stderr
+    assert "The vector of 'zero' is zero: nothing is near it." in result.stderr
     firth.write_vectors(firth.Vectors(["new york", "b"], [[1, 0], [0, 1]]), tmp_path / "v.safetensors")
     refused(call("convert", tmp_path / "v.safetensors", tmp_path / "out.txt"), "'new york'", ".safetensors")
     assert not (tmp_path / "out.txt").exists()

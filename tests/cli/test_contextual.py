@@ -109,6 +109,21 @@ def test_fill(call, bert):
     assert pair["other"] == "the [MASK]" and len(pair["blanks"]) == 1
 
 
+def test_a_model_of_words_fills_blanks_too(call, model):
+    told = json.loads(call("fill", model, "the king of [MASK]", "-k", 3, "--json").stdout)
+    found = [(each["token"], each["probability"]) for each in told["blanks"][0]]
+    assert [found] == firth.load(model).fill("the king of [MASK]", 3)
+
+
+def test_places_are_drawn(call, bert, model, tmp_path):
+    for arguments in ((bert, "-n", 20), ("-n", 8, "--dim", 7)):
+        assert call("plot", "places", *arguments, "-o", tmp_path / "p.png").exit_code == 0
+        assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+        (tmp_path / "p.png").unlink()
+    refused = call("plot", "places", model, "-o", tmp_path / "p.png")
+    assert refused.exit_code == 1 and "adds no vectors for places" in refused.stderr
+
+
 def test_attention_of_a_pair(call, bert, tmp_path):
     told = json.loads(call("attention", bert, "the king", "a queen", "--json").stdout)
     assert told["segments"][0] == 0 and told["segments"][-1] == 1 and len(told["segments"]) == len(told["keys"])
@@ -150,7 +165,7 @@ def test_what_goes_wrong_is_one_line(call, bert, model, tmp_path):
     for arguments, why in (
         (("words", model, tmp_path / "text.txt"), "has one vector a word (skipgram)"),
         (("senses", model, *BANKS, "--word", "king"), "has one vector a word (skipgram)"),
-        (("fill", model, "the [MASK]"), "fills no blanks (skipgram); bert does"),
+        (("fill", model, "xyzzy [MASK]"), "stands no word that this model knows"),
         (("words", bert, tmp_path / "text.txt"), "tokens and the model room for 38"),
         (("words", bert, tmp_path / "none.txt"), "no documents"),
         (("words", bert, tmp_path / "text.txt", "--layers", "last"), "--layers must be numbers"),

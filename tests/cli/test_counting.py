@@ -68,6 +68,10 @@ def test_pictures_of_matrices(train, call, tmp_path):
         done = call("plot", "heatmap", train(method, *options), *rows, "-o", tmp_path / "block.png")
         assert done.exit_code == 0, done.output
         assert (tmp_path / "block.png").read_bytes()[:4] == b"\x89PNG"
+    met = call("plot", "heatmap", tmp_path / "pmi", "cat", "--counts", "-o", tmp_path / "counts.svg")
+    assert met.exit_code == 0 and "Counts of 1 rows" in (tmp_path / "counts.svg").read_text()
+    none = call("plot", "heatmap", tmp_path / "tfidf", "--counts", "-o", tmp_path / "no.png")
+    assert none.exit_code == 1 and "no counts of words that met (tfidf)" in none.output
     lsa = train("lsa", "--dim", "2")
     assert call("plot", "variance", lsa, "-o", tmp_path / "curve.svg").exit_code == 0
     refused = call("plot", "heatmap", lsa, "-o", tmp_path / "no.png")

@@ -82,7 +82,7 @@ def test_pairs_numbers_and_other_columns(call):
         "evaluate", "price", "--labelled", "reviews.csv", "--column", "review", "--other", "other", "--label", "price"
     )
     assert "60 texts: Spearman" in told.stdout
-    single = ["--text", "review", "--label", "mood", "--columns", "price,colour"]
+    single = ["--column", "review", "--label", "mood", "--columns", "price,colour"]
     call("finetune", "classify", "base", "reviews.csv", "-o", "both", *single, *QUICK)
     assert len(call("predict", "both", "reviews.csv", "--column", "review").stdout.splitlines()) == 60
     told = call("evaluate", "both", "--labelled", "reviews.csv", "--column", "review", "--label", "mood")

@@ -114,3 +114,34 @@ def test_recommend_needs_to_know_for_whom(call, als):
     for arguments in ((), ("--user", "u1", "--items", "i1")):
         result = call("recommend", als, *arguments)
         assert result.exit_code == 2 and "--user USER" in result.stderr
+
+
+def test_the_vectors_of_users_are_written(call, als, tmp_path):
+    written = call("convert", als, tmp_path / "users.npy", "--table", "users")
+    assert written.exit_code == 0 and written.stdout.startswith("200 vectors of 8"), written.output
+    assert firth.read_vectors(tmp_path / "users.npy").keys == firth.load(als).users.keys
+    assert "it has items, users" in call("convert", als, tmp_path / "x.npy", "--table", "who").stderr
+    refused = call("embed", als, tmp_path / "users.npy")
+    assert refused.exit_code == 1 and "`firth convert` writes the vectors that it has" in refused.stderr
+
+
+def test_neighbors_tells_the_table_that_has_the_key(call, als):
+    assert (
+        "No vector for 'u3' among the items; the users have one: --table users." in call("neighbors", als, "u3").stderr
+    )
+    assert "No vector for 'x3'" in call("neighbors", als, "x3").stderr
+
+
+def test_evaluate_reads_the_columns_that_train_reads(call, als, files, tmp_path):
+    rows = [line.split("\t") for line in (files / "test.tsv").read_text().splitlines()]
+    (tmp_path / "wide.csv").write_text("id,who,what,n\n" + "".join(f"{i},{','.join(r)}\n" for i, r in enumerate(rows)))
+    plain = call("evaluate", als, "--ratings", files / "test.tsv", "--json")
+    named = ("--user", "who", "--item", "what", "--value", "n")
+    told = call("evaluate", als, "--ratings", tmp_path / "wide.csv", *named, "--json")
+    figures = [next(iter(json.loads(found.stdout)[str(als)].values())) for found in (plain, told)]
+    assert figures[0] == figures[1] and figures[0]["users"] > 0
+
+
+def test_a_test_without_news_is_said_in_words(call, als, files):
+    told = call("evaluate", als, "--ratings", files / "train.tsv")
+    assert "Nothing can be measured" in told.stdout and "nan" not in told.stdout

@@ -136,6 +136,8 @@ def test_a_killed_run_goes_on(call, start, model, tmp_path):
     begun = Index.open(target)
     assert 0 < len(begun) < 80_000 and begun.about["finished"] is False
     assert "yes" in next(line for line in call("info", target).stdout.splitlines() if line.startswith("unfinished"))
+    assert "is unfinished, with " in call("search", target, "king").stderr
+    assert "is an index, which `firth search` asks" in call("neighbors", target, "king").stderr
     told = json.loads(call(*command, "--json").stdout)
     assert (told["status"], told["rows"]) == ("resumed", 80_000)
     index = Index.open(target)
@@ -167,7 +169,8 @@ def test_altered_files_are_named(call, model, tmp_path):
 
 
 def test_mistakes(call, indexed, model, text, tmp_path):
-    refused(call("search", tmp_path, "king"), "is no index")
+    refused(call("search", tmp_path, "king"), "is no index", "`firth index MODEL DATA` makes one")
+    refused(call("search", tmp_path / "none", "king"), "There is no index at")
     refused(call("search", indexed, "zzzz", "--mode", "vector"), "zero vector")
     refused(call("search", indexed, "king", "--where", "month > 3"), "a column 'month'", "year, author")
     refused(call("search", indexed, "king", "--model", tmp_path / "none"), "There is no model at")

@@ -158,6 +158,19 @@ def test_convert_and_back(call, model, tmp_path, suffix):
     assert list(back.keys) == list(vectors.keys) and np.array_equal(back.matrix, vectors.matrix)
 
 
+def test_a_text_is_not_a_file(call, model):
+    for verb in ("embed", "predict"):
+        refused = call(verb, model, "a fine text")
+        assert refused.exit_code == 1 and "A text itself goes into a list, or to standard input (-)" in refused.stderr
+
+
+def test_texts_are_compared(call, model):
+    told = call("similarity", model, "the old king", "the queen", "--texts", "--json")
+    first, second = firth.load(model).embed(["the old king", "the queen"])
+    assert json.loads(told.stdout)["score"] == pytest.approx(firth.similarity(first, second))
+    assert call("similarity", model, "a", "b", "c", "--odd", "--texts").exit_code == 2
+
+
 def test_convert_to_int8(call, model, tmp_path):
     output(call("convert", model, tmp_path / "v.safetensors", "--storage", "int8"))
     vectors, small = firth.load(model).vectors, firth.read_vectors(tmp_path / "v.safetensors")
@@ -207,6 +220,7 @@ def test_verify(call, model, tmp_path):
         ("analogies", ["king:queen", "man:woman"]),
         ("loss", []),
         ("zipf", []),
+        ("tree", ["-k", "12"]),
         ("similarity", ["king", "queen", "bread"]),
     ],
 )

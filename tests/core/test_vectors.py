@@ -227,3 +227,11 @@ def test_how_they_are_shown() -> None:
     assert repr(hits) == "<b>    0.5000\nriver  0.2500"
     assert "&lt;b&gt;" in hits._repr_html_() and "<b>" not in hits._repr_html_()
     assert repr(Hits()) == ""
+
+
+def test_a_number_is_not_taken_for_its_text():
+    vectors = Vectors(["7", "8"], np.eye(2, dtype=np.float32), missing="it was not in the ratings")
+    with pytest.raises(FirthError, match="No vector for 7: keys are text, and there is one for '7'"):
+        vectors[7]
+    with pytest.raises(FirthError, match=r"No vector for 9 \(it was not in the ratings\)"):
+        vectors[9]

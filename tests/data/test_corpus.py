@@ -58,7 +58,7 @@ def as_parquet(texts: list[str]) -> bytes:
 
 FORMS = {
     ".txt": as_txt, ".jsonl": as_jsonl, ".ndjson": as_jsonl, ".csv": as_csv,
-    ".tsv": lambda texts: as_csv(texts, "\t"), ".parquet": as_parquet,
+    ";.csv": lambda texts: as_csv(texts, ";"), ".tsv": lambda texts: as_csv(texts, "\t"), ".parquet": as_parquet,
 }  # fmt: skip
 
 
@@ -255,8 +255,10 @@ def test_refused_records(tmp_path: Path) -> None:
     refused(lambda: Corpus(file("c.jsonl", b'{"text": "a"}\n{"body": "b", "n": 1}\n')), "line 2", "'text'", "body, n")
     refused(lambda: Corpus(file("d.jsonl", b'{"text": ["a"]}\n')), "holds no text but a list")
     refused(lambda: Corpus(file("a.csv", b"title,body\nx,y\n")), "column=", "title, body")
-    refused(lambda: Corpus(file("b.csv", b"text,n\na\n")), "line 2", "1 fields", "header has 2")
+    refused(lambda: Corpus(file("b.csv", b"text,n\na\n")), "line 2", "1 field where the header has 2", "mend the line")
     refused(lambda: Corpus(file("c.csv", b'text,n\n"a,1\n')), "c.csv, line 2")
+    utf16 = file("a b.txt", "x".encode("utf-16"))
+    refused(lambda: Corpus(utf16), f"iconv -f UTF-16 -t UTF-8 '{utf16}' > NEW.")
     refused(lambda: Corpus(tmp_path / "a.csv", column="text"), "no column 'text'", "title, body")
     refused(lambda: Corpus(file("a.parquet", b"PAR1 not")), "not Parquet")
     empty = io.BytesIO()

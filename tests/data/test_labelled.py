@@ -115,11 +115,21 @@ def test_bytes_that_are_no_utf8_are_counted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "items", [["a"], [("a", 3)], [("a", [1])], [3], [("a", "b", "c")], [("a", "x\0y")], [(None, "x")]]
+    "items", [["a"], [("a", [None])], [("a", [["b"]])], [3], [("a", "b", "c")], [("a", "x\0y")], [(None, "x")]]
 )
 def test_what_is_no_pair_is_refused(items):
-    with pytest.raises(firth.FirthError, match="pairs of str"):
+    with pytest.raises(firth.FirthError, match="Labelled data are pairs"):
         list(Labelled(items))
+
+
+def test_labels_may_be_numbers(tmp_path):
+    frame = pd.DataFrame({"text": ["a", "b", "c"], "label": [5, None, 4]})  # a missing one makes all of them floats
+    for source in (
+        frame,
+        [("a", 5), ("b", float("nan")), ("c", np.int64(4))],
+        iter([("a", 5.0), ("b", []), ("c", 4.0)]),
+    ):
+        assert [example.labels for example in Labelled(source)] == [("5",), (), ("4",)]
 
 
 def test_sources_that_do_not_fit(tmp_path):

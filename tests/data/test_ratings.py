@@ -62,7 +62,8 @@ def test_frames_and_dictionaries():
     frames = [pd.DataFrame(columns), pl.DataFrame(columns), pa.table(columns), columns]
     frames.append([dict(zip(columns, row, strict=True)) for row in PLAIN])
     for frame in frames:
-        assert content(firth.Ratings(frame)) == sorted(PLAIN)
+        with pytest.warns(firth.FirthWarning, match="by their place, user in 'a', item in 'b', value in 'c'"):
+            assert content(firth.Ratings(frame)) == sorted(PLAIN)
         named = firth.Ratings(frame, user="b", item="a")
         assert content(named) == sorted((i, u, 1.0) for u, i, _ in PLAIN)
 
@@ -81,8 +82,22 @@ def test_columns_are_found_by_name_and_by_place(tmp_path: Path):
 def test_a_header_is_told_from_data(tmp_path: Path):
     (tmp_path / "two.csv").write_text("user_id,item_id\n1,2\n")
     (tmp_path / "ids.csv").write_text("1,2\n3,4\n")
+    (tmp_path / "other.csv").write_text("who,what\n1,2\n")
     assert firth.Ratings(tmp_path / "two.csv").users == ["1"]
     assert firth.Ratings(tmp_path / "ids.csv").users == ["1", "3"]
+    with pytest.warns(firth.FirthWarning, match="user in 'who', item in 'what'"):
+        assert firth.Ratings(tmp_path / "other.csv").users == ["1"]
+
+
+def test_a_table_of_orders_is_not_guessed_at(tmp_path: Path):
+    orders = tmp_path / "orders.csv"
+    orders.write_text("order,buyer,good,price,when\n1,ann,lamp,9.5,2024-05-31\n")
+    with pytest.raises(firth.FirthError, match=r"which columns are the user and the item.*order, buyer, good"):
+        firth.Ratings(orders)
+    orders.write_text("order_id;customer_id;sku;quantity;timestamp\n1;ann;lamp;2,5;2024-05-31\n")  # as spreadsheets do
+    ratings = firth.Ratings(orders)
+    assert (ratings.users, ratings.items, ratings.weights.tolist()) == (["ann"], ["lamp"], [2.5])
+    assert ratings.times is not None
 
 
 def test_times_may_be_dates(tmp_path: Path):
@@ -92,6 +107,9 @@ def test_times_may_be_dates(tmp_path: Path):
     assert np.diff(found.times) == pytest.approx(516 * 86400)
     as_tuples = firth.Ratings([("a", "x", 1, "2024-05-31"), ("a", "y", 1, "2023-01-01")])
     assert np.array_equal(as_tuples.times, found.times)
+    frame = pd.read_csv(tmp_path / "r.csv")
+    assert np.array_equal(firth.Ratings(frame).times, found.times)
+    assert np.array_equal(firth.Ratings(frame.astype({"time": "string[pyarrow]"})).times, found.times)
 
 
 def test_ids_are_text_whatever_they_were(tmp_path: Path):

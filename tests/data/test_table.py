@@ -25,10 +25,11 @@ def sources(folder):
     text = "color,age,member\nred,30,true\n,NA,false\nblue,2.5,\n"
     (folder / "t.csv").write_text(text)
     (folder / "t.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (folder / "semicolons.csv").write_text(text.replace(",", ";").replace(".", ","))  # as spreadsheets do in German
     (folder / "t.tsv").write_text(text.replace(",", "\t"))
     (folder / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     pyarrow.parquet.write_table(pyarrow.table(COLUMNS), folder / "t.parquet")
-    yield from (folder / name for name in ("t.csv", "t.csv.gz", "t.tsv", "t.jsonl", "t.parquet"))
+    yield from (folder / name for name in ("t.csv", "semicolons.csv", "t.csv.gz", "t.tsv", "t.jsonl", "t.parquet"))
     yield from (COLUMNS, rows, pyarrow.table(COLUMNS), polars.DataFrame(COLUMNS), pandas.DataFrame(COLUMNS))
     yield str(folder / "t.csv")
     yield Table(COLUMNS)

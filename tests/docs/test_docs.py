@@ -132,6 +132,28 @@ def test_matching_tells_right_from_wrong() -> None:
     assert not same_length("1\n2\n", "3\n")
 
 
+def test_the_road_leads_to_every_method_by_real_commands() -> None:
+    text = (DOCS / "road.md").read_text(encoding="utf-8")
+    assert [name for name in registry.method_modules() if f"](methods/{name}.md" not in text] == []
+    for line in re.findall(r"`firth ([^`]+)`", text):
+        command: click.Command = cli
+        for word in line.split():
+            if word.startswith("--"):
+                assert word in {flag for each in command.params for flag in each.opts}, line
+            elif isinstance(command, click.Group):
+                found = command.get_command(click.Context(command), word)
+                assert found is not None, line
+                command = found
+
+
+def test_every_picture_is_on_its_page() -> None:
+    text = (DOCS / "pictures.md").read_text(encoding="utf-8")
+    assert [name for name in firth.maps.__all__ if name.startswith("plot_") and f"`{name}`" not in text] == []
+    kinds = cli.get_command(click.Context(cli), "plot")
+    assert isinstance(kinds, click.Group)
+    assert [name for name in kinds.commands if f"`firth plot {name}`" not in text] == []
+
+
 def commands() -> list[str]:
     """Every `$ firth …` line of the pages."""
     lines = [line for page in PAGES for line in page.read_text(encoding="utf-8").split("\n")]

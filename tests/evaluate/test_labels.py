@@ -51,3 +51,9 @@ def test_against_scikit_learn():
 def test_nothing_to_compare_with_is_an_error():
     with pytest.raises(firth.FirthError, match="None of the 1 texts has a label"):
         classification(Fixed({}), [("a", [])])
+
+
+def test_labels_that_are_numbers_are_those_that_were_learned():
+    model = Fixed({"1": [("5", 0.6)], "2": [("4", 0.9)], "3": [("5", 0.9)]})
+    found = classification(model, [("1", 5), ("2", np.float64(4.0)), ("3", float("nan"))])
+    assert (found.texts, found.unlabelled, found.accuracy) == (2, 1, 1.0)

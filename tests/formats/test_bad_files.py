@@ -168,3 +168,10 @@ def test_nan_in_a_mapped_file_is_refused_at_the_first_question(tmp_path: Path) -
     with pytest.raises(FirthError, match="two finite vectors"):
         firth.read_vectors(path).similarity("good", "odd")
     assert not (tmp_path / "copy.txt").exists()
+
+
+def test_a_model_is_not_a_table(tmp_path):
+    model = firth.SkipGram(dim=4, min_count=1).fit(["a b c d"] * 5)
+    with pytest.raises(firth.FirthError, match=r"pass model\.vectors"):
+        firth.write_vectors(model, tmp_path / "v.npy")
+    assert not list(tmp_path.iterdir())

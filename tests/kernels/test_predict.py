@@ -23,11 +23,16 @@ VARIANTS = [
     ("skipgram", "negative", {"group": 2}),
     ("skipgram", "negative", {"group": 4}),
     ("skipgram", "negative", {"group": 4, "negatives": 15, "window": 2}),
+    ("skipgram", "negative", {"group": 4, "drawn": 7}),
     ("skipgram", "hierarchical", {}),
     ("skipgram", "softmax", {}),
     ("cbow", "negative", {}),
     ("cbow", "negative", {"mean": False}),
     ("cbow", "negative", {"exact": False}),
+    ("cbow", "negative", {"group": 2}),
+    ("cbow", "negative", {"group": 4}),
+    ("cbow", "negative", {"group": 4, "drawn": 17, "window": 2, "mean": False}),
+    ("cbow", "negative", {"group": 4, "drawn": 8, "exact": False}),
     ("cbow", "hierarchical", {}),
     ("cbow", "softmax", {"shrink": False}),
     # words made of pieces (fastText)
@@ -139,7 +144,12 @@ ALONE = {"tags": 2, "neighbors": False, "group": 4}
 
 @pytest.mark.parametrize(
     "architecture, loss, settings",
-    [("skipgram", "negative", {}), ("cbow", "hierarchical", {}), ("skipgram", "negative", ALONE)],
+    [
+        ("skipgram", "negative", {}),
+        ("cbow", "hierarchical", {}),
+        ("cbow", "negative", {"group": 4, "drawn": 8}),
+        ("skipgram", "negative", ALONE),
+    ],
 )
 def test_ordered_gives_the_same_bytes_for_any_threads_and_cuts(isa, architecture, loss, settings):
     results = []
@@ -265,6 +275,8 @@ def test_bad_arrays_are_refused():
         replace(task, tags=Lists(np.arange(7), np.full(6, -1, np.int32))),
         replace(task, tags=Lists(np.arange(0, 455, 65), np.zeros(390, np.int32))),
         replace(task, architecture="concat"),
+        replace(task, architecture="cbow", group=4, tags=Lists(np.arange(7), np.arange(6, dtype=np.int32))),
+        replace(task, drawn=8),  # not in groups
     ):
         with pytest.raises((ValueError, TypeError)):
             native_trainer(bad)

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from breaking import Breaks
 
 from firth.core.errors import FirthError
-from firth.core.report import Silence
 from firth.core.run import Run
 from firth.learners.gradient import AHEAD, rate_share
 from firth.learners.language import LanguageTraining, Sampling, continued
@@ -72,21 +72,6 @@ def test_the_callers_generator_is_left_alone():
     before = torch.get_rng_state()
     task.go()
     assert torch.equal(torch.get_rng_state(), before)
-
-
-class Breaks(Silence):
-    """Ctrl-C after some slices."""
-
-    def __init__(self, after: int) -> None:
-        self.left = after
-
-    def step(self, done: float, **figures: float) -> None:
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
-
-    def note(self, text: str) -> None:
-        pass
 
 
 @pytest.mark.parametrize("after", [1, 4])

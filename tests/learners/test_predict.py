@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from breaking import Notes, break_off
 
 import firth
-from firth.core.checkpoint import Checkpoints
 from firth.data.tokens import read_tokens
 from firth.data.world import World
-from firth.learners import loop
+from firth.learners import loop, predict
 
 SEED = 77  # a world nothing was tuned on
 
@@ -97,28 +97,12 @@ def test_deterministic_gives_the_same_bytes_for_any_number_of_threads(method, sm
     assert other not in results
 
 
-class StopHereError(Exception):
-    pass
-
-
 @pytest.mark.parametrize("method", [firth.SkipGram(dim=24, held_out=0.1), firth.SkipGram(dim=8, share_negatives=False)])
 def test_a_resumed_run_equals_an_unbroken_one(method, small, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "SLICE_SECONDS", 0.001)
     run = firth.Run(threads=2, deterministic=True, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=Notes())
     whole = method.fit(small, firth.Run(threads=1, deterministic=True))
-    save, saved = Checkpoints.save, []
-
-    def save_and_stop(self, arrays, state):
-        save(self, arrays, state)
-        saved.append(state)
-        if len(saved) % 3 == 0:
-            raise StopHereError
-
-    monkeypatch.setattr(Checkpoints, "save", save_and_stop)
-    for _ in range(3):
-        with pytest.raises(StopHereError):
-            method.fit(small, run)
-    monkeypatch.setattr(Checkpoints, "save", save)
+    break_off(lambda: method.fit(small, run), 3)
     resumed = method.fit(small, run)
     assert "Going on from a checkpoint" in run.report.notes[-1]
     assert resumed.vectors.matrix.tobytes() == whole.vectors.matrix.tobytes()
@@ -129,12 +113,18 @@ def test_a_resumed_run_equals_an_unbroken_one(method, small, tmp_path, monkeypat
         firth.SkipGram(dim=25).fit(small, run)
 
 
-class Notes(firth.core.report.Silence):
-    def __init__(self):
-        self.notes = []
-
-    def note(self, text):
-        self.notes.append(text)
+@pytest.mark.parametrize("method, noise", [(firth.SkipGram, 7), (firth.CBOW, 5)])
+def test_windows_in_groups(method, noise, corpus, world, monkeypatch):
+    """As large vocabularies have them: the world is recovered, losses are those of single windows, runs repeat."""
+    alone = method(dim=50, epochs=10, held_out=0.1, negatives=noise).fit(corpus)
+    monkeypatch.setattr(predict, "GROUPED", 2)
+    model = method(dim=50, epochs=10, held_out=0.1).fit(corpus)
+    assert accuracy(model.vectors, world) > 0.75
+    for name in ("loss", "held_out_loss"):
+        assert model.training["epochs"][-1][name] == pytest.approx(alone.training["epochs"][-1][name], rel=0.05)
+    runs = [method(dim=20, epochs=2).fit(corpus, firth.Run(deterministic=True, threads=threads)) for threads in (1, 2)]
+    assert runs[0].vectors.matrix.tobytes() == runs[1].vectors.matrix.tobytes()
+    assert runs[0].training["loss"] < 0.7 * math.log(2) * (1 + noise)
 
 
 def test_ctrl_c_leaves_a_checkpoint(small, tmp_path, monkeypatch):

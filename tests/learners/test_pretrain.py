@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from breaking import Breaks
 from torch._dynamo.testing import CompileCounter
 
 import firth
 from firth.core.errors import FirthError
-from firth.core.report import Silence
 from firth.core.run import Run
 from firth.data.sentences import read_sentences
 from firth.data.subwords import WordPiece
@@ -157,21 +157,6 @@ def test_it_learns_and_measures():
     assert task.evaluate(10**9) == task.evaluate(10**9)  # the same masks each time
     alone = training(epochs=1, next_sentence=False)
     assert "next_accuracy" not in alone.go() and alone.net.pooler is None
-
-
-class Breaks(Silence):
-    """Ctrl-C after some slices."""
-
-    def __init__(self, after: int) -> None:
-        self.left = after
-
-    def step(self, done: float, **figures: float) -> None:
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
-
-    def note(self, text: str) -> None:
-        pass
 
 
 @pytest.mark.parametrize("phase", [0, 1])

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from breaking import Breaks, Notes
 from torch.nn import functional
 
 import firth
@@ -23,14 +24,6 @@ from firth.learners.translator import BEGIN, END, PAD, SPECIAL, new_net
 
 torch.set_num_threads(1)
 PAIRS = [Pair(*pair) for pair in World(seed=2).translations(60)]
-
-
-class Notes(Silence):
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 def tokenizer():
@@ -127,19 +120,6 @@ def training(run: firth.Run, dropout: float = 0.2, held_out: int = 10, **options
 
 def weights(task: Translating) -> bytes:
     return b"".join(tensor.numpy().tobytes() for tensor in task.net.state_dict().values())
-
-
-class Breaks(Notes):
-    """Ctrl-C after some slices."""
-
-    def __init__(self, after: int) -> None:
-        super().__init__()
-        self.left = after
-
-    def step(self, done: float, **figures: float) -> None:
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("architecture", ["transformer", "lstm"])

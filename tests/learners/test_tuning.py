@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from breaking import Breaks
 from tiny import tiny_bert, tiny_gpt
 
 import firth
@@ -139,19 +140,6 @@ def test_the_best_of_several_tries_is_kept(base):
     assert model.training["accuracy"] == best > max(found["score"] for found in measured if found["rate"] == 1e-9)
     losses = [found["held_out_loss"] for found in measured if found["rate"] == 1e-9]
     assert losses[0] != losses[-1]  # another new layer
-
-
-class Breaks(Silence):
-    def __init__(self, after: int) -> None:
-        self.left = after
-
-    def step(self, done: float, **figures: float) -> None:
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
-
-    def note(self, text: str) -> None:
-        pass
 
 
 @pytest.mark.parametrize("after", [3, 5, 7])  # within the first try, at its end, within the second

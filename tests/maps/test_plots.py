@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import cosine_similarity, euclidean_distances
 from sklearn.preprocessing import normalize
 
-from firth import FirthError, Vectors
+from firth import FirthError, FirthWarning, Vectors
 from firth.maps import plot_analogies, plot_loss, plot_map, plot_similarity, plot_zipf
 from firth.maps.plots import zipf_fit
 
@@ -141,7 +141,6 @@ def test_bad_requests_leave_no_file(vectors, tmp_path):
         (lambda: plot_map(vectors, 0, path), "at least 2 words; got 0"),
         (lambda: plot_map(broken, 3, path), "the vector of 'b'"),
         (lambda: plot_map(vectors, 10, tmp_path / "x.gif"), r"saved as .png or .svg; got '.*x.gif'"),
-        (lambda: plot_map(vectors, 10, tmp_path / "none" / "x.png"), "Cannot write .*No such file"),
         (lambda: plot_analogies(vectors, [("a", "nowhere")], path), "No vector for 'nowhere'"),
         (lambda: plot_analogies(vectors, [], path), "needs pairs of words"),
         (lambda: plot_similarity(vectors, ["a"], path), "2 to 60 words; got 1"),
@@ -153,6 +152,18 @@ def test_bad_requests_leave_no_file(vectors, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_missing_folder_is_made(vectors, tmp_path):
+    plot_map(vectors, 10, tmp_path / "new" / "x.png")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["x.png"]
+
+
 def test_matplotlib_is_imported_when_used():
     code = "import firth.maps, firth.evaluate, sys; sys.exit('matplotlib' in sys.modules or 'scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_letters_that_no_font_has_are_told(tmp_path):
+    strange = Vectors(["\U0002f9ff", "a", "b"], np.eye(3))  # not assigned: no font has it
+    with pytest.warns(FirthWarning, match="No installed font has 1 of the characters"):
+        plot_map(strange, 3, tmp_path / "x.png")
+    assert (tmp_path / "x.png").exists()

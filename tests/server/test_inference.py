@@ -137,6 +137,8 @@ def test_health_info_and_metrics(client):
     post(client, "/embed", model="words", inputs=[TEXT, TEXT])
     assert metric(client, 'firth_tokens_total{model="words"}') == before + 8
     assert metric(client, 'firth_requests_total{route="/embed",status="200"}') >= 2
+    client.post("/v1/embeddings", json={"model": "words", "input": TEXT})
+    assert metric(client, 'firth_requests_total{route="/v1/embeddings",status="200"}') >= 1
     assert metric(client, "process_resident_memory_bytes") > 1e7
     assert metric(client, "firth_waiting_tokens") == 0
 

@@ -113,6 +113,8 @@ def test_names_of_models_and_indexes(folder, indexed, tmp_path):
     served = Models(Settings(models=models, indexes=indexes))
     assert served.describe("vectors.txt")["can"] == ["vectors"]
     assert served.index("texts").model is not None
+    (tmp_path / "current").symlink_to(folder)  # as those who keep several versions have it
+    assert list(named([str(tmp_path / "current")])[0]) == ["current"]
     for paths, part in (
         ([str(folder), str(folder)], "Two are called 'model'"),
         ([str(tmp_path / "none")], "There is no model"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from serving import serving
 import firth
 from firth.data.world import World
 from firth.learners.latent import known_codes
+from firth.server.workbench import maps, placing
 
 BANKS = ["the sandy river bank", "the country's central bank"]
 Post = Callable[..., httpx.Response]
@@ -58,6 +60,54 @@ def test_keys_to_try(made):
         some = client.get("/api/keys", params={"model": "words"}, headers=headers).json()["keys"]
     assert "king" in begun and all(key.startswith("ki") for key in begun)
     assert len(some) == 12 and all(len(key) > 3 for key in some)
+
+
+def test_a_table_is_asked_where_a_model_has_it(post, made):
+    words, films = told(post("neighbors", models=["words", "films"], word="u1", table="users"))["models"]
+    assert films["table"] == "users" and words["table"] == "words"
+    users = firth.load(made["films"]).tables["users"]
+    assert [hit["key"] for hit in films["hits"]["cosine"]] == [hit.key for hit in users.neighbors("u1", 10)]
+    (main,) = told(post("neighbors", models=["films"], word="film 1"))["models"]
+    assert main["table"] == "items" and main["hits"]["cosine"]
+
+
+def test_names_with_digits_are_worth_trying_too(made):
+    with serving(models={"films": made["films"]}) as client:
+        asked = {"model": "films", "table": "users"}
+        found = client.get("/api/keys", params=asked, headers={"X-Firth-Token": client.settings.token}).json()["keys"]
+    assert set(found) == {f"u{number}" for number in range(12)}
+
+
+def test_a_map_that_takes_a_while_tells_how_far_it_is(made, monkeypatch):
+    go_on, layout = threading.Event(), maps.layout
+
+    def slow(vectors, method, run):
+        run.report.begin("placing", 4, "steps")
+        run.report.step(1)
+        assert go_on.wait(60)
+        return layout(vectors, "pca", run=run)
+
+    monkeypatch.setattr(maps, "layout", slow)
+    monkeypatch.setattr(placing, "AT_ONCE", 0.2)
+    with serving(models={"films": made["films"]}) as client:
+        asked = {"params": {"of": "model/films/users", "method": "tsne"}}
+        asked["headers"] = {"X-Firth-Token": client.settings.token}
+        for _ in range(2):
+            waiting = client.get("/api/map/points", **asked)
+            assert waiting.status_code == 202 and waiting.json()["share"] in (None, 0.25)
+        assert waiting.json()["share"] == 0.25
+        go_on.set()
+        while (answer := client.get("/api/map/points", **asked)).status_code == 202:
+            pass
+        assert answer.status_code == 200 and len(answer.content) == 12 * 2 * 4
+
+
+def test_a_map_that_can_not_be_placed_says_why_each_time(made):
+    with serving(models={"words": made["words"]}) as client:
+        asked = {"of": "model/words/words", "method": "magic"}
+        for _ in range(2):
+            answer = client.get("/api/map/points", params=asked, headers={"X-Firth-Token": client.settings.token})
+            assert answer.status_code == 400 and "one of pca, tsne, umap" in answer.json()["error"]
 
 
 def test_words_that_one_model_lacks(post, made):

@@ -131,7 +131,7 @@ def test_what_can_be_told_before_the_start_is_told(bench, change, said):
 def test_forms_ask_what_the_command_line_asks():
     """Every field of a form is a flag of `firth train` for that kind of data, and every kind has a form."""
     for kind, fields in FIELDS.items():
-        flags = {name.removeprefix("--") for name, _ in KINDS[kind].flags}
+        flags = {name.removeprefix("--") for names, _ in KINDS[kind].flags for name in names.split(", ")}
         assert {field.name for field in fields} <= flags, kind
     assert {registry.method(name).kind for name in registry.method_modules()} <= set(FIELDS)
 

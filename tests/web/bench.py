@@ -1,10 +1,27 @@
-"""`firth studio` as a process."""
+"""`firth studio` as a process, and what tests of pages share."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from playwright.sync_api import Page, expect
+
+Open = Callable[..., Page]
+
+
+def settled(page: Page) -> None:
+    expect(page.locator('[aria-busy="true"]')).to_have_count(0)
+
+
+def kept(page: Page, button: str) -> bytes:
+    """What a button that keeps a picture or a table gives."""
+    with page.expect_download() as found:
+        page.get_by_role("button", name=button, exact=True).first.click()
+    return Path(found.value.path()).read_bytes()
 
 
 def firth_command(*arguments: Any) -> None:

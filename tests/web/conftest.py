@@ -118,6 +118,35 @@ def page(open_page: Callable[..., Any], studio: Studio) -> Any:
     return open_page(studio.address, color_scheme="light")
 
 
+@pytest.fixture(scope="session")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server with a model for each view that looks into models, and a table to walk in."""
+    from gallery import gallery, people
+    from serving import serving
+
+    root = tmp_path_factory.mktemp("tables")
+    columns = people().to_dict()
+    rows = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
+    (root / "people.csv").write_text("\n".join([",".join(columns), *rows]) + "\n")
+    with serving(models=gallery(tmp_path_factory.mktemp("gallery")), root=root) as client:
+        yield str(client.base_url)
+
+
+@pytest.fixture(scope="session")
+def bare() -> Iterator[str]:
+    """A server without any model."""
+    from serving import serving
+
+    with serving() as client:
+        yield str(client.base_url)
+
+
+@pytest.fixture
+def view(open_page: Callable[..., Any], address: str) -> Callable[..., Any]:
+    """`view("senses?word=bank")`"""
+    return lambda where, **settings: open_page(f"{address}/#/{where}", **{"color_scheme": "light", **settings})
+
+
 @pytest.fixture
 def shot(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Any, str], Path]:
     """`shot(page, name)` keeps a picture of the page: in $FIRTH_SHOTS, where that is set."""

@@ -6,14 +6,14 @@ from playwright.sync_api import expect
 
 
 def test_a_file_under_the_root_is_picked_and_looked_at(page, studio, shot, accessible):
-    expect(page.get_by_role("heading", name="No data is chosen")).to_be_visible()
+    page.goto(f"{studio.address}/#/data")
     page.get_by_label("A file in").select_option("root/tickets.csv")
     expect(page.get_by_label("The text's column")).to_have_value("text")
     facts = page.locator("dl")
     expect(facts.get_by_text("600", exact=True)).to_be_visible()
     rows = page.get_by_role("region", name="Rows")
     expect(rows.get_by_text("T0001", exact=True)).to_be_visible()
-    page.get_by_role("button", name="Later").click()
+    page.get_by_role("button", name="Next").click()
     expect(rows.get_by_text("T0026", exact=True)).to_be_visible()
     words = page.get_by_role("region", name="Vocabulary")
     expect(words.get_by_role("row").nth(1)).to_contain_text("the")
@@ -25,7 +25,8 @@ def test_a_file_under_the_root_is_picked_and_looked_at(page, studio, shot, acces
     accessible(page)
 
 
-def test_a_file_is_dropped(page, tmp_path, shot):
+def test_a_file_is_dropped(page, studio, tmp_path):
+    page.goto(f"{studio.address}/#/data")
     path = tmp_path / "notes on tides.txt"
     path.write_text("the tide comes in\nthe tide goes out\n" * 30, encoding="utf-8")
     page.get_by_label("A file of data").set_input_files(path)
@@ -37,7 +38,8 @@ def test_a_file_is_dropped(page, tmp_path, shot):
     expect(page.get_by_role("alert")).to_contain_text("Data is a file of")
 
 
-def test_a_world_is_invented(page):
+def test_a_world_is_invented(page, studio):
+    page.goto(f"{studio.address}/#/data")
     page.get_by_label("of sentences").or_(page.locator(".world input")).first.fill("500")
     page.get_by_role("button", name="An invented world").click()
     expect(page.locator("dl").get_by_text("500", exact=True)).to_be_visible()
@@ -74,3 +76,13 @@ def test_the_command_is_shown_and_copied(open_page, studio):
     assert "read_tokens" in page.evaluate("navigator.clipboard.readText()")
     page.keyboard.press("Escape")
     expect(panel).to_be_hidden()
+
+
+def test_without_a_clipboard_the_command_is_marked(page, studio):
+    page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.goto("about:blank")
+    page.goto(f"{studio.address}/#/data?data=root%2Ftickets.csv")
+    page.get_by_role("button", name="Show me the command").click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("--column=text")
+    page.get_by_role("button", name="Copy").click()
+    assert page.evaluate("getSelection().toString()").startswith("firth corpus info")

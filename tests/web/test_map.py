@@ -37,7 +37,7 @@ def test_words_are_drawn_coloured_and_asked(page, studio, shot, accessible):
     for dot in dots:  # points let a little of the paper through
         assert any(max(abs(a - b) for a, b in zip(dot, one, strict=True)) < 40 for one in seen), dot
     page.get_by_label("Colour by").select_option("frequency")
-    expect(page.get_by_text("log10 of how often it was met")).to_be_visible()
+    expect(page.get_by_text("times met")).to_be_visible()
     page.get_by_label("Find").fill("king")
     found = page.get_by_role("region", name="Found in skipgram")
     found.get_by_role("button", name="king", exact=True).click()
@@ -107,3 +107,38 @@ def test_other_maps_of_the_same_words(page, studio):
     expect(page.locator(".map")).to_be_visible(timeout=60_000)
     expect(page.get_by_text(re.compile("the picture keeps .* nearest"))).to_be_visible(timeout=60_000)
     assert "method=tsne" in page.url
+
+
+def test_names_of_groups_cover_neither_each_other_nor_the_edge(page, studio):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{studio.address}/#/map?of=index/tickets")
+    expect(page.get_by_role("list", name="Colours").get_by_role("button")).to_have_count(10)
+    width = page.get_by_role("application").bounding_box()["width"]
+    with page.expect_download() as kept:
+        page.get_by_role("button", name="tickets as SVG").click()
+    drawn = kept.value.path().read_text(encoding="utf-8")
+    texts = re.findall(r'<text x="([-\d.]+)" y="([-\d.]+)"[^>]*>([^<]+)</text>', drawn)
+    boxes = [(float(x), float(y), 6.0 * len(name) / 2) for x, y, name in texts]
+    assert len(boxes) == 10
+    for place, (x, y, half) in enumerate(boxes):
+        assert half < x < width - half
+        for other_x, other_y, other_half in boxes[:place]:
+            assert abs(other_y - y) > 14 or abs(other_x - x) > half + other_half
+
+
+def test_a_map_that_takes_a_while_says_how_far_it_is(page, studio):
+    asked = []
+
+    def answer(route):
+        asked.append(route)
+        if len(asked) < 3:
+            route.fulfill(status=202, json={"share": 0.34, "seconds": 12.0})
+        else:
+            page.wait_for_timeout(300)
+            route.continue_()
+
+    page.route("**/api/map/points*", answer)
+    page.goto(f"{studio.address}/#/map?of=model/glove/words")
+    expect(page.get_by_text("points… 34 %, 0:12")).to_be_visible()
+    expect(page.get_by_text(re.compile("the picture keeps .* nearest"))).to_be_visible()
+    assert len(asked) == 3

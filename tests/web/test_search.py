@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bench import running
 from playwright.sync_api import expect
+
+import firth
 
 
 def test_tickets_are_found_marked_and_filtered(page, studio, shot, accessible):
@@ -32,3 +35,11 @@ def test_tickets_are_found_marked_and_filtered(page, studio, shot, accessible):
 def test_nothing_found_is_said(page, studio):
     page.goto(f"{studio.address}/#/search?mode=words&q=zebra")
     expect(page.get_by_role("status").filter(has_text="Nothing was found.")).to_be_visible()
+
+
+def test_marks_stand_where_the_words_do_behind_letters_outside_the_first_plane(open_page, tmp_path):
+    with firth.Index.create(tmp_path / "notes", dim=2) as index:
+        index.add(["n1"], [[1, 0]], {"text": ["🙂🙂 a refund 🎉 please"]})
+    with running(tmp_path / "notes") as address:
+        page = open_page(f"{address}/#/search?q=refund")
+        expect(page.locator(".hits mark")).to_have_text("refund")

@@ -27,6 +27,7 @@ def test_a_csv_of_tickets_becomes_groups_and_similar_tickets(open_page, empty, t
     page = open_page(empty)
 
     # She drops her file, sees her tickets, and goes on to train.
+    page.get_by_role("link", name="Choose data").click()
     page.get_by_label("A file of data").set_input_files(path)
     expect(page.get_by_role("region", name="Rows")).to_contain_text("T0001")
     page.get_by_role("link", name="Train on support.csv").click()

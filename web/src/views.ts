@@ -4,8 +4,9 @@ import type { Component } from "svelte";
 export interface View {
   name: string; // in the address: #/name
   title: string; // in the navigation
-  group: "Make" | "Look" | "Use";
+  group: "" | "Make" | "Look" | "Use";
   order: number; // within all views
+  can?: string[]; // models that can do one of these are looked at here
 }
 
 interface Module {

@@ -96,7 +96,7 @@ PAIR_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 EXAMPLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--text", {"default": "text", "show_default": True, "metavar": "NAME", "help": "The texts' column."}),
+    ("--text, --column", {"default": "text", "show_default": True, "metavar": "NAME", "help": "The texts' column."}),
     ("--other", {"metavar": "NAME", "help": "The column of the second texts, of pairs."}),
     ("--label", {"default": "label", "show_default": True, "metavar": "NAME", "help": "The column to be learned."}),
     ("--columns", {"metavar": "NAMES", "help": "Other columns to learn from beside the text, as in price,colour."}),
@@ -105,7 +105,7 @@ EXAMPLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 TAGGED_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--text", {"default": "text", "show_default": True, "metavar": "NAME", "help": "The words' column."}),
+    ("--text, --column", {"default": "text", "show_default": True, "metavar": "NAME", "help": "The words' column."}),
     ("--tags", {"default": "tags", "show_default": True, "metavar": "NAME", "help": "The tags' column."}),
     ("--dev", {"metavar": "FILE", "help": "Data to choose and stop by; else a part of DATA is held out."}),
 )
@@ -120,7 +120,7 @@ ALIKE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
             "help": "What one text of a text file is.",
         },
     ),
-    ("--text", {"metavar": "NAME", "help": "The texts' column (csv, tsv, jsonl, Parquet)."}),
+    ("--text, --column", {"metavar": "NAME", "help": "The texts' column (csv, tsv, jsonl, Parquet)."}),
     ("--other", {"metavar": "NAME", "help": "Pairs: the column of the texts that are like them."}),
     ("--negative", {"metavar": "NAME", "help": "Pairs: a column of texts that are not."}),
     ("--score", {"metavar": "NAME", "help": "Pairs: a column that says how alike they are, the more the higher."}),
@@ -160,9 +160,17 @@ def open_model(path: str) -> Model:
         raise FirthError(f"{path} holds an unfinished run; `firth info {path}` tells how far it is and how to go on.")
     if (folder / "sweep.json").is_file():
         raise FirthError(f"{path} holds a sweep; its model is {folder / 'best'}.")
+    if (folder / "index.json").is_file():
+        raise FirthError(f"{path} is an index, which `firth search` asks; this needs a model's folder.")
     if folder.is_file() and not is_model_file(path):
         raise FirthError(f"{path} is a file; this needs the folder of a trained model, or a fastText model.")
     return load_model(folder)
+
+
+def no_texts(model: Model, path: str) -> FirthError:
+    """What to say of a model that embeds no texts."""
+    way_out = "; `firth convert` writes the vectors that it has" if hasattr(model, "tables") else ""
+    return FirthError(f"{path} does not embed texts ({type(model.method).method_name()}){way_out}.")
 
 
 def is_model_file(path: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from firth.cli.common import is_model_file, open_model, open_vectors
+from firth.cli.common import is_model_file, open_model, open_vectors, table_option
 from firth.core.errors import FirthError
 
 
@@ -22,13 +22,21 @@ from firth.core.errors import FirthError
     show_default=True,
     help="Bytes a number: 4, 2 or 1 (the last two in .safetensors).",
 )
+@table_option
 @click.option("--cutoff", type=int, metavar="N", help=".ftz: keep only the N longest rows.")
 @click.option("--norms", is_flag=True, help=".ftz: rows' lengths get codes of their own.")
 @click.option(
     "--pickled", is_flag=True, help="IN is a folder with pytorch_model.bin: read its tensors alone, as safetensors."
 )
 def command(
-    source: str, target: str, format: str | None, storage: str, cutoff: int | None, norms: bool, pickled: bool
+    source: str,
+    target: str,
+    format: str | None,
+    storage: str,
+    table: str | None,
+    cutoff: int | None,
+    norms: bool,
+    pickled: bool,
 ) -> None:
     """Write the vectors of IN, a model or any vector file, to the file OUT.
 
@@ -58,7 +66,8 @@ def command(
         write_onnx(source, place)
         return
     is_model = Path(source).is_dir() or is_model_file(source)
-    model = open_model(source) if is_model and format is None and suffix in (".bin", ".ftz") else None
+    whole_model = is_model and format is None and table is None
+    model = open_model(source) if whole_model and suffix in (".bin", ".ftz") else None
     if model is not None and (hasattr(model, "to_file") or suffix == ".ftz"):
         if storage != "float":
             raise FirthError(f"fastText's models hold float, or codes in .ftz; --storage {storage} needs .safetensors.")
@@ -66,12 +75,12 @@ def command(
         return
     if settings:
         raise FirthError("--cutoff and --norms are for fastText's models in .ftz.")
-    whole = is_model_file(source) or (is_model and foreign_config(Path(source)))
-    if whole and format is None and format_of_name(place) is None and not suffix:
+    foreign = is_model_file(source) or (is_model and foreign_config(Path(source)))
+    if foreign and whole_model and format_of_name(place) is None and not suffix:
         open_model(source).save(place)
         click.echo(f"a model folder in {target}")
         return
-    vectors = open_vectors(source)
+    vectors = open_vectors(source, table)
     write_vectors(vectors, target, format, storage)
     click.echo(f"{len(vectors):,} vectors of {vectors.dim} in {target}")
 

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import choose_report, data_options, json_flag, one_file, open_model, open_rows, print_json
+from firth.cli.common import (
+    choose_report,
+    data_options,
+    json_flag,
+    no_texts,
+    one_file,
+    open_model,
+    open_rows,
+    print_json,
+)
 from firth.cli.pooling import given_pooling, pooling_flags
 from firth.cli.rows import SUFFIXES, Rows, Shards, writer
 from firth.core.errors import FirthError
@@ -252,7 +261,7 @@ def batches(
 ) -> Iterator[tuple[Rows, list[int]]]:
     """Batches, each with the number of known words of its texts."""
     if not hasattr(model, "pool"):
-        raise FirthError(f"{path} does not embed texts ({type(model.method).method_name()}).")
+        raise no_texts(model, path)
     keys: deque[list[str]] = deque()
 
     def texts() -> Iterator[list[str]]:

@@ -7,11 +7,18 @@ from typing import Any
 
 import click
 
-from firth.cli.common import json_flag, open_model, open_vectors, print_json
-from firth.core.errors import FirthError
+from firth.cli.common import RATING_OPTIONS, Function, json_flag, no_texts, open_model, open_vectors, print_json
 
 Files = tuple[str, ...]
 Tests = dict[str, Callable[[str], Any]]  # by name: what the model at a path makes of it
+
+
+def rating_options(function: Function) -> Function:
+    """--user, --item, --value and --time, as `firth train` has them."""
+    for name, settings in reversed(RATING_OPTIONS):
+        help = settings["help"]
+        function = click.option(name, metavar="NAME", help=f"Ratings: {help[0].lower()}{help[1:]}")(function)
+    return function
 
 
 @click.command()
@@ -48,6 +55,7 @@ Tests = dict[str, Callable[[str], Any]]  # by name: what the model at a path mak
 @click.option("--splits", type=int, default=10, show_default=True, help="Nodes: how many random splits.")
 @click.option("--ratings", multiple=True, metavar="FILE", help="What users turned to later: user, item, rating.")
 @click.option("--history", metavar="FILE", help="Ratings: what users had whom the model does not know.")
+@rating_options
 @json_flag
 def command(
     paths: Files,
@@ -119,7 +127,7 @@ def sentence_test(file: str) -> Callable[[str], Any]:
     def test(path: str) -> Any:
         model = open_model(path)
         if not isinstance(model, Embeds):
-            raise FirthError(f"{path} does not embed texts ({type(model.method).method_name()}).")
+            raise no_texts(model, path)
         return sentence_similarity(model, asked)
 
     return test
@@ -178,7 +186,7 @@ def feature_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
     def test(path: str) -> Any:
         model = open_model(path)
         if not isinstance(model, Embeds):
-            raise FirthError(f"{path} embeds no texts ({type(model.method).method_name()}).")
+            raise no_texts(model, path)
         matrix = np.hstack([model.embed(known.texts()), beside])
         return features(matrix[there], labels[there], settings["head"], settings["folds"])
 
@@ -199,8 +207,9 @@ def rating_tests(file: str, settings: dict[str, Any]) -> Tests:
     from firth.data.ratings import Ratings
     from firth.evaluate import rating_errors, recommendations
 
-    test = Ratings(file)
-    history = Ratings(settings["history"]) if settings["history"] else None
+    names = {name: settings[name] for name in ("user", "item", "value", "time")}
+    test = Ratings(file, **names)
+    history = Ratings(settings["history"], **names) if settings["history"] else None
 
     def errors(path: str) -> Any:
         model = open_model(path)

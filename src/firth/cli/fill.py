@@ -17,13 +17,14 @@ from firth.core.errors import FirthError
 def command(model: str, text: str, other: str | None, k: int, as_json: bool) -> None:
     """Tokens that may stand for each [MASK] of TEXT (and of OTHER, read behind it), with their probabilities.
 
+    A BERT reads the whole text; skip-gram and CBOW go by the words within their window, in any order.
     Each blank is filled by itself: what stands in one does not know what was chosen for another.
     """
     from firth.core.model import Fills
 
     opened = open_model(model)
     if not isinstance(opened, Fills):
-        raise FirthError(f"{model} fills no blanks ({type(opened.method).method_name()}); bert does.")
+        raise FirthError(f"{model} fills no blanks ({type(opened.method).method_name()}); bert, skipgram and cbow do.")
     found = opened.fill(text, k, other)
     if as_json:
         blanks = [[{"token": token, "probability": chance} for token, chance in blank] for blank in found]

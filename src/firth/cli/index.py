@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from firth.cli.common import choose_report, data_options, json_flag, metric_option, open_model, print_json
+from firth.cli.common import choose_report, data_options, json_flag, metric_option, no_texts, open_model, print_json
 from firth.cli.places import Place, place_of, postgres_option
 from firth.core.errors import FirthError, FirthWarning
 
@@ -99,7 +99,7 @@ def embedding(model: Model, path: str) -> Embed:
     """What turns texts into vectors."""
     pool, plain = getattr(model, "pool", None), getattr(model, "embed", None)
     if model.method.kind == "table" or (pool is None and plain is None):
-        raise FirthError(f"{path} does not embed texts ({type(model.method).method_name()}).")
+        raise no_texts(model, path)
 
     def embed(texts: list[str]) -> tuple[Matrix, int]:
         if pool is None:

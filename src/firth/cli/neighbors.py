@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,7 +18,7 @@ from firth.cli.common import (
     restrict_option,
     table_option,
 )
-from firth.core.errors import FirthError
+from firth.core.errors import FirthError, FirthWarning
 
 if TYPE_CHECKING:
     from firth.core.vectors import Hits
@@ -55,6 +57,11 @@ def command(
         show({text: near(text, k, metric=metric) for text in words}, k, as_json)
         return
     vectors = open_vectors(path, table)
+    for word in (*words, *negative):
+        if table is None and word not in vectors:
+            look_elsewhere(path, word)
+        if metric == "cosine" and not vectors[word].any():  # a node without links, a document without known words
+            warnings.warn(f"The vector of {word!r} is zero: nothing is near it.", FirthWarning, stacklevel=2)
     if together or negative:
         hits = vectors.neighbors(list(words), k, negative=list(negative), metric=metric, restrict=restrict)
         if as_json:
@@ -63,6 +70,15 @@ def command(
             click.echo(repr(hits))
         return
     show({word: vectors.neighbors(word, k, metric=metric, restrict=restrict) for word in words}, k, as_json)
+
+
+def look_elsewhere(path: str, word: str) -> None:
+    """Says which table has a key that the main one lacks."""
+    tables = getattr(open_model(path), "tables", {}) if Path(path).is_dir() else {}
+    for name, table in tables.items():
+        if word in table:
+            main = next(iter(tables))
+            raise FirthError(f"No vector for {word!r} among the {main}; the {name} have one: --table {name}.")
 
 
 def near_text(path: str) -> Callable[..., Hits]:

@@ -26,7 +26,7 @@ output_option = click.option("-o", "--output", required=True, metavar="FILE", he
 
 @click.group()
 def command() -> None:
-    """Draw maps, analogies, losses, learning curves, confusions, word frequencies, blocks of matrices, variance."""
+    """Draw maps, analogies, losses, confusions, word frequencies, trees, matrices, places, codes."""
 
 
 @command.command("map")
@@ -154,6 +154,43 @@ def zipf(path: str, output: str) -> None:
     click.echo(output)
 
 
+@command.command()
+@click.argument("path")
+@click.option("-k", type=click.IntRange(2, 40), default=16, show_default=True, help="The most frequent words.")
+@output_option
+def tree(path: str, k: int, output: str) -> None:
+    """Huffman's tree of the most frequent words, of a model's vocabulary or of a text file, and what it saves."""
+    from firth.maps import plot_tree
+
+    plot_tree(word_counts(path), k, output)
+    click.echo(output)
+
+
+@command.command()
+@click.argument("path", metavar="[MODEL]", required=False)
+@click.option("-n", type=click.IntRange(2, 512), default=64, show_default=True, help="So many places.")
+@click.option("--dim", type=click.IntRange(2, 4096), default=64, show_default=True, help="Without MODEL: of the waves.")
+@output_option
+def places(path: str | None, n: int, dim: int, output: str) -> None:
+    """The vectors that tell a network where a token stands: those of a BERT or GPT, or the waves of the Transformer."""
+    from firth.learners.network import learner
+    from firth.maps import plot_places
+
+    table: Any
+    if path is None:
+        learner("language")  # tells how to get torch where it is missing
+        from firth.nets.positions import sinusoids
+
+        table = sinusoids(n, dim).numpy()
+    else:
+        table = getattr(open_model(path), "places", None)
+        if table is None:
+            raise FirthError(f"{path} adds no vectors for places; places is for bert and gpt models.")
+    title = f"Places of {Path(path).name}" if path else "Places as waves (sinusoids)"
+    plot_places(table[:n], output, title)
+    click.echo(output)
+
+
 def word_counts(path: str) -> Mapping[str, int]:
     if Path(path).is_dir():
         vocabulary: Any = getattr(open_model(path), "vocabulary", None)
@@ -188,8 +225,9 @@ def similarity(path: str, words: tuple[str, ...], metric: str, output: str) -> N
 @click.option(
     "-k", type=click.IntRange(1, 60), default=12, show_default=True, help="Columns: the heaviest of the rows."
 )
+@click.option("--counts", is_flag=True, help="Of a PMI model: how often words met, not how much that is.")
 @output_option
-def heatmap(path: str, rows: tuple[str, ...], k: int, output: str) -> None:
+def heatmap(path: str, rows: tuple[str, ...], k: int, counts: bool, output: str) -> None:
     """A block of a counted matrix: PMI of words with contexts, tf-idf or counts of documents with words.
 
     ROWs are words of a PMI model, or documents of a tf-idf or counts model; without them the first twelve.
@@ -209,10 +247,14 @@ def heatmap(path: str, rows: tuple[str, ...], k: int, output: str) -> None:
     if unknown:
         raise FirthError(f"{path} has no row {unknown[0]!r}; there are {len(names):,}, such as {', '.join(names[:3])}.")
     chosen = [places[row] for row in rows] or list(range(min(12, len(names))))
-    part = model.matrix[chosen]
+    matrix: Any = getattr(model, "counts", None) if counts else model.matrix
+    if matrix is None:
+        raise FirthError(f"{path} has no counts of words that met ({type(model.method).method_name()}); pmi models do.")
+    part = matrix[chosen]
     heaviest = top_rows(np.asarray(abs(part).sum(axis=0), dtype=np.float32).ravel(), k)
     block = part[:, heaviest].toarray()
-    title = f"{type(model.method).__name__} of {len(chosen)} rows and their {len(heaviest)} heaviest columns"
+    shown = "Counts" if counts else type(model.method).__name__
+    title = f"{shown} of {len(chosen)} rows and their {len(heaviest)} heaviest columns"
     plot_block(block, [names[row] for row in chosen], [columns[column] for column in heaviest], output, title)
     click.echo(output)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import click
 
 from firth.cli.common import json_flag, open_model, print_json, print_table
 from firth.cli.places import place_of, postgres_option
-from firth.core.errors import FirthError
+from firth.core.errors import FirthError, FirthWarning
 
 if TYPE_CHECKING:
     from firth.index import Hits, Index, PostgresIndex
@@ -44,7 +45,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Search an index that `firth index` made for the text QUERY."""
-    from firth.index import snippet
+    from firth.index import Index, snippet
     from firth.index.words import words_of
 
     place = place_of(index, postgres)
@@ -53,6 +54,9 @@ def command(
     opened, mode = place.open(), mode or "both"
     if mode != "words" or explained:
         opened = place.open(open_model(model_path(opened, model)))
+    if isinstance(opened, Index) and opened.about.get("finished") is False:
+        say = f"{index} is unfinished, with {len(opened):,} texts; the command that began it goes on."
+        warnings.warn(say, FirthWarning, stacklevel=2)
     hits = opened.search(query, k, where=where, **({} if postgres else {"mode": mode}))
     shares = [reasons(opened, query, hit.attributes.get("text")) for hit in hits] if explained else None
     if as_json:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import click
 
-from firth.cli.common import json_flag, metric_option, open_vectors, print_json
+from firth.cli.common import json_flag, metric_option, no_texts, open_model, open_vectors, print_json
 
 
 @click.command()
 @click.argument("path")
 @click.argument("words", nargs=-1, required=True, metavar="A B")
 @click.option("--odd", is_flag=True, help="Of three or more words, tell the one that does not belong.")
+@click.option("--texts", is_flag=True, help="A and B are texts (models that embed texts).")
 @metric_option
 @json_flag
-def command(path: str, words: tuple[str, ...], odd: bool, metric: str, as_json: bool) -> None:
-    """How alike A and B are. PATH is a model folder or any vector file."""
+def command(path: str, words: tuple[str, ...], odd: bool, texts: bool, metric: str, as_json: bool) -> None:
+    """How alike A and B are: words, or texts with --texts. PATH is a model folder or any vector file."""
+    if odd and texts:
+        raise click.UsageError("--odd is for words; leave --texts out.")
     if odd:
         from firth.core.vectors import odd_one_out
 
@@ -26,7 +29,17 @@ def command(path: str, words: tuple[str, ...], odd: bool, metric: str, as_json: 
         return
     if len(words) != 2:
         raise click.UsageError(f"Give two words, or more with --odd; got {len(words)}.")
-    score = open_vectors(path).similarity(*words, metric=metric)
+    if texts:
+        from firth.core.model import Embeds
+        from firth.core.vectors import similarity
+
+        model = open_model(path)
+        if not isinstance(model, Embeds) or model.method.kind == "table":
+            raise no_texts(model, path)
+        first, second = model.embed(words)
+        score = similarity(first, second, metric)
+    else:
+        score = open_vectors(path).similarity(*words, metric=metric)
     if as_json:
         print_json({"a": words[0], "b": words[1], "metric": metric, "score": score})
     else:

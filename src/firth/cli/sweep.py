@@ -55,7 +55,7 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
     kind = KINDS[method.kind]
     flags = [flag_of(option, "Method options") for option in options_of(method)]
     flags += [flag_of(option, "Run settings") for option in options_of(Run) if option.name != "budget"]
-    flags += [Flag([flag], section="Data", **settings) for flag, settings in kind.flags]
+    flags += [Flag(flag.split(", "), section="Data", **settings) for flag, settings in kind.flags]
     known = {flag.name for flag in flags}
     flags += [Flag([f"--{task}"], metavar="FILE", section="Task", help=text) for task, text in TASKS.items()]
     texts = {column: text for column, text in COLUMNS.items() if column not in known}

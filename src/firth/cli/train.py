@@ -74,7 +74,7 @@ def train_command(name: str, method: type[Method], base: bool = False, kind: str
     kind = kind or method.kind
     flags = [flag_of(option, "Method options") for option in options_of(method)]
     flags += [flag_of(option, "Run settings") for option in options_of(Run)]
-    flags += [Flag([name], section="Data", **settings) for name, settings in KINDS[kind].flags]
+    flags += [Flag(name.split(", "), section="Data", **settings) for name, settings in KINDS[kind].flags]
     start: click.Parameter = Flag(
         ["--start"], metavar="MODEL", help="Go on from this model, with its words and new ones."
     )

@@ -91,6 +91,8 @@ def difference(record: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
     new = flat(identity)
     for name in [*new, *old]:
         if old.get(name) != new.get(name):
+            if name == "data":  # a fingerprint says nothing to anyone
+                return "of other data, or of the same read in another way"
             return f"{name} was {old.get(name)!r}, now {new.get(name)!r}"
     return "of another version"
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import check_options, options_of
 from firth.core.run import Run
@@ -25,6 +28,11 @@ class Method(ABC):
     #: Whether `fit` needs `start`, a model whose weights it learns a task with.
     needs_start: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "fit" in vars(cls):
+            cls.fit = refusing_labels(cls.fit)  # type: ignore[method-assign]
+
     def __post_init__(self) -> None:
         check_options(self)
 
@@ -41,3 +49,19 @@ class Method(ABC):
     @abstractmethod
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Model:
         """Learns from `data`; `start` is a model to go on from."""
+
+
+def refusing_labels(fit: Callable[..., Model]) -> Callable[..., Model]:
+    """In other libraries labels come second, as fit(texts, labels); here the data is one thing and then comes a Run."""
+
+    @functools.wraps(fit)
+    def checked(self: Method, *data: Any, **settings: Any) -> Model:
+        run = settings.get("run", data[1] if len(data) > 1 else None)
+        if run is not None and not isinstance(run, Run):
+            raise FirthError(
+                f"fit takes the data and a Run, as in fit(data, Run(seed=2)); got {type(run).__name__}. "
+                "Labels belong to the data: fit(zip(texts, labels))."
+            )
+        return fit(self, *data, **settings)
+
+    return checked

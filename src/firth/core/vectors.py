@@ -146,6 +146,8 @@ class Vectors:
     def _why_missing(self, key: str) -> str:
         missing = self._missing() if callable(self._missing) else self._missing
         close = " or ".join(map(repr, self.close_keys(key))) if isinstance(key, str) else ""
+        if not isinstance(key, str) and str(key) in self.rows:
+            return f": keys are text, and there is one for {str(key)!r}."
         if close:
             return f"{f' ({missing})' if missing else ''}; there is one for {close}."
         return f" ({missing})." if missing else f"; there are {len(self):,} keys, such as {self._some()}."

@@ -281,6 +281,16 @@ def as_arrow(source: Any) -> Any:
     return pyarrow.table({"text": column})
 
 
+def not_utf8(count: int, corpus: Corpus | None) -> str:
+    """The note on bytes that were replaced; of several files it names the first that has some."""
+    sources = corpus.sources if corpus else []
+    files = [source.path for source in sources if isinstance(source, FileSource)] if len(sources) > 1 else []
+    first = next((path for path in files if not readers.is_utf8(path)), None)
+    where = f", first in {first}" if first else ""
+    way_out = "Text in another encoding is converted by iconv, as in: iconv -f LATIN1 -t UTF-8 OLD > NEW."
+    return f"{count:,} byte sequences were not valid UTF-8 and were replaced by �{where}. {way_out}"
+
+
 def sample_hash(path: Path) -> str:
     """A hash of a file's size and of pieces spread evenly over it, the first and the last among them."""
     digest = hashlib.sha256()

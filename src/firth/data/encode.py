@@ -13,7 +13,7 @@ from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.storage import saying_where
 from firth.data.blocks import Block, Tags
-from firth.data.corpus import Corpus
+from firth.data.corpus import Corpus, not_utf8
 from firth.data.streams import Ids, Piece, write_all
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel
@@ -113,12 +113,12 @@ class Encoded:
             yield Piece(np.memmap(self.path, dtype=np.int32, mode="r", offset=place * 4, shape=(length,)), maps[slot])
             place += length
 
-    def notes(self, merged: kernel.Merged, split: str) -> list[str]:
+    def notes(self, merged: kernel.Merged, split: str, corpus: Corpus | None) -> list[str]:
         """What the user should know of this text."""
         notes = []
         invalid, unsegmented = self.encoder.facts()
         if invalid:
-            notes.append(f"{invalid:,} byte sequences were not valid UTF-8 and were replaced by �.")
+            notes.append(not_utf8(invalid, corpus))
         if split != "separated" and unsegmented * 1000 >= merged.tokens > 0:  # not for a foreign name here and there
             notes.append(
                 f"{unsegmented:,} of {merged.tokens:,} words are long runs of a script that writes no spaces between "

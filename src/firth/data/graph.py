@@ -190,7 +190,10 @@ def edges_of(
     if hasattr(source, "nodes") and hasattr(source, "is_directed"):
         return networkx_edges(source)
     if hasattr(source, "columns"):
-        raise FirthError("Which columns are the ends of an edge? Pass columns=(from, to) or (from, to, weight).")
+        names = ", ".join(map(str, getattr(source, "column_names", source.columns)))
+        raise FirthError(
+            f"Which columns are the ends of an edge? Pass columns=(from, to) or (from, to, weight); there are {names}."
+        )
     if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] == 2 and source.dtype.kind in "iu":
         keys_, first, second = coded(source[:, 0], source[:, 1])
         return Edges([text_of(key) for key in keys_], first, second, None)

@@ -6,6 +6,7 @@ or says which line is wrong.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.data.readers import HEAD, check_head, find_files, kind_of, opened
+from firth.data.readers import HEAD, check_head, find_files, is_number, kind_of, opened
 
 COMMENTS = ("#", "%")
 HEADERS = {"source", "target", "src", "dst", "from", "to", "node1", "node2", "head", "tail", "weight"}
@@ -79,14 +80,15 @@ def parse_graph(data: bytes, name: str, form: str, layout: str, weighted: bool) 
     delimiter = delimiter_of(data, form)
     if layout == "adjacency":
         return adjacency(data, name, delimiter)
+    refuse_header(data[:HEAD], name, delimiter)
     quick = quick_edges(data, delimiter, weighted)
     return quick if quick is not None else collect(edge_lines(data, name, delimiter, weighted))
 
 
 def delimiter_of(data: bytes, form: str) -> str:
-    """What separates the names in the first lines: tabs, commas (in csv those first), or else blanks."""
+    """What separates the names in the first lines: tabs, commas (in csv those first, then semicolons), or blanks."""
     lines = [line.strip() for line in data[:HEAD].split(b"\n") if not is_comment(line)]
-    for sign in (b",", b"\t") if form == ".csv" else (b"\t", b","):
+    for sign in (b",", b";", b"\t") if form == ".csv" else (b"\t", b","):
         without = [line for line in lines if sign not in line]
         if len(without) < len(lines) and all(len(line.split()) == 1 for line in without):  # nodes alone
             return sign.decode()
@@ -114,6 +116,21 @@ def field_lines(data: bytes, name: str, delimiter: str) -> Iterator[tuple[str, l
         yield where, fields
 
 
+def refuse_header(data: bytes, name: str, delimiter: str) -> None:
+    """A header would be an edge between two nodes called "from" and "to"."""
+    lines = list(itertools.islice(field_lines(data, name, delimiter), 2))
+    where, first = lines[0] if lines else ("", [])
+    second = lines[1][1] if len(lines) > 1 else []
+    if len(first) < 2 or any(map(is_number, first)):
+        return
+    numbers = len(second) == len(first) and (all(map(is_number, second)) or (len(second) == 3 and is_number(second[2])))
+    if numbers or {field.lower() for field in first} <= HEADERS:
+        raise FirthError(
+            f"{where} looks like a header: {', '.join(first)}. Name the columns of from, to and weight, as in "
+            f"columns={','.join(first[:3])} (--columns), or take the line out."
+        )
+
+
 def unquoted(field: bytes) -> bytes:
     field = field.strip()
     return field[1:-1] if len(field) > 1 and field[:1] == field[-1:] == b'"' else field
@@ -122,13 +139,10 @@ def unquoted(field: bytes) -> bytes:
 def edge_lines(data: bytes, name: str, delimiter: str, weighted: bool) -> Iterator[tuple[str, Row]]:
     width = 0
     for where, fields in field_lines(data, name, delimiter):
-        if not width and len(fields) > 1 and {field.lower() for field in fields} <= HEADERS:
-            raise FirthError(
-                f"{where} looks like a header: {', '.join(fields)}. Name the columns: columns=from,to[,weight]."
-            )
         if len(fields) > 3 or (width and len(fields) > 1 and len(fields) != width):
             before = f" where others have {width}" if width else ""
-            raise FirthError(f"{where} has {len(fields)} fields{before}: {WAY_OUT}.")
+            table = "; columns=from,to[,weight] names those of a table" if not width else ""
+            raise FirthError(f"{where} has {len(fields)} fields{before}: {WAY_OUT}{table}.")
         width = max(width, len(fields)) if len(fields) > 1 else width
         weight = weight_of(fields[2], where) if len(fields) == 3 and weighted else None
         yield where, (fields[:2], weight)
@@ -173,7 +187,7 @@ def quick_edges(data: bytes, delimiter: str, weighted: bool) -> Edges | None:
     if b"\f" in data or b"\v" in data:  # blanks too, and too rare to care for here
         return None
     first = data[: data.find(b"\n") + 1 or None].decode("utf-8", "replace").strip().split(delimiter)
-    if len(first) not in (2, 3) or {field.lower() for field in first} <= HEADERS:
+    if len(first) not in (2, 3):
         return None
     names = ["first", "second", "weight"][: len(first)]
     try:

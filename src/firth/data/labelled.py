@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,12 +102,17 @@ class Pairs:
 def tagged(items: Iterable[Any]) -> Iterator[tuple[None, str, list[str]]]:
     for item in items:
         text, labels = item if isinstance(item, (tuple, list)) and len(item) == 2 else (None, None)
-        several = [labels] if isinstance(labels, str) else labels
+        several = [labels] if isinstance(labels, (str, Real)) else labels
         right = isinstance(several, Iterable) and isinstance(text, str)
         names = list(several) if right and several is not None else []
-        if not right or not all(isinstance(name, str) and "\0" not in name for name in names):
-            raise FirthError(f"Labelled data are pairs of str: (text, label) or (text, [label, …]); got {item!r:.60}.")
+        if not right or not all(isinstance(name, Real) or is_name(name) for name in names):
+            got = f"{text!r:.40} with {labels!r:.40}" if isinstance(item, (tuple, list)) else f"{item!r:.60}"
+            raise FirthError(f"Labelled data are pairs: (text, label) or (text, [label, …]); got {got}.")
         yield None, str(text), names
+
+
+def is_name(label: Any) -> bool:
+    return isinstance(label, str) and "\0" not in label
 
 
 class Examples(NamedTuple):
@@ -145,7 +151,7 @@ def read_labelled(
         documents = split_documents(labelled, tokenizer_named(tokenizer, lowercase), labels)
         blocks = encode.token_blocks(documents, encode.BLOCK)
         lowercase = False
-    text = Text(blocks, split, lowercase, labelled.corpus.size)
+    text = Text(blocks, split, lowercase, labelled.corpus)
     tokens = encode_text(text, Wanted(1, None, phrases), run, name=None)
     return Examples(tokens, *labels.finish())
 

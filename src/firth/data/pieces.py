@@ -9,7 +9,7 @@ from typing import NamedTuple
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.data.blocks import Block
-from firth.data.corpus import Corpus
+from firth.data.corpus import Corpus, not_utf8
 from firth.data.encode import blocks_of
 from firth.kernels import text as kernel
 from firth.kernels.bpe import Words
@@ -35,7 +35,7 @@ def count_pieces(corpus: Corpus, split: str, lowercase: bool, run: Run) -> Piece
     notes = []
     invalid, _ = encoder.facts()
     if invalid:
-        notes.append(f"{invalid:,} byte sequences were not valid UTF-8 and were replaced by �.")
+        notes.append(not_utf8(invalid, corpus))
     if pruned:
         notes.append(
             f"Counting outgrew memory={run.memory} {pruned} times: the rarest words were dropped on the way "

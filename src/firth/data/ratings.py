@@ -330,7 +330,8 @@ def times_of(values: Any, columns: Columns) -> NDArray[np.float64]:
     try:
         column = arrow_column(values)
         kind = column.type
-        if pa.types.is_string(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+        if texts or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
             found = column.cast(pa.timestamp("us")).cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy() / 1e6
         else:
             found = numbers_of(column, "time", columns)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from firth.core.errors import FirthError
-from firth.data.readers import HEAD, check_head, find_files, kind_of, opened
-from firth.data.table_files import read_json_lines, read_parquet
+from firth.core.errors import FirthError, FirthWarning
+from firth.data.readers import HEAD, check_head, find_files, is_number, kind_of, opened, separator_of
+from firth.data.table_files import decimal_sign, read_json_lines, read_parquet
 
 #: What columns are usually called; without such a pair of names they are taken by their place.
 USUAL = {
-    "user": ("user", "user_id", "userid"),
-    "item": ("item", "item_id", "itemid"),
-    "value": ("value", "rating", "weight", "count"),
+    "user": ("user", "user_id", "userid", "customer", "customer_id", "customerid"),
+    "item": ("item", "item_id", "itemid", "product", "product_id", "productid", "sku"),
+    "value": ("value", "rating", "weight", "count", "quantity", "qty"),
     "time": ("time", "timestamp"),
 }
 Wanted = Mapping[str, str | None]  # user, item, value, time -> the column's name, None where it was not said
@@ -46,30 +48,36 @@ def read_file(source: str | os.PathLike[str], wanted: Wanted) -> Columns:
             return frame_columns(read_parquet(path, stream.read()), wanted, str(path))
         if form in (".jsonl", ".ndjson"):
             return record_columns(read_json_lines(path, stream), wanted, str(path))
-        return separated_columns(path, stream.read(), {".csv": ",", ".tsv": "\t"}.get(form), wanted)
+        return separated_columns(path, stream.read(), form, wanted)
 
 
-def separated_columns(path: Path, data: bytes, delimiter: str | None, wanted: Wanted) -> Columns:
+def separated_columns(path: Path, data: bytes, form: str, wanted: Wanted) -> Columns:
     """A first line is a header where a column was asked for by name, or its third field is no number, or its first two
-    are called user and item."""
+    are called user and item, or stand above numbers and are none."""
     import pyarrow as pa
-    from pyarrow import csv
+    from pyarrow import csv as arrow
 
     data = check_head(data[:HEAD], str(path)) + data[HEAD:]
-    if delimiter is None:
+    if form:
+        delimiter = separator_of(form, first_lines(data)[0])
+    else:
         data, delimiter = with_one_separator(data)
-    head = first_row(data, delimiter)
+    head, second = (next(csv.reader([line], delimiter=delimiter), []) for line in first_lines(data))
     if len(head) < 2:
-        raise FirthError(f"{path} needs at least a user and an item a line; got {data[:60]!r}.")
-    named = any(wanted.values()) or is_header(head)
+        raise FirthError(f"{path} needs at least a user and an item a line; got {first_lines(data)[0][:60]!r}.")
+    named = any(wanted.values()) or is_header(head, second)
     chosen = choose(head, wanted, str(path)) if named else dict(zip(USUAL, range(len(head)), strict=False))
     names = [f"f{place}" for place in range(len(head))]
-    reading = csv.ReadOptions(column_names=names, skip_rows=int(named), block_size=min(max(len(data), 1), 2**31 - 1))
+    reading = arrow.ReadOptions(column_names=names, skip_rows=int(named), block_size=min(max(len(data), 1), 2**31 - 1))
     texts = {names[place]: pa.string() for name, place in chosen.items() if name in ("user", "item")}
-    converting = csv.ConvertOptions(column_types=texts, include_columns=[names[place] for place in chosen.values()])
+    converting = arrow.ConvertOptions(
+        column_types=texts,
+        include_columns=[names[place] for place in chosen.values()],
+        decimal_point=decimal_sign(delimiter, data),
+    )
     try:
-        parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-        table = csv.read_csv(pa.BufferReader(data), reading, parsing, converting)
+        parsing = arrow.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+        table = arrow.read_csv(pa.BufferReader(data), reading, parsing, converting)
     except pa.ArrowInvalid as error:
         raise FirthError(f"{path} is not a table of users and items: {error}.") from None
     columns = {name: table.column(names[place]) for name, place in chosen.items()}
@@ -87,27 +95,22 @@ def with_one_separator(data: bytes) -> tuple[bytes, str]:
     return re.sub(rb"(?m)^ +| +$", b"", re.sub(rb"[ \r]+", b" ", data)), " "
 
 
-def first_row(data: bytes, delimiter: str) -> list[str]:
-    import csv
-
-    line = data.lstrip(b"\r\n").partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
-    return next(csv.reader([line], delimiter=delimiter), [])
+def first_lines(data: bytes) -> tuple[str, str]:
+    lines = data[:HEAD].lstrip(b"\r\n").decode("utf-8", "replace").split("\n")
+    return lines[0].rstrip("\r"), lines[1].rstrip("\r") if len(lines) > 1 else ""
 
 
-def is_header(head: Sequence[str]) -> bool:
+def is_header(head: Sequence[str], second: Sequence[str]) -> bool:
     if len(head) > 2:
-        try:
-            float(head[2])
-            return False
-        except ValueError:
-            return True
-    usual = [head[place].strip().lower() in USUAL[name] for place, name in enumerate(("user", "item"))]
-    return all(usual)
+        return not is_number(head[2])
+    if len(second) == 2 and all(map(is_number, second)) and not any(map(is_number, head)):
+        return True
+    return all(head[place].strip().lower() in USUAL[name] for place, name in enumerate(("user", "item")))
 
 
 def choose(names: Sequence[str], wanted: Wanted, where: str) -> dict[str, int]:
     """Which column is the user, the item, the weight, the time: those asked for, else those called so, else (where none
-    are called user and item, and none was asked for) the first four in this order."""
+    are called user and item, and none was asked for) up to four in this order."""
     lower = [name.strip().lower() for name in names]
     found: dict[str, int] = {}
     for role, name in wanted.items():
@@ -123,10 +126,20 @@ def choose(names: Sequence[str], wanted: Wanted, where: str) -> dict[str, int]:
         return {role: found[role] for role in USUAL if role in found}
     if any(wanted.values()):
         missing = "user" if "user" not in found else "item"
-        raise FirthError(f"{where}: which column is the {missing}? Pass {missing}=…; there are {', '.join(names)}.")
+        raise FirthError(
+            f"{where}: which column is the {missing}? Pass {missing}=… (--{missing}); there are {', '.join(names)}."
+        )
     if len(names) < 2:
         raise FirthError(f"{where} needs at least a user and an item column; it has {', '.join(names) or 'none'}.")
-    return dict(zip(USUAL, range(len(names)), strict=False))
+    by_place = dict(zip(USUAL, range(len(names)), strict=False))
+    if len(names) > len(USUAL):
+        raise FirthError(
+            f"{where}: which columns are the user and the item? Pass user=… and item=… (--user, --item), and value=… "
+            f"where it counts how much; there are {', '.join(names)}."
+        )
+    taken = ", ".join(f"{role} in {names[place]!r}" for role, place in by_place.items())
+    warnings.warn(f"{where}: columns are taken by their place, {taken}.", FirthWarning, stacklevel=2)
+    return by_place
 
 
 def record_columns(rows: Sequence[Mapping[str, Any]], wanted: Wanted, where: str) -> Columns:

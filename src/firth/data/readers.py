@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import contextlib
 import csv
 import glob
 import gzip
+import itertools
 import json
 import lzma
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -52,11 +55,12 @@ def find_files(pattern: str | os.PathLike[str]) -> list[Path]:
     """The files a path or glob names, in order."""
     path = Path(pattern).expanduser()
     if path.is_dir():
-        raise FirthError(f"{path} is a folder; name the files in it, such as {path / '*.txt'}.")
+        raise FirthError(f"{path} is a folder; name the files in it, such as '{path / '**' / '*.txt'}' (in quotes).")
     if path.exists():
         return [path]
     if not any(sign in str(path) for sign in "*?["):
-        raise FirthError(f"There is no file {path}.")
+        text = " A text itself goes into a list, or to standard input (-)." if " " in str(path) else ""
+        raise FirthError(f"There is no file {path}.{text}")
     found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if Path(name).is_file()]  # noqa: PTH207
     if not found:
         raise FirthError(f"No file matches {path}.")
@@ -98,13 +102,41 @@ def decompressed(raw: Any, compression: str) -> Any:
     return contextlib.nullcontext(raw)
 
 
+def separator_of(form: str, first_line: str) -> str:
+    """A tab in tsv; in csv a comma, or the semicolon that spreadsheets write where the comma is the decimal sign."""
+    if form == ".tsv":
+        return "\t"
+    return ";" if ";" in first_line and "," not in first_line else ","
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def check_head(head: bytes, name: str) -> bytes:
     """The head without a UTF-8 byte order mark; refuses what is no UTF-8 text at all."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise FirthError(f"{name} is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 {name}.")
+        raise FirthError(f"{name} is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 {shlex.quote(name)} > NEW.")
     if b"\0" in head:
         raise FirthError(f"{name} looks binary: it has NUL bytes; give text, jsonl, csv, tsv or Parquet.")
     return head.removeprefix(b"\xef\xbb\xbf")
+
+
+def is_utf8(path: Path) -> bool:
+    """Whether a file is text in UTF-8 to its end."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with opened(path) as (_, stream):
+            while piece := stream.read(1 << 20):
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def copy_to_temporary(stream: Any) -> Any:
@@ -122,7 +154,7 @@ def read_records(path: Path, stream: Any, columns: Columns) -> Iterator[Record]:
     if form == ".parquet":
         yield from parquet_records(path, stream, compression, columns)
     elif form in (".csv", ".tsv"):
-        yield from separated_records(text_lines(stream, path), path, "," if form == ".csv" else "\t", columns)
+        yield from separated_records(text_lines(stream, path), path, form, columns)
     else:
         yield from json_records(text_lines(stream, path), path, columns)
 
@@ -186,21 +218,31 @@ def record_of(fields: dict[str, Any], columns: Columns, where: str) -> Record:
 
 
 def tags_of(values: Iterable[Any], where: str) -> tuple[str, ...]:
-    """Each value is a tag or a list of tags; null and empty texts are none, and a tag that stands twice counts once."""
+    """Each value is a tag or a list of tags; null, NaN and empty texts are none; one that stands twice counts once."""
     tags = [tag for value in values for tag in (value if isinstance(value, (list, tuple)) else [value])]
     if any(isinstance(tag, (dict, list, tuple)) for tag in tags):
         raise FirthError(f"{where}: a tag is a text, or there is a list of them; got {tags!r:.60}.")
-    return tuple(dict.fromkeys(str(tag) for tag in tags if tag not in (None, "")))
+    return tuple(dict.fromkeys(tag_text(tag) for tag in tags if tag not in (None, "") and tag == tag))
+
+
+def tag_text(tag: Any) -> str:
+    """5.0 is 5: data frames turn whole numbers into floats where one is missing."""
+    return str(int(tag)) if isinstance(tag, float) and tag.is_integer() else str(tag)
 
 
 def field(record: dict[str, Any], name: str, where: str) -> str:
     """The text of a record's field; null is an empty text."""
     if name not in record:
-        raise FirthError(f"{where}: no column {name!r}; there are {', '.join(record)}.")
+        raise FirthError(no_column(name, record, where))
     value = record[name]
     if isinstance(value, (dict, list)):
         raise FirthError(f"{where}: column {name!r} holds no text but a {type(value).__name__}.")
     return "" if value is None else str(value)
+
+
+def no_column(name: str, names: Iterable[str], where: str) -> str:
+    way_out = " Which one has the labels? Pass label=… (--label)." if name == "label" else ""
+    return f"{where}: no column {name!r}; there are {', '.join(names)}.{way_out}"
 
 
 def choose_text(columns: Columns, names: Sequence[str], texts: Sequence[str], where: str) -> Columns:
@@ -212,20 +254,30 @@ def choose_text(columns: Columns, names: Sequence[str], texts: Sequence[str], wh
     others = [name for name in texts if name not in columns.names]
     if len(others) == 1:
         return columns._replace(text=others[0])
-    raise FirthError(f"{where}: which column is the text? Pass column=…; there are {', '.join(names) or 'none'}.")
+    raise FirthError(
+        f"{where}: which column is the text? Pass column=… (--column); there are {', '.join(names) or 'none'}."
+    )
 
 
-def separated_records(lines: Iterable[str], path: Path, delimiter: str, columns: Columns) -> Iterator[Record]:
+def separated_records(lines: Iterator[str], path: Path, form: str, columns: Columns) -> Iterator[Record]:
     csv.field_size_limit(sys.maxsize)  # a field may be a whole book
-    rows = csv.reader(lines, delimiter=delimiter, strict=True)
+    first = next(lines, "")
+    rows = csv.reader(itertools.chain([first], lines), delimiter=separator_of(form, first), strict=True)
     try:
         header = next(rows, [])
         columns = choose_text(columns, header, header, f"{path}, line 1")
+        for name in columns.names:
+            if name not in header:
+                raise FirthError(no_column(name, header, f"{path}, line 1"))
         for row in rows:
             if not row:
                 continue
             if len(row) != len(header):
-                raise FirthError(f"{path}, line {rows.line_num}: {len(row)} fields where the header has {len(header)}.")
+                fields = f"{len(row)} field{'s' * (len(row) != 1)}"
+                raise FirthError(
+                    f"{path}, line {rows.line_num}: {fields} where the header has {len(header)}; mend the line or "
+                    'take it out (a text with a separator or a line break in it stands in "quotes").'
+                )
             yield record_of(dict(zip(header, row, strict=True)), columns, f"{path}, line {rows.line_num}")
     except csv.Error as error:
         raise FirthError(f"{path}, line {rows.line_num}: {error}.") from None
@@ -262,7 +314,7 @@ def text_columns(schema: Any, columns: Columns, where: str) -> Columns:
     found = choose_text(columns, schema.names, texts, where)
     for name in found.names:
         if name not in schema.names:
-            raise FirthError(f"{where}: no column {name!r}; there are {', '.join(schema.names)}.")
+            raise FirthError(no_column(name, schema.names, where))
     if found.text not in texts:
         raise FirthError(f"{where}: column {found.text!r} holds no text but {schema.field(found.text).type}.")
     return found

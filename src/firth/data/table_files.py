@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError
-from firth.data.readers import HEAD, check_head, find_files, kind_of, opened, text_lines
+from firth.data.readers import HEAD, check_head, find_files, kind_of, opened, separator_of, text_lines
 
 
 def read_table(source: str | os.PathLike[str], as_text: Collection[str]) -> Any:
@@ -22,7 +23,7 @@ def read_table(source: str | os.PathLike[str], as_text: Collection[str]) -> Any:
     form, _ = kind_of(path)
     with opened(path) as (_, stream):
         if form in (".csv", ".tsv"):
-            return read_separated(path, stream.read(), "," if form == ".csv" else "\t", as_text)
+            return read_separated(path, stream.read(), form, as_text)
         if form == ".parquet":
             return read_parquet(path, stream.read())
         if form in (".jsonl", ".ndjson"):
@@ -30,21 +31,28 @@ def read_table(source: str | os.PathLike[str], as_text: Collection[str]) -> Any:
     raise FirthError(f"A Table is read from csv, tsv, jsonl or Parquet; got {path}.")
 
 
-def read_separated(path: Path, data: bytes, delimiter: str, as_text: Collection[str]) -> Any:
+def read_separated(path: Path, data: bytes, form: str, as_text: Collection[str]) -> Any:
     import pyarrow as pa
     from pyarrow import csv
 
-    check_head(data[:HEAD], str(path))
+    head = check_head(data[:HEAD], str(path))
+    delimiter = separator_of(form, head.partition(b"\n")[0].decode("utf-8", "replace"))
     # One block, for what a column holds is guessed from the first block alone.
     reading = csv.ReadOptions(block_size=min(max(len(data), 1), 2**31 - 1))
     parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    converting = csv.ConvertOptions(column_types=dict.fromkeys(as_text, pa.string()))
+    types = dict.fromkeys(as_text, pa.string())
+    converting = csv.ConvertOptions(column_types=types, decimal_point=decimal_sign(delimiter, data))
     try:
         source = pa.BufferReader(data)
         table = csv.read_csv(source, read_options=reading, parse_options=parsing, convert_options=converting)
     except pa.ArrowInvalid as error:
         raise FirthError(f"{path} is not a table: {error}.") from None
     return pa.table([empty_is_missing(column) for column in table.columns], names=table.column_names)
+
+
+def decimal_sign(delimiter: str, data: bytes) -> str:
+    """The comma, where semicolons separate and a field is a number with one."""
+    return "," if delimiter == ";" and re.search(rb"(?m)(^|;)-?\d+,\d+(;|\r?$)", data) else "."
 
 
 def empty_is_missing(column: Any) -> Any:

@@ -102,7 +102,7 @@ class Text(NamedTuple):
     blocks: Iterable[Block]
     split: str
     lowercase: bool
-    total: int = 0
+    corpus: Corpus | None = None  # where it comes from
 
 
 def read_tokens(
@@ -143,7 +143,7 @@ def read_tokens(
         found = open_entry(name, run)
         if found is not None:
             return found
-    text = Text(encode.blocks_of(corpus, split, custom, run, keys), split, lowercase and native, corpus.size)
+    text = Text(encode.blocks_of(corpus, split, custom, run, keys), split, lowercase and native, corpus)
     return encode_text(text, wanted, run, name)
 
 
@@ -156,7 +156,7 @@ def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Token
         scratch.mkdir()
         provisional = (scratch if wanted.phrases else folder) / IDS
         encoded = encode.Encoded(provisional, scratch, text.split, text.lowercase, wanted.known, run)
-        encoded.read(text.blocks, text.total)
+        encoded.read(text.blocks, text.corpus.size if text.corpus else 0)
         if wanted.phrases:  # over every word: dropping some first would make strangers neighbours
             met = encoded.merge(1, None)
             stream = Stream(met.words, met.counts, encoded.pieces, len(wanted.known or ()))
@@ -168,7 +168,7 @@ def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Token
             raise encode.nothing_left(merged, wanted.min_count)
         write_final(pieces, folder, run.cores)
         shutil.rmtree(scratch)
-        notes = encoded.notes(met, text.split)
+        notes = encoded.notes(met, text.split, text.corpus)
         for note in notes:
             run.report.note(note)
         vocabulary = vocabulary_of(merged, wanted.min_count)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -126,11 +127,19 @@ def predicted(
     """Each text's labels and the predicted ones."""
     rest = iter(examples)
     while batch := list(islice(rest, BATCH)):
-        truths = [{truth} if isinstance(truth, str) else set(truth) for _, truth in batch]
+        truths = [label_set(truth) for _, truth in batch]
         asked = [text for (text, _), truth in zip(batch, truths, strict=True) if truth]
         found = iter(model.predict(asked, k=k, threshold=threshold))
         for truth in truths:
             yield truth, next(found) if truth else []
+
+
+def label_set(truth: Any) -> set[str]:
+    """The labels of a text: one, a number that stands for one (as `Labelled` reads it: 5.0 is 5), or several."""
+    if isinstance(truth, Real):
+        number = int(truth) if isinstance(truth, float) and truth.is_integer() else truth
+        return set() if truth != truth else {str(number)}
+    return {truth} if isinstance(truth, str) else set(truth)
 
 
 def label_result(answers: Iterable[tuple[set[str], list[tuple[str, float]]]], k: int = 1) -> LabelResult:

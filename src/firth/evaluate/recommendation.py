@@ -65,6 +65,8 @@ class RecommendationResult:
         return f"{self.users:,} users ({skipped} left out); {self.unknown_items:,} test items unknown to the model"
 
     def __str__(self) -> str:
+        if not self.users:
+            return f"Nothing can be measured, for no user had anything new to find: {self._counts()}."
         header, rows = self._table()
         return f"{text_table(header, rows, numbers=range(1, len(header)))}\n{self._counts()}"
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from firth.core.errors import FirthError
+from firth.core.model import HasVectors
 from firth.core.vectors import Vectors
 from firth.formats.arrays import read_npy, read_safetensors, write_npy, write_safetensors
 from firth.formats.binary import read_binary, write_binary
@@ -74,10 +75,15 @@ def read_vectors(path: str | os.PathLike[str], format: str | None = None) -> Vec
         raise FirthError(f"{place} is a folder; a model is opened by firth.load({str(place)!r}).")
     if not place.is_file():
         raise FirthError(f"No file at {place}.")
-    name = format or detect(place) or format_of_name(place.with_name(place.name.removesuffix(".gz")))
+    return known(format or format_of(place)).read(place)
+
+
+def format_of(path: Path) -> str:
+    """The format of a file's content, or else of its name."""
+    name = detect(path) or format_of_name(path.with_name(path.name.removesuffix(".gz")))
     if name is None:
-        raise FirthError(f"{place} is in none of the formats Firth reads: {listing()}.")
-    return known(name).read(place)
+        raise FirthError(f"{path} is in none of the formats Firth reads: {listing()}.")
+    return name
 
 
 def write_vectors(
@@ -89,6 +95,8 @@ def write_vectors(
     fastText 5 digits. `storage` is "float", "half" (2 bytes a number) or "int8" (1 byte a number, one scale
     a row), the last two in .safetensors only.
     """
+    if isinstance(vectors, HasVectors):
+        raise FirthError("A table of vectors is written, not a model: pass model.vectors, or one of model.tables.")
     place = Path(path)
     name = format or format_of_name(place)
     if name is None:

@@ -46,7 +46,9 @@ def is_index(folder: str | os.PathLike[str]) -> bool:
 def read_manifest(folder: Path, check: bool = True) -> dict[str, Any]:
     """The manifest, checked for what opening relies on; with `check`, its files too."""
     if not is_index(folder):
-        raise FirthError(f"{folder} is no index: it has no {MANIFEST}.")
+        if not folder.exists():
+            raise FirthError(f"There is no index at {folder}.")
+        raise FirthError(f"{folder} is no index: it has no {MANIFEST}. `firth index MODEL DATA` makes one.")
     found = read_json(folder / MANIFEST)
     if not isinstance(found, dict) or "format" not in found:
         raise FirthError(f"{folder / MANIFEST} does not describe a Firth index.")

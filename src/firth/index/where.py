@@ -100,7 +100,10 @@ def comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr, columns: Se
 def column_named(node: ast.Name, columns: Sequence[str]) -> str:
     if node.id not in columns:
         have = f"there are {', '.join(columns)}" if columns else "there are none"
-        raise FirthError(f"where names a column {node.id!r} that the index does not have; {have}.")
+        raise FirthError(
+            f"where names a column {node.id!r} that the index does not have; {have} (`firth index --attributes` keeps "
+            "others)."
+        )
     return node.id
 
 

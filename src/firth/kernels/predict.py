@@ -75,7 +75,8 @@ class Task:
     mean: bool = True  # CBOW: the contexts' mean, else their sum
     exact: bool = True  # CBOW: the mean's true gradient, else word2vec's, which is `contexts` times as long
     shared: bool = True
-    group: int = 1  # skip-gram with shared noise: the windows of so many raw tokens (1, 2 or 4) share it too
+    group: int = 1  # skip-gram and CBOW with shared noise: the windows of so many raw tokens (1, 2 or 4) share it
+    drawn: int = 0  # noise words of a group, by strata, that count as much as `negatives` together; 0: these, freely
     neighbors: bool = True  # words predict; else the documents' rows do it alone
     shrink: bool = True
     last: int = -1  # tokens from here on are held out; -1 = none
@@ -105,6 +106,7 @@ def native_trainer(task: Task) -> _native.Trainer:
         task.exact,
         task.shared,
         task.group,
+        task.drawn,
         task.neighbors,
         task.shrink,
         task.trained_tokens,
@@ -127,6 +129,13 @@ def keep_thresholds(counts: NDArray[np.int64], subsample: float) -> NDArray[np.u
     share = np.maximum(counts, 1) / max(1, counts.sum())
     keep = np.minimum(1.0, np.sqrt(subsample / share) + subsample / share)
     return np.asarray(keep * (2**32 - 1), dtype=np.uint32)
+
+
+def noise_weights(counts: NDArray[np.int64], exponent: float) -> NDArray[np.float64]:
+    """Counts to a power; a word the text doesn't have (known from an earlier one) is not drawn."""
+    weights = np.zeros(len(counts))
+    weights[counts > 0] = counts[counts > 0].astype(np.float64) ** exponent
+    return weights
 
 
 def alias_table(weights: NDArray[np.float64]) -> NDArray[np.uint32]:

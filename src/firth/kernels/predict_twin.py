@@ -71,7 +71,8 @@ class TwinTrainer:
     def grouped(self) -> bool:
         """Words are targets in groups, each with one draw of noise."""
         task = self.task
-        return task.architecture == "skipgram" and task.loss == "negative" and task.shared and task.group > 1
+        kinds = "skipgram", "cbow"
+        return task.architecture in kinds and task.loss == "negative" and task.shared and task.group > 1
 
     def windows(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """The centres of a stretch, each with where its window's centres end: behind it, or behind its group."""
@@ -96,11 +97,13 @@ class TwinTrainer:
     def draw(self, right: list[int], state: int) -> tuple[list[int], int]:
         """Noise words; a word drawn twice counts once, and those to be told from noise never. Also the next state."""
         cut, other = self.task.noise.T
-        drawn: list[int] = []
-        for _ in range(self.task.negatives):
+        strata, drawn = self.task.drawn, list[int]()
+        for i in range(strata or self.task.negatives):
             state = (state + GOLDEN) & MASK
             bits = mix(state)
             slot = (bits >> 32) * len(cut) >> 32
+            if strata:  # the i-th draw has the i-th of equal stretches of the table
+                slot = min(len(cut) - 1, int(((i << 32) + (bits >> 32)) * (len(cut) / (strata * 2.0**32))))
             word = slot if bits & 0xFFFFFFFF < int(cut[slot]) else int(other[slot])
             if word not in right and word not in drawn:
                 drawn.append(word)
@@ -221,16 +224,46 @@ class TwinTrainer:
         if not inputs:
             return Tally(0.0, 0, len(centres))
         noise, _ = self.draw(words, self.hash(position))
+        if task.architecture == "cbow":
+            return self.train_means(centres, near, noise, rate)
         weights = np.zeros((len(inputs), len(words) + len(noise)), np.float32)
         for weight, (_, with_whom) in zip(weights, inputs, strict=True):
             for p in with_whom:
                 weight[words.index(int(task.ids[p]))] += 1
-            weight[len(words) :] = -len(with_whom)
+            weight[len(words) :] = -len(with_whom) * self.noise_weight
         rows = [row for row, _ in inputs]
         right = 1 / (1 + np.exp(-np.copysign(1, weights) * (task.inputs[rows] @ task.outputs[words + noise].T)))
         self.move(rows, words + noise, np.asarray(rate * weights * (1 - right), dtype=np.float32))
         pairs = sum(len(with_whom) for _, with_whom in inputs)
         return Tally(float(-(np.abs(weights) * np.log(right)).sum()), pairs, len(centres))
+
+    @property
+    def noise_weight(self) -> float:
+        """How much one of a group's noise words counts."""
+        return self.task.negatives / self.task.drawn if self.task.drawn else 1.0
+
+    def train_means(self, centres: list[int], near: dict[int, list[int]], noise: list[int], rate: float) -> Tally:
+        """CBOW for a group: the contexts of each centre predict its word, told from noise that all of them share; all
+        from the old rows, but for a word that is a centre twice, which moves twice."""
+        task = self.task
+        contexts = [task.ids[near[p]].tolist() for p in centres]
+        shares = [np.float32(1 / len(some) if task.mean else 1) for some in contexts]
+        hidden = np.stack([task.inputs[some].sum(axis=0) * share for some, share in zip(contexts, shares, strict=True)])
+        words = [int(task.ids[p]) for p in centres]
+        right = 1 / (1 + np.exp(-(hidden * task.outputs[words]).sum(axis=1)))
+        wrong = 1 / (1 + np.exp(-(hidden @ task.outputs[noise].T)))
+        own, others = np.float32(rate) * (1 - right), np.float32(-rate * self.noise_weight) * wrong
+        change = others @ task.outputs[noise]
+        task.outputs[noise] += others.T @ hidden
+        for c, word in enumerate(words):
+            change[c] += own[c] * task.outputs[word]
+            task.outputs[word] += own[c] * hidden[c]
+        for some, share, moved in zip(contexts, shares, change, strict=True):
+            np.add.at(task.inputs, some, moved * (share if task.exact else 1))
+            self.touched[0].update(some)
+        self.touched[1].update(words + noise)
+        loss = -np.log(right).sum() - self.noise_weight * np.log(1 - wrong).sum()
+        return Tally(float(loss), len(centres), len(centres))
 
     def train_shared(self, hidden: Table, words: list[int], position: int, rate: float) -> tuple[Table, float]:
         """One vector against several words and one draw of noise, which counts for each of them: change and loss."""

@@ -91,6 +91,12 @@ class BertModel(Looking, ContextualModel, Model):
     def tables(self) -> Mapping[str, Vectors]:
         return {"tokens": self.vectors}
 
+    @property
+    def places(self) -> NDArray[np.float32]:
+        """The vector that is added to a token for its place, a row each."""
+        found: NDArray[np.float32] = self.net.input.places.weight.detach().cpu().numpy()
+        return found
+
     # ---- reading ----
 
     def read(self, inputs: Sequence[str | Pair]) -> list[Any]:

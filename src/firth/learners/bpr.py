@@ -16,11 +16,11 @@ from firth.core.run import Run
 from firth.core.vectors import Matrix
 from firth.data.ratings import Ratings
 from firth.kernels import bpr as kernel
-from firth.kernels.predict import Table, alias_table, new_table
+from firth.kernels.predict import Table, alias_table, new_table, noise_weights
 from firth.kernels.sparse import Rows
 from firth.learners.loop import Loop, Progress, Slice
 from firth.learners.people import PeopleModel, begin_from
-from firth.learners.predict import LEAST_RATE, noise_weights
+from firth.learners.predict import LEAST_RATE
 
 FOLD_PASSES = 200  # samples for each item of a new user
 

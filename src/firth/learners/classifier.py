@@ -174,6 +174,7 @@ class ClassifierModel(TextModel):
 
     def embed(self, inputs: Sequence[str]) -> Matrix:
         """The mean row of each text, from which its labels are predicted; zeros for a text without any."""
+        check_texts(inputs)
         matrix = np.zeros((len(inputs), self.method.dim), dtype=np.float32)
         self._labeller.hidden(*self._joined(inputs), matrix, np.zeros(len(inputs), np.int64), available_cores())
         return matrix

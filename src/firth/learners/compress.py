@@ -20,6 +20,7 @@ from firth.learners.cells import Cells, Layout, describe, finite
 from firth.learners.columns import DroppedColumn
 from firth.learners.compressed import AutoencoderModel, VAEModel, elbo_parts, shape_of
 from firth.learners.rows import RowTraining
+from firth.learners.straight import begin_at_pca
 from firth.nets.autoencoder import TableNet, divergence_loss, drawn
 
 ACTIVE = 0.01  # nats of KL above which a dimension of a code tells something
@@ -28,6 +29,8 @@ KNOWN_ROWS = 5000  # whose codes are kept, to draw others from
 
 class CompressTraining(RowTraining):
     """Rows of a table, rebuilt."""
+
+    measures_start = True
 
     def __init__(self, method: Any, net: TableNet, cells: Cells, fingerprint: str, run: Run) -> None:
         self.cells = torch.from_numpy(cells.numbers.astype(np.float32)), torch.from_numpy(cells.ids)
@@ -67,7 +70,7 @@ class CompressTraining(RowTraining):
         """With noise that is the same each time, and the whole weight of KL however far the run is."""
         if not len(self.held_out):
             return {}
-        total = kl = 0.0
+        total, nats = 0.0, torch.zeros(self.table_net.shape.dim, dtype=torch.float64)  # of each dimension
         generator = torch.Generator().manual_seed(self.run.seed)
         for rows in self.measured_rows(most):
             numbers, ids = (part.to(self.device) for part in self.load(rows))
@@ -75,13 +78,15 @@ class CompressTraining(RowTraining):
             if code.logvar is None:
                 total += float(self.table_net.row_losses(self.table_net.decode(code.mean), numbers, ids).sum())
             else:
-                losses, nats = elbo_parts(self.table_net, code, numbers, ids, generator)
-                total, kl = total + float(losses), kl + float(nats)
+                losses, by_dim = elbo_parts(self.table_net, code, numbers, ids, generator)
+                total, nats = total + float(losses), nats + by_dim.double().cpu()
         count = sum(map(len, self.measured_rows(most)))
-        beta = getattr(self.method, "beta", None)
-        if beta is None:
+        method: Any = self.method
+        if not self.table_net.shape.variational:
             return {"held_out_loss": total / count}
-        return {"held_out_loss": (total + beta * kl) / count, "reconstruction": total / count, "kl": kl / count}
+        paid = float(torch.clamp(nats / count, min=method.free_bits).sum())
+        kl = float(nats.sum()) / count
+        return {"held_out_loss": total / count + method.beta * paid, "reconstruction": total / count, "kl": kl}
 
 
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderModel:
@@ -104,6 +109,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(run.seed)
             net = TableNet(shape)
+        begin_at_pca(net, cells, run.seed)
     figures = CompressTraining(method, net, cells, fingerprint, run).go()
     figures |= {
         "rows": len(table),

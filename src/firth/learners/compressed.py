@@ -249,7 +249,7 @@ class VAEModel(AutoencoderModel):
         for _, numbers, ids in self.batches(cells):
             code = self.net.encode(numbers, ids)
             losses, kl = elbo_parts(self.net, code, numbers, ids, generator)
-            parts += (float(losses), float(kl))
+            parts += (float(losses), float(kl.sum()))
         reconstruction, kl = (parts / max(1, len(cells.ids))).tolist()
         return {"elbo": -reconstruction - kl, "reconstruction": reconstruction, "kl": kl}
 
@@ -292,10 +292,10 @@ class VAEModel(AutoencoderModel):
 def elbo_parts(
     net: TableNet, code: Code, numbers: Tensor, ids: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Of a batch, summed: −log p of what its rows hold at one drawn point each, and KL."""
+    """Of a batch, summed: −log p of what its rows hold at one drawn point each, and KL of each dimension."""
     noise = torch.randn(code.mean.shape, generator=generator, dtype=torch.float64).to(code.mean)
     losses = net.row_losses(net.decode(drawn(code, noise)), numbers, ids)
-    return losses.sum(), divergences(code).sum()
+    return losses.sum(), divergences(code).sum(0)
 
 
 def load_weights(net: torch.nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:

@@ -10,9 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from firth.core.checkpoint import Checkpoints
 from firth.core.errors import FirthError
 from firth.core.report import human
-from firth.kernels.predict import Tally, Task
+from firth.kernels.predict import Table, Tally, Task
+from firth.learners.loop import Loop
 from firth.learners.on_gpu import interpreted
 from firth.nets.windows_cuda import Rules, Windows
 
@@ -135,6 +137,27 @@ class Card:
             if bandwidth and self.seconds:
                 found |= {"bandwidth": bandwidth, "bandwidth_share": found["bytes_per_second"] / bandwidth}
         return found
+
+
+class OnCard(Loop):
+    """A loop whose tables a card trains; before those of the CPU's training among the bases."""
+
+    card: Card
+
+    def go(self) -> dict[str, Any]:
+        figures = super().go()
+        self.card.fetch()
+        return figures
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        self.card.fetch()
+        return dict(super().tables)  # type: ignore[safe-super]
+
+    def resume(self, checkpoints: Checkpoints) -> None:
+        super().resume(checkpoints)
+        if self.done():
+            self.card.send()
 
 
 def fitting_programs(task: Task, counts: NDArray[np.int64], noise: NDArray[np.float64], rate: float) -> int:

@@ -27,7 +27,7 @@ from firth.data.vocabulary import Vocabulary
 from firth.kernels import predict as kernel
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.learners.documents import stored_keys
-from firth.learners.predict import Training, WindowMethod, drawn_table, noise_weights
+from firth.learners.predict import Training, WindowMethod, drawn_table
 from firth.learners.words import Phrases, Pooled, TextModel, check_texts
 
 MODES = ("dbow", "dm", "dm_concat")
@@ -272,7 +272,7 @@ class Doc2VecModel(TextModel):
             inputs=inputs,
             outputs=outputs,
             keep=kernel.keep_thresholds(counts, method.subsample),
-            noise=kernel.alias_table(noise_weights(counts, method.noise_exponent)),
+            noise=kernel.alias_table(kernel.noise_weights(counts, method.noise_exponent)),
             paths=kernel.huffman_paths(counts) if method.loss == "hierarchical" else kernel.no_paths(),
             loss=method.loss,
             window=method.window,

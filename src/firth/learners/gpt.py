@@ -73,6 +73,12 @@ class GPTModel(Looking, ContextualModel, Model):
     def tables(self) -> Mapping[str, Vectors]:
         return {"tokens": self.vectors}
 
+    @property
+    def places(self) -> NDArray[np.float32] | None:
+        """The vector that is added to a token for its place, a row each; none where places are told by turning."""
+        added = self.net.embedding.positions
+        return None if added is None else added.table.detach().cpu().numpy()
+
     def ids(self, text: str) -> list[int]:
         """A text's tokens, after the token that begins every text; refused when the context is too short for them."""
         found = [self.tokenizer.special_id(END), *self.tokenizer.encode(text).ids]

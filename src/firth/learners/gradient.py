@@ -61,6 +61,7 @@ class Gradient(Loop):
 
     unit: ClassVar[str] = "tokens"
     compiles: ClassVar[bool] = False  # batches have one shape, so that torch.compile pays
+    measures_start: ClassVar[bool] = False  # what is there before the first step may be the best
     progress: Steps
     method: LearningOptions
 
@@ -176,6 +177,8 @@ class Gradient(Loop):
         began, first, trained = time.perf_counter(), progress.position, 0
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         batches = self.batches()
+        if self.measures_start and not progress.steps:
+            self.measure(0.0)
         while progress.batch < len(batches):
             # The first slice is of a guessed size: a slow net must not overrun its budget in it.
             if trained and (trained >= units or time.perf_counter() - began > MOST_SECONDS):
@@ -269,7 +272,8 @@ class Gradient(Loop):
         """The held-out figures; the weights with the highest score are kept, without scores those with the least
         loss."""
         progress = self.progress
-        tenth = round(self.done() / share) // (10 * EVALUATIONS)  # together a tenth of what is trained on
+        whole = self.done() / share if share else self.method.epochs * self.size
+        tenth = round(whole) // (10 * EVALUATIONS)  # together a tenth of what is trained on
         found = self.judge(tenth)
         self.net.train()
         progress.evaluated = share

@@ -5,12 +5,12 @@ The arithmetic stands in `kernels/predict.py`; Mikolov et al. 2013a and 2013b de
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.method import Method
@@ -23,11 +23,21 @@ from firth.kernels import predict as kernel
 from firth.learners.loop import Loop, Progress, Slice
 from firth.learners.network import learner
 from firth.learners.on_gpu import on_gpu
+from firth.learners.predicted import PredictedWords
 from firth.learners.words import WordModel, WordOptions
 
 LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in word2vec
 MOST_STREAMS, MOST_WINDOWS = 8, 32  # of deterministic runs: streams, and windows of each between two merges
 MOST_SOFTMAX_WORDS = 50_000
+GROUPED = 5000  # words of a vocabulary from which on windows are trained in groups: fewer lose by shared noise
+
+
+class Group(NamedTuple):
+    """Windows that are trained together and share noise words."""
+
+    tokens: int = 1  # raw tokens whose windows they are
+    drawn: float = 1.0  # noise words that they share for each of `negatives`
+    counted: float = 1.0  # how many these count as, for each of `negatives`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +63,7 @@ class WindowMethod(WordOptions, PredictOptions):
 
     architecture: ClassVar[str]
     gpu: ClassVar[bool] = False  # it can be trained there, see `on_gpu`
+    group: ClassVar[Group] = Group()  # where there are words enough
 
     def kernel_settings(self) -> dict[str, Any]:
         """What the kernel needs to know beyond the common options."""
@@ -88,7 +99,7 @@ class WindowMethod(WordOptions, PredictOptions):
 class PredictingMethod(WindowMethod):
     """A method whose windows give words their vectors."""
 
-    model: ClassVar[type[Model]] = WordModel
+    model: ClassVar[type[Model]] = PredictedWords
 
     held_out: float = option(0.0, "share of the text, at its end, kept to measure the loss on", low=0, high=0.9)
 
@@ -107,7 +118,7 @@ class PredictingMethod(WindowMethod):
         figures = training.go() | {"reading_seconds": reading}
         words, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
         vocabulary = grown(tokens.vocabulary, start.vocabulary) if start else tokens.vocabulary
-        return WordModel(self, vocabulary, words, outputs, figures, tokens.phrases)
+        return PredictedWords(self, vocabulary, words, outputs, figures, tokens.phrases)
 
 
 @dataclass
@@ -127,7 +138,10 @@ class Training(Loop):
     def __init__(self, method: WindowMethod, tokens: Tokens, run: Run, start: Any = None, held_out: float = 0) -> None:
         super().__init__(method, tokens.fingerprint, run, int(len(tokens.ids) * (1 - held_out)))
         self.tokens = tokens
+        # How often words were met in all texts: what the model will say, and so the tree that it can make again.
+        self.met = (grown(tokens.vocabulary, start.vocabulary) if start else tokens.vocabulary).counts
         self.inputs, self.outputs = self.first_tables(start)
+        self.grouping = self.choose_group()
         self.trainer = kernel.native_trainer(self.task())
         # Each window of a softmax touches every row, too many to copy and merge: there deterministic means one thread.
         alone = run.deterministic and method.loss == "softmax"
@@ -135,7 +149,7 @@ class Training(Loop):
         self.threads = 1 if alone else run.cores
         # The fewer words, the sooner two streams change the same rows: small texts merge more often.
         self.streams = max(1, min(MOST_STREAMS, self.size // 5000))
-        self.windows = max(8, min(MOST_WINDOWS, self.size // (1000 * self.streams)))
+        self.round = max(8, min(MOST_WINDOWS, self.size // (1000 * self.streams)))  # tokens of a stream
         self.progress = Reading()
         if run.budget and run.deterministic:
             run.report.note("A budget of seconds ends a run at another word each time: it can't be deterministic.")
@@ -155,20 +169,29 @@ class Training(Loop):
     def tables(self) -> dict[str, kernel.Table]:
         return {"inputs": self.inputs, "outputs": self.outputs}
 
+    def choose_group(self) -> dict[str, Any]:
+        """How many windows are trained together, how many noise words they share and how many these count as."""
+        method, group = self.method, self.method.group
+        alone = method.loss != "negative" or not method.kernel_settings().get("shared", True)
+        if group.tokens == 1 or alone or len(self.tokens.vocabulary) < GROUPED:
+            return {}
+        drawn, counted = (math.ceil(share * method.negatives) for share in (group.drawn, group.counted))
+        return {"group": group.tokens, "drawn": drawn, "negatives": counted}
+
     def task(self) -> kernel.Task:
         method, counts = self.method, self.tokens.vocabulary.counts
         settings = {"architecture": method.architecture, "shrink": method.shrink_window, **method.kernel_settings()}
+        settings |= {"negatives": method.negatives, **self.grouping}
         return kernel.Task(
             ids=self.tokens.ids,
             starts=np.ascontiguousarray(self.tokens.starts),
             inputs=self.inputs,
             outputs=self.outputs,
             keep=kernel.keep_thresholds(counts, method.subsample),
-            noise=kernel.alias_table(noise_weights(counts, method.noise_exponent)),
-            paths=kernel.huffman_paths(counts) if method.loss == "hierarchical" else kernel.no_paths(),
+            noise=kernel.alias_table(kernel.noise_weights(counts, method.noise_exponent)),
+            paths=kernel.huffman_paths(self.met) if method.loss == "hierarchical" else kernel.no_paths(),
             loss=method.loss,
             window=method.window,
-            negatives=method.negatives,
             last=self.size,
             **settings,
         )
@@ -185,8 +208,9 @@ class Training(Loop):
         if self.ordered:
             starts = self.trainer.stream_starts(self.streams)
             cursors = np.array(progress.cursors or starts[:-1], dtype=np.int64)
-            rounds = max(1, int(units / self.streams / self.windows))
-            tally = self.trainer.ordered(cursors, self.windows, rounds, seed, first, last, self.threads)
+            rounds = max(1, int(units / self.streams / self.round))
+            windows = self.round // self.grouping.get("group", 1)
+            tally = self.trainer.ordered(cursors, windows, rounds, seed, first, last, self.threads)
             progress.cursors = cursors.tolist()
             return Slice(tally[0], tally[1], progress.cursors == starts[1:])
         blocks = max(self.threads, int(units / kernel.BLOCK))
@@ -237,13 +261,6 @@ def drawn_table(rows: int, dim: int, seed: int) -> kernel.Table:
     table = kernel.new_table(rows, dim)
     table[:, :dim] = (np.random.default_rng(seed).random((rows, dim), dtype=np.float32) - 0.5) / dim
     return table
-
-
-def noise_weights(counts: NDArray[np.int64], exponent: float) -> NDArray[np.float64]:
-    """Counts to a power; a word the text doesn't have (known from an earlier one) is not drawn."""
-    weights = np.zeros(len(counts))
-    weights[counts > 0] = counts[counts > 0].astype(np.float64) ** exponent
-    return weights
 
 
 def grown(new: Vocabulary, old: Vocabulary) -> Vocabulary:

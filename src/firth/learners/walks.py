@@ -28,7 +28,7 @@ from firth.kernels.walks import Links, NativeWalks, Walked
 from firth.learners.loop import Loop, Progress, Slice
 from firth.learners.network import learner
 from firth.learners.on_gpu import on_gpu
-from firth.learners.predict import LEAST_RATE, MOST_STREAMS, MOST_WINDOWS, noise_weights
+from firth.learners.predict import LEAST_RATE, MOST_STREAMS, MOST_WINDOWS
 
 NOISE_EXPONENT = 0.75  # as in word2vec
 CHUNK = 1 << 18  # steps of walks trained in one go
@@ -158,7 +158,7 @@ class Training(Loop):
         self.inputs, self.outputs = first_tables(method, self.keys, counts, run.seed, start)
         self.sampling: dict[str, Any] = {
             "keep": kernel.keep_thresholds(counts, method.subsample),
-            "noise": kernel.alias_table(noise_weights(counts, NOISE_EXPONENT)),
+            "noise": kernel.alias_table(kernel.noise_weights(counts, NOISE_EXPONENT)),
             "paths": kernel.huffman_paths(counts) if method.loss == "hierarchical" else kernel.no_paths(),
         }
         self.streams = max(1, min(MOST_STREAMS, len(graph) // NODES_A_STREAM))

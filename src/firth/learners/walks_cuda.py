@@ -8,22 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firth.core.checkpoint import Checkpoints
 from firth.core.run import Run
 from firth.data.graph import Graph
 from firth.kernels import predict as kernel
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.kernels.walks import Links, Walked
-from firth.learners.cuda import Card, between, device
+from firth.learners.cuda import Card, OnCard, between, device
 from firth.learners.loop import Slice
-from firth.learners.predict import noise_weights
 from firth.learners.walks import NOISE_EXPONENT, NodeModel, Training, WalkingMethod
 from firth.nets.walks_cuda import CudaWalks
 
 TOGETHER = 1 << 23  # steps walked and trained on in one go
 
 
-class CudaTraining(Training):
+class CudaTraining(OnCard, Training):
     """The loop over walks that a GPU makes and trains on."""
 
     def __init__(self, method: WalkingMethod, graph: Graph, run: Run, start: NodeModel | None) -> None:
@@ -39,7 +37,7 @@ class CudaTraining(Training):
             negatives=method.negatives,
             **self.sampling,
         )
-        noise = noise_weights(self.counts, NOISE_EXPONENT)
+        noise = kernel.noise_weights(self.counts, NOISE_EXPONENT)
         self.card = Card(task, min(self.size, self.together * chunk), self.counts, noise, method.learning_rate)
         self.walking_seconds = 0.0
 
@@ -54,21 +52,6 @@ class CudaTraining(Training):
     def walk(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
         ids, starts = self.walked(first, number, seed)
         return Walked(ids.cpu().numpy(), starts.cpu().numpy(), 0)
-
-    def go(self) -> dict[str, Any]:
-        figures = super().go()
-        self.card.fetch()
-        return figures
-
-    @property
-    def tables(self) -> dict[str, kernel.Table]:
-        self.card.fetch()
-        return super().tables
-
-    def resume(self, checkpoints: Checkpoints) -> None:
-        super().resume(checkpoints)
-        if self.done():
-            self.card.send()
 
     def train(self, units: float, seed: int) -> Slice:
         """Some chunks at once, whatever time they take."""

@@ -145,6 +145,13 @@ class TextModel(Model):
 def check_texts(texts: Sequence[str]) -> None:
     if isinstance(texts, str):
         raise FirthError("A list of texts is needed; got one text. Put it in a list.")
+    if hasattr(texts, "columns"):
+        raise FirthError("A list of texts is needed; got a data frame. Pass one column of it.")
+    if not (hasattr(texts, "__len__") and hasattr(texts, "__getitem__")):
+        raise FirthError(f"A list of texts is needed; got a {type(texts).__name__}. Pass list(texts).")
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise FirthError(f"A text must be str; number {place} is {text!r:.40}. An empty text may stand for none.")
 
 
 class WordModel(TextModel):

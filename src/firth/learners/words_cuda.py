@@ -12,13 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from firth.core.checkpoint import Checkpoints
 from firth.core.run import Run
 from firth.data.tokens import Tokens
 from firth.kernels import predict as kernel
-from firth.learners.cuda import Card
+from firth.learners.cuda import Card, OnCard
 from firth.learners.loop import Slice
-from firth.learners.predict import Training, WindowMethod, noise_weights
+from firth.learners.predict import Training, WindowMethod
 
 SLICE = 1 << 25  # tokens
 MARGIN = 64  # times the window: how far around a slice its contexts are looked for, thinned out as the text may be
@@ -35,7 +34,7 @@ class Part(NamedTuple):
     there: Any  # the event after which it is; None without a card
 
 
-class CudaTraining(Training):
+class CudaTraining(OnCard, Training):
     """The loop over a text whose windows a GPU trains."""
 
     def __init__(self, method: WindowMethod, tokens: Tokens, run: Run, start: Any = None, held_out: float = 0) -> None:
@@ -43,36 +42,27 @@ class CudaTraining(Training):
         most = min(SLICE, SLICE * 5 // method.negatives) // kernel.BLOCK * kernel.BLOCK
         self.most = max(kernel.BLOCK, most)  # tokens of a slice; a CPU could go on wherever one ends
         counts = tokens.vocabulary.counts
-        noise = noise_weights(counts, method.noise_exponent)
+        noise = kernel.noise_weights(counts, method.noise_exponent)
         self.card = Card(self.task(), min(self.most, len(tokens.ids)), counts, noise, method.learning_rate)
         cuda = self.card.device.type == "cuda"
         self.copying = torch.cuda.Stream() if cuda else None  # type: ignore[no-untyped-call]
         self.reader: ThreadPoolExecutor | None = None
         self.coming: tuple[tuple[int, int], Future[Part]] | None = None
 
+    def choose_group(self) -> dict[str, Any]:
+        return {}  # a card has groups of its own
+
     # ---- the loop ----
 
     def go(self) -> dict[str, Any]:
         with self.reading():
-            figures = super().go()
-        self.card.fetch()
-        return figures
+            return super().go()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
         with ThreadPoolExecutor(1) as self.reader:
             yield
         self.coming = None
-
-    @property
-    def tables(self) -> dict[str, kernel.Table]:
-        self.card.fetch()
-        return super().tables
-
-    def resume(self, checkpoints: Checkpoints) -> None:
-        super().resume(checkpoints)
-        if self.done():
-            self.card.send()
 
     def train(self, units: float, seed: int) -> Slice:
         """One slice, whatever time it takes."""

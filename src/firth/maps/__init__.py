@@ -5,6 +5,7 @@ from firth.maps.compression import plot_codes, plot_columns, plot_images, plot_p
 from firth.maps.keeping import save_layout, saved, saved_layout
 from firth.maps.layouts import Layout, layout
 from firth.maps.learning import plot_confusion, plot_curve
+from firth.maps.parts import TreeCost, plot_places, plot_tree, tree_cost
 from firth.maps.pca import Projection, pca
 from firth.maps.plots import (
     plot_analogies,
@@ -22,6 +23,7 @@ __all__ = [
     "Layout",
     "Preservation",
     "Projection",
+    "TreeCost",
     "layout",
     "pca",
     "plot_analogies",
@@ -35,12 +37,15 @@ __all__ = [
     "plot_loss",
     "plot_map",
     "plot_parts",
+    "plot_places",
     "plot_senses",
     "plot_similarity",
+    "plot_tree",
     "plot_variance",
     "plot_zipf",
     "preservation",
     "save_layout",
     "saved",
     "saved_layout",
+    "tree_cost",
 ]

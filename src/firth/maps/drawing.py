@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from firth.core.errors import FirthError
+from firth.core.errors import FirthError, FirthWarning
 from firth.core.storage import current_umask, saying_where
 
 if TYPE_CHECKING:
@@ -107,6 +108,24 @@ def place_labels(
     return left_out
 
 
+def tell_missing(figure: Figure) -> None:
+    """A note where letters are drawn as boxes, since no installed font has them."""
+    from matplotlib.font_manager import findfont, get_font
+    from matplotlib.text import Text
+
+    texts = [text.get_text() for text in figure.findobj(Text) if isinstance(text, Text)]
+    drawn = {letter for text in texts for letter in text if not letter.isspace()}
+    known = set().union(*(get_font(findfont(name)).get_charmap() for name in fonts()))
+    missing = sorted(letter for letter in drawn if ord(letter) not in known)
+    if missing:
+        warnings.warn(
+            f"No installed font has {len(missing):,} of the characters ({' '.join(missing[:5])}): boxes are drawn. "
+            "A font such as Noto Sans CJK, installed, is found by itself.",
+            FirthWarning,
+            stacklevel=3,
+        )
+
+
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Writes a PNG or SVG, as the suffix says, to a temporary sibling that then takes the name."""
     from matplotlib import rc_context
@@ -114,11 +133,13 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     check_suffix(target)
     with saying_where(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}-", suffix=target.suffix, dir=target.parent)
         os.close(handle)
         work = Path(name)
         try:
             metadata = {"Date": None} if target.suffix.lower() == ".svg" else {"Software": None}
+            tell_missing(figure)
             with rc_context({"svg.hashsalt": "firth"}):  # the same picture is the same bytes
                 figure.savefig(work, metadata=metadata)
             work.chmod(0o666 & ~current_umask())

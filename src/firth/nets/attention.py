@@ -20,7 +20,7 @@ from firth.core.errors import FirthError
 from firth.nets.on_gpu import kernels, narrow
 from firth.nets.positions import Rotary
 
-SHORT, LONG = kernels("short_attention"), kernels("long_attention")
+SHORT = kernels("short_attention")
 
 
 class Steps(NamedTuple):
@@ -183,20 +183,8 @@ class MultiHead(nn.Module):
     ) -> Tensor:
         """x: (batch, places, dim). `mask`: (batch, keys) of real places, or anything that broadcasts to
         (batch, heads, queries, keys). Packed sequences have x: (places, dim)."""
-        out: Tensor = self.output(self.mixed(x, memory, mask, causal, cache))
-        return out
-
-    def mixed(
-        self,
-        x: Tensor,
-        memory: Tensor | None = None,
-        mask: Tensor | Packed | None = None,
-        causal: bool = False,
-        cache: Cache | None = None,
-    ) -> Tensor:
-        """The heads' mixtures side by side, before the last product."""
         if isinstance(mask, Packed):
-            return self.mixed_packed(x, mask)
+            return self.forward_packed(x, mask)
         if mask is not None and mask.dim() == 2:
             mask = mask[:, None, None, :]
         query, key, value = self.project(x, memory, cache)
@@ -204,18 +192,19 @@ class MultiHead(nn.Module):
             mixed = self.attend_slowly(query, key, value, mask, causal)
         else:
             mixed = attend(query, key, value, mask, causal, self.dropout if self.training else 0.0)
-        return mixed.transpose(1, 2).reshape(x.shape)
+        batch, places, dim = x.shape
+        out: Tensor = self.output(mixed.transpose(1, 2).reshape(batch, places, dim))
+        return out
 
-    def mixed_packed(self, x: Tensor, packed: Packed) -> Tensor:
-        layer = self.query_key_value
-        starts, longest, sides = packed.starts, packed.longest, x.shape[1] // self.heads
-        for kernel in (SHORT, LONG):
-            if kernel and narrow(x) and kernel.fits(sides, longest):
-                qkv = functional.linear(x, layer.weight, layer.bias.detach())  # whose gradient the kernel sums
-                mixed: Tensor = kernel.attend(qkv, layer.bias, starts, self.heads, longest)
-                return mixed
-        query, key, value = layer(x).view(len(x), 3, self.heads, -1).unbind(1)
-        return attend_packed(query, key, value, packed).flatten(1)
+    def forward_packed(self, x: Tensor, packed: Packed) -> Tensor:
+        qkv = self.query_key_value(x)
+        if SHORT and narrow(x) and SHORT.fits(x.shape[1] // self.heads, packed.longest):
+            mixed: Tensor = SHORT.attend_short(qkv, packed.starts, self.heads, packed.longest)
+        else:
+            query, key, value = qkv.view(len(x), 3, self.heads, -1).unbind(1)
+            mixed = attend_packed(query, key, value, packed).flatten(1)
+        out: Tensor = self.output(mixed)
+        return out
 
     def attend_slowly(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         if causal:

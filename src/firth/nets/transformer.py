@@ -16,7 +16,7 @@ from firth.nets.positions import Positions, Rotary
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "swiglu")
 POSITIONS = ("learned", "sinusoidal", "rotary", "none")
-BEND, JOIN, LOSS = kernels("bend"), kernels("add_norm"), kernels("token_loss")
+BEND, LOSS = kernels("bend"), kernels("token_loss")
 
 
 @dataclass(frozen=True)
@@ -42,24 +42,11 @@ class Dropout(nn.Dropout):
     def forward(self, x: Tensor) -> Tensor:
         if not (self.training and self.p and torch.compiler.is_compiling()):
             return super().forward(x)
-        return torch.where(left_out(x.shape, a_seed(x), self.share()), 0.0, x * (1 / (1 - self.p)))
-
-    def share(self) -> int:
-        """Of 65,536 values, how many are left out now."""
-        return round(self.p * 65536) if self.training else 0
-
-
-def a_seed(x: Tensor) -> Tensor:
-    return torch.randint(2**31 - 1, (), device=x.device, dtype=torch.int32)
-
-
-def left_out(shape: torch.Size, seed: Tensor, share: int) -> Tensor:
-    """Which of the places: about `share` of 65,536."""
-    place = torch.arange(shape.numel(), device=seed.device, dtype=torch.int32).view(shape)
-    mixed = ((place >> 1) ^ seed) * -1640531535  # one number for two neighbours
-    mixed = (mixed ^ (mixed >> 15)) * -2048144777
-    mixed = (mixed ^ ((mixed >> 16) & 0xFFFF)) >> ((place & 1) * 16)
-    return (mixed & 0xFFFF) < share
+        mixed = torch.arange(x.numel(), device=x.device, dtype=torch.int32).view(x.shape)
+        mixed = (mixed ^ torch.randint(2**31 - 1, (), device=x.device, dtype=torch.int32)) * -1640531535
+        mixed = (mixed ^ (mixed >> 15)) * -2048144777
+        stays = ((mixed >> 13) & 0xFFFF) >= round(self.p * 65536)
+        return torch.where(stays, x * (1 / (1 - self.p)), 0.0)
 
 
 class Embedding(nn.Module):
@@ -100,15 +87,13 @@ class FeedForward(nn.Module):
         self.back = nn.Linear(hidden, size.dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = self.back(self.inside(x))
-        return found
-
-    def inside(self, x: Tensor) -> Tensor:
-        """Wider and bent."""
         if self.activation == "swiglu":
             gate, x = self.wide(x).chunk(2, dim=-1)
-            return functional.silu(gate) * x
-        return bent(x, self.wide, self.activation)
+            x = functional.silu(gate) * x
+        else:
+            x = bent(x, self.wide, self.activation)
+        found: Tensor = self.back(x)
+        return found
 
 
 def bent(x: Tensor, layer: nn.Linear, activation: str) -> Tensor:
@@ -120,23 +105,6 @@ def bent(x: Tensor, layer: nn.Linear, activation: str) -> Tensor:
         found: Tensor = BEND.bend(functional.linear(x, layer.weight), layer.bias, tanh)
         return found
     return functional.gelu(layer(x), approximate="tanh" if tanh else "none")
-
-
-def joined(
-    kept: Tensor, inside: Tensor, layer: nn.Linear, norm: nn.LayerNorm, dropout: Dropout
-) -> tuple[Tensor, Tensor]:
-    """norm(kept + dropout(layer(inside))), as narrow as `kept`; twice, for the next product and for the next sum."""
-    kind = kept.dtype  # norms give float32 under autocast: the residual stays as narrow as it came
-    if JOIN and narrow(kept) == kind and JOIN.fits(kept):
-        product = functional.linear(inside, layer.weight)
-        share = dropout.share()
-        seed = a_seed(kept) if share else None
-        pair: tuple[Tensor, Tensor] = JOIN.AddNorm.apply(
-            kept, product, layer.bias, norm.weight, norm.bias, seed, share, norm.eps
-        )
-        return pair
-    found: Tensor = norm(kept + dropout(layer(inside))).to(kind)
-    return found, found
 
 
 def token_losses(hidden: Tensor, tokens: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -165,28 +133,24 @@ class Block(nn.Module):
     def forward(
         self,
         x: Tensor,
-        kept: Tensor,
         mask: Tensor | Packed | None = None,
         causal: bool = False,
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
         caches: tuple[Cache, ...] = (),
-    ) -> tuple[Tensor, Tensor]:
-        """`x` goes into products and `kept`, the same, into sums: see `joined`. `caches`: of the self-attention, then
-        of the cross-attention."""
+    ) -> Tensor:
+        """`caches`: of the self-attention, then of the cross-attention."""
         own, other = (*caches, None, None)[:2]
         if self.pre_norm:
             x = x + self.dropout(self.attention(self.attention_norm(x), mask=mask, causal=causal, cache=own))
             if self.cross is not None and self.cross_norm is not None:
                 x = x + self.dropout(self.cross(self.cross_norm(x), memory, memory_mask, cache=other))
-            x = x + self.dropout(self.feed(self.feed_norm(x)))
-            return x, x
-        mixed = self.attention.mixed(x, mask=mask, causal=causal, cache=own)
-        x, kept = joined(kept, mixed, self.attention.output, self.attention_norm, self.dropout)
+            return x + self.dropout(self.feed(self.feed_norm(x)))  # type: ignore[no-any-return]
+        kind = x.dtype  # norms give float32 under autocast: the residual stays as narrow as it came
+        x = self.attention_norm(x + self.dropout(self.attention(x, mask=mask, causal=causal, cache=own))).to(kind)
         if self.cross is not None and self.cross_norm is not None:
-            mixed = self.cross.mixed(x, memory, memory_mask, cache=other)
-            x, kept = joined(kept, mixed, self.cross.output, self.cross_norm, self.dropout)
-        return joined(kept, self.feed.inside(x), self.feed.back, self.feed_norm, self.dropout)
+            x = self.cross_norm(x + self.dropout(self.cross(x, memory, memory_mask, cache=other))).to(kind)
+        return self.feed_norm(x + self.dropout(self.feed(x))).to(kind)  # type: ignore[no-any-return]
 
 
 class Stack(nn.Module):
@@ -207,18 +171,16 @@ class Stack(nn.Module):
         memory_mask: Tensor | None = None,
         caches: list[tuple[Cache, ...]] | None = None,
     ) -> Tensor:
-        kept = x
         for layer, block in enumerate(self.blocks):
-            x, kept = block(x, kept, mask, self.causal, memory, memory_mask, caches[layer] if caches else ())
+            x = block(x, mask, self.causal, memory, memory_mask, caches[layer] if caches else ())
         found: Tensor = self.norm(x)
         return found
 
     def states(self, x: Tensor, mask: Tensor | Packed | None = None) -> list[Tensor]:
         """What came in and what each block gave, the last one normed: embeddings from any layer."""
-        found, kept = [x], x
+        found = [x]
         for block in self.blocks:
-            x, kept = block(x, kept, mask, self.causal)
-            found.append(x)
+            found.append(block(found[-1], mask, self.causal))
         found[-1] = self.norm(found[-1])
         return found
 

@@ -50,13 +50,23 @@ def application(settings: Settings) -> FastAPI:
     add_pages(app, settings)
 
     def seen(scope: Scope, status: int, seconds: float, size: int) -> None:
-        route = getattr(scope.get("route"), "path", None) or "other"
+        route = declared(scope)
         counted.answered(route, status, seconds)
         method = scope["method"] if scope["method"] in ("GET", "POST", "PUT", "DELETE", "HEAD") else "other"
         logs.event("request", method=method, route=route, status=status, ms=round(1000 * seconds, 2), bytes=size)
 
     app.add_middleware(Guard, settings=settings, seen=seen, stopping=lambda: app.state.stopping)
     return app
+
+
+def declared(scope: Scope) -> str:
+    """The route of a request as it is declared, with its router's prefix, which newer versions of FastAPI leave out."""
+    route = scope.get("route")
+    if not getattr(route, "methods", None):
+        return "other"
+    path: str = getattr(route, "path", "")
+    before = scope["path"].split("/")[: 1 + max(0, scope["path"].count("/") - path.count("/"))]
+    return "/".join(before) + path
 
 
 @contextlib.asynccontextmanager
@@ -82,8 +92,12 @@ def add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
-        kind = "not_found" if error.status_code == 404 else "invalid_request_error"
-        found = RequestError(error.status_code, f"{error.detail}.", kind=kind)
+        kind, text = "invalid_request_error", f"{error.detail}."
+        if error.status_code == 404:
+            kind, text = "not_found", "There is nothing at this address; /docs lists what can be asked."
+        elif error.status_code == 405:
+            text = f"{request.method} is not for this address; /docs lists what can be asked."
+        found = RequestError(error.status_code, text, kind=kind)
         return JSONResponse(shaped(request.scope["path"], found), error.status_code, error.headers)
 
 

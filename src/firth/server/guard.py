@@ -97,7 +97,9 @@ class Guard:
         if self.settings.key is not None and path != OPEN and not has_key(headers, self.settings.key):
             raise RequestError(
                 401,
-                "A key is needed: Authorization: Bearer KEY (or, in a browser, KEY as the password).",
+                "This is not the server's key."
+                if b"authorization" in headers
+                else "A key is needed: Authorization: Bearer KEY (or, in a browser, KEY as the password).",
                 kind="authentication_error",
                 code="invalid_api_key",
                 headers={"www-authenticate": 'Bearer realm="firth", Basic realm="firth"'},

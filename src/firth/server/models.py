@@ -18,7 +18,7 @@ from firth.core import model as protocols
 from firth.core.errors import FirthError
 from firth.core.storage import CONFIG, load_model
 from firth.core.vectors import Vectors
-from firth.formats import read_vectors
+from firth.formats import format_of, read_vectors
 from firth.formats.fasttext import is_fasttext
 from firth.index import Index
 from firth.index.folder import MANIFEST, is_index
@@ -109,8 +109,9 @@ class Models:
     """Safe to ask from any thread. Opening takes a while: not for the event loop."""
 
     def __init__(self, settings: Settings) -> None:
-        self._places = {name: Place(Path(path), "model") for name, path in settings.models.items()}
-        self._indexes = {name: Place(Path(path), "index") for name, path in settings.indexes.items()}
+        # Whole paths: the commands that the workbench shows run wherever they are pasted.
+        self._places = {name: Place(Path(path).absolute(), "model") for name, path in settings.models.items()}
+        self._indexes = {name: Place(Path(path).absolute(), "index") for name, path in settings.indexes.items()}
 
     def names(self) -> list[str]:
         return list(self._places)
@@ -162,6 +163,7 @@ class Models:
             "name": name,
             "method": None if method is None else type(method).method_name(),
             "kind": None if method is None else method.kind,
+            "summary": "vectors from a file" if method is None else method.summary,
             "can": abilities(model),
             "tables": {table: {"rows": len(rows), "dim": rows.dim} for table, rows in tables.items()},
             "options": {} if method is None else method.options(),
@@ -233,9 +235,12 @@ def named(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
         name, sign, rest = given.partition("=")
         path = Path(given) if not sign or Path(given).exists() else Path(rest)
         if path == Path(given):
-            name = path.resolve().name
+            # A link's own name: current -> model-7 is "current".
+            name = path.resolve().name if path.name in ("", "..") else path.name
         if not path.exists():
             raise FirthError(f"There is no model at {path}.")
+        if path.is_file() and not is_fasttext(path):
+            format_of(path)  # refuses what are no vectors, before anyone asks for them
         is_model = path.is_file() or (path / CONFIG).is_file()
         if not is_model and not is_index(path):
             raise FirthError(f"{path} is neither a model nor an index: it has no {CONFIG} and no {MANIFEST}.")

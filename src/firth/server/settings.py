@@ -53,7 +53,10 @@ class Settings:
                 f"{self.host} can be reached by others, so a key is needed: set FIRTH_API_KEY, or give --key-file FILE."
             )
         if self.key is not None and (len(self.key) < 16 or not self.key.isascii() or not self.key.isprintable()):
-            raise FirthError("The key must have at least 16 printable ASCII characters.")
+            raise FirthError(
+                f"The key must have at least 16 printable ASCII characters; it has {len(self.key)}. "
+                "`openssl rand -hex 16` makes one."
+            )
         if not 0 <= self.port <= 65535:
             raise FirthError(f"The port must be from 0 to 65535; got {self.port}.")
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 import firth
 from firth import FirthError, FirthWarning, Run, Table, Vectors
+from firth.learners.compress import CompressTraining, opened
+from firth.learners.compressed import AutoencoderModel, shape_of
+from firth.nets.autoencoder import TableNet
 
 RUN = Run(deterministic=True)
 
@@ -22,11 +26,19 @@ def squared_error(model, rows: np.ndarray) -> float:
 
 @pytest.mark.parametrize("tied", [False, True])
 def test_without_layers_it_finds_the_subspace_of_pca(tied):
-    """Baldi & Hornik 1989: the linear autoencoder's only minimum is the plane of the first principal components."""
+    """Baldi & Hornik 1989: the linear autoencoder's only minimum is the plane of the first principal components. From
+    random weights: those that `fit` begins with are there already."""
     random = np.random.default_rng(5)
     rows = random.normal(size=(400, 2)) @ random.normal(size=(2, 6)) * 3 + random.normal(size=(400, 6)) + 7
     settings = {"dim": 2, "widths": "", "numeric": "common", "weight_decay": 0.0, "held_out": 0.0, "tied": tied}
-    model = firth.Autoencoder(**settings, epochs=500, batch_rows=400, learning_rate=0.02, decay="linear").fit(rows, RUN)
+    method = firth.Autoencoder(**settings, epochs=500, batch_rows=400, learning_rate=0.02, decay="linear")
+    layout, table = opened(method, rows, RUN, None)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        net = TableNet(shape_of(method, layout))
+    figures = CompressTraining(method, net, layout.read(table), table.fingerprint(), RUN).go()
+    model = AutoencoderModel(method, layout, net, figures)
+    assert figures["loss"] < figures["epochs"][0]["loss"] / 3
     pca = firth.PCA(dim=2).fit(rows)
     ours = np.linalg.qr(matrix(model.inverse(np.eye(2))).T - matrix(model.inverse(np.zeros((1, 2)))).T)[0]
     cosines = np.linalg.svd(ours.T @ pca.components.T)[1]  # of the angles between the two planes

@@ -26,7 +26,7 @@ def model(people):
 
 def test_the_bound_rises_on_held_out_rows(model):
     bounds = [-(measured["reconstruction"] + measured["kl"]) for measured in model.training["held_out"]]
-    assert bounds[0] < bounds[len(bounds) // 2] < max(bounds) - 0.2
+    assert bounds[0] < bounds[len(bounds) // 4] < max(bounds) - 0.2
     found = model.elbo(firth.Table(World(seed=3).rows(1600).columns).slice(1500, 1600))  # rows it has not seen
     assert found["elbo"] == pytest.approx(-found["reconstruction"] - found["kl"])
     assert found["elbo"] > bounds[0] and found["kl"] > 1
@@ -94,8 +94,8 @@ def test_codes_have_uncertainty(model, people):
     hidden = whole.to_dict() | {name: [None] * 200 for name in ("city", "income", "country")}
     sure, unsure = model.deviations(whole), model.deviations(hidden)
     assert sure.shape == (200, 8) and (sure > 0).all()
-    used = sure.mean(axis=0) < 0.9
-    assert used.sum() >= 2 and unsure[:, used].mean() > 1.1 * sure[:, used].mean()
+    assert (sure.mean(axis=0) < 0.9).sum() >= 2
+    assert np.log(unsure / sure).sum(axis=1).mean() > 0.2  # nats by which a code's entropy grew
 
 
 def test_collapse_is_said():

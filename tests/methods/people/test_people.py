@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from breaking import Notes, break_off
 from scipy.sparse import coo_array
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import cross_val_predict
 
 import firth
 from firth import evaluate
-from firth.core.checkpoint import Checkpoints
 from firth.core.model import Recommends
 from firth.data.splits import split
 from firth.learners import loop
@@ -168,37 +168,13 @@ def test_users_without_items_and_items_without_users(method):
     assert len(model.fold_in([{}])) == 1 and len(model.fold_in([])) == 0
 
 
-class StopHereError(Exception):
-    pass
-
-
-class Notes(firth.core.report.Silence):
-    def __init__(self):
-        self.notes = []
-
-    def note(self, text):
-        self.notes.append(text)
-
-
 @every_method
 def test_a_resumed_run_equals_an_unbroken_one(method, ratings, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "SLICE_SECONDS", 0.004)
     method = type(method)(dim=8, epochs=8 if isinstance(method, firth.BPR) else 3)
     run = firth.Run(threads=2, deterministic=True, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=Notes())
     whole = method.fit(ratings, firth.Run(threads=1, deterministic=True))
-    save, saved = Checkpoints.save, []
-
-    def save_and_stop(self, arrays, state):
-        save(self, arrays, state)
-        saved.append(state)
-        if len(saved) % 3 == 0:
-            raise StopHereError
-
-    monkeypatch.setattr(Checkpoints, "save", save_and_stop)
-    for _ in range(2):
-        with pytest.raises(StopHereError):
-            method.fit(ratings, run)
-    monkeypatch.setattr(Checkpoints, "save", save)
+    break_off(lambda: method.fit(ratings, run), 2)
     resumed = method.fit(ratings, run)
     assert "Going on from a checkpoint" in run.report.notes[-1]
     for name, array in whole.parts().arrays.items():

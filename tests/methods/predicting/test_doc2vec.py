@@ -8,12 +8,11 @@ import warnings
 
 import numpy as np
 import pytest
+from breaking import Notes, break_off
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 import firth
-from firth.core.checkpoint import Checkpoints
-from firth.core.report import Silence
 from firth.data.tokens import Tokens, read_tokens
 from firth.data.world import World
 from firth.learners import loop
@@ -52,14 +51,6 @@ def small() -> Tokens:
 @pytest.fixture(scope="module")
 def trained(small):
     return firth.Doc2Vec(dim=16, epochs=5).fit(small)
-
-
-class Notes(Silence):
-    def __init__(self):
-        self.notes = []
-
-    def note(self, text):
-        self.notes.append(text)
 
 
 def without_tags(tokens: Tokens) -> Tokens:
@@ -224,27 +215,12 @@ def test_deterministic_gives_the_same_bytes_for_any_number_of_threads(mode, smal
     assert len(results) == 1
 
 
-class StopHereError(Exception):
-    pass
-
-
 def test_a_resumed_run_equals_an_unbroken_one(small, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "SLICE_SECONDS", 0.001)
     method, notes = firth.Doc2Vec(dim=16, epochs=4), Notes()
     run = firth.Run(threads=2, deterministic=True, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=notes)
     whole = method.fit(small, firth.Run(threads=1, deterministic=True))
-    save, saved = Checkpoints.save, []
-
-    def save_and_stop(self, arrays, state):
-        save(self, arrays, state)
-        saved.append(state)
-        if len(saved) % 3 == 0:
-            raise StopHereError
-
-    monkeypatch.setattr(Checkpoints, "save", save_and_stop)
-    with pytest.raises(StopHereError):
-        method.fit(small, run)
-    monkeypatch.setattr(Checkpoints, "save", save)
+    break_off(lambda: method.fit(small, run), 1)
     others = Tokens(small.ids, small.starts, small.vocabulary, small.raw_tokens, tags=[("odd",)] * 100 + [()] * 100)
     with pytest.raises(firth.FirthError, match="other"):  # the same texts with other tags are another run
         method.fit(others, run)

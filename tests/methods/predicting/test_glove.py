@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from breaking import Notes, break_off
 
 import firth
-from firth.core.checkpoint import Checkpoints
 from firth.data.cooccur import Cooccurrence
 from firth.data.world import World
 from firth.learners import loop
@@ -68,36 +68,12 @@ def test_same_bytes_for_any_threads(small):
     assert firth.GloVe(dim=20, epochs=2).fit(small, firth.Run(seed=2)).vectors.matrix.tobytes() not in results
 
 
-class StopHereError(Exception):
-    pass
-
-
-class Notes(firth.core.report.Silence):
-    def __init__(self):
-        self.notes = []
-
-    def note(self, text):
-        self.notes.append(text)
-
-
 def test_a_resumed_run_equals_an_unbroken_one(small, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "SLICE_SECONDS", 0.0005)
     method = firth.GloVe(dim=20, epochs=3)
     run = firth.Run(threads=2, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=Notes())
     whole = method.fit(small, firth.Run(threads=1))
-    save, saved = Checkpoints.save, []
-
-    def save_and_stop(self, arrays, state):
-        save(self, arrays, state)
-        saved.append(state)
-        if len(saved) % 5 == 0:
-            raise StopHereError
-
-    monkeypatch.setattr(Checkpoints, "save", save_and_stop)
-    for _ in range(3):
-        with pytest.raises(StopHereError):
-            method.fit(small, run)
-    monkeypatch.setattr(Checkpoints, "save", save)
+    break_off(lambda: method.fit(small, run), 3, every=5)
     resumed = method.fit(small, run)
     assert "Going on from a checkpoint" in run.report.notes[-1]
     for name, array in whole.parts().arrays.items():

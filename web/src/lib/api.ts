@@ -73,10 +73,13 @@ export async function upload<T>(path: string, file: Blob, query: Query = {}): Pr
   return (await call(address(path, query), { method: "POST", body: file, headers })).json() as Promise<T>;
 }
 
-/** Numbers as they lie in memory, with what the server says of them in its headers. */
-export async function bytes(path: string, query: Query = {}, signal?: AbortSignal): Promise<[ArrayBuffer, Headers]> {
-  const answer = await call(address(path, query), { signal });
-  return [await answer.arrayBuffer(), answer.headers];
+/** Numbers as they lie in memory, with what the server says of them in its headers. While they are made, `soFar` is told. */
+export async function bytes<T>(path: string, query: Query, signal: AbortSignal, soFar: (told: T) => void): Promise<[ArrayBuffer, Headers]> {
+  for (;;) {
+    const answer = await call(address(path, query), { signal });
+    if (answer.status !== 202) return [await answer.arrayBuffer(), answer.headers];
+    soFar((await answer.json()) as T);
+  }
 }
 
 export function message(error: unknown): string {

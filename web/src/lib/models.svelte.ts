@@ -6,6 +6,7 @@ export interface Model {
   name: string;
   method: string | null; // none for a file of vectors
   kind: string | null; // of data it learned from
+  summary: string; // in a few words
   can: string[];
   tables: Record<string, { rows: number; dim: number }>; // of vectors
   options: Record<string, unknown>;

@@ -102,6 +102,33 @@ export function inside(xy: Float32Array, corners: [number, number][]): number[] 
   return found;
 }
 
+/** Moved as little as is needed for something of `half` its width to lie inside; what is outside altogether stays there. */
+function within(at: number, half: number, size: number): number {
+  return at < 0 || at > size ? at : Math.min(size - half - 4, Math.max(half + 4, at));
+}
+
+export interface Named {
+  name: string;
+  x: number;
+  y: number;
+  colour: string;
+}
+
+/** Names over areas, in pixels: one that would cover another is moved up or down, one at the edge is moved in. */
+export function apart(names: Named[], camera: Camera, wide: (name: string) => number, high = 18): Named[] {
+  const placed: (Named & { half: number })[] = [];
+  for (const one of names) {
+    const [x, y] = project(camera, one.x, one.y);
+    const half = wide(one.name) / 2;
+    const across = within(x, half, camera.width);
+    const free = (down: number) => placed.every((other) => Math.abs(other.y - down) >= high || Math.abs(other.x - across) >= half + other.half + 6);
+    const tries = Array.from({ length: 2 * names.length }, (_, turn) => y + (turn % 2 ? -1 : 1) * Math.ceil(turn / 2) * high);
+    const down = tries.find((down) => down > high && down < camera.height - 4 && free(down)) ?? y;
+    placed.push({ ...one, x: across, y: down, half });
+  }
+  return placed;
+}
+
 const LOOKED_AT = 2500; // of the rows on the screen, when names are chosen
 
 /** The first rows in a rectangle, in order. */
@@ -134,8 +161,10 @@ export function labels(grid: Grid, camera: Camera, keys: string[], before: numbe
   const found: Label[] = [];
   for (const row of rows) {
     if (found.length >= most) break;
-    const [x, y] = project(camera, grid.xy[2 * row] ?? 0, grid.xy[2 * row + 1] ?? 0);
-    const half = Math.ceil(((keys[row] ?? "").length * 6.6 + 14) / wide / 2);
+    const [at, y] = project(camera, grid.xy[2 * row] ?? 0, grid.xy[2 * row + 1] ?? 0);
+    const letters = Math.min(40, (keys[row] ?? "").length) * 6.6;
+    const x = within(at, letters / 2, camera.width); // a name at the edge is moved in
+    const half = Math.ceil((letters + 14) / wide / 2);
     const cells: number[] = [];
     for (let line = Math.round(y / high); line < Math.round(y / high) + tall; line++)
       for (let column = Math.round(x / wide) - half; column <= Math.round(x / wide) + half; column++) cells.push(line * 10_000 + column);

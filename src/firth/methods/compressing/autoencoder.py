@@ -16,6 +16,8 @@ from firth.learners.network import CompressingOptions, learner, model_in
 class Autoencoder(CompressingOptions):
     """Minimises Σ ½ (x − x̂)² over numbers and −log p over categories, x̂ and p being made of the row's code alone.
 
+    Learning begins at PCA of the rows and ends with the weights that rebuild held-out rows best, PCA's among them.
+
     Fits a `Table` (or what one can be made of) or `Vectors`. Missing cells are told to the network as missing and don't
     count in the loss; so are, later, categories that fit did not meet. A column without any value comes back as
     missing, a constant one as its constant. Refused are infinite numbers, fewer than 2 rows, and tables in which

@@ -31,6 +31,7 @@ class Item2Vec(Method):
     architecture: ClassVar[str] = "skipgram"
     loss: ClassVar[str] = "negative"
     shrink_window: ClassVar[bool] = False
+    group: ClassVar[int] = 1
 
     dim: int = option(64, "length of the vectors", low=1, high=65536)
     sessions: bool = option(

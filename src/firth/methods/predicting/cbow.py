@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from firth.core.options import option
-from firth.learners.predict import PredictingMethod
+from firth.learners.predict import Group, PredictingMethod
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +16,7 @@ class CBOW(PredictingMethod):
     summary: ClassVar[str] = "word vectors: the neighbours together predict the word; quick, best for frequent words"
     architecture: ClassVar[str] = "cbow"
     gpu: ClassVar[bool] = True
+    group: ClassVar[Group] = Group(4, drawn=1.6)
 
     learning_rate: float = option(0.06, "at the start; it falls to nothing linearly", low=1e-9, high=100)
     combine: str = option("mean", "how the contexts become one vector", choices=("mean", "sum"))

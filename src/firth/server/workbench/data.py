@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.data.corpus import Corpus
-from firth.data.readers import kind_of, opened, text_lines
+from firth.data.readers import kind_of, opened, separator_of, text_lines
 from firth.data.tokens import Tokens, read_tokens
 from firth.server.workspace import Workspace
 
@@ -106,9 +106,11 @@ def rows(path: Path) -> Iterator[Mapping[str, Any]]:
             for batch in pyarrow.parquet.ParquetFile(pyarrow.BufferReader(stream.read())).iter_batches(256):
                 yield from batch.to_pylist()
         elif form in (".csv", ".tsv"):
+            lines = text_lines(stream, path)
+            first = next(lines, "")
             try:
-                sign = "," if form == ".csv" else "\t"
-                yield from csv.DictReader(text_lines(stream, path), delimiter=sign, restkey="(more)")
+                sign = separator_of(form, first)
+                yield from csv.DictReader(chain([first], lines), delimiter=sign, restkey="(more)")
             except csv.Error as error:
                 raise FirthError(f"{path.name} is not a table: {error}.") from None
         else:

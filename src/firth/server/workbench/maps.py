@@ -14,16 +14,19 @@ from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.model import HasVectors
+from firth.core.run import Run
 from firth.core.vectors import Vectors
 from firth.index import Index, snippet
 from firth.index.segment import KEY, TEXT
 from firth.maps.keeping import read_layout, save_layout
 from firth.maps.layouts import METHODS, Layout, first_rows, layout
 from firth.server.errors import RequestError
+from firth.server.workbench.placing import Placing
 from firth.server.workspace import Workspace
 from firth.studies.groups import groups
 
@@ -119,7 +122,10 @@ def spaces(request: Request) -> dict[str, Any]:
                 {"of": f"model/{name}/{table}", "name": name, "table": table, "path": str(models.path(name)), **size}
             )
     for name in models.index_names():
-        index = models.index(name)
+        try:
+            index = models.index(name)
+        except FirthError:  # /api/indexes tells why
+            continue
         facts = {"rows": len(index), "dim": index.space.dim, "path": str(models.index_path(name))}
         found.append({"of": f"index/{name}", "name": name, "table": "index", **facts})
     return {"spaces": [space for space in found if space["rows"] >= LEAST and space["dim"] >= 2]}
@@ -149,23 +155,34 @@ def available(package: str) -> bool:
 
 @router.get("/points")
 def points(request: Request, of: str, method: str = "pca") -> Response:
-    """x, y, x, y, … as float32, between −1 and 1; the headers tell how many neighbours the map keeps."""
+    """x, y, x, y, … as float32, between −1 and 1; the headers tell how many neighbours the map keeps.
+
+    While it is made, 202 and how far it is: ask again.
+    """
     space = space_of(request, of)
-    made: Layout = space.once(("points", method), lambda: placed(space, method))
+    with opening:
+        placing: Placing = space.once(("points", method), lambda: Placing(lambda run: placed(space, method, run)))
+    try:
+        made = placing.result()
+    except Exception:
+        space.found.pop(("points", method), None)  # the next one may try again
+        raise
+    if made is None:
+        return JSONResponse(placing.so_far(), 202)
     score = made.score
     told = {"x-firth-kept": f"{score.kept:.4f}", "x-firth-chance": f"{score.chance:.6f}", "x-firth-k": str(score.k)}
     return Response(framed(made.xy).tobytes(), media_type="application/octet-stream", headers=told)
 
 
-def placed(space: Space, method: str) -> Layout:
+def placed(space: Space, method: str, run: Run) -> Layout:
     """The map that the model's folder keeps, or a new one, which it then keeps if it can be written to."""
     if space.home is None:
-        return layout(space.vectors, method)
+        return layout(space.vectors, method, run=run)
     folder, table = space.home
     known = read_layout(folder, table, method, space.vectors) if method in METHODS else None
     if known is not None and len(known.keys) == len(space.vectors):
         return known
-    made = layout(space.vectors, method)
+    made = layout(space.vectors, method, run=run)
     with contextlib.suppress(FirthError):
         save_layout(made, folder, table)
     return made
@@ -186,7 +203,7 @@ def colour(request: Request, of: str, by: str = "group", k: int = 10) -> dict[st
         found = space.once(("group", k), lambda: groups(space.vectors, k, texts=space.texts))
         return category(found.rows, found.names, found.sizes)
     if by == "frequency" and space.counts is not None:
-        return number(np.log10(np.maximum(1, space.counts)), "log10 of how often it was met")
+        return number(np.log10(np.maximum(1, space.counts)), "times met", log=True)
     columns = [] if space.attributes is None else space.attributes.column_names
     if by not in columns:
         raise RequestError(404, f"{of[:80]} has no {by[:80]!r} to colour by.")
@@ -217,11 +234,11 @@ def category(codes: NDArray[Any], labels: list[str], sizes: list[int]) -> dict[s
     return {"kind": "category", "labels": labels, "sizes": sizes, "values": values}
 
 
-def number(values: NDArray[Any], label: str) -> dict[str, Any]:
+def number(values: NDArray[Any], label: str, log: bool = False) -> dict[str, Any]:
     known = values[np.isfinite(values)]
     low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
     packed = base64.b64encode(values.astype(np.float32).tobytes()).decode()
-    return {"kind": "number", "label": label, "low": low, "high": high, "values": packed}
+    return {"kind": "number", "label": label, "low": low, "high": high, "log": log, "values": packed}
 
 
 @router.get("/neighbors")

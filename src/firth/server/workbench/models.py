@@ -20,13 +20,13 @@ def models(request: Request) -> dict[str, Any]:
 
 
 def told(served: Models, name: str) -> dict[str, Any]:
+    path = str(served.path(name))
     try:
-        return served.describe(name) | {"path": str(served.path(name))}
+        return served.describe(name) | {"path": path}
     except FirthError as error:
-        return {"name": name, "error": str(error), "can": []}
+        return {"name": name, "error": str(error), "can": [], "tables": {}, "path": path}
 
 
 @router.get("/models/{name}")
 def model(name: str, request: Request) -> dict[str, Any]:
-    served: Models = request.app.state.models
-    return served.describe(name) | {"path": str(served.path(name))}
+    return told(request.app.state.models, name)

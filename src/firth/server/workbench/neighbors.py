@@ -24,6 +24,7 @@ class Asked(BaseModel):
     models: list[str] = Field(min_length=1, max_length=8)
     word: str = Field(min_length=1, max_length=MOST_KEY)
     k: int = Field(10, ge=1, le=100)
+    table: str = Field("", max_length=MOST_KEY)  # of the models that have one of this name; of others the main one
 
 
 class Analogy(BaseModel):
@@ -34,19 +35,21 @@ class Analogy(BaseModel):
     k: int = Field(5, ge=1, le=20)
 
 
-def vectors_of(request: Request, name: str) -> Vectors:
-    found: Vectors = model_that(request, name, "vectors", "models of words, nodes and items have vectors").vectors
-    return found
+def vectors_of(request: Request, name: str, table: str = "") -> tuple[str, Vectors]:
+    """The table of that name where the model has it, else its main one; with its name."""
+    tables = model_that(request, name, "vectors", "models of words, nodes and items have vectors").tables
+    found = table if table in tables else next(iter(tables))
+    return found, tables[found]
 
 
 @router.post("/neighbors")
 def neighbors(asked: Asked, request: Request) -> dict[str, Any]:
     """Of each model its answers by each measure, with the place each has by the others; or why there are none."""
-    return {"models": [near(name, vectors_of(request, name), asked) for name in asked.models]}
+    return {"models": [near(name, *vectors_of(request, name, asked.table), asked) for name in asked.models]}
 
 
-def near(name: str, vectors: Vectors, asked: Asked) -> dict[str, Any]:
-    told: dict[str, Any] = {"name": name, "rows": len(vectors), "dim": vectors.dim}
+def near(name: str, table: str, vectors: Vectors, asked: Asked) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": name, "table": table, "rows": len(vectors), "dim": vectors.dim}
     try:
         by = {metric: vectors.neighbors(asked.word, max(asked.k, RANKED), metric=metric) for metric in METRICS}
     except FirthError as error:
@@ -64,20 +67,19 @@ def near(name: str, vectors: Vectors, asked: Asked) -> dict[str, Any]:
 
 
 @router.get("/keys")
-def keys(model: str, request: Request, begin: str = "") -> dict[str, Any]:
+def keys(model: str, request: Request, begin: str = "", table: str = "") -> dict[str, Any]:
     """Some keys that begin so, the most frequent first; without a beginning, some that are worth trying."""
-    found = vectors_of(request, model).keys
+    found = vectors_of(request, model, table)[1].keys
     if begin:
-        fit = (key for key in found if key.startswith(begin))
-    else:
-        fit = (key for key in found[: len(found) // 2 + 1] if len(key) > 3 and key.isalpha())
-    return {"keys": list(islice(fit, SOME))}
+        return {"keys": list(islice((key for key in found if key.startswith(begin)), SOME))}
+    words = (key for key in found[: len(found) // 2 + 1] if len(key) > 3 and key.isalpha())
+    return {"keys": list(islice(words, SOME)) or list(found[:SOME])}  # names of users have digits
 
 
 @router.post("/analogy")
 def analogy(asked: Analogy, request: Request) -> dict[str, Any]:
     """b − a + c in each model: the steps, the answers, and the four corners on their plane."""
-    return {"models": [drawn(name, vectors_of(request, name), asked) for name in asked.models]}
+    return {"models": [drawn(name, vectors_of(request, name)[1], asked) for name in asked.models]}
 
 
 def drawn(name: str, vectors: Vectors, asked: Analogy) -> dict[str, Any]:

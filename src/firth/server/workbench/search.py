@@ -27,12 +27,12 @@ router = APIRouter()
 def indexes(request: Request) -> dict[str, Any]:
     """Each with its columns, and what they can be filtered by."""
     models: Models = request.app.state.models
-    found = []
+    found: list[dict[str, Any]] = []
     for name in models.index_names():
         try:
             index = models.index(name)
         except FirthError as error:
-            found.append({"name": name, "error": str(error), "columns": [], "rows": 0})
+            found.append({"name": name, "error": str(error), "path": str(models.index_path(name))})
             continue
         made = index.store.manifest.get("model") or {}
         found.append(
@@ -41,8 +41,8 @@ def indexes(request: Request) -> dict[str, Any]:
                 "path": str(models.index_path(name)),
                 "rows": len(index),
                 "dim": index.space.dim,
-                "metric": index.space.metric,
                 "method": made.get("method"),
+                "model": made.get("path") if index.model else None,
                 "modes": modes(index),
                 "columns": [column(index, each) for each in index.columns if each != TEXT],
             }

@@ -43,7 +43,9 @@ class Asked(BaseModel):
 @router.post("/fill")
 def fill(blanks: Blanks, request: Request) -> dict[str, Any]:
     """The likeliest tokens of each [MASK]."""
-    model: Fills = model_that(request, blanks.model, "fills", "bert models with a head for masked words do")
+    model: Fills = model_that(
+        request, blanks.model, "fills", "bert models with a head for masked words do, and models of skipgram and cbow"
+    )
     found = model.fill(blanks.text, blanks.k)
     return {"blanks": [[{"token": token, "probability": chance} for token, chance in blank] for blank in found]}
 

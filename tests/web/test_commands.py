@@ -1,0 +1,68 @@
+"""What Show me the command shows runs as it stands."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from bench import Open, settled
+from click.testing import CliRunner
+from playwright.sync_api import expect
+
+import firth
+from firth.cli.main import cli
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "",
+        "neighbours?model=words&word=king&metric=dot",
+        "neighbours?model=films&table=users&word=u1",
+        "map?of=model/films/users&point=u1",
+        "attention?model=gpt&text=it's+the+king",
+        "attention?model=bert&text=the+king&other=a+queen",
+        "senses?model=minilm",
+        "words?kind=fill",
+        "words?kind=write&prompt=the+king",
+        "words?kind=answer",
+        "latent?model=people&at=0.1,0.2,-0.3",
+    ],
+)
+def test_the_shown_commands_run(
+    view: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], where: str
+) -> None:
+    page = view(where)
+    settled(page)
+    monkeypatch.chdir(tmp_path)
+    for button in page.get_by_role("button", name="Show me the command").all():
+        button.click()
+        panel = page.get_by_role("tabpanel")
+        expect(panel).not_to_contain_text("MODEL")  # before the models are known
+        for line in panel.inner_text().splitlines():
+            program, *arguments = shlex.split(line)
+            done = CliRunner().invoke(cli, arguments)
+            assert program == "firth" and done.exit_code == 0 and done.output, done.output
+        page.get_by_role("tab", name="Python").click()
+        exec(compile(panel.inner_text(), "shown", "exec"), {})
+        assert capsys.readouterr().out.strip()
+        button.click()
+
+
+def test_the_shown_training_runs(view: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = view("train?data=root%2Fpeople.csv&method=pca&d.columns=age,pay&o.pca.dim=1&r.seed=3")
+    page.get_by_role("button", name="Show me the command").click()
+    panel = page.get_by_role("tabpanel")
+    expect(panel).to_contain_text("people.csv --columns=age,pay --dim=1 --seed=3 -o people-pca")
+    for folder in ("shell", "python"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "shell")
+    done = CliRunner().invoke(cli, shlex.split(panel.inner_text())[1:])
+    assert done.exit_code == 0, done.output
+    page.get_by_role("tab", name="Python").click()
+    expect(panel).to_contain_text("run=firth.Run(seed=3)")
+    monkeypatch.chdir(tmp_path / "python")
+    exec(compile(panel.inner_text(), "shown", "exec"), {})
+    one, other = (firth.load(tmp_path / folder / "people-pca") for folder in ("shell", "python"))
+    assert one.method == other.method == firth.PCA(dim=1)

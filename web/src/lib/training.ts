@@ -1,0 +1,118 @@
+// What can be trained, and the command that does it.
+
+import type { Option } from "./OptionField.svelte";
+import { command, keywords, python } from "./shell";
+
+/** What has to be known of a file before it is read. */
+export interface Field {
+  name: string;
+  help: string;
+  kind: "column" | "columns" | "choice" | "flag" | "source";
+  choices: string[];
+  needed: boolean;
+}
+
+export interface Method {
+  name: string;
+  class: string;
+  summary: string;
+  family: string;
+  kind: string; // of data
+  needs_start: boolean;
+  options: Option[];
+  fields: Field[];
+}
+
+export type Value = string | number | boolean;
+export type Values = Record<string, Value>;
+
+/** A run as the server is asked for it. */
+export interface Training {
+  method: Method;
+  name: string;
+  options: Values;
+  run: Values;
+  data: Values;
+  start: string | null;
+}
+
+const USUAL = ["dim", "epochs", "window", "learning_rate", "min_count", "layers", "heads", "factors"]; // what is asked for first
+
+/** In the order of the page, with what each family is for. */
+export const FAMILIES: Record<string, string> = {
+  predicting: "Words and documents, by predicting",
+  counting: "Words, documents and columns, by counting",
+  attending: "Texts, by attention (slower)",
+  compressing: "Rows of a table",
+  graphs: "Nodes of a graph",
+  people: "Who used what",
+  transferring: "A trained BERT for a task",
+  distilling: "A large model made small",
+};
+
+const OPENED: Record<string, string> = {
+  labelled: "Labelled",
+  table: "Table",
+  graph: "Graph",
+  ratings: "Ratings",
+  pairs: "Pairs",
+  alike: "Alike",
+  examples: "Examples",
+  "pair examples": "Examples",
+  questions: "Questions",
+  "tagged words": "TaggedWords",
+};
+
+export function usualFirst(options: Option[]): Option[] {
+  const place = (option: Option) => (USUAL.includes(option.name) ? USUAL.indexOf(option.name) : USUAL.length);
+  return [...options].sort((a, b) => place(a) - place(b));
+}
+
+/** What was typed, as values of their kinds; what was left empty is left out. */
+export function values(options: Option[], typed: Record<string, string>): Values {
+  return Object.fromEntries(
+    options.flatMap((option) => {
+      const text = typed[option.name];
+      if (!text) return [];
+      const number = option.kind === "whole" || option.kind === "number";
+      return [[option.name, number ? Number(text) : option.kind === "flag" ? text === "true" : text]];
+    }),
+  );
+}
+
+/** Where the files and models that a run names lie. */
+export interface Places {
+  data: string;
+  source: (id: string) => string;
+  model: (name: string) => string;
+}
+
+export function trainCommand(run: Training, places: Places): string {
+  const sources = new Set(run.method.fields.filter((field) => field.kind === "source").map((field) => field.name));
+  const flags = Object.entries({ ...run.data, ...run.options, ...run.run }).map(([name, value]) => {
+    const flag = name.replaceAll("_", "-");
+    if (typeof value === "boolean") return `--${value ? "" : "no-"}${flag}`;
+    return `--${flag}=${sources.has(name) ? places.source(String(value)) : value}`;
+  });
+  const start = run.start ? ["--start", places.model(run.start)] : [];
+  return command("firth", "train", run.method.name, places.data, ...flags, ...start, "-o", run.name);
+}
+
+/** The lines below `import firth`. */
+export function trainPython(run: Training, places: Places): string {
+  const kinds = new Map(run.method.fields.map((field) => [field.name, field.kind]));
+  const data = Object.entries(run.data).map(([name, value]) => {
+    const kind = kinds.get(name);
+    const read = kind === "columns" ? String(value).split(",").map((one) => one.trim()) : kind === "source" ? places.source(String(value)) : value;
+    return [name.replace("-column", ""), read];
+  });
+  const opened = [python(places.data), keywords(Object.fromEntries(data))].filter(Boolean).join(", ");
+  const how = [
+    ...(Object.keys(run.run).length ? [`run=firth.Run(${keywords(run.run)})`] : []),
+    ...(run.start ? [`start=firth.load(${python(places.model(run.start))})`] : []),
+  ];
+  return (
+    `data = firth.${OPENED[run.method.kind] ?? "Corpus"}(${opened})\n` +
+    `firth.train(${[`firth.${run.method.class}(${keywords(run.options)})`, "data", python(run.name), ...how].join(", ")})`
+  );
+}
