@@ -15,6 +15,7 @@ from firth.core.run import Run
 from firth.kernels import predict as kernel
 from firth.learners.baskets import BasketTraining, Item2VecModel, baskets, learned_rows
 from firth.learners.people import begin_from, keys_of, take_ratings, take_start
+from firth.learners.predict import Group
 
 #: What a text's figures are called here.
 AS_BASKETS = {"words_per_second": "items_per_second", "documents": "users", "vocabulary": "items", "tokens": "events"}
@@ -31,7 +32,7 @@ class Item2Vec(Method):
     architecture: ClassVar[str] = "skipgram"
     loss: ClassVar[str] = "negative"
     shrink_window: ClassVar[bool] = False
-    group: ClassVar[int] = 1
+    group: ClassVar[Group] = Group()
 
     dim: int = option(64, "length of the vectors", low=1, high=65536)
     sessions: bool = option(
