@@ -401,7 +401,7 @@ def measure_torch(bench: Bench) -> None:
 
 
 def measure_gensim(bench: Bench) -> None:
-    from benchmarks.peers import train_peer
+    from benchmarks.peers import train as train_peer
 
     for seed in range(1, SEEDS + 1):
         if bench.late():
@@ -414,7 +414,7 @@ def measure_gensim(bench: Bench) -> None:
         total = time.perf_counter() - began
         keys = Path(f"{output}.keys.txt").read_text(encoding="utf-8").split("\n")[:-1]
         vectors = firth.Vectors(keys, np.load(f"{output}.npy"))
-        bench.keep("skipgram", f"gensim, CPU, seed {seed}", total_seconds=total, **told, **bench.judge(vectors),
+        bench.keep("skipgram", f"gensim, CPU, seed {seed}", total_seconds=total, **kept(told), **bench.judge(vectors),
                    device=machine())  # fmt: skip
 
 
