@@ -13,7 +13,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -263,6 +263,8 @@ FIELDS = st.tuples(NAMES, NAMES, st.sampled_from(["1", "0.5", "0", "1e3", "-1", 
 LINES = st.lists(st.one_of(FIELDS, st.just(("# a comment",)), st.just(("",)), st.tuples(NAMES)), max_size=12)
 
 
+@example([("a", "a", "")], 3, ",", "\n", False)
+@example([("a", "a", "x"), ("a", "a", "1")], 3, " ", "\n", True)
 @given(LINES, st.integers(1, 4), st.sampled_from([" ", "\t", ","]), st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_the_quick_way_equals_line_by_line(lines, width, sign, end, weighted):
     """Whatever stands in a file: the same graph, or the same refusal."""

@@ -202,6 +202,8 @@ def quick_edges(data: bytes, delimiter: str, weighted: bool) -> Edges | None:
         return None
     if weights is not None and not (np.isfinite(weights) & (weights >= 0)).all():
         return None
+    if len(first) == 3 and pc.any(pc.equal(table["weight"], "")).as_py():
+        return None
     keys, first_ids, second_ids = coded(table["first"], table["second"])
     return None if "" in keys else Edges(keys, first_ids, second_ids, weights)
 
