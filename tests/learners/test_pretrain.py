@@ -13,6 +13,7 @@ import torch
 import transformers
 from breaking import Breaks
 from torch._dynamo.testing import CompileCounter
+from torch.nn import functional
 
 import firth
 from firth.core.errors import FirthError
@@ -209,8 +210,8 @@ def answers(task: Pretraining) -> np.ndarray:
     """What the net says to a batch. (Weights that make no difference, as the keys' biases, may differ.)"""
     with torch.no_grad():
         tensors = task.load(task.batches()[0].what)
-        hidden, slots, firsts = task.hidden(tensors, task.longest), tensors[4], tensors[7]
-        masked, following = task.net.masked_logits(hidden[slots]), task.next_logits(hidden, firsts)
+        hidden, firsts = task.hidden(tensors, task.longest)
+        masked, following = task.net.masked_logits(hidden), task.next_logits(firsts)
     return np.concatenate([masked.numpy().ravel(), following.numpy().ravel()])
 
 
@@ -225,6 +226,25 @@ def test_two_processes_equal_one_with_the_same_step(tmp_path: Path, monkeypatch)
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-2000:]
     np.testing.assert_allclose(np.load(out), answers(alone), atol=5e-3)
+
+
+def test_the_last_block_is_worked_out_for_no_more_rows_than_the_losses_look_at():
+    task = training(dropout=0.0)
+    ids, places, segments, starts, slots, targets, slot_weights, firsts, labels, pair_weights = tensors = task.load(
+        task.batches()[0].what
+    )
+    assert 0 < len(slots) + len(firsts) < len(ids)
+    every = task.net(ids, places, segments, Packed(starts, task.longest))
+    torch.testing.assert_close(torch.cat(task.hidden(tensors, task.longest)), every[torch.cat([slots, firsts])])
+    pooled = torch.tanh(task.net.pooler(every[firsts]))
+    masked = functional.cross_entropy(task.net.masked_logits(every[slots]), targets, reduction="none")
+    following = functional.cross_entropy(task.net.following(pooled), labels, reduction="none")
+    wanted = torch.autograd.grad(
+        (masked * slot_weights).sum() + (following * pair_weights).sum(), list(task.net.parameters())
+    )
+    found = torch.autograd.grad(task.batch_loss(*tensors), list(task.net.parameters()))
+    for ours, plain in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours, plain, atol=1e-3, rtol=1e-3)
 
 
 # ---- models ----

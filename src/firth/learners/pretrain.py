@@ -115,25 +115,27 @@ class Pretraining(Gradient):
 
     # ---- losses ----
 
-    def hidden(self, tensors: Sequence[Tensor], longest: int) -> Tensor:
-        ids, places, segments, starts, *_ = tensors
-        found: Tensor = self.net(ids, places, segments, Packed(starts, longest))
-        return found
+    def hidden(self, tensors: Sequence[Tensor], longest: int) -> tuple[Tensor, Tensor]:
+        """The last layer's vectors of masked tokens, and of the [CLS] of pairs: no loss looks at others."""
+        ids, places, segments, starts, slots, _, _, firsts, *_ = tensors
+        rows = torch.cat([slots, firsts]) if self.following else slots
+        found: Tensor = self.net(ids, places, segments, Packed(starts, longest), rows)
+        return found[: len(slots)], found[len(slots) :]
 
-    def next_logits(self, hidden: Tensor, firsts: Tensor) -> Tensor | None:
+    def next_logits(self, firsts: Tensor) -> Tensor | None:
         """Logits of the pairs."""
         if self.net.following is None or self.net.pooler is None:
             return None
-        pooled = torch.tanh(self.net.pooler(hidden.index_select(0, firsts)))
+        pooled = torch.tanh(self.net.pooler(firsts))
         found: Tensor = self.net.following(pooled).float()
         return found
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
         """The mean over masked tokens plus the mean over pairs, as the paper has it, times the batch's tokens."""
-        _, _, _, _, slots, targets, slot_weights, firsts, labels, pair_weights = tensors
-        hidden = self.hidden(tensors, self.longest)
-        loss = (self.net.masked_losses(hidden.index_select(0, slots), targets) * slot_weights).sum()
-        following = self.next_logits(hidden, firsts)
+        targets, slot_weights, _, labels, pair_weights = tensors[5:]
+        masked, firsts = self.hidden(tensors, self.longest)
+        loss = (self.net.masked_losses(masked, targets) * slot_weights).sum()
+        following = self.next_logits(firsts)
         if following is not None:
             loss = loss + (functional.cross_entropy(following, labels, reduction="none") * pair_weights).sum()
         return loss
@@ -165,10 +167,10 @@ class Pretraining(Gradient):
 
     def scores(self, tensors: Sequence[Tensor]) -> Tensor:
         """Sums: loss, right and all masked tokens; right and all pairs."""
-        _, _, _, _, slots, targets, slot_weights, firsts, labels, pair_weights = tensors
-        hidden = self.hidden(tensors, self.context)
-        masked = self.net.masked_logits(hidden.index_select(0, slots)).float()
-        following = self.next_logits(hidden, firsts)
+        targets, slot_weights, _, labels, pair_weights = tensors[5:]
+        hidden, firsts = self.hidden(tensors, self.context)
+        masked = self.net.masked_logits(hidden).float()
+        following = self.next_logits(firsts)
         real, told = slot_weights > 0, pair_weights > 0
         loss = functional.cross_entropy(masked, targets, reduction="none") * real
         sums = [loss.sum(), ((masked.argmax(-1) == targets) & real).sum(), real.sum()]
@@ -177,10 +179,11 @@ class Pretraining(Gradient):
 
     def operations(self) -> float:
         """Of a token: 6 for each weight of the blocks, 12 · layers · dim for each token it looks at (Chowdhery et al.
-        2022, appendix B), and the head at the masked ones."""
-        size = self.net.size
+        2022, appendix B); of the masked ones alone, the head and the last block behind its attention."""
+        size, block = self.net.size, self.net.stack.blocks[-1]
         blocks = sum(part.numel() for part in self.net.stack.parameters())
-        head = size.dim * (size.dim + self.net.input.tokens.num_embeddings)
+        last = sum(part.weight.numel() for part in (block.attention.output, block.feed.wide, block.feed.back))
+        blocks, head = blocks - last, last + size.dim * (size.dim + self.net.input.tokens.num_embeddings)
         return 6.0 * (blocks + self.masking.rate * head) + 12.0 * size.layers * size.dim * self.attended
 
 

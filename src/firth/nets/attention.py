@@ -180,11 +180,12 @@ class MultiHead(nn.Module):
         mask: Tensor | Packed | None = None,
         causal: bool = False,
         cache: Cache | None = None,
+        rows: Tensor | None = None,
     ) -> Tensor:
         """x: (batch, places, dim). `mask`: (batch, keys) of real places, or anything that broadcasts to
-        (batch, heads, queries, keys). Packed sequences have x: (places, dim)."""
+        (batch, heads, queries, keys). Packed sequences have x: (places, dim); `rows`: those of them that are wanted."""
         if isinstance(mask, Packed):
-            return self.forward_packed(x, mask)
+            return self.forward_packed(x, mask, rows)
         if mask is not None and mask.dim() == 2:
             mask = mask[:, None, None, :]
         query, key, value = self.project(x, memory, cache)
@@ -196,14 +197,14 @@ class MultiHead(nn.Module):
         out: Tensor = self.output(mixed.transpose(1, 2).reshape(batch, places, dim))
         return out
 
-    def forward_packed(self, x: Tensor, packed: Packed) -> Tensor:
+    def forward_packed(self, x: Tensor, packed: Packed, rows: Tensor | None = None) -> Tensor:
         qkv = self.query_key_value(x)
         if SHORT and narrow(x) and SHORT.fits(x.shape[1] // self.heads, packed.longest):
             mixed: Tensor = SHORT.attend_short(qkv, packed.starts, self.heads, packed.longest)
         else:
             query, key, value = qkv.view(len(x), 3, self.heads, -1).unbind(1)
             mixed = attend_packed(query, key, value, packed).flatten(1)
-        out: Tensor = self.output(mixed)
+        out: Tensor = self.output(chosen(mixed, rows))
         return out
 
     def attend_slowly(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
@@ -214,6 +215,10 @@ class MultiHead(nn.Module):
         self.kept = Kept(query, key, value, mask, steps)
         weights = functional.dropout(steps.weights, self.dropout, self.training)
         return weights @ value
+
+
+def chosen(x: Tensor, rows: Tensor | None) -> Tensor:
+    return x if rows is None else x.index_select(0, rows)
 
 
 Network = TypeVar("Network", bound=nn.Module)

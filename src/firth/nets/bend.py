@@ -90,6 +90,7 @@ def _(x: Tensor, bias: Tensor, tanh: bool) -> Tensor:
 
 @torch.library.custom_op("firth::bend_backward", mutates_args=())
 def bend_backward(x: Tensor, bias: Tensor, slope: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
+    """Gradients of x and, a row a chunk, of the bias."""
     x, columns = x.contiguous(), x.shape[-1]
     places = grid(x, CHUNK)
     found = torch.empty_like(x)
@@ -98,12 +99,13 @@ def bend_backward(x: Tensor, bias: Tensor, slope: Tensor, tanh: bool) -> tuple[T
         x, bias, slope.contiguous(), found, sums, x.numel() // columns, columns,
         TANH=tanh, ROWS=ROWS, COLUMNS=COLUMNS, CHUNK=CHUNK,
     )  # fmt: skip
-    return found, sums.sum(0)
+    return found, sums
 
 
 @bend_backward.register_fake
 def _(x: Tensor, bias: Tensor, slope: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(x, memory_format=torch.contiguous_format), torch.empty_like(bias, dtype=torch.float32)
+    found = torch.empty_like(x, memory_format=torch.contiguous_format)
+    return found, bias.new_empty(grid(x, CHUNK)[0], x.shape[-1], dtype=torch.float32)
 
 
 def keep_inputs(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: Tensor) -> None:
@@ -114,8 +116,8 @@ def keep_inputs(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, 
 
 def go_back(ctx: torch.autograd.function.FunctionCtx, slope: Tensor) -> tuple[Tensor, Tensor, None]:
     x, bias = ctx.saved_tensors  # type: ignore[attr-defined]
-    found, to_bias = bend_backward(x, bias, slope, ctx.tanh)  # type: ignore[attr-defined]
-    return found, to_bias.to(bias.dtype), None
+    found, sums = bend_backward(x, bias, slope, ctx.tanh)  # type: ignore[attr-defined]
+    return found, sums.sum(0).to(bias.dtype), None  # summed where a compiler sees it: torch's own takes 3× as long
 
 
 bend.register_autograd(go_back, setup_context=keep_inputs)

@@ -84,9 +84,11 @@ class Bert(nn.Module):
             if isinstance(part, nn.Linear):
                 nn.init.zeros_(part.bias)
 
-    def forward(self, ids: Tensor, places: Tensor, segments: Tensor, packed: Packed) -> Tensor:
-        """The last layer's vectors, one a token."""
-        found: Tensor = self.stack(self.input(ids, places, segments), packed)
+    def forward(
+        self, ids: Tensor, places: Tensor, segments: Tensor, packed: Packed, rows: Tensor | None = None
+    ) -> Tensor:
+        """The last layer's vectors, one a token; of `rows` only, where given: no others are worked out there."""
+        found: Tensor = self.stack(self.input(ids, places, segments), packed, rows=rows)
         return found
 
     def states(self, ids: Tensor, places: Tensor, segments: Tensor, packed: Packed) -> list[Tensor]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from firth.core.errors import FirthError
-from firth.nets.attention import Cache, MultiHead, Packed
+from firth.nets.attention import Cache, MultiHead, Packed, chosen
 from firth.nets.on_gpu import kernels, narrow
 from firth.nets.positions import Positions, Rotary
 
@@ -138,16 +138,20 @@ class Block(nn.Module):
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
         caches: tuple[Cache, ...] = (),
+        rows: Tensor | None = None,
     ) -> Tensor:
-        """`caches`: of the self-attention, then of the cross-attention."""
+        """`caches`: of the self-attention, then of the cross-attention. `rows`: of packed sequences, those wanted; the
+        others are looked at and no more."""
         own, other = (*caches, None, None)[:2]
         if self.pre_norm:
-            x = x + self.dropout(self.attention(self.attention_norm(x), mask=mask, causal=causal, cache=own))
+            mixed = self.attention(self.attention_norm(x), mask=mask, causal=causal, cache=own, rows=rows)
+            x = chosen(x, rows) + self.dropout(mixed)
             if self.cross is not None and self.cross_norm is not None:
                 x = x + self.dropout(self.cross(self.cross_norm(x), memory, memory_mask, cache=other))
             return x + self.dropout(self.feed(self.feed_norm(x)))  # type: ignore[no-any-return]
         kind = x.dtype  # norms give float32 under autocast: the residual stays as narrow as it came
-        x = self.attention_norm(x + self.dropout(self.attention(x, mask=mask, causal=causal, cache=own))).to(kind)
+        mixed = self.attention(x, mask=mask, causal=causal, cache=own, rows=rows)
+        x = self.attention_norm(chosen(x, rows) + self.dropout(mixed)).to(kind)
         if self.cross is not None and self.cross_norm is not None:
             x = self.cross_norm(x + self.dropout(self.cross(x, memory, memory_mask, cache=other))).to(kind)
         return self.feed_norm(x + self.dropout(self.feed(x))).to(kind)  # type: ignore[no-any-return]
@@ -170,9 +174,13 @@ class Stack(nn.Module):
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
         caches: list[tuple[Cache, ...]] | None = None,
+        rows: Tensor | None = None,
     ) -> Tensor:
+        """`rows`: of packed sequences, those wanted of the last block."""
+        last = len(self.blocks) - 1
         for layer, block in enumerate(self.blocks):
-            x = block(x, mask, self.causal, memory, memory_mask, caches[layer] if caches else ())
+            cache, wanted = caches[layer] if caches else (), rows if layer == last else None
+            x = block(x, mask, self.causal, memory, memory_mask, cache, wanted)
         found: Tensor = self.norm(x)
         return found
 
