@@ -13,16 +13,16 @@ import json
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from firth.nets import bend, short_attention, token_loss, walks_cuda, windows_cuda
+from firth.nets import bend, long_attention, short_attention, token_loss, walks_cuda, windows_cuda
 
 found = {}
 
-def make(kernel, kinds, warps=4, **constants):
+def make(kernel, kinds, num_warps=4, num_stages=1, **constants):
     kinds, names = kinds.split(), kernel.arg_names
     signature = dict(zip(names, kinds + ["constexpr"] * (len(names) - len(kinds)), strict=True))
     aligned = {(place,): [["tt.divisibility", 16]] for place, kind in enumerate(kinds) if kind[0] == "*"}
     source = ASTSource(kernel, signature, {(names.index(name),): x for name, x in constants.items()}, aligned)
-    options = {"num_warps": warps, "num_stages": 1}
+    options = {"num_warps": num_warps, "num_stages": num_stages}
     made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options).asm
     products = made["ptx"].count("mma.sync") + made["ptx"].count("wgmma.mma_async")
     found[kernel.__module__.split(".")[-1] + "." + kernel.__name__] = [products, len(made["cubin"])]
@@ -41,9 +41,12 @@ make(bend.forward_kernel, "*bf16 *fp32 *bf16 i32 i32", TANH=True, ROWS=bend.ROWS
 make(bend.backward_kernel, "*bf16 *fp32 *bf16 *bf16 *fp32 i32 i32",
      TANH=False, ROWS=bend.ROWS, COLUMNS=bend.COLUMNS, CHUNK=bend.CHUNK)
 make(token_loss.slopes_kernel, "*bf16 *fp32 *i64 *fp32 i32", BIAS=True, BLOCK=token_loss.BLOCK)
-sides = dict(HEADS=12, DIM=64, TILE=64)
-make(short_attention.forward_kernel, "*bf16 *i32 *bf16 fp32", 8, **sides)
-make(short_attention.backward_kernel, "*bf16 *i32 *bf16 *bf16 fp32", 8, **sides)
+sides = dict(HEADS=12, DIM=64)
+make(short_attention.forward_kernel, "*bf16 *i32 *bf16 fp32", 8, **sides, TILE=128)
+make(short_attention.backward_kernel, "*bf16 *i32 *bf16 *bf16 fp32", 8, **sides, TILE=128)
+make(long_attention.middle_kernel, "*bf16 *bf16 *fp32 i32", DIM=64, ROWS=long_attention.ROWS)
+make(long_attention.forward_kernel, "*bf16 *i32 *bf16 *fp32 fp32", **sides, **long_attention.FORWARD)
+make(long_attention.backward_kernel, "*bf16 *i32 *fp32 *fp32 *bf16 *bf16 fp32", **sides, **long_attention.BACKWARD)
 print(json.dumps(found))
 """
 
@@ -60,7 +63,8 @@ def test_every_kernel_compiles_for_a_card_that_is_not_here(tmp_path: Path) -> No
     )
     assert not done.returncode, done.stderr
     found = json.loads(done.stdout)
-    assert len(found) == 10
+    assert len(found) == 13
     assert all(size > 1000 for _, size in found.values())
-    for name in ("windows_cuda.skipgram_kernel", "short_attention.forward_kernel", "short_attention.backward_kernel"):
+    attending = [f"{part}_attention.{way}_kernel" for part in ("short", "long") for way in ("forward", "backward")]
+    for name in ("windows_cuda.skipgram_kernel", *attending):
         assert found[name][0] > 0, f"{name} does not use the tensor cores"

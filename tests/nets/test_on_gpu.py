@@ -9,7 +9,7 @@ import sys
 SHORT = """
 import torch
 from firth.nets.attention import attention_steps
-from firth.nets.short_attention import attend_short
+from firth.nets import long_attention, short_attention
 
 torch.manual_seed(0)
 heads, dim, lengths = 3, 16, [5, 1, 0, 32, 19, 0]
@@ -27,11 +27,21 @@ def wanted(qkv):
     return found.flatten(1)
 
 ours, plain = qkv.clone().requires_grad_(), qkv.float().requires_grad_()
-found, truth = attend_short(ours, starts, heads, 32), wanted(plain)
+found, truth = short_attention.attend_short(ours, starts, heads, 32), wanted(plain)
 found.backward(slope)
 truth.backward(slope.float())
 compared = [(found, truth), (ours.grad, plain.grad)]
 """
+
+LONG = SHORT.replace(
+    "heads, dim, lengths = 3, 16, [5, 1, 0, 32, 19, 0]",
+    """heads, dim, lengths = 3, 16, [5, 1, 0, 32, 33, 0, 64, 70]
+long_attention.FORWARD.update(QUERIES=32, KEYS=16)
+long_attention.BACKWARD.update(TILE=32, STEP=16)""",
+)
+LONG = LONG.replace(
+    "short_attention.attend_short(ours, starts, heads, 32)", "long_attention.attend_long(ours, starts, heads, 70)[0]"
+)
 
 BEND = """
 import torch
@@ -95,6 +105,11 @@ def errors(program: str) -> list[float]:
 
 def test_attention_of_short_sequences_forward_and_back() -> None:
     found = errors(SHORT)
+    assert len(found) == 2 and max(found) < 4e-3
+
+
+def test_attention_of_longer_sequences_forward_and_back() -> None:
+    found = errors(LONG)
     assert len(found) == 2 and max(found) < 4e-3
 
 

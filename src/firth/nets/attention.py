@@ -20,7 +20,7 @@ from firth.core.errors import FirthError
 from firth.nets.on_gpu import kernels, narrow
 from firth.nets.positions import Rotary
 
-SHORT = kernels("short_attention")
+SHORT, LONG = kernels("short_attention"), kernels("long_attention")
 
 
 class Steps(NamedTuple):
@@ -201,6 +201,8 @@ class MultiHead(nn.Module):
         qkv = self.query_key_value(x)
         if SHORT and narrow(x) and SHORT.fits(x.shape[1] // self.heads, packed.longest):
             mixed: Tensor = SHORT.attend_short(qkv, packed.starts, self.heads, packed.longest)
+        elif LONG and narrow(x) and LONG.fits(x.shape[1] // self.heads, packed.longest):
+            mixed = LONG.attend_long(qkv, packed.starts, self.heads, packed.longest)[0]
         else:
             query, key, value = qkv.view(len(x), 3, self.heads, -1).unbind(1)
             mixed = attend_packed(query, key, value, packed).flatten(1)

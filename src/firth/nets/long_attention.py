@@ -1,0 +1,196 @@
+"""Attention within packed sequences of several tiles, on a GPU: forward in one kernel, back in two.
+
+As flash attention does it (Dao et al. 2022): keys in tiles, a running softmax. On the way back the softmax is worked
+out twice, for the keys of a tile and for its queries, so that no program adds to what another one made, and all
+gradients are written where the product that made `qkv` wants them. `attention_steps` is what it computes.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+LONGEST = 512  # beyond, torch's own are at least as fast
+ROWS = 128  # places and heads of a tile of `middle_kernel`
+FORWARD = {"QUERIES": 128, "KEYS": 64, "num_warps": 8, "num_stages": 3}
+BACKWARD = {"TILE": 128, "STEP": 32, "num_warps": 4, "num_stages": 3}
+
+
+@triton.jit
+def forward_kernel(
+    qkv, starts, out, logs, scale,
+    HEADS: tl.constexpr, DIM: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    """A tile of a sequence's queries and a head: `qkv` (places, 3, heads, dim) to `out` (places, heads, dim), and the
+    logarithm to base 2 of what the softmax divides by, (places, heads)."""
+    head, sequence = tl.program_id(1), tl.program_id(2)
+    begin = tl.load(starts + sequence)
+    length = tl.load(starts + sequence + 1) - begin
+    if tl.program_id(0) * QUERIES < length:
+        place, column = tl.program_id(0) * QUERIES + tl.arange(0, QUERIES), tl.arange(0, DIM)[None, :]
+        there = place < length
+        given = qkv + begin.to(tl.int64) * (3 * HEADS * DIM) + head * DIM
+        q = tl.load(given + place[:, None] * (3 * HEADS * DIM) + column, mask=there[:, None], other=0.0)
+        highest = tl.full((QUERIES,), float("-inf"), tl.float32)
+        total = tl.zeros((QUERIES,), tl.float32)
+        mixed = tl.zeros((QUERIES, DIM), tl.float32)
+        for first in range(0, length, KEYS):
+            key = first + tl.arange(0, KEYS)
+            cells, seen = key[:, None] * (3 * HEADS * DIM) + column, (key < length)[:, None]
+            k = tl.load(given + HEADS * DIM + cells, mask=seen, other=0.0)
+            scores = tl.dot(q, tl.trans(k)) * (scale * 1.4426950408889634)  # for powers of two, which the card has
+            scores = tl.where((key < length)[None, :], scores, float("-inf"))
+            higher = tl.maximum(highest, tl.max(scores, 1))
+            powers = tl.exp2(scores - higher[:, None])
+            shrunk = tl.exp2(highest - higher)
+            total = total * shrunk + tl.sum(powers, 1)
+            v = tl.load(given + 2 * HEADS * DIM + cells, mask=seen, other=0.0)
+            mixed = tl.dot(powers.to(v.dtype), v, mixed * shrunk[:, None])
+            highest = higher
+        made = out + begin.to(tl.int64) * (HEADS * DIM) + head * DIM
+        cells = place[:, None] * (HEADS * DIM) + column
+        tl.store(made + cells, (mixed / total[:, None]).to(q.dtype), mask=there[:, None])
+        tl.store(logs + (begin + place) * HEADS + head, highest + tl.log2(total), mask=there)
+
+
+@triton.jit
+def middle_kernel(out, slope, middles, rows, DIM: tl.constexpr, ROWS: tl.constexpr):  # noqa: N803
+    """How far the gradient of each place and head lies along its output."""
+    row, column = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, DIM)[None, :]
+    there, cells = (row < rows)[:, None], row.to(tl.int64)[:, None] * DIM + column
+    mixed = tl.load(out + cells, mask=there, other=0.0).to(tl.float32)
+    slopes = tl.load(slope + cells, mask=there, other=0.0).to(tl.float32)
+    tl.store(middles + row, tl.sum(mixed * slopes, 1), mask=row < rows)
+
+
+@triton.jit
+def keys_back(
+    given, logs, middles, slope, made, length, scale,
+    HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    """The gradients of a tile's places as keys and values."""
+    wide: tl.constexpr = 3 * HEADS * DIM
+    place, column = tl.program_id(0) * TILE + tl.arange(0, TILE), tl.arange(0, DIM)[None, :]
+    there, own = (place < length)[:, None], place[:, None] * wide + column
+    k = tl.load(given + HEADS * DIM + own, mask=there, other=0.0)
+    v = tl.load(given + 2 * HEADS * DIM + own, mask=there, other=0.0)
+    to_k, to_v = tl.zeros((TILE, DIM), tl.float32), tl.zeros((TILE, DIM), tl.float32)
+    for first in range(0, length, STEP):
+        query = first + tl.arange(0, STEP)
+        seen = (query < length)[:, None]
+        q = tl.load(given + query[:, None] * wide + column, mask=seen, other=0.0)
+        slopes = tl.load(slope + query[:, None] * (HEADS * DIM) + column, mask=seen, other=0.0)
+        log = tl.load(logs + query * HEADS, mask=query < length, other=float("inf"))
+        middle = tl.load(middles + query * HEADS, mask=query < length, other=0.0)
+        weights = tl.exp2(tl.dot(k, tl.trans(q)) * (scale * 1.4426950408889634) - log[None, :])
+        to_v = tl.dot(weights.to(q.dtype), slopes, to_v)
+        to_scores = weights * (tl.dot(v, tl.trans(slopes)) - middle[None, :])
+        to_k = tl.dot(to_scores.to(q.dtype), q, to_k)
+    tl.store(made + HEADS * DIM + own, (to_k * scale).to(k.dtype), mask=there)
+    tl.store(made + 2 * HEADS * DIM + own, to_v.to(k.dtype), mask=there)
+
+
+@triton.jit
+def queries_back(
+    given, logs, middles, slope, made, length, scale,
+    HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    """The gradients of a tile's places as queries."""
+    wide: tl.constexpr = 3 * HEADS * DIM
+    place, column = tl.program_id(0) * TILE + tl.arange(0, TILE), tl.arange(0, DIM)[None, :]
+    there, own = (place < length)[:, None], place[:, None] * wide + column
+    q = tl.load(given + own, mask=there, other=0.0)
+    slopes = tl.load(slope + place[:, None] * (HEADS * DIM) + column, mask=there, other=0.0)
+    log = tl.load(logs + place * HEADS, mask=place < length, other=float("inf"))
+    middle = tl.load(middles + place * HEADS, mask=place < length, other=0.0)
+    to_q = tl.zeros((TILE, DIM), tl.float32)
+    for first in range(0, length, STEP):
+        key = first + tl.arange(0, STEP)
+        cells, seen = key[:, None] * wide + column, (key < length)[:, None]
+        k = tl.load(given + HEADS * DIM + cells, mask=seen, other=0.0)
+        v = tl.load(given + 2 * HEADS * DIM + cells, mask=seen, other=0.0)
+        weights = tl.exp2(tl.dot(q, tl.trans(k)) * (scale * 1.4426950408889634) - log[:, None])
+        weights = tl.where((key < length)[None, :], weights, 0.0)
+        to_scores = weights * (tl.dot(slopes, tl.trans(v)) - middle[:, None])
+        to_q = tl.dot(to_scores.to(q.dtype), k, to_q)
+    tl.store(made + own, (to_q * scale).to(q.dtype), mask=there)
+
+
+@triton.jit
+def backward_kernel(
+    qkv, starts, logs, middles, slope, found, scale,
+    HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    """A tile of a sequence's places and a head."""
+    head, sequence = tl.program_id(1), tl.program_id(2)
+    begin = tl.load(starts + sequence)
+    length = tl.load(starts + sequence + 1) - begin
+    if tl.program_id(0) * TILE < length:
+        given = qkv + begin.to(tl.int64) * (3 * HEADS * DIM) + head * DIM
+        made = found + begin.to(tl.int64) * (3 * HEADS * DIM) + head * DIM
+        slope += begin.to(tl.int64) * (HEADS * DIM) + head * DIM
+        logs += begin * HEADS + head
+        middles += begin * HEADS + head
+        keys_back(given, logs, middles, slope, made, length, scale, HEADS, DIM, TILE, STEP)
+        queries_back(given, logs, middles, slope, made, length, scale, HEADS, DIM, TILE, STEP)
+
+
+def fits(heads_dim: int, longest: int) -> bool:
+    """Whether the kernels are made for this."""
+    return heads_dim in (16, 32, 64) and longest <= LONGEST
+
+
+@torch.library.custom_op("firth::attend_long", mutates_args=())
+def attend_long(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> tuple[Tensor, Tensor]:
+    """As in short_attention.py; the second result is for the way back."""
+    dim = qkv.shape[1] // (3 * heads)
+    out, logs = qkv.new_empty(len(qkv), heads * dim), qkv.new_empty(len(qkv), heads, dtype=torch.float32)
+    forward_kernel[(triton.cdiv(longest, FORWARD["QUERIES"]), heads, len(starts) - 1)](
+        qkv, starts, out, logs, dim**-0.5, HEADS=heads, DIM=dim, **FORWARD
+    )
+    return out, logs
+
+
+@attend_long.register_fake
+def _(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> tuple[Tensor, Tensor]:
+    return qkv.new_empty(len(qkv), qkv.shape[1] // 3), qkv.new_empty(len(qkv), heads, dtype=torch.float32)
+
+
+@torch.library.custom_op("firth::attend_long_backward", mutates_args=())
+def attend_long_backward(
+    qkv: Tensor, starts: Tensor, out: Tensor, logs: Tensor, slope: Tensor, heads: int, longest: int
+) -> Tensor:
+    """The gradient of `qkv`."""
+    dim, slope = qkv.shape[1] // (3 * heads), slope.contiguous()
+    tiles = triton.cdiv(longest, BACKWARD["TILE"])
+    found, middles = torch.empty_like(qkv), torch.empty_like(logs)
+    middle_kernel[(triton.cdiv(logs.numel(), ROWS),)](out, slope, middles, logs.numel(), DIM=dim, ROWS=ROWS)
+    backward_kernel[(tiles, heads, len(starts) - 1)](
+        qkv, starts, logs, middles, slope, found, dim**-0.5, HEADS=heads, DIM=dim, **BACKWARD
+    )
+    return found
+
+
+@attend_long_backward.register_fake
+def _(qkv: Tensor, starts: Tensor, out: Tensor, logs: Tensor, slope: Tensor, heads: int, longest: int) -> Tensor:
+    return torch.empty_like(qkv)
+
+
+def keep_inputs(
+    ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: tuple[Tensor, Tensor]
+) -> None:
+    qkv, starts, heads, longest = inputs
+    ctx.save_for_backward(qkv, starts, *output)  # type: ignore[arg-type]
+    ctx.shape = heads, longest  # type: ignore[attr-defined]
+    ctx.mark_non_differentiable(output[1])
+
+
+def go_back(ctx: torch.autograd.function.FunctionCtx, slope: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
+    qkv, starts, out, logs = ctx.saved_tensors  # type: ignore[attr-defined]
+    found = attend_long_backward(qkv, starts, out, logs, slope, *ctx.shape)  # type: ignore[attr-defined]
+    return found, None, None, None
+
+
+attend_long.register_autograd(go_back, setup_context=keep_inputs)
