@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -29,6 +29,7 @@ from firth.learners.pooling import Pooling
 from firth.learners.sentence_pairs import Pairs, make_pairs, short_sentences
 from firth.nets.attention import Packed
 from firth.nets.bert import Bert
+from firth.nets.transformer import Block
 
 MOST_TOKENS = 32_768  # of a batch that is held in memory at once; larger steps add up several
 SHORT = 128  # tokens of the sequences that a run begins with, where the context is longer
@@ -180,7 +181,7 @@ class Pretraining(Gradient):
     def operations(self) -> float:
         """Of a token: 6 for each weight of the blocks, 12 · layers · dim for each token it looks at (Chowdhery et al.
         2022, appendix B); of the masked ones alone, the head and the last block behind its attention."""
-        size, block = self.net.size, self.net.stack.blocks[-1]
+        size, block = self.net.size, cast(Block, self.net.stack.blocks[-1])
         blocks = sum(part.numel() for part in self.net.stack.parameters())
         last = sum(part.weight.numel() for part in (block.attention.output, block.feed.wide, block.feed.back))
         blocks, head = blocks - last, last + size.dim * (size.dim + self.net.input.tokens.num_embeddings)
