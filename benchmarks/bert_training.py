@@ -187,7 +187,7 @@ def measured(kind: type[Pretraining], arguments: Any, length: int, text: tuple[S
     return {
         "length": length, "kind": kind.__name__, "rows": rows, "tokens_per_second": best,
         "ratio": best["firth"] / best["transformers"], "mean_length": training.attended,
-        "mfu": {name: speed * training.operations() / peak for name, speed in best.items()} if peak else None,
+        "mfu": best["firth"] * training.operations() / peak if peak else None,
     }  # fmt: skip
 
 
@@ -241,15 +241,15 @@ def page(folder: Path) -> Iterator[str]:
     for path in sorted(folder.glob("bert-training-*.json")):
         found = json.loads(path.read_text(encoding="utf-8"))
         yield f"{found['device']}, {found['size']}, {found['tokens']:,} tokens a step, dropout {found['dropout']}:\n"
-        yield "| length | sequences | Firth tokens/s | transformers | faster by | Firth MFU | transformers |"
-        yield "| ---: | --- | ---: | ---: | ---: | ---: | ---: |"
+        yield "| length | sequences | Firth tokens/s | transformers | faster by | Firth MFU |"
+        yield "| ---: | --- | ---: | ---: | ---: | ---: |"
         for row in found["speeds"]:
             speed, mfu = row["tokens_per_second"], row["mfu"]
             kinds = {"Full": "full", "Pretraining": f"of text, {row['mean_length']:.0f} on average"}
-            used = [f"{mfu[name]:.1%}" if mfu else "" for name in ("firth", "transformers")]
+            used = f"{mfu:.1%}" if mfu else ""
             yield (
                 f"| {row['length']} | {kinds[row['kind']]} | {speed['firth']:,.0f} | {speed['transformers']:,.0f} | "
-                f"{row['ratio']:.2f}× | {used[0]} | {used[1]} |"
+                f"{row['ratio']:.2f}× | {used} |"
             )
         yield ""
         for curve in found["curves"]:

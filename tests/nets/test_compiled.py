@@ -43,7 +43,7 @@ make(bend.backward_kernel, "*bf16 *fp32 *bf16 *bf16 *fp32 i32 i32",
 make(token_loss.slopes_kernel, "*bf16 *fp32 *i64 *fp32 i32", BIAS=True, BLOCK=token_loss.BLOCK)
 sides = dict(HEADS=12, DIM=64)
 make(short_attention.forward_kernel, "*bf16 *i32 *bf16 fp32", 8, **sides, TILE=128)
-make(short_attention.backward_kernel, "*bf16 *i32 *bf16 *bf16 fp32", 8, **sides, TILE=128)
+make(short_attention.backward_kernel, "*bf16 *i32 *bf16 *bf16 fp32", 8, 2, **sides, EACH=6, TILE=128)
 make(long_attention.middle_kernel, "*bf16 *bf16 *fp32 i32", DIM=64, ROWS=long_attention.ROWS)
 make(long_attention.forward_kernel, "*bf16 *i32 *bf16 *fp32 fp32", **sides, **long_attention.FORWARD)
 make(long_attention.backward_kernel, "*bf16 *i32 *fp32 *fp32 *bf16 *bf16 fp32", **sides, **long_attention.BACKWARD)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 LONGEST = 512  # beyond, torch's own are at least as fast
 ROWS = 128  # places and heads of a tile of `middle_kernel`
-FORWARD = {"QUERIES": 128, "KEYS": 64, "num_warps": 8, "num_stages": 3}
+FORWARD = {"QUERIES": 64, "KEYS": 64, "num_warps": 4, "num_stages": 3}
 BACKWARD = {"TILE": 128, "STEP": 32, "num_warps": 4, "num_stages": 3}
 
 

@@ -13,6 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 LONGEST = 128  # keys of one tile
+MOST_HEADS = 6  # that one program goes back over
 
 
 @triton.jit
@@ -45,29 +46,33 @@ def forward_kernel(qkv, starts, out, scale, HEADS: tl.constexpr, DIM: tl.constex
 
 
 @triton.jit
-def backward_kernel(qkv, starts, slope, found, scale, HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr):  # noqa: N803
-    """From the gradient of `out` to that of `qkv`."""
-    begin = tl.load(starts + tl.program_id(0)).to(tl.int64)
-    length = tl.load(starts + tl.program_id(0) + 1) - begin
+def backward_kernel(
+    qkv, starts, slope, found, scale,
+    HEADS: tl.constexpr, EACH: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    """From the gradient of `out` to that of `qkv`: one sequence and EACH heads, the next one's rows fetched meanwhile."""
+    begin = tl.load(starts + tl.program_id(1)).to(tl.int64)
+    length = tl.load(starts + tl.program_id(1) + 1) - begin
     if length > 0:
         place, column = tl.arange(0, TILE)[:, None], tl.arange(0, DIM)[None, :]
         there = place < length
-        given = qkv + begin * (3 * HEADS * DIM) + tl.program_id(1) * DIM
         cells = place * (3 * HEADS * DIM) + column  # from the sequence's own place: half as wide as from the first
-        q = tl.load(given + cells, mask=there, other=0.0)
-        k = tl.load(given + HEADS * DIM + cells, mask=there, other=0.0)
-        v = tl.load(given + 2 * HEADS * DIM + cells, mask=there, other=0.0)
-        above = slope + begin * (HEADS * DIM) + tl.program_id(1) * DIM
-        slopes = tl.load(above + place * (HEADS * DIM) + column, mask=there, other=0.0)
-        weights = weights_of(q, k, length, scale, TILE)
-        to_weights = tl.dot(slopes, tl.trans(v))
-        middle = tl.sum(weights * to_weights, 1)
-        to_scores = (weights * (to_weights - middle[:, None]) * scale).to(q.dtype)
-        to_v = tl.dot(tl.trans(weights.to(q.dtype)), slopes)  # a query that is not there has a slope of 0
-        made = found + begin * (3 * HEADS * DIM) + tl.program_id(1) * DIM
-        tl.store(made + 2 * HEADS * DIM + cells, to_v.to(q.dtype), mask=there)
-        tl.store(made + cells, tl.dot(to_scores, k).to(q.dtype), mask=there)
-        tl.store(made + HEADS * DIM + cells, tl.dot(tl.trans(to_scores), q).to(q.dtype), mask=there)
+        for head in range(tl.program_id(0) * EACH, tl.program_id(0) * EACH + EACH):
+            given = qkv + begin * (3 * HEADS * DIM) + head * DIM
+            q = tl.load(given + cells, mask=there, other=0.0)
+            k = tl.load(given + HEADS * DIM + cells, mask=there, other=0.0)
+            v = tl.load(given + 2 * HEADS * DIM + cells, mask=there, other=0.0)
+            above = slope + begin * (HEADS * DIM) + head * DIM
+            slopes = tl.load(above + place * (HEADS * DIM) + column, mask=there, other=0.0)
+            weights = weights_of(q, k, length, scale, TILE)
+            to_weights = tl.dot(slopes, tl.trans(v))
+            middle = tl.sum(weights * to_weights, 1)
+            to_scores = (weights * (to_weights - middle[:, None]) * scale).to(q.dtype)
+            to_v = tl.dot(tl.trans(weights.to(q.dtype)), slopes)  # a query that is not there has a slope of 0
+            made = found + begin * (3 * HEADS * DIM) + head * DIM
+            tl.store(made + 2 * HEADS * DIM + cells, to_v.to(q.dtype), mask=there)
+            tl.store(made + cells, tl.dot(to_scores, k).to(q.dtype), mask=there)
+            tl.store(made + HEADS * DIM + cells, tl.dot(tl.trans(to_scores), q).to(q.dtype), mask=there)
 
 
 def fits(heads_dim: int, longest: int) -> bool:
@@ -99,9 +104,11 @@ def _(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
 def attend_short_backward(qkv: Tensor, starts: Tensor, slope: Tensor, heads: int, longest: int) -> Tensor:
     dim = qkv.shape[1] // (3 * heads)
     found = torch.empty_like(qkv)
-    backward_kernel[(len(starts) - 1, heads)](
-        qkv, starts, slope.contiguous(), found, dim**-0.5, HEADS=heads, DIM=dim, TILE=tile_of(longest), num_warps=8
-    )
+    each = max(count for count in range(1, MOST_HEADS + 1) if heads % count == 0)
+    backward_kernel[(heads // each, len(starts) - 1)](
+        qkv, starts, slope.contiguous(), found, dim**-0.5,
+        HEADS=heads, EACH=each, DIM=dim, TILE=tile_of(longest), num_warps=8, num_stages=2,
+    )  # fmt: skip
     return found
 
 
