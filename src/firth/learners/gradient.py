@@ -229,9 +229,7 @@ class Gradient(Loop):
                 dist.all_reduce(parameter.grad)
             dist.all_reduce(total)
         if self.method.clip:
-            norm = nn.utils.get_total_norm([part.grad for part in self.net.parameters() if part.grad is not None])
-            # AdamW divides by it where it reads the gradients: they need not be read and written once more for that.
-            self.optimizer.grad_scale = (norm / self.method.clip).clamp(min=1.0)  # type: ignore[attr-defined]
+            nn.utils.clip_grad_norm_(self.net.parameters(), self.method.clip)
         self.optimizer.step()
         return total
 
