@@ -509,8 +509,8 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     yield f"16.9M words, 5 epochs, {DIM} dimensions, window 5, 5 noise words; means over seeds, of times the median."
     yield "Words are those of the text, those that subsampling leaves out among them. A time from text to vectors"
     yield "begins with a file that has been read before (its words are in the cache), in a process that has used the"
-    yield "card before. gensim ran on two cores of another machine. Plain torch takes 256 windows at once; with 1,024 it"
-    yield "made 3M words/s, but two of three seeds went astray (analogies 3% and 28%)."
+    yield "card before. gensim ran on two cores of another machine. Plain torch takes 256 windows at once; with 1,024"
+    yield "it made 3M words/s, but two of three seeds went astray (analogies 3% and 28%)."
     yield from ("", "Skip-gram:", "", *words_table(rows), "")
     whole = [f"{name} {row['total_seconds']:.1f} s" for name, row in results.get("whole", {}).items()]
     yield from (f"From the start of a new process to the vectors: {'; '.join(whole)}.", "") if whole else ()

@@ -50,7 +50,7 @@ def backward_kernel(
     qkv, starts, slope, found, scale,
     HEADS: tl.constexpr, EACH: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """From the gradient of `out` to that of `qkv`: one sequence and EACH heads, the next one's rows fetched meanwhile."""
+    """From the gradient of `out` to that of `qkv`: a sequence and EACH heads, the next one's rows fetched meanwhile."""
     begin = tl.load(starts + tl.program_id(1)).to(tl.int64)
     length = tl.load(starts + tl.program_id(1) + 1) - begin
     if length > 0:
