@@ -467,6 +467,8 @@ def test_numbers_too_large_for_half_precision():
 BAD_QUERIES = {
     "wrong dimension": ({"query": [1, 2]}, "vectors of 3 numbers; the query has the shape 1 × 2"),
     "NaN": ({"query": [1, np.nan, 3]}, "The query holds NaN"),
+    "too large": ({"query": [1, 1e300, 3]}, "numbers beyond what 32 bits hold"),
+    "rows of two lengths": ({"query": [[1, 2, 3], [1, 2]]}, "A query is a text, or 3 numbers"),
     "zero": ({"query": [0, 0, 0]}, "zero vector, which has no direction"),
     "zero in a batch": ({"query": [[1, 1, 1], [0, 0, 0]]}, r"The query \(number 2\) is a zero vector"),
     "k": ({"query": [1, 2, 3], "k": 0}, "k must be at least 1; got 0"),

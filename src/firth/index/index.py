@@ -263,7 +263,7 @@ class Index:
         if mode == "words":
             found = [self._hits(self._by_words(text, k, where)) for text in texts]
             return found[0] if isinstance(query, str) else found
-        matrix = self._embedded(texts) if are_texts else np.asarray(query, dtype=np.float32)
+        matrix = self._embedded(texts) if are_texts else self._numbers(query)
         without: list[int] = []
         if mode == "both" and self.space.metric == "cosine":  # a text of unknown words is still found by its words
             without = np.flatnonzero(row_lengths(matrix) == 0).tolist()
@@ -302,13 +302,20 @@ class Index:
             return Found(np.sqrt(np.maximum(-found.scores, 0)), found.rows)
         return found
 
+    def _numbers(self, query: Any) -> Matrix:
+        try:
+            with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite and is refused as that
+                return np.ascontiguousarray(query, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise FirthError(f"A query is a text, or {self.space.dim} numbers: {error}.") from None
+
     def _queries(self, queries: ArrayLike) -> Matrix:
-        asked = np.ascontiguousarray(queries, dtype=np.float32)
+        asked = self._numbers(queries)
         if asked.ndim != 2 or asked.shape[1] != self.space.dim:
             shape = " × ".join(map(str, asked.shape)) or "one number"
             raise FirthError(f"The index holds vectors of {self.space.dim} numbers; the query has the shape {shape}.")
         if not np.isfinite(asked).all():
-            raise FirthError("The query holds NaN or infinity.")
+            raise FirthError("The query holds NaN, infinity, or numbers beyond what 32 bits hold.")
         if self.space.metric != "cosine":
             return asked
         lengths = row_lengths(asked)
