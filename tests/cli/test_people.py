@@ -59,6 +59,16 @@ def test_recommend_for_someone_new(call, als):
     assert both.stdout.splitlines()[0] == "u1:" and len(both.stdout.splitlines()) == 6
 
 
+def test_other_questions_to_the_table_of_users(call, als):
+    users = firth.load(als).tables["users"]
+    alike = call("similarity", als, "u1", "u2", "--table", "users", "--json")
+    assert json.loads(alike.stdout)["score"] == pytest.approx(users.similarity("u1", "u2"))
+    found = call("analogy", als, "u1", "u2", "u3", "-k", 2, "--table", "users", "--json")
+    assert [hit["key"] for hit in json.loads(found.stdout)] == [hit.key for hit in users.analogy("u1", "u2", "u3", 2)]
+    odd = call("similarity", als, "u1", "u2", "u3", "--odd", "--table", "users")
+    assert odd.stdout.strip() in {"u1", "u2", "u3"}
+
+
 def test_neighbors_of_items_and_of_users(call, als):
     items = call("neighbors", als, "i3", "-k", 2, "--together", "--json")
     assert all(hit["key"].startswith("i") for hit in json.loads(items.stdout))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from firth.cli.common import json_flag, open_vectors, print_json, restrict_option
+from firth.cli.common import json_flag, open_vectors, print_json, restrict_option, table_option
 
 
 @click.command()
@@ -14,11 +14,14 @@ from firth.cli.common import json_flag, open_vectors, print_json, restrict_optio
 @click.argument("c")
 @click.option("-k", type=int, default=5, show_default=True, help="How many answers.")
 @click.option("--mul", is_flag=True, help="Multiply cosines (3CosMul) instead of adding them (3CosAdd).")
+@table_option
 @restrict_option
 @json_flag
-def command(path: str, a: str, b: str, c: str, k: int, mul: bool, restrict: int | None, as_json: bool) -> None:
+def command(
+    path: str, a: str, b: str, c: str, k: int, mul: bool, table: str | None, restrict: int | None, as_json: bool
+) -> None:
     """A is to B as C is to what? PATH is a model folder or any vector file."""
-    hits = open_vectors(path).analogy(a, b, c, k, method="mul" if mul else "add", restrict=restrict)
+    hits = open_vectors(path, table).analogy(a, b, c, k, method="mul" if mul else "add", restrict=restrict)
     if as_json:
         print_json([hit._asdict() for hit in hits])
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from firth.cli.common import json_flag, metric_option, no_texts, open_model, open_vectors, print_json
+from firth.cli.common import json_flag, metric_option, no_texts, open_model, open_vectors, print_json, table_option
 
 
 @click.command()
@@ -12,16 +12,21 @@ from firth.cli.common import json_flag, metric_option, no_texts, open_model, ope
 @click.argument("words", nargs=-1, required=True, metavar="A B")
 @click.option("--odd", is_flag=True, help="Of three or more words, tell the one that does not belong.")
 @click.option("--texts", is_flag=True, help="A and B are texts (models that embed texts).")
+@table_option
 @metric_option
 @json_flag
-def command(path: str, words: tuple[str, ...], odd: bool, texts: bool, metric: str, as_json: bool) -> None:
+def command(
+    path: str, words: tuple[str, ...], odd: bool, texts: bool, table: str | None, metric: str, as_json: bool
+) -> None:
     """How alike A and B are: words, or texts with --texts. PATH is a model folder or any vector file."""
     if odd and texts:
         raise click.UsageError("--odd is for words; leave --texts out.")
+    if texts and table:
+        raise click.UsageError("--table holds keys; leave it or --texts out.")
     if odd:
         from firth.core.vectors import odd_one_out
 
-        found = odd_one_out(open_vectors(path), words)
+        found = odd_one_out(open_vectors(path, table), words)
         if as_json:
             print_json({"words": words, "odd": found})
         else:
@@ -39,7 +44,7 @@ def command(path: str, words: tuple[str, ...], odd: bool, texts: bool, metric: s
         first, second = model.embed(words)
         score = similarity(first, second, metric)
     else:
-        score = open_vectors(path).similarity(*words, metric=metric)
+        score = open_vectors(path, table).similarity(*words, metric=metric)
     if as_json:
         print_json({"a": words[0], "b": words[1], "metric": metric, "score": score})
     else:
