@@ -26,8 +26,8 @@ from firth.core.report import PlainNotes
 from firth.data.tokens import Tokens, read_tokens
 from firth.data.world import World, write_analogies
 from firth.evaluate.layout import markdown_table, percent
-from firth.kernels.predict import huffman_paths
-from firth.learners.predict import MOST_SOFTMAX_WORDS, keep_thresholds
+from firth.kernels.predict import huffman_paths, keep_thresholds
+from firth.learners.predict import MOST_SOFTMAX_WORDS
 
 Table = tuple[list[str], list[list[str]]]
 SOFTMAX_TOKENS = 2000  # enough to time it: at a large vocabulary an epoch would take hours
