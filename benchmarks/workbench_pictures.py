@@ -115,8 +115,8 @@ def opened(browser: Browser, address: str, name: str) -> Page:
     elif name == "train":
         page.get_by_role("button", name="Start 2 runs").click()
         for run in ("skipgram", "glove"):  # far enough for a curve
-            far = page.locator(".job", has_text=run).locator("strong")
-            expect(far).to_have_text(re.compile(r"^([2-9]\d|100) %"))
+            job = page.locator(".job", has_text=run)
+            expect(job).to_contain_text(re.compile(r"[2-9]\d %\s*training"))
         page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
     page.mouse.move(0, 0)
     page.wait_for_timeout(1000)  # drawn
@@ -146,7 +146,6 @@ def main() -> None:
                 page = opened(browser, address, picture)
                 part = page.locator("section.analogy") if picture == "analogy" else page
                 image = Image.open(io.BytesIO(part.screenshot())).convert("RGB")
-                image = image.quantize(256, Image.Quantize.MAXCOVERAGE)  # half the bytes, all of its colours
                 image.save(STATIC / f"workbench-{picture}.png", optimize=True)
                 page.close()
                 print(picture)
