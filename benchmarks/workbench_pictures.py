@@ -100,6 +100,7 @@ def opened(browser: Browser, address: str, name: str) -> Page:
     settled(page)
     if name in ("map", "groups"):
         expect(page.get_by_role("list", name="Colours")).to_be_visible()
+        expect(page.get_by_text(re.compile("the picture keeps .* nearest"))).to_be_visible()
     elif name == "compare":
         page.get_by_role("button", name="Compare 3").click()
         expect(page.get_by_text(re.compile("^Use .*: best"))).to_be_visible()
