@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # By exact version, first and alone: a looser request brings gigabytes of GPU packages.
 TORCH := 2.13.0
 
-.PHONY: demo test check web check-web docs bench install clean
+.PHONY: demo test check web check-web docs pictures bench install clean
 
 # Installed anew when what it is built from changes.
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/* cpp/*/*)
@@ -56,6 +56,10 @@ fresh-web: web/node_modules/.package-lock.json
 docs: $(VENV)/tools
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+# The docs' pictures, anew.
+pictures: $(VENV)/tools
+	$(BIN)/python benchmarks/pictures.py && $(BIN)/python benchmarks/workbench_pictures.py
 
 # DATA is a folder laid out as benchmarks/README.md says.
 bench: $(VENV)/tools

@@ -21,6 +21,11 @@ def test_two_methods_are_trained_and_appear_among_the_models(page, studio, shot,
     expect(runs.get_by_role("heading", name="mine")).to_be_visible()
     expect(runs.get_by_role("link", name="Neighbours")).to_have_count(2, timeout=JOB)
     expect(page.get_by_role("img", name="Loss")).to_be_visible()
+    title, caption = (
+        found.bounding_box()
+        for found in (page.get_by_role("heading", name="Loss"), page.get_by_text("compare the shapes"))
+    )
+    assert caption["x"] == title["x"] and caption["y"] >= title["y"] + title["height"]  # below it, not beside it
     shot(page, "train")
     accessible(page)
     page.get_by_role("button", name="Show me the command").click()
