@@ -16,13 +16,11 @@ import argparse
 import json
 import lzma
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +31,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+from benchmarks.gpu_words_page import write_page  # noqa: E402
 from benchmarks.graphs import SETTINGS, edge_list  # noqa: E402
 from benchmarks.words import machine  # noqa: E402
 
@@ -424,128 +423,6 @@ def measure_gensim(bench: Bench) -> None:
                    device=machine())  # fmt: skip
 
 
-# ---- the page ----
-
-
-def by_seed(rows: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for name, row in rows.items():
-        found.setdefault(name.rpartition(", seed ")[0], []).append(row)
-    return found
-
-
-def cell(rows: list[dict[str, Any]], name: str, layout: str, scale: float = 1) -> str:
-    values = [row[name] * scale for row in rows if name in row]
-    middle = statistics.median if name.endswith("seconds") else statistics.mean
-    return layout.format(middle(values)) if values else ""
-
-
-def words_table(rows: dict[str, Any]) -> Iterator[str]:
-    yield "| | seeds | words/s, kernel | words/s, training | text to vectors | analogies | WS-353 | SimLex-999 |"
-    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for name, found in sorted(by_seed(rows).items()):
-        cells = [
-            cell(found, "kernel_words_per_second", "{:.3g}M", 1e-6), cell(found, "words_per_second", "{:.3g}M", 1e-6),
-            cell(found, "total_seconds", "{:.2f} s"), cell(found, "analogies", "{:.1%}"),
-            cell(found, "ws353", "{:.3f}"), cell(found, "simlex", "{:.3f}"),
-        ]  # fmt: skip
-        yield f"| {name} | {len(found)} | {' | '.join(cells)} |"
-
-
-def speed_table(rows: dict[str, Any]) -> Iterator[str]:
-    yield "| | words/s in the kernel | pairs/s | bytes/s | of the card's bandwidth |"
-    yield "| --- | ---: | ---: | ---: | ---: |"
-    for name, row in rows.items():
-        cells = [
-            cell([row], "kernel_words_per_second", "{:.0f}M", 1e-6), cell([row], "pairs_per_second", "{:.2f}G", 1e-9),
-            cell([row], "bytes_per_second", "{:.2f}T", 1e-12), cell([row], "bandwidth_share", "{:.0%}"),
-        ]  # fmt: skip
-        yield f"| {name} | {' | '.join(cells)} |"
-
-
-def graph_table(rows: dict[str, Any]) -> Iterator[str]:
-    yield "| | edges to vectors | of it training | walking | Macro-F1 | Micro-F1 |"
-    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
-    for name, row in rows.items():
-        times = [cell([row], key, "{:.3f} s") for key in ("total_seconds", "seconds", "walking_seconds")]
-        scores = [cell([row], key, "{:.3f}") for key in ("macro", "micro")]
-        yield f"| {name} | {' | '.join(times + scores)} |"
-
-
-def programs_table(rows: dict[str, Any]) -> Iterator[str]:
-    yield "| programs | words/s in the kernel | analogies | WS-353 | SimLex-999 |"
-    yield "| ---: | ---: | ---: | ---: | ---: |"
-    for name in sorted(rows, key=int):
-        speed = cell([rows[name]], "kernel_words_per_second", "{:.0f}M", 1e-6)
-        scores = [cell([rows[name]], key, layout) for key, layout in
-                  (("analogies", "{:.1%}"), ("ws353", "{:.3f}"), ("simlex", "{:.3f}"))]  # fmt: skip
-        yield f"| {int(name):,} | {speed} | {' | '.join(scores)} |"
-
-
-def plot(rows: dict[str, Any], path: Path) -> None:
-    """Quality and speed by number of programs."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "firth"
-    import matplotlib.pyplot as plt
-
-    names = sorted(rows, key=int)
-    counts = [int(name) for name in names]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
-    for key, label in (("analogies", "analogies"), ("ws353", "WS-353"), ("simlex", "SimLex-999")):
-        left.plot(counts, [rows[name][key] for name in names], marker="o", label=label)
-    right.plot(counts, [rows[name]["kernel_words_per_second"] / 1e6 for name in names], marker="o", color="black")
-    left.set(xscale="log", xlabel="programs", ylabel="score", ylim=(0, None))
-    right.set(xscale="log", xlabel="programs", ylabel="million words/s", ylim=(0, None))
-    left.legend()
-    figure.savefig(path, metadata={"Date": None})
-
-
-def page(results: dict[str, Any]) -> Iterator[str]:
-    rows = results.get("skipgram", {})
-    card = next((row["device"] for row in rows.values() if "kernel_seconds" in row and "device" in row), "a GPU")
-    yield f"`python benchmarks/gpu_words.py DATA` on {card}, {results['date']}; CPU: {results['machine']}."
-    yield f"16.9M words, 5 epochs, {DIM} dimensions, window 5, 5 noise words; means over seeds, of times the median."
-    yield "Words are those of the text, those that subsampling leaves out among them. A time from text to vectors"
-    yield "begins with a file that has been read before (its words are in the cache), in a process that has used the"
-    yield "card before. gensim ran on two cores of another machine. Plain torch takes 256 windows at once; with 1,024"
-    yield "it made 3M words/s, but two of three seeds went astray (analogies 3% and 28%)."
-    yield from ("", "Skip-gram:", "", *words_table(rows), "")
-    whole = [f"{name} {row['total_seconds']:.1f} s" for name, row in results.get("whole", {}).items()]
-    yield from (f"From the start of a new process to the vectors: {'; '.join(whole)}.", "") if whole else ()
-    if "cbow" in results:
-        yield from ("CBOW:", "", *words_table(results["cbow"]), "")
-    if "programs" in results:
-        yield from (
-            "Quality by number of programs, one seed, the fastest tiles; the last is one program for each word:",
-            "",
-        )
-        yield from (*programs_table(results["programs"]), "")
-        yield from (
-            "```{image} /_static/gpu-programs.svg",
-            ":alt: quality and speed by number of programs",
-            "```",
-            "",
-        )
-    if "dims" in results:
-        yield "By dimension (window 5) and window (128 dimensions). Bytes are those of the rows that windows read and"
-        yield from ("add to, most of which a cache holds:", "", *speed_table(results["dims"]), "")
-    if "tiles" in results:
-        yield from ("By how many windows share a tile:", "", *speed_table(results["tiles"]), "")
-    if "graphs" in results:
-        yield "Node2Vec on BlogCatalog (10,312 nodes, 333,983 edges; 10 walks of 80 nodes, window 10, 10 noise nodes);"
-        yield from ("the first run starts the card and compiles:", "", *graph_table(results["graphs"]), "")
-
-
-def write_page(bench: Bench) -> None:
-    if "programs" in bench.results:
-        plot(bench.results["programs"], HERE.parent / "docs" / "_static" / "gpu-programs.svg")
-    text = "\n".join(page(bench.results))
-    (HERE.parent / "docs" / "results" / "gpu-words.md").write_text(text + "\n", encoding="utf-8")
-    print(text)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -559,7 +436,7 @@ def main() -> None:
     given.work.mkdir(parents=True, exist_ok=True)
     bench = Bench(given)
     if given.page:
-        write_page(bench)
+        write_page(bench.results)
         return
     parts = given.parts.split(",")
     with ThreadPoolExecutor(1) as aside:
