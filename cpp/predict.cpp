@@ -97,17 +97,19 @@ static void train_group(const Job& job, const Window& window, Scratch& scratch, 
     float** x = scratch.inputs;
     float* weights = scratch.signs;
     const float noise_weight = weight_of_noise(job);
-    int inputs = 0;
+    int inputs = 0, pairs = 0;
     const auto meet = [&](int rows, const Meetings& meetings) {
+        const vec noise = splat(-meetings.all * noise_weight);
         for (int i = 0; i < rows; ++i, weights += window.targets) {  // what is written too far is the next row's, or room
-            for (int t = 0; t < window.targets; t += LANES) store_loose(weights + t, splat(-meetings.all * noise_weight));
-            for (int t = 0; t < window.words; ++t) weights[t] = meetings.word[t];
+            std::memcpy(weights, meetings.word, sizeof meetings.word);
+            for (int t = window.words; t < window.targets; t += LANES) store_loose(weights + t, noise);
         }
-        tally.pairs += rows * (int)meetings.all;
+        pairs += rows * (int)meetings.all;
         inputs += rows;
     };
     for (int i = 0; i < window.contexts; ++i) meet(word_rows(job, scratch, window.context[i], x + inputs), window.meetings[i]);
     meet(document_rows(job, scratch, window, x + inputs), window.whole);
+    tally.pairs += pairs;
     dot_all(x, inputs, scratch.outputs, window.targets, job.stride, scratch.scores);
     tally.loss += weighted_steps(scratch.scores, scratch.signs, inputs * window.targets, window.rate);
     if (window.rate == 0) return;

@@ -21,14 +21,14 @@ template <int INPUTS, int TARGETS>
 static inline void dot_tile(float* const* x, float* const* y, int64_t stride, float* scores, int row) {
     constexpr int COUNT = INPUTS * TARGETS;
     vec part[COUNT];
-    for (int i = 0; i < COUNT; ++i) part[i] = vec{};
+    each<COUNT>([&](auto i) { part[i] = vec{}; });
     for (int64_t d = 0; d < stride; d += LANES) {
         vec xv[INPUTS];
-        for (int i = 0; i < INPUTS; ++i) xv[i] = load(x[i] + d);
-        for (int t = 0; t < TARGETS; ++t) {
+        each<INPUTS>([&](auto i) { xv[i] = load(x[i] + d); });
+        each<TARGETS>([&](auto t) {
             const vec yv = load(y[t] + d);
-            for (int i = 0; i < INPUTS; ++i) part[i * TARGETS + t] += xv[i] * yv;
-        }
+            each<INPUTS>([&](auto i) { part[i * TARGETS + t] += xv[i] * yv; });
+        });
     }
     if (row == TARGETS) {  // the scores have room for what is written beyond the last
         store_sums<COUNT>(part, scores);

@@ -105,21 +105,33 @@ static bool refill(const Job& job, Walker& walker) {
     return true;
 }
 
+// Words that were met: most are new, as a bit of 256 alone can tell.
+struct Met {
+    uint64_t bits[4] = {};
+    // Whether it may have been met before; it has been from now on.
+    bool meet(int32_t word) {
+        const uint32_t place = (uint32_t)word * 0x9e3779b9u >> 24;
+        const uint64_t bit = 1ull << (place & 63), before = bits[place >> 6] & bit;
+        bits[place >> 6] |= bit;
+        return before;
+    }
+};
+
+// Where a word stands in a list, or its end.
+static inline int find(const int32_t* words, int count, int32_t word) {
+    int at = 0;
+    while (at < count && words[at] != word) ++at;
+    return at;
+}
+
 // Noise words behind the `right` first targets, which are no noise; a word drawn twice counts once.
 static void draw_noise(const Job& job, Window& window, int right, uint64_t& state) {
     int targets = right;
-    uint64_t met[4] = {};  // a bit for each target: most words are new, as their bit alone can tell
-    const auto bit_of = [](int32_t word) { return (uint32_t)word * 0x9e3779b9u >> 24; };
-    for (int j = 0; j < right; ++j) met[bit_of(window.target[j]) >> 6] |= 1ull << (bit_of(window.target[j]) & 63);
+    Met met;
+    for (int j = 0; j < right; ++j) met.meet(window.target[j]);
     for (int i = 0; i < draws(job); ++i) {
         const int32_t word = noise_word(job, i, state);
-        uint64_t& bits = met[bit_of(word) >> 6];
-        const uint64_t bit = 1ull << (bit_of(word) & 63);
-        bool seen = false;
-        if (bits & bit)
-            for (int j = 0; j < targets; ++j) seen |= window.target[j] == word;
-        if (seen) continue;
-        bits |= bit;
+        if (met.meet(word) && find(window.target, targets, word) < targets) continue;
         window.target[targets] = word;
         window.sign[targets++] = -1;
     }
@@ -184,7 +196,7 @@ static inline int reach_of(const Job& job, uint64_t hash) {
 }
 
 // The words of a group as targets: of skip-gram each once, of CBOW one for each centre. What is within reach of any of
-// them as contexts, with whom each meets.
+// them as contexts, each word once, with whom it meets and how often.
 static void lay_group(const Job& job, const Walker& walker, int first, Window& window) {
     const bool once = job.architecture == SKIPGRAM;
     int from[MOST_GROUP], to[MOST_GROUP], column[MOST_GROUP], low = first, high = first;
@@ -197,31 +209,33 @@ static void lay_group(const Job& job, const Walker& walker, int first, Window& w
         to[c] = centre + reach + 1 < walker.to[centre] ? centre + reach + 1 : walker.to[centre];
         low = from[c] < low ? from[c] : low;
         high = to[c] > high ? to[c] : high;
-        column[c] = once ? 0 : c;
-        while (column[c] < window.words && window.target[column[c]] != walker.id[centre]) ++column[c];
+        column[c] = once ? find(window.target, window.words, walker.id[centre]) : c;
         if (column[c] == window.words) window.target[window.words++] = walker.id[centre];
         window.whole.word[column[c]] += 1;
     }
     window.contexts = 0;
     if (!job.neighbors) return;
+    int16_t place[MOST_CONTEXTS];
+    Met met;
     for (int i = low; i < high; ++i) {
-        window.context[i - low] = walker.id[i];
-        window.meetings[i - low] = {};
+        if (window.centres == 1 && i == first) continue;  // it meets nobody; the centres of a larger group meet each other
+        const int32_t word = walker.id[i];
+        const int at = met.meet(word) ? find(window.context, window.contexts, word) : window.contexts;
+        place[i - low] = (int16_t)at;
+        if (at < window.contexts) continue;
+        window.context[window.contexts++] = word;
+        window.meetings[at] = {};
     }
+    const auto meet = [&](int begin, int end, int column) {
+        for (int i = begin; i < end; ++i) {
+            Meetings& meetings = window.meetings[place[i - low]];
+            meetings.word[column] += 1;
+            meetings.all += 1;
+        }
+    };
     for (int c = 0; c < window.centres; ++c) {
-        for (int i = from[c]; i < to[c]; ++i) {
-            const float meets = i != first + c;
-            window.meetings[i - low].word[column[c]] += meets;
-            window.meetings[i - low].all += meets;
-        }
-    }
-    window.contexts = high - low;
-    if (window.centres == 1) {  // which meets nobody, where the centres of a larger group meet each other
-        --window.contexts;
-        for (int i = first - low; i < window.contexts; ++i) {
-            window.context[i] = window.context[i + 1];
-            window.meetings[i] = window.meetings[i + 1];
-        }
+        meet(from[c], first + c, column[c]);
+        meet(first + c + 1, to[c], column[c]);
     }
 }
 

@@ -218,8 +218,10 @@ class TwinTrainer:
         centres = [p for p in range(position, end) if self.kept(p)]
         words = list(dict.fromkeys(int(task.ids[p]) for p in centres))
         near = {p: self.near(p, first, last) for p in centres}
-        met = [(p, [c for c in centres if p in near[c]]) for p in sorted({p for some in near.values() for p in some})]
-        inputs = [(row, with_whom) for p, with_whom in met for row in self.pieces(int(task.ids[p]))]
+        met: dict[int, list[int]] = {}  # a word that stands there twice is one input, which meets more centres
+        for p in sorted({p for some in near.values() for p in some}):
+            met.setdefault(int(task.ids[p]), []).extend(c for c in centres if p in near[c])
+        inputs = [(row, with_whom) for word, with_whom in met.items() for row in self.pieces(word)]
         inputs += [(row, centres) for row in self.tags(position)]
         if not inputs:
             return Tally(0.0, 0, len(centres))

@@ -16,7 +16,7 @@ class SkipGram(PredictingMethod):
     summary: ClassVar[str] = "word vectors: each word predicts its neighbours; best for rare words and meaning"
     architecture: ClassVar[str] = "skipgram"
     gpu: ClassVar[bool] = True
-    group: ClassVar[Group] = Group(4, drawn=1.4, counted=1.4)
+    group: ClassVar[Group] = Group(4, drawn=1.2, counted=2.0)
 
     share_negatives: bool = option(
         True, "one draw of noise words for a whole window; off: fresh ones for each pair, as word2vec does, 3× slower"
