@@ -4,8 +4,9 @@
 
 DATA holds text/wiki17m.txt.xz (or any .txt under that name) and words/questions-words.txt, EN-WS-353-ALL.txt,
 EN-SIMLEX-999.txt. Speed is told in words of the raw text a second of training, the vocabulary pass left out for
-everyone; the best of the rounds counts. `--words`: only so many, of which caches hold more rows. Quality: the whole text, 5 epochs, the mean over seeds, on the questions
-that all models answer. Vectors go to the work folder and are not trained again when they are there.
+everyone; the best of the rounds counts. `--words`: only the first so many, of whose rows caches hold more. Quality: the
+whole text, 5 epochs, the mean over seeds, on the questions that all models answer. Vectors go to the work folder and
+are not trained again when they are there.
 Results: benchmarks/results/words.json and docs/results/words.md.
 """
 

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SHORT = """
 import torch
 from firth.nets.attention import attention_steps
@@ -87,8 +89,18 @@ for ours, plain in compared:
 """
 
 
-def errors(program: str) -> list[float]:
-    """How far the kernel's results are from the formula's, as a share of the largest."""
+CALLS = ("short_attention.attend_short(", "long_attention.attend_long(", "found = bend(", "token_loss.token_losses(")
+both = pytest.mark.parametrize("compiled", [False, True])
+
+
+def errors(program: str, compiled: bool) -> list[float]:
+    """How far the kernel's results are from the formula's, as a share of the largest; called as they are, or as the
+    operators that torch's compiler knows."""
+    if compiled:
+        call = next(call for call in CALLS if call in program)
+        said, name = call[: call.rfind(" ") + 1], call[call.rfind(" ") + 1 : -1]
+        program = program.replace(call, f'{said}torch.compile({name}, backend="aot_eager", fullgraph=True)(')
+        assert "torch.compile" in program
     # A process of its own: whether kernels are interpreted is decided when they are read.
     done = subprocess.run(
         [sys.executable, "-c", program + ERRORS],
@@ -103,21 +115,25 @@ def errors(program: str) -> list[float]:
     return [error for error, _ in lines]
 
 
-def test_attention_of_short_sequences_forward_and_back() -> None:
-    found = errors(SHORT)
+@both
+def test_attention_of_short_sequences_forward_and_back(compiled: bool) -> None:
+    found = errors(SHORT, compiled)
     assert len(found) == 2 and max(found) < 4e-3
 
 
-def test_attention_of_longer_sequences_forward_and_back() -> None:
-    found = errors(LONG)
+@both
+def test_attention_of_longer_sequences_forward_and_back(compiled: bool) -> None:
+    found = errors(LONG, compiled)
     assert len(found) == 2 and max(found) < 4e-3
 
 
-def test_bias_and_gelu_forward_and_back() -> None:
-    found = errors(BEND)
+@both
+def test_bias_and_gelu_forward_and_back(compiled: bool) -> None:
+    found = errors(BEND, compiled)
     assert len(found) == 6 and max(found) < 2e-3
 
 
-def test_loss_of_tokens_forward_and_back() -> None:
-    found = errors(LOSS)
+@both
+def test_loss_of_tokens_forward_and_back(compiled: bool) -> None:
+    found = errors(LOSS, compiled)
     assert len(found) == 7 and max(found) < 4e-3

@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from firth.nets.on_gpu import operator
+
 ROWS, COLUMNS = 2, 1024  # of a tile
 CHUNK = 32  # rows that one program sums up
 
@@ -74,8 +76,7 @@ def grid(x: Tensor, rows: int) -> tuple[int, int]:
     return triton.cdiv(x.numel() // x.shape[-1], rows), triton.cdiv(x.shape[-1], COLUMNS)
 
 
-@torch.library.custom_op("firth::bend", mutates_args=())
-def bend(x: Tensor, bias: Tensor, tanh: bool) -> Tensor:
+def forward(x: Tensor, bias: Tensor, tanh: bool) -> Tensor:
     """gelu(x + bias), the exact one or its approximation by tanh; x (…, columns) contiguous."""
     x, out = x.contiguous(), torch.empty_like(x, memory_format=torch.contiguous_format)
     columns = x.shape[-1]
@@ -83,13 +84,11 @@ def bend(x: Tensor, bias: Tensor, tanh: bool) -> Tensor:
     return out
 
 
-@bend.register_fake
-def _(x: Tensor, bias: Tensor, tanh: bool) -> Tensor:
+def like(x: Tensor, bias: Tensor, tanh: bool) -> Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-@torch.library.custom_op("firth::bend_backward", mutates_args=())
-def bend_backward(x: Tensor, bias: Tensor, slope: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
+def backward(x: Tensor, bias: Tensor, slope: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
     """Gradients of x and, a row a chunk, of the bias."""
     x, columns = x.contiguous(), x.shape[-1]
     places = grid(x, CHUNK)
@@ -102,10 +101,12 @@ def bend_backward(x: Tensor, bias: Tensor, slope: Tensor, tanh: bool) -> tuple[T
     return found, sums
 
 
-@bend_backward.register_fake
-def _(x: Tensor, bias: Tensor, slope: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
+def backward_like(x: Tensor, bias: Tensor, slope: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
     found = torch.empty_like(x, memory_format=torch.contiguous_format)
     return found, bias.new_empty(grid(x, CHUNK)[0], x.shape[-1], dtype=torch.float32)
+
+
+bend_backward = operator("firth::bend_backward", backward, backward_like)
 
 
 def keep_inputs(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: Tensor) -> None:
@@ -120,4 +121,4 @@ def go_back(ctx: torch.autograd.function.FunctionCtx, slope: Tensor) -> tuple[Te
     return found, sums.sum(0).to(bias.dtype), None  # summed where a compiler sees it: torch's own takes 3× as long
 
 
-bend.register_autograd(go_back, setup_context=keep_inputs)
+bend = operator("firth::bend", forward, like, keep_inputs, go_back)

@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from firth.nets.on_gpu import operator
+
 LONGEST = 512  # places: as far as it was timed beside torch's own
 ROWS = 128  # places and heads of a tile of `middle_kernel`
 FORWARD = {"QUERIES": 64, "KEYS": 64, "num_warps": 4, "num_stages": 3}
@@ -142,8 +144,7 @@ def fits(heads_dim: int, longest: int) -> bool:
     return heads_dim in (16, 32, 64) and longest <= LONGEST
 
 
-@torch.library.custom_op("firth::attend_long", mutates_args=())
-def attend_long(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> tuple[Tensor, Tensor]:
+def forward(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> tuple[Tensor, Tensor]:
     """As in short_attention.py; the second result is for the way back."""
     dim = qkv.shape[1] // (3 * heads)
     out, logs = qkv.new_empty(len(qkv), heads * dim), qkv.new_empty(len(qkv), heads, dtype=torch.float32)
@@ -153,15 +154,11 @@ def attend_long(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> tuple[
     return out, logs
 
 
-@attend_long.register_fake
-def _(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> tuple[Tensor, Tensor]:
+def like(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> tuple[Tensor, Tensor]:
     return qkv.new_empty(len(qkv), qkv.shape[1] // 3), qkv.new_empty(len(qkv), heads, dtype=torch.float32)
 
 
-@torch.library.custom_op("firth::attend_long_backward", mutates_args=())
-def attend_long_backward(
-    qkv: Tensor, starts: Tensor, out: Tensor, logs: Tensor, slope: Tensor, heads: int, longest: int
-) -> Tensor:
+def backward(qkv: Tensor, starts: Tensor, out: Tensor, logs: Tensor, slope: Tensor, heads: int, longest: int) -> Tensor:
     """The gradient of `qkv`."""
     dim, slope = qkv.shape[1] // (3 * heads), slope.contiguous()
     tiles = triton.cdiv(longest, BACKWARD["TILE"])
@@ -173,9 +170,13 @@ def attend_long_backward(
     return found
 
 
-@attend_long_backward.register_fake
-def _(qkv: Tensor, starts: Tensor, out: Tensor, logs: Tensor, slope: Tensor, heads: int, longest: int) -> Tensor:
+def backward_like(
+    qkv: Tensor, starts: Tensor, out: Tensor, logs: Tensor, slope: Tensor, heads: int, longest: int
+) -> Tensor:
     return torch.empty_like(qkv)
+
+
+attend_long_backward = operator("firth::attend_long_backward", backward, backward_like)
 
 
 def keep_inputs(
@@ -193,4 +194,4 @@ def go_back(ctx: torch.autograd.function.FunctionCtx, slope: Tensor, _: Tensor) 
     return found, None, None, None
 
 
-attend_long.register_autograd(go_back, setup_context=keep_inputs)
+attend_long = operator("firth::attend_long", forward, like, keep_inputs, go_back)

@@ -12,6 +12,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from firth.nets.on_gpu import operator
+
 LONGEST = 128  # keys of one tile
 MOST_HEADS = 6  # that one program goes back over
 
@@ -84,8 +86,7 @@ def tile_of(longest: int) -> int:
     return max(16, 1 << (longest - 1).bit_length())
 
 
-@torch.library.custom_op("firth::attend_short", mutates_args=())
-def attend_short(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
+def forward(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
     """`qkv` (places, 3 · heads · dim), contiguous; `starts` as in `Packed`: (places, heads · dim)."""
     dim = qkv.shape[1] // (3 * heads)
     out = qkv.new_empty(len(qkv), heads * dim)
@@ -95,13 +96,11 @@ def attend_short(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> Tenso
     return out
 
 
-@attend_short.register_fake
-def _(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
+def like(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> Tensor:
     return qkv.new_empty(len(qkv), qkv.shape[1] // 3)
 
 
-@torch.library.custom_op("firth::attend_short_backward", mutates_args=())
-def attend_short_backward(qkv: Tensor, starts: Tensor, slope: Tensor, heads: int, longest: int) -> Tensor:
+def backward(qkv: Tensor, starts: Tensor, slope: Tensor, heads: int, longest: int) -> Tensor:
     dim = qkv.shape[1] // (3 * heads)
     found = torch.empty_like(qkv)
     each = max(count for count in range(1, MOST_HEADS + 1) if heads % count == 0)
@@ -112,9 +111,11 @@ def attend_short_backward(qkv: Tensor, starts: Tensor, slope: Tensor, heads: int
     return found
 
 
-@attend_short_backward.register_fake
-def _(qkv: Tensor, starts: Tensor, slope: Tensor, heads: int, longest: int) -> Tensor:
+def backward_like(qkv: Tensor, starts: Tensor, slope: Tensor, heads: int, longest: int) -> Tensor:
     return torch.empty_like(qkv)
+
+
+attend_short_backward = operator("firth::attend_short_backward", backward, backward_like)
 
 
 def keep_inputs(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: Tensor) -> None:
@@ -128,4 +129,4 @@ def go_back(ctx: torch.autograd.function.FunctionCtx, slope: Tensor) -> tuple[Te
     return attend_short_backward(qkv, starts, slope, *ctx.shape), None, None, None  # type: ignore[attr-defined]
 
 
-attend_short.register_autograd(go_back, setup_context=keep_inputs)
+attend_short = operator("firth::attend_short", forward, like, keep_inputs, go_back)

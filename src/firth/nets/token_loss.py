@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from firth.nets.on_gpu import operator
+
 BLOCK = 1024  # columns read at once
 
 
@@ -47,8 +49,7 @@ def slopes_kernel(scores, bias, targets, losses, columns, BIAS: tl.constexpr, BL
         tl.store(scores + first + place, slope.to(scores.dtype.element_ty), mask=there)
 
 
-@torch.library.custom_op("firth::token_losses", mutates_args=())
-def token_losses(hidden: Tensor, tokens: Tensor, bias: Tensor | None, targets: Tensor) -> tuple[Tensor, Tensor]:
+def forward(hidden: Tensor, tokens: Tensor, bias: Tensor | None, targets: Tensor) -> tuple[Tensor, Tensor]:
     """hidden (places, dim), tokens (words, dim), both narrow; targets (places): losses, and slopes for the way back."""
     scores = hidden @ tokens.T
     losses = hidden.new_empty(len(hidden), dtype=torch.float32)
@@ -58,8 +59,7 @@ def token_losses(hidden: Tensor, tokens: Tensor, bias: Tensor | None, targets: T
     return losses, scores
 
 
-@token_losses.register_fake
-def _(hidden: Tensor, tokens: Tensor, bias: Tensor | None, targets: Tensor) -> tuple[Tensor, Tensor]:
+def like(hidden: Tensor, tokens: Tensor, bias: Tensor | None, targets: Tensor) -> tuple[Tensor, Tensor]:
     return hidden.new_empty(len(hidden), dtype=torch.float32), hidden.new_empty(len(hidden), len(tokens))
 
 
@@ -84,4 +84,4 @@ def go_back(
     return to_hidden, to_tokens, to_bias, None
 
 
-token_losses.register_autograd(go_back, setup_context=keep_slopes)
+token_losses = operator("firth::token_losses", forward, like, keep_slopes, go_back)
