@@ -2,16 +2,17 @@
 
     python benchmarks/bert_training.py DATA [--device auto|cpu|cuda] [--size base] [--lengths 128,512] [--tokens 32768]
                                        [--kinds full,text] [--steps 20] [--rounds 5] [--curve 300] [--dropout 0.1]
-                                       [--out FOLDER]
+                                       [--as-it-comes] [--out FOLDER]
 
 DATA holds text/wiki-raw.txt.xz (or another text under that name: blank lines between documents). Both nets have the
 same weights at first and see the same masked pairs in bf16 (float32 on a CPU), compiled on a GPU. `full`: every
 sequence has all its tokens, so that Hugging Face pads nothing; `text`: sequences as sentences make them, which it pads.
 Firth's steps are those of its own loop, its batches loaded meanwhile; Hugging Face's batches lie on the device already.
-Only tokens of texts count, not padding. A step: forward, back, clipping, AdamW. In turns; the best round counts. The
-curves are of `full`, without dropout. A run with the same settings adds to what is there. Results:
-FOLDER/bert-training-DEVICE.json (default benchmarks/results), and docs/results/bert-training.md from those that are
-there.
+Only tokens of texts count, not padding. A step: forward, back, clipping, AdamW. In turns; the best round counts. Firth
+has no dropout of attention's weights, and so the net it is compared with has none; `as it comes` is transformers' with
+that dropout too, as BERT was trained. The curves are of `full`, without dropout. A run with the same settings adds to
+what is there. Results: FOLDER/bert-training-DEVICE.json (default benchmarks/results), and docs/results/bert-training.md
+from those that are there.
 """
 
 from __future__ import annotations
@@ -74,12 +75,12 @@ def read(data: Path, device: str) -> tuple[SubwordTokenizer, Sentences]:
         return tokenizer, read_sentences(tokenizer, corpus, run)
 
 
-def theirs_of(training: Pretraining, dropout: float) -> Any:
-    """Hugging Face's model with the same weights."""
+def theirs_of(training: Pretraining, dropout: float, attention: float = 0.0) -> Any:
+    """Hugging Face's model with the same weights; `attention`: dropout of its weights, which Firth has not."""
     from transformers import BertConfig, BertForPreTraining
 
     config = BertConfig(**bert_files.config_of(training.net), attn_implementation="sdpa")
-    config.hidden_dropout_prob, config.attention_probs_dropout_prob = dropout, 0.0  # Firth's has none there
+    config.hidden_dropout_prob, config.attention_probs_dropout_prob = dropout, attention
     model = BertForPreTraining(config)
     arrays = bert_files.to_bert(training.net)
     missing, extra = model.load_state_dict({name: torch.tensor(array) for name, array in arrays.items()}, strict=False)
@@ -176,11 +177,12 @@ def measured(kind: type[Pretraining], arguments: Any, length: int, text: tuple[S
     method = settings(arguments, length, arguments.dropout)
     training = kind(method, net_of(method, tokenizer), sentences, tokenizer, run)
     rows = min(len(batch.what.pairs) for batch in training.batches()[:8])
-    model = theirs_of(training, arguments.dropout)
+    models = {"transformers": theirs_of(training, arguments.dropout)}
+    if arguments.as_it_comes:
+        models["as it comes"] = theirs_of(training, arguments.dropout, arguments.dropout)
     middle, nowhere = (lambda: 0.5), list[torch.Tensor]()
-    steps = {
-        "firth": our_step(training, middle, nowhere),
-        "transformers": their_step(training, model, rows, middle, nowhere, ahead=8),
+    steps = {"firth": our_step(training, middle, nowhere)} | {
+        name: their_step(training, model, rows, middle, nowhere, ahead=8) for name, model in models.items()
     }
     best = speeds(steps, arguments.rounds, arguments.steps)
     peak = peak_of(arguments.device)
@@ -241,15 +243,16 @@ def page(folder: Path) -> Iterator[str]:
     for path in sorted(folder.glob("bert-training-*.json")):
         found = json.loads(path.read_text(encoding="utf-8"))
         yield f"{found['device']}, {found['size']}, {found['tokens']:,} tokens a step, dropout {found['dropout']}:\n"
-        yield "| length | sequences | Firth tokens/s | transformers | faster by | Firth MFU |"
-        yield "| ---: | --- | ---: | ---: | ---: | ---: |"
+        yield "| length | sequences | Firth tokens/s | transformers | faster by | as it comes | Firth MFU |"
+        yield "| ---: | --- | ---: | ---: | ---: | ---: | ---: |"
         for row in found["speeds"]:
             speed, mfu = row["tokens_per_second"], row["mfu"]
             kinds = {"Full": "full", "Pretraining": f"of text, {row['mean_length']:.0f} on average"}
-            used = f"{mfu:.1%}" if mfu else ""
+            used, other = f"{mfu:.1%}" if mfu else "", speed.get("as it comes")
+            comes = f"{other:,.0f} ({speed['firth'] / other:.2f}×)" if other else ""
             yield (
                 f"| {row['length']} | {kinds[row['kind']]} | {speed['firth']:,.0f} | {speed['transformers']:,.0f} | "
-                f"{row['ratio']:.2f}× | {used} |"
+                f"{row['ratio']:.2f}× | {comes} | {used} |"
             )
         yield ""
         for curve in found["curves"]:
@@ -275,6 +278,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--curve", type=int, default=300)
     parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--as-it-comes", action="store_true", help="also with transformers' dropout in attention")
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--out", type=Path, default=HERE / "results")
     arguments = parser.parse_args()

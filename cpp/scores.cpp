@@ -15,13 +15,6 @@ namespace ISA {
 constexpr int TILE = REGISTERS == 32 ? 12 : 6;  // rows; two panels of sums and what meets them fill the registers
 static_assert(DOZEN % TILE == 0, "rows come in whole tiles");
 
-// A loop over registers: unrolled before all else, or the compiler keeps the sums in memory.
-#if defined(__clang__)
-#define EACH _Pragma("unroll") for
-#else
-#define EACH _Pragma("GCC unroll 16") for
-#endif
-
 static inline vec load_loose(const float* p) { return *reinterpret_cast<const loose_vec*>(p); }
 
 static void pack(const float* queries, int count, int64_t dim, float* panels) {

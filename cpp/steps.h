@@ -21,14 +21,14 @@ template <int INPUTS, int TARGETS>
 static inline void dot_tile(float* const* x, float* const* y, int64_t stride, float* scores, int row) {
     constexpr int COUNT = INPUTS * TARGETS;
     vec part[COUNT];
-    each<COUNT>([&](auto i) { part[i] = vec{}; });
+    EACH (int i = 0; i < COUNT; ++i) part[i] = vec{};
     for (int64_t d = 0; d < stride; d += LANES) {
         vec xv[INPUTS];
-        each<INPUTS>([&](auto i) { xv[i] = load(x[i] + d); });
-        each<TARGETS>([&](auto t) {
+        EACH (int i = 0; i < INPUTS; ++i) xv[i] = load(x[i] + d);
+        EACH (int t = 0; t < TARGETS; ++t) {
             const vec yv = load(y[t] + d);
-            each<INPUTS>([&](auto i) { part[i * TARGETS + t] += xv[i] * yv; });
-        });
+            EACH (int i = 0; i < INPUTS; ++i) part[i * TARGETS + t] += xv[i] * yv;
+        }
     }
     if (row == TARGETS) {  // the scores have room for what is written beyond the last
         store_sums<COUNT>(part, scores);

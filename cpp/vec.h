@@ -35,17 +35,12 @@ static inline void store_loose(float* p, vec v) { *reinterpret_cast<loose_vec*>(
 static inline vec splat(float value) { return value - vec{}; }  // x - 0 is x, also for -0: no addition is left
 static inline vec choose(ivec mask, vec yes, vec no) { return mask ? yes : no; }
 
-// f(0), f(1), … f(COUNT - 1), written out, so that arrays indexed by it can live in registers from the start: loops that the
-// compiler unrolls later leave them in memory.
-template <int I>
-struct Constant {
-    constexpr operator int() const { return I; }
-};
-template <int COUNT, typename F>
-static inline __attribute__((always_inline)) void each(const F& f) {
-    if constexpr (COUNT > 1) each<COUNT - 1>(f);
-    if constexpr (COUNT > 0) f(Constant<COUNT - 1>());
-}
+// A loop over registers: unrolled before all else, or the compiler keeps the array that it goes through in memory.
+#if defined(__clang__)
+#define EACH _Pragma("unroll") for
+#else
+#define EACH _Pragma("GCC unroll 64") for
+#endif
 
 // Sums of LANES vectors at once: lane i of the result is the sum of the lanes of a[i].
 // Each level halves the number of vectors, so that a sum costs about three operations, not log(LANES) each.
@@ -53,31 +48,31 @@ static inline __attribute__((always_inline)) void each(const F& f) {
 #if defined(ISA_avx512)
 static inline vec sums(const vec* a) {
     vec b[8], c[4], d[2];
-    each<8>([&](auto i) {  // 256-bit halves: lanes 0-7 of a[i], then of a[i + 8]
+    EACH (int i = 0; i < 8; ++i) {  // 256-bit halves: lanes 0-7 of a[i], then of a[i + 8]
         b[i] = __builtin_shufflevector(a[i], a[i + 8], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
                __builtin_shufflevector(a[i], a[i + 8], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
-    });
-    each<4>([&](auto i) {  // 128-bit quarters
+    }
+    EACH (int i = 0; i < 4; ++i) {  // 128-bit quarters
         c[i] = __builtin_shufflevector(b[i], b[i + 4], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27) +
                __builtin_shufflevector(b[i], b[i + 4], 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
-    });
-    each<2>([&](auto i) {
+    }
+    EACH (int i = 0; i < 2; ++i) {
         d[i] = __builtin_shufflevector(c[i], c[i + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
                __builtin_shufflevector(c[i], c[i + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
-    });
+    }
     return __builtin_shufflevector(d[0], d[1], 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30) +
            __builtin_shufflevector(d[0], d[1], 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31);
 }
 static inline vec half_sums(const vec* a) {
     vec b[4], c[2];
-    each<4>([&](auto i) {
+    EACH (int i = 0; i < 4; ++i) {
         b[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
                __builtin_shufflevector(a[i], a[i + 4], 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
-    });
-    each<2>([&](auto i) {
+    }
+    EACH (int i = 0; i < 2; ++i) {
         c[i] = __builtin_shufflevector(b[i], b[i + 2], 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27) +
                __builtin_shufflevector(b[i], b[i + 2], 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31);
-    });
+    }
     const vec d = __builtin_shufflevector(c[0], c[1], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29) +
                   __builtin_shufflevector(c[0], c[1], 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31);
     return __builtin_shufflevector(d, d, 0, 2, 4, 6, 8, 10, 12, 14, 0, 2, 4, 6, 8, 10, 12, 14) +
@@ -86,23 +81,23 @@ static inline vec half_sums(const vec* a) {
 #elif defined(ISA_avx2)
 static inline vec sums(const vec* a) {
     vec c[4], d[2];
-    each<4>([&](auto i) {
+    EACH (int i = 0; i < 4; ++i) {
         c[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11) +
                __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-    });
-    each<2>([&](auto i) {
+    }
+    EACH (int i = 0; i < 2; ++i) {
         d[i] = __builtin_shufflevector(c[i], c[i + 2], 0, 1, 8, 9, 4, 5, 12, 13) +
                __builtin_shufflevector(c[i], c[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-    });
+    }
     return __builtin_shufflevector(d[0], d[1], 0, 8, 2, 10, 4, 12, 6, 14) +
            __builtin_shufflevector(d[0], d[1], 1, 9, 3, 11, 5, 13, 7, 15);
 }
 static inline vec half_sums(const vec* a) {
     vec c[2];
-    each<2>([&](auto i) {
+    EACH (int i = 0; i < 2; ++i) {
         c[i] = __builtin_shufflevector(a[i], a[i + 2], 0, 1, 2, 3, 8, 9, 10, 11) +
                __builtin_shufflevector(a[i], a[i + 2], 4, 5, 6, 7, 12, 13, 14, 15);
-    });
+    }
     const vec d = __builtin_shufflevector(c[0], c[1], 0, 1, 8, 9, 4, 5, 12, 13) +
                   __builtin_shufflevector(c[0], c[1], 2, 3, 10, 11, 6, 7, 14, 15);
     return __builtin_shufflevector(d, d, 0, 2, 4, 6, 0, 2, 4, 6) + __builtin_shufflevector(d, d, 1, 3, 5, 7, 1, 3, 5, 7);
@@ -114,9 +109,9 @@ static inline vec half_sums(const vec* a) {
 }
 static inline vec sums(const vec* a) {
     vec d[2];
-    each<2>([&](auto i) {
+    EACH (int i = 0; i < 2; ++i) {
         d[i] = __builtin_shufflevector(a[i], a[i + 2], 0, 1, 4, 5) + __builtin_shufflevector(a[i], a[i + 2], 2, 3, 6, 7);
-    });
+    }
     return __builtin_shufflevector(d[0], d[1], 0, 4, 2, 6) + __builtin_shufflevector(d[0], d[1], 1, 5, 3, 7);
 }
 #endif
@@ -130,10 +125,7 @@ static inline void store_sums(const vec* a, float* out) {
     } else if constexpr (COUNT > 0) {
         constexpr int ROOM = COUNT <= LANES / 2 ? LANES / 2 : LANES;
         vec rest[ROOM];
-        each<ROOM>([&](auto i) {
-            if constexpr (i < COUNT) rest[i] = a[i];
-            else rest[i] = vec{};
-        });
+        EACH (int i = 0; i < ROOM; ++i) rest[i] = i < COUNT ? a[i] : vec{};
         if constexpr (ROOM == LANES) store_loose(out, sums(rest));
         else store_loose(out, half_sums(rest));
     }
