@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 from playwright.sync_api import expect
 
 
@@ -47,6 +48,39 @@ def test_words_are_drawn_coloured_and_asked(page, studio, shot, accessible):
     assert "point=king" in page.url
     shot(page, "map")
     accessible(page)
+
+
+def circles(page, name: str) -> tuple[list[float], float]:
+    """Where across the screen its points are, and how wide it is, by the drawing that a person would keep."""
+    with page.expect_download() as kept:
+        page.get_by_role("button", name=f"{name} as SVG").click()
+    text = kept.value.path().read_text(encoding="utf-8")
+    across = [float(place) for place in re.findall(r'<circle cx="([\d.]+)"', text)]
+    return across, float(re.search(r'<svg [^>]*width="([\d.]+)"', text)[1])
+
+
+def test_a_point_far_out_does_not_make_a_dot_of_the_others(page, studio):
+    counts = []
+
+    def with_one_far_out(route):
+        answer = route.fetch()
+        xy = np.frombuffer(answer.body(), np.float32).copy()
+        counts.append(len(xy) // 2)
+        xy *= 0.01
+        xy[:2] = 1
+        route.fulfill(response=answer, body=xy.tobytes())
+
+    page.route("**/api/map/points*", with_one_far_out)
+    page.goto(f"{studio.address}/#/map?of=model/skipgram/words")
+    expect(page.get_by_text(re.compile("the picture keeps .* nearest"))).to_be_visible()
+    page.wait_for_timeout(500)
+    across, width = circles(page, "skipgram")
+    assert max(across) - min(across) > width / 2
+    assert len(across) > 0.95 * counts[0]
+    page.get_by_role("button", name="Show all").click()
+    page.wait_for_timeout(500)
+    across, width = circles(page, "skipgram")
+    assert len(across) == counts[0] and np.ptp(sorted(across)[:-1]) < width / 10  # the others are a dot now
 
 
 def test_neighbours_are_those_of_the_space(page, studio):

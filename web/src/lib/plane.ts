@@ -19,6 +19,21 @@ export function unproject(camera: Camera, across: number, down: number): [number
   return [camera.x + (across - camera.width / 2) / scale, camera.y - (down - camera.height / 2) / scale];
 }
 
+const MARGIN = 1.1;
+const SAMPLE = 20_000; // points that say where the middle is
+
+/** Where to look, and how near, to see the middle `share` of the points along each axis. */
+export function framed(xy: Float32Array, share: number, width: number, height: number): { target: [number, number]; zoom: number } {
+  const step = share < 1 ? Math.ceil(xy.length / 2 / SAMPLE) : 1;
+  const [x, y] = [0, 1].map((axis) => {
+    const values = Float32Array.from({ length: Math.ceil(xy.length / 2 / step) }, (_, row) => xy[2 * step * row + axis] ?? 0).sort();
+    const left = Math.floor(((1 - share) / 2) * (values.length - 1));
+    const [low, high] = [values[left] ?? 0, values[values.length - 1 - left] ?? 0];
+    return { middle: (low + high) / 2, size: Math.max(1e-3, MARGIN * (high - low)) };
+  }) as [{ middle: number; size: number }, { middle: number; size: number }];
+  return { target: [x.middle, y.middle], zoom: Math.log2(Math.max(40, Math.min(width / x.size, height / y.size))) };
+}
+
 const CELLS = 256;
 
 /** Rows by the cell of the square from −1 to 1 that they lie in. */
