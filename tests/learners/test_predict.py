@@ -113,7 +113,7 @@ def test_a_resumed_run_equals_an_unbroken_one(method, small, tmp_path, monkeypat
         firth.SkipGram(dim=25).fit(small, run)
 
 
-@pytest.mark.parametrize("method, noise", [(firth.SkipGram, 7), (firth.CBOW, 5)])
+@pytest.mark.parametrize("method, noise", [(firth.SkipGram, 10), (firth.CBOW, 5)])
 def test_windows_in_groups(method, noise, corpus, world, monkeypatch):
     """As large vocabularies have them: the world is recovered, losses are those of single windows, runs repeat."""
     alone = method(dim=50, epochs=10, held_out=0.1, negatives=noise).fit(corpus)
