@@ -7,6 +7,9 @@ exponential with the slope.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
@@ -106,19 +109,18 @@ def backward_like(x: Tensor, bias: Tensor, slope: Tensor, tanh: bool) -> tuple[T
     return found, bias.new_empty(grid(x, CHUNK)[0], x.shape[-1], dtype=torch.float32)
 
 
-bend_backward = operator("firth::bend_backward", backward, backward_like)
-
-
 def keep_inputs(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: Tensor) -> None:
     x, bias, tanh = inputs
     ctx.save_for_backward(x, bias)  # type: ignore[arg-type]
     ctx.tanh = tanh  # type: ignore[attr-defined]
 
 
-def go_back(ctx: torch.autograd.function.FunctionCtx, slope: Tensor) -> tuple[Tensor, Tensor, None]:
+def go_back(
+    kernel: Callable[..., Any], ctx: torch.autograd.function.FunctionCtx, slope: Tensor
+) -> tuple[Tensor, Tensor, None]:
     x, bias = ctx.saved_tensors  # type: ignore[attr-defined]
-    found, sums = bend_backward(x, bias, slope, ctx.tanh)  # type: ignore[attr-defined]
+    found, sums = kernel(x, bias, slope, ctx.tanh)  # type: ignore[attr-defined]
     return found, sums.sum(0).to(bias.dtype), None  # summed where a compiler sees it: torch's own takes 3× as long
 
 
-bend = operator("firth::bend", forward, like, keep_inputs, go_back)
+bend = operator("firth::bend", forward, like, keep_inputs, go_back, (backward, backward_like))

@@ -7,6 +7,9 @@ gradients are written where the product that made `qkv` wants them. `attention_s
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
@@ -176,9 +179,6 @@ def backward_like(
     return torch.empty_like(qkv)
 
 
-attend_long_backward = operator("firth::attend_long_backward", backward, backward_like)
-
-
 def keep_inputs(
     ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: tuple[Tensor, Tensor]
 ) -> None:
@@ -188,10 +188,12 @@ def keep_inputs(
     ctx.mark_non_differentiable(output[1])
 
 
-def go_back(ctx: torch.autograd.function.FunctionCtx, slope: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
+def go_back(
+    kernel: Callable[..., Any], ctx: torch.autograd.function.FunctionCtx, slope: Tensor, _: Tensor
+) -> tuple[Tensor, None, None, None]:
     qkv, starts, out, logs = ctx.saved_tensors  # type: ignore[attr-defined]
-    found = attend_long_backward(qkv, starts, out, logs, slope, *ctx.shape)  # type: ignore[attr-defined]
+    found = kernel(qkv, starts, out, logs, slope, *ctx.shape)  # type: ignore[attr-defined]
     return found, None, None, None
 
 
-attend_long = operator("firth::attend_long", forward, like, keep_inputs, go_back)
+attend_long = operator("firth::attend_long", forward, like, keep_inputs, go_back, (backward, backward_like))

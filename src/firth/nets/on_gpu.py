@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,22 +34,31 @@ def operator(
     name: str,
     forward: Callable[..., Any],
     like: Callable[..., Any],
-    keep: Callable[..., None] | None = None,
-    back: Callable[..., Any] | None = None,
+    keep: Callable[..., None],
+    back: Callable[..., Any],
+    backward: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
 ) -> Callable[..., Any]:
-    """`forward` as an operator that torch's compiler leaves whole; `like` makes results of the same shapes. Where
-    nothing is compiled it is called as it is: an operator's call takes 0.1 to 0.2 ms of the host's time, which the step
-    of a small net would wait for. `keep` and `back` are the way back, as `register_autograd` has them."""
-    whole = torch.library.custom_op(name, forward, mutates_args=())
-    whole.register_fake(like)
-    direct = forward
-    if keep is not None and back is not None:
-        whole.register_autograd(back, setup_context=keep)
-        ways = {"forward": staticmethod(forward), "setup_context": staticmethod(keep), "backward": staticmethod(back)}
-        function: Any = type(name, (torch.autograd.Function,), ways)
-        direct = function.apply
+    """`forward` as an operator that torch's compiler leaves whole; `like` makes results of the same shapes. `keep` and
+    `back` are the way back, as `register_autograd` has them; the kernel of the way back and what makes results like its
+    own are `backward`, and `back` is given the kernel first. Where nothing is compiled the kernels are called as they
+    are: an operator's call takes 0.1 to 0.2 ms of the host's time, which the step of a small net would wait for.
+    """
+    whole = whole_operator(name, forward, like)
+    whole_back = direct_back = back
+    if backward:  # not chosen when it is called: torch traces the way back where nothing tells that it compiles
+        whole_back = partial(back, whole_operator(f"{name}_backward", *backward))
+        direct_back = partial(back, backward[0])
+    whole.register_autograd(whole_back, setup_context=keep)
+    ways = {"forward": forward, "setup_context": keep, "backward": direct_back}
+    direct: Any = type(name, (torch.autograd.Function,), {way: staticmethod(call) for way, call in ways.items()})
 
     def call(*inputs: Any) -> Any:
-        return whole(*inputs) if torch.compiler.is_compiling() else direct(*inputs)
+        return whole(*inputs) if torch.compiler.is_compiling() else direct.apply(*inputs)
 
     return call
+
+
+def whole_operator(name: str, function: Callable[..., Any], like: Callable[..., Any]) -> Any:
+    whole = torch.library.custom_op(name, function, mutates_args=())
+    whole.register_fake(like)
+    return whole

@@ -7,6 +7,9 @@ sequence and a head, and works the softmax out again on the way back. `attention
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
@@ -115,18 +118,17 @@ def backward_like(qkv: Tensor, starts: Tensor, slope: Tensor, heads: int, longes
     return torch.empty_like(qkv)
 
 
-attend_short_backward = operator("firth::attend_short_backward", backward, backward_like)
-
-
 def keep_inputs(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: Tensor) -> None:
     qkv, starts, heads, longest = inputs
     ctx.save_for_backward(qkv, starts)  # type: ignore[arg-type]
     ctx.shape = heads, longest  # type: ignore[attr-defined]
 
 
-def go_back(ctx: torch.autograd.function.FunctionCtx, slope: Tensor) -> tuple[Tensor, None, None, None]:
+def go_back(
+    kernel: Callable[..., Any], ctx: torch.autograd.function.FunctionCtx, slope: Tensor
+) -> tuple[Tensor, None, None, None]:
     qkv, starts = ctx.saved_tensors  # type: ignore[attr-defined]
-    return attend_short_backward(qkv, starts, slope, *ctx.shape), None, None, None  # type: ignore[attr-defined]
+    return kernel(qkv, starts, slope, *ctx.shape), None, None, None  # type: ignore[attr-defined]
 
 
-attend_short = operator("firth::attend_short", forward, like, keep_inputs, go_back)
+attend_short = operator("firth::attend_short", forward, like, keep_inputs, go_back, (backward, backward_like))
