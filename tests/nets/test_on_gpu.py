@@ -39,7 +39,8 @@ LONG = SHORT.replace(
     "heads, dim, lengths = 3, 16, [5, 1, 0, 32, 19, 0]",
     """heads, dim, lengths = 3, 16, [5, 1, 0, 32, 33, 0, 64, 70]
 long_attention.FORWARD.update(QUERIES=32, KEYS=16)
-long_attention.BACKWARD.update(TILE=32, STEP=16)""",
+long_attention.QUERIES_BACK.update(TILE=32, STEP=16)
+long_attention.KEYS_BACK.update(TILE=16, STEP=32)""",
 )
 LONG = LONG.replace(
     "short_attention.attend_short(ours, starts, heads, 32)", "long_attention.attend_long(ours, starts, heads, 70)[0]"

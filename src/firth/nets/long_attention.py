@@ -1,7 +1,7 @@
 """Attention within packed sequences of several tiles, on a GPU: forward in one kernel, back in two.
 
 As flash attention does it (Dao et al. 2022): keys in tiles, a running softmax. On the way back the softmax is worked
-out twice, for the keys of a tile and for its queries, so that no program adds to what another one made, and all
+out twice, for the queries of a tile and then for its keys, so that no program adds to what another one made, and all
 gradients are written where the product that made `qkv` wants them. `attention_steps` is what it computes.
 """
 
@@ -18,18 +18,18 @@ from torch import Tensor
 from firth.nets.on_gpu import operator
 
 LONGEST = 512  # places: as far as it was timed beside torch's own
-ROWS = 128  # places and heads of a tile of `middle_kernel`
 FORWARD = {"QUERIES": 64, "KEYS": 64, "num_warps": 4, "num_stages": 3}
-BACKWARD = {"TILE": 128, "STEP": 32, "num_warps": 4, "num_stages": 3}
+QUERIES_BACK = {"TILE": 64, "STEP": 64, "num_warps": 4, "num_stages": 3, "maxnreg": 128}
+KEYS_BACK = {"TILE": 64, "STEP": 64, "num_warps": 4, "num_stages": 1, "maxnreg": 168}
 
 
 @triton.jit
 def forward_kernel(
-    qkv, starts, out, logs, scale,
+    qkv, starts, out, logs, places, scale,
     HEADS: tl.constexpr, DIM: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
     """A tile of a sequence's queries and a head: `qkv` (places, 3, heads, dim) to `out` (places, heads, dim), and the
-    logarithm to base 2 of what the softmax divides by, (places, heads)."""
+    logarithm to base 2 of what the softmax divides by, (heads, places)."""
     head, sequence = tl.program_id(1), tl.program_id(2)
     begin = tl.load(starts + sequence)
     length = tl.load(starts + sequence + 1) - begin
@@ -57,89 +57,78 @@ def forward_kernel(
         made = out + begin.to(tl.int64) * (HEADS * DIM) + head * DIM
         cells = place[:, None] * (HEADS * DIM) + column
         tl.store(made + cells, (mixed / total[:, None]).to(q.dtype), mask=there[:, None])
-        tl.store(logs + (begin + place) * HEADS + head, highest + tl.log2(total), mask=there)
+        tl.store(logs + head * places + begin + place, highest + tl.log2(total), mask=there)
 
 
 @triton.jit
-def middle_kernel(out, slope, middles, rows, DIM: tl.constexpr, ROWS: tl.constexpr):  # noqa: N803
-    """How far the gradient of each place and head lies along its output."""
-    row, column = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, DIM)[None, :]
-    there, cells = (row < rows)[:, None], row.to(tl.int64)[:, None] * DIM + column
-    mixed = tl.load(out + cells, mask=there, other=0.0).to(tl.float32)
-    slopes = tl.load(slope + cells, mask=there, other=0.0).to(tl.float32)
-    tl.store(middles + row, tl.sum(mixed * slopes, 1), mask=row < rows)
-
-
-@triton.jit
-def keys_back(
-    given, logs, middles, slope, made, length, scale,
+def queries_kernel(
+    qkv, starts, out, logs, slope, middles, found, places, scale,
     HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """The gradients of a tile's places as keys and values."""
-    wide: tl.constexpr = 3 * HEADS * DIM
-    place, column = tl.program_id(0) * TILE + tl.arange(0, TILE), tl.arange(0, DIM)[None, :]
-    there, own = (place < length)[:, None], place[:, None] * wide + column
-    k = tl.load(given + HEADS * DIM + own, mask=there, other=0.0)
-    v = tl.load(given + 2 * HEADS * DIM + own, mask=there, other=0.0)
-    to_k, to_v = tl.zeros((TILE, DIM), tl.float32), tl.zeros((TILE, DIM), tl.float32)
-    for first in range(0, length, STEP):
-        query = first + tl.arange(0, STEP)
-        seen = (query < length)[:, None]
-        q = tl.load(given + query[:, None] * wide + column, mask=seen, other=0.0)
-        slopes = tl.load(slope + query[:, None] * (HEADS * DIM) + column, mask=seen, other=0.0)
-        log = tl.load(logs + query * HEADS, mask=query < length, other=float("inf"))
-        middle = tl.load(middles + query * HEADS, mask=query < length, other=0.0)
-        weights = tl.exp2(tl.dot(k, tl.trans(q)) * (scale * 1.4426950408889634) - log[None, :])
-        to_v = tl.dot(weights.to(q.dtype), slopes, to_v)
-        to_scores = weights * (tl.dot(v, tl.trans(slopes)) - middle[None, :])
-        to_k = tl.dot(to_scores.to(q.dtype), q, to_k)
-    tl.store(made + HEADS * DIM + own, (to_k * scale).to(k.dtype), mask=there)
-    tl.store(made + 2 * HEADS * DIM + own, to_v.to(k.dtype), mask=there)
-
-
-@triton.jit
-def queries_back(
-    given, logs, middles, slope, made, length, scale,
-    HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,  # noqa: N803
-):  # fmt: skip
-    """The gradients of a tile's places as queries."""
-    wide: tl.constexpr = 3 * HEADS * DIM
-    place, column = tl.program_id(0) * TILE + tl.arange(0, TILE), tl.arange(0, DIM)[None, :]
-    there, own = (place < length)[:, None], place[:, None] * wide + column
-    q = tl.load(given + own, mask=there, other=0.0)
-    slopes = tl.load(slope + place[:, None] * (HEADS * DIM) + column, mask=there, other=0.0)
-    log = tl.load(logs + place * HEADS, mask=place < length, other=float("inf"))
-    middle = tl.load(middles + place * HEADS, mask=place < length, other=0.0)
-    to_q = tl.zeros((TILE, DIM), tl.float32)
-    for first in range(0, length, STEP):
-        key = first + tl.arange(0, STEP)
-        cells, seen = key[:, None] * wide + column, (key < length)[:, None]
-        k = tl.load(given + HEADS * DIM + cells, mask=seen, other=0.0)
-        v = tl.load(given + 2 * HEADS * DIM + cells, mask=seen, other=0.0)
-        weights = tl.exp2(tl.dot(q, tl.trans(k)) * (scale * 1.4426950408889634) - log[:, None])
-        weights = tl.where((key < length)[None, :], weights, 0.0)
-        to_scores = weights * (tl.dot(slopes, tl.trans(v)) - middle[:, None])
-        to_q = tl.dot(to_scores.to(q.dtype), k, to_q)
-    tl.store(made + own, (to_q * scale).to(q.dtype), mask=there)
-
-
-@triton.jit
-def backward_kernel(
-    qkv, starts, logs, middles, slope, found, scale,
-    HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,  # noqa: N803
-):  # fmt: skip
-    """A tile of a sequence's places and a head."""
+    """The gradients of a tile's places as queries; and `middles` (heads, places), how far each one's slope lies along its
+    output."""
     head, sequence = tl.program_id(1), tl.program_id(2)
     begin = tl.load(starts + sequence)
     length = tl.load(starts + sequence + 1) - begin
     if tl.program_id(0) * TILE < length:
-        given = qkv + begin.to(tl.int64) * (3 * HEADS * DIM) + head * DIM
-        made = found + begin.to(tl.int64) * (3 * HEADS * DIM) + head * DIM
+        wide: tl.constexpr = 3 * HEADS * DIM
+        place, column = tl.program_id(0) * TILE + tl.arange(0, TILE), tl.arange(0, DIM)[None, :]
+        there = (place < length)[:, None]
+        given = qkv + begin.to(tl.int64) * wide + head * DIM
+        own = (begin + place).to(tl.int64)[:, None] * (HEADS * DIM) + head * DIM + column
+        q = tl.load(given + place[:, None] * wide + column, mask=there, other=0.0)
+        slopes = tl.load(slope + own, mask=there, other=0.0)
+        mixed = tl.load(out + own, mask=there, other=0.0)
+        middle = tl.sum(mixed.to(tl.float32) * slopes.to(tl.float32), 1)
+        tl.store(middles + head * places + begin + place, middle, mask=place < length)
+        log = tl.load(logs + head * places + begin + place, mask=place < length, other=float("inf"))
+        to_q = tl.zeros((TILE, DIM), tl.float32)
+        for first in range(0, length, STEP):
+            key = first + tl.arange(0, STEP)
+            cells, seen = key[:, None] * wide + column, (key < length)[:, None]
+            k = tl.load(given + HEADS * DIM + cells, mask=seen, other=0.0)
+            v = tl.load(given + 2 * HEADS * DIM + cells, mask=seen, other=0.0)
+            powers = tl.dot(q, tl.trans(k)) * (scale * 1.4426950408889634) - log[:, None]
+            weights = tl.exp2(tl.minimum(powers, 1.0))  # finite where there is no key: its row of zeros takes it away
+            to_scores = weights * (tl.dot(slopes, tl.trans(v)) - middle[:, None])
+            to_q = tl.dot(to_scores.to(q.dtype), k, to_q)
+        made = found + begin.to(tl.int64) * wide + head * DIM
+        tl.store(made + place[:, None] * wide + column, (to_q * scale).to(q.dtype), mask=there)
+
+
+@triton.jit
+def keys_kernel(
+    qkv, starts, logs, slope, middles, found, places, scale,
+    HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,  # noqa: N803
+):  # fmt: skip
+    """The gradients of a tile's places as keys and values."""
+    head, sequence = tl.program_id(1), tl.program_id(2)
+    begin = tl.load(starts + sequence)
+    length = tl.load(starts + sequence + 1) - begin
+    if tl.program_id(0) * TILE < length:
+        wide: tl.constexpr = 3 * HEADS * DIM
+        place, column = tl.program_id(0) * TILE + tl.arange(0, TILE), tl.arange(0, DIM)[None, :]
+        there, own = (place < length)[:, None], place[:, None] * wide + column
+        given = qkv + begin.to(tl.int64) * wide + head * DIM
         slope += begin.to(tl.int64) * (HEADS * DIM) + head * DIM
-        logs += begin * HEADS + head
-        middles += begin * HEADS + head
-        keys_back(given, logs, middles, slope, made, length, scale, HEADS, DIM, TILE, STEP)
-        queries_back(given, logs, middles, slope, made, length, scale, HEADS, DIM, TILE, STEP)
+        k = tl.load(given + HEADS * DIM + own, mask=there, other=0.0)
+        v = tl.load(given + 2 * HEADS * DIM + own, mask=there, other=0.0)
+        to_k, to_v = tl.zeros((TILE, DIM), tl.float32), tl.zeros((TILE, DIM), tl.float32)
+        for first in range(0, length, STEP):
+            query = first + tl.arange(0, STEP)
+            seen = (query < length)[:, None]
+            q = tl.load(given + query[:, None] * wide + column, mask=seen, other=0.0)
+            slopes = tl.load(slope + query[:, None] * (HEADS * DIM) + column, mask=seen, other=0.0)
+            log = tl.load(logs + head * places + begin + query, mask=query < length, other=float("inf"))
+            middle = tl.load(middles + head * places + begin + query, mask=query < length, other=0.0)
+            scores = tl.dot(k, tl.trans(q))
+            along = tl.dot(v, tl.trans(slopes))  # before the powers, which are worked out meanwhile
+            weights = tl.exp2(scores * (scale * 1.4426950408889634) - log[None, :])
+            to_v = tl.dot(weights.to(q.dtype), slopes, to_v)
+            to_k = tl.dot((weights * (along - middle[None, :])).to(q.dtype), q, to_k)
+        made = found + begin.to(tl.int64) * wide + head * DIM
+        tl.store(made + HEADS * DIM + own, (to_k * scale).to(k.dtype), mask=there)
+        tl.store(made + 2 * HEADS * DIM + own, to_v.to(k.dtype), mask=there)
 
 
 def fits(heads_dim: int, longest: int) -> bool:
@@ -150,25 +139,27 @@ def fits(heads_dim: int, longest: int) -> bool:
 def forward(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> tuple[Tensor, Tensor]:
     """As in short_attention.py; the second result is for the way back."""
     dim = qkv.shape[1] // (3 * heads)
-    out, logs = qkv.new_empty(len(qkv), heads * dim), qkv.new_empty(len(qkv), heads, dtype=torch.float32)
+    out, logs = like(qkv, starts, heads, longest)
     forward_kernel[(triton.cdiv(longest, FORWARD["QUERIES"]), heads, len(starts) - 1)](
-        qkv, starts, out, logs, dim**-0.5, HEADS=heads, DIM=dim, **FORWARD
+        qkv, starts, out, logs, len(qkv), dim**-0.5, HEADS=heads, DIM=dim, **FORWARD
     )
     return out, logs
 
 
 def like(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> tuple[Tensor, Tensor]:
-    return qkv.new_empty(len(qkv), qkv.shape[1] // 3), qkv.new_empty(len(qkv), heads, dtype=torch.float32)
+    return qkv.new_empty(len(qkv), qkv.shape[1] // 3), qkv.new_empty(heads, len(qkv), dtype=torch.float32)
 
 
 def backward(qkv: Tensor, starts: Tensor, out: Tensor, logs: Tensor, slope: Tensor, heads: int, longest: int) -> Tensor:
     """The gradient of `qkv`."""
     dim, slope = qkv.shape[1] // (3 * heads), slope.contiguous()
-    tiles = triton.cdiv(longest, BACKWARD["TILE"])
     found, middles = torch.empty_like(qkv), torch.empty_like(logs)
-    middle_kernel[(triton.cdiv(logs.numel(), ROWS),)](out, slope, middles, logs.numel(), DIM=dim, ROWS=ROWS)
-    backward_kernel[(tiles, heads, len(starts) - 1)](
-        qkv, starts, logs, middles, slope, found, dim**-0.5, HEADS=heads, DIM=dim, **BACKWARD
+    settings = {"places": len(qkv), "scale": dim**-0.5, "HEADS": heads, "DIM": dim}
+    queries_kernel[(triton.cdiv(longest, QUERIES_BACK["TILE"]), heads, len(starts) - 1)](
+        qkv, starts, out, logs, slope, middles, found, **settings, **QUERIES_BACK
+    )
+    keys_kernel[(triton.cdiv(longest, KEYS_BACK["TILE"]), heads, len(starts) - 1)](
+        qkv, starts, logs, slope, middles, found, **settings, **KEYS_BACK
     )
     return found
 
