@@ -65,8 +65,8 @@ def queries_kernel(
     qkv, starts, out, logs, slope, middles, found, places, scale,
     HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """The gradients of a tile's places as queries; and `middles` (heads, places), how far each one's slope lies along its
-    output."""
+    """The gradients of a tile's places as queries; and how far each one's slope lies along its output, in `middles`
+    (heads, places)."""
     head, sequence = tl.program_id(1), tl.program_id(2)
     begin = tl.load(starts + sequence)
     length = tl.load(starts + sequence + 1) - begin
