@@ -2,17 +2,18 @@
 
     python benchmarks/bert_training.py DATA [--device auto|cpu|cuda] [--size base] [--lengths 128,512] [--tokens 32768]
                                        [--kinds full,text] [--steps 20] [--rounds 5] [--curve 300] [--dropout 0.1]
-                                       [--as-it-comes] [--out FOLDER]
+                                       [--peers transformers,comes,unmasked] [--out FOLDER]
 
 DATA holds text/wiki-raw.txt.xz (or another text under that name: blank lines between documents). Both nets have the
 same weights at first and see the same masked pairs in bf16 (float32 on a CPU), compiled on a GPU. `full`: every
 sequence has all its tokens, so that Hugging Face pads nothing; `text`: sequences as sentences make them, which it pads.
 Firth's steps are those of its own loop, its batches loaded meanwhile; Hugging Face's batches lie on the device already.
 Only tokens of texts count, not padding. A step: forward, back, clipping, AdamW. In turns; the best round counts. Firth
-has no dropout of attention's weights, and so the net it is compared with has none; `as it comes` is transformers' with
-that dropout too, as BERT was trained. The curves are of `full`, without dropout. A run with the same settings adds to
-what is there. Results: FOLDER/bert-training-DEVICE.json (default benchmarks/results), and docs/results/bert-training.md
-from those that are there.
+has no dropout of attention's weights, and so `transformers` has none; `comes` is the same with that dropout, as its
+configuration comes. Both are given a mask of the tokens that are there, also where all are: without one (`unmasked`,
+with dropout; `full` only) the compiler takes torch's fused attention apart. The curves are of `full`, without dropout.
+A run with the same settings adds to what is there. Results: FOLDER/bert-training-DEVICE.json (default
+benchmarks/results), and docs/results/bert-training.md from those that are there.
 """
 
 from __future__ import annotations
@@ -62,6 +63,11 @@ class Full(Pretraining):
 
 
 KINDS = {"full": Full, "text": Pretraining}
+PEERS = {
+    "transformers": "transformers without attention's dropout",
+    "comes": "transformers as it comes",
+    "unmasked": "the same, given no mask",
+}
 
 
 def read(data: Path, device: str) -> tuple[SubwordTokenizer, Sentences]:
@@ -104,8 +110,6 @@ def padded(training: Pretraining, number: int, rows: int, length: int) -> tuple[
     here = keep[slots]
     found["labels"][row[slots[here]], places[slots[here]]] = targets[here]
     found["next_sentence_label"] = labels[:rows]
-    if found["attention_mask"].all():
-        del found["attention_mask"]
     tensors = {name: torch.from_numpy(array).to(training.device) for name, array in found.items()}
     return tensors, int(keep.sum())
 
@@ -126,11 +130,20 @@ def our_step(training: Pretraining, share: Callable[[], float], losses: list[tor
 
 
 def their_step(
-    training: Pretraining, model: Any, rows: int, share: Callable[[], float], losses: list[torch.Tensor], ahead: int
+    training: Pretraining,
+    model: Any,
+    rows: int,
+    share: Callable[[], float],
+    losses: list[torch.Tensor],
+    ahead: int,
+    masked: bool = True,
 ) -> Step:
     method, cuda = training.method, training.device.type == "cuda"
     steps = optimizer(method, model, training.device)
     given = [padded(training, number, rows, training.longest) for number in range(ahead)]
+    if not masked:
+        for tensors, _ in given:
+            assert tensors.pop("attention_mask").all()
     forward = torch.compile(model, dynamic=False) if cuda else model
     at = iter(range(10**9))
 
@@ -177,18 +190,17 @@ def measured(kind: type[Pretraining], arguments: Any, length: int, text: tuple[S
     method = settings(arguments, length, arguments.dropout)
     training = kind(method, net_of(method, tokenizer), sentences, tokenizer, run)
     rows = min(len(batch.what.pairs) for batch in training.batches()[:8])
-    models = {"transformers": theirs_of(training, arguments.dropout)}
-    if arguments.as_it_comes:
-        models["as it comes"] = theirs_of(training, arguments.dropout, arguments.dropout)
     middle, nowhere = (lambda: 0.5), list[torch.Tensor]()
-    steps = {"firth": our_step(training, middle, nowhere)} | {
-        name: their_step(training, model, rows, middle, nowhere, ahead=8) for name, model in models.items()
-    }
+    steps = {"firth": our_step(training, middle, nowhere)}
+    for name in arguments.peers.split(","):
+        if name != "unmasked" or kind is Full:
+            model = theirs_of(training, arguments.dropout, 0.0 if name == "transformers" else arguments.dropout)
+            steps[name] = their_step(training, model, rows, middle, nowhere, ahead=8, masked=name != "unmasked")
     best = speeds(steps, arguments.rounds, arguments.steps)
     peak = peak_of(arguments.device)
     return {
         "length": length, "kind": kind.__name__, "rows": rows, "tokens_per_second": best,
-        "ratio": best["firth"] / best["transformers"], "mean_length": training.attended,
+        "mean_length": training.attended,
         "mfu": best["firth"] * training.operations() / peak if peak else None,
     }  # fmt: skip
 
@@ -243,17 +255,16 @@ def page(folder: Path) -> Iterator[str]:
     for path in sorted(folder.glob("bert-training-*.json")):
         found = json.loads(path.read_text(encoding="utf-8"))
         yield f"{found['device']}, {found['size']}, {found['tokens']:,} tokens a step, dropout {found['dropout']}:\n"
-        yield "| length | sequences | Firth tokens/s | transformers | faster by | as it comes | Firth MFU |"
+        yield f"| length | sequences | Firth tokens/s | {' | '.join(PEERS.values())} | Firth MFU |"
         yield "| ---: | --- | ---: | ---: | ---: | ---: | ---: |"
         for row in found["speeds"]:
             speed, mfu = row["tokens_per_second"], row["mfu"]
             kinds = {"Full": "full", "Pretraining": f"of text, {row['mean_length']:.0f} on average"}
-            used, other = f"{mfu:.1%}" if mfu else "", speed.get("as it comes")
-            comes = f"{other:,.0f} ({speed['firth'] / other:.2f}×)" if other else ""
-            yield (
-                f"| {row['length']} | {kinds[row['kind']]} | {speed['firth']:,.0f} | {speed['transformers']:,.0f} | "
-                f"{row['ratio']:.2f}× | {comes} | {used} |"
+            peers = (
+                f"{speed[name]:,.0f} ({speed['firth'] / speed[name]:.2f}×)" if name in speed else "" for name in PEERS
             )
+            used = f"{mfu:.1%}" if mfu else ""
+            yield f"| {row['length']} | {kinds[row['kind']]} | {speed['firth']:,.0f} | {' | '.join(peers)} | {used} |"
         yield ""
         for curve in found["curves"]:
             ours, theirs = curve["firth"], curve["transformers"]
@@ -278,7 +289,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--curve", type=int, default=300)
     parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--as-it-comes", action="store_true", help="also with transformers' dropout in attention")
+    parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--learning-rate", type=float, default=1e-4)
     parser.add_argument("--out", type=Path, default=HERE / "results")
     arguments = parser.parse_args()
