@@ -3,6 +3,7 @@
 #include "threads.h"
 
 #include <algorithm>
+#include <array>
 
 namespace firth {
 
@@ -58,6 +59,7 @@ struct Part {
     int64_t tokens = 0, top_count = 0;
 
     void rank(uint32_t number, int64_t min_count) {
+        ranks.reserve(static_cast<size_t>(table.size()));  // pages of it are touched only as they are used
         table.each([&](const WordTable::Entry& entry) {
             tokens += entry.count;
             top_count = std::max(top_count, entry.count);
@@ -74,6 +76,9 @@ struct Part {
 
 std::vector<Rank> in_order(std::vector<Part>& parts) {
     std::vector<Rank> all;
+    size_t words = 0;
+    for (const Part& part : parts) words += part.ranks.size();
+    all.reserve(words);
     for (const Part& part : parts) {
         const auto middle = static_cast<std::ptrdiff_t>(all.size());
         all.insert(all.end(), part.ranks.begin(), part.ranks.end());
@@ -92,7 +97,9 @@ void number_words(std::vector<Part>& parts, int32_t seeds, int64_t max_size, Mer
     order.insert(order.end(), ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(std::min(free, ranks.size())));
     merged.dropped_types = merged.types - static_cast<int64_t>(order.size());
     merged.dropped_tokens = merged.tokens;
-    for (const Rank& word : order) {
+    for (size_t i = 0; i < order.size(); ++i) {
+        const Rank& word = order[i];
+        if (i + 16 < order.size()) __builtin_prefetch(order[i + 16].text.data());
         parts[word.part].finals[static_cast<size_t>(word.id)] = static_cast<int32_t>(merged.counts.size());
         merged.counts.push_back(word.count);
         merged.words.append(word.text).push_back('\0');
@@ -116,16 +123,33 @@ Merged TextEncoder::merge(int64_t min_count, int64_t max_size) {
     on_threads(static_cast<int>(n), [&](int number) {
         Part& part = parts[static_cast<size_t>(number)];
         part.table.reserve(words / n);
-        for (size_t s = 0; s < n; ++s)
+        for (size_t s = 0; s < n; ++s) {
+            struct Met {
+                Word word;
+                const WordTable::Entry* entry;
+            };
+            std::array<Met, 64> met;  // looked up together, with the table's lines on their way
+            size_t filled = 0;
+            const auto look_up = [&] {
+                for (size_t i = 0; i < filled; ++i) {
+                    const WordTable::Entry& entry = *met[i].entry;
+                    WordTable::Entry& found = part.table.find(met[i].word);
+                    found.count += entry.count;
+                    merged.maps[s][static_cast<size_t>(entry.id)] = found.id;
+                    if (static_cast<size_t>(found.id) == part.finals.size())
+                        part.finals.push_back(entry.id < seeds_ ? entry.id : -1);
+                }
+                filled = 0;
+            };
             slots_[s]->table.each([&](const WordTable::Entry& entry) {
                 const Word word = slots_[s]->table.word(entry);
                 if (part_of(word) != static_cast<size_t>(number)) return;
-                WordTable::Entry& found = part.table.find(word);
-                found.count += entry.count;
-                merged.maps[s][static_cast<size_t>(entry.id)] = found.id;
-                if (static_cast<size_t>(found.id) == part.finals.size())
-                    part.finals.push_back(entry.id < seeds_ ? entry.id : -1);
+                part.table.prefetch(word.hash);
+                met[filled++] = {word, &entry};
+                if (filled == met.size()) look_up();
             });
+            look_up();
+        }
         part.rank(static_cast<uint32_t>(number), min_count);
     });
     for (const Part& part : parts) {

@@ -19,6 +19,7 @@ from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel
 
 BLOCK = 1 << 24  # bytes of text at a time: large enough to split, small enough for its buffers to be reused soon
+WINDOW = 1 << 22  # ids that are mapped at a time
 
 Split = Callable[[str], list[str]]
 
@@ -105,12 +106,16 @@ class Encoded:
     def pieces(self) -> Iterator[Piece]:
         """The provisional ids in the order of the text, each with its map; to be asked for after `merge`."""
         place, loaded, maps = 0, -1, self.final_maps
+        window, begin = np.zeros(0, dtype=np.int32), 0  # mapping takes longer than translating a short segment
         for generation, slot, length in self.segments:
             if generation != loaded:
                 past = generation < self.generation
                 maps = [np.load(self.map_path(generation, s)) for s in range(self.slots)] if past else self.final_maps
                 loaded = generation
-            yield Piece(np.memmap(self.path, dtype=np.int32, mode="r", offset=place * 4, shape=(length,)), maps[slot])
+            if place + length > begin + len(window):
+                begin, size = place, min(max(WINDOW, length), self.path.stat().st_size // 4 - place)
+                window = np.memmap(self.path, dtype=np.int32, mode="r", offset=begin * 4, shape=(size,))
+            yield Piece(window[place - begin : place - begin + length], maps[slot])
             place += length
 
     def notes(self, merged: kernel.Merged, split: str, corpus: Corpus | None) -> list[str]:
