@@ -54,6 +54,8 @@ class Line:
 
     async def ask(self, request: bytes) -> tuple[int, bytes]:
         """Status and body."""
+        if self.reader is not None and self.reader.at_eof():  # closed by the server after some idle seconds
+            self.close()
         if self.reader is None:
             self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 20)
         self.writer.write(request)
