@@ -38,7 +38,8 @@ from firth.data.sentences import Sentences, read_sentences
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners import bert_files
 from firth.learners.bert import size_of
-from firth.learners.gradient import PEAKS, optimizer, rate_share
+from firth.learners.device import peak_of
+from firth.learners.gradient import optimizer, rate_share
 from firth.learners.pretrain import Pretraining, make_tokenizer
 from firth.learners.sentence_pairs import FOLLOWS, FOREIGN, Pairs
 
@@ -197,7 +198,7 @@ def measured(kind: type[Pretraining], arguments: Any, length: int, text: tuple[S
             model = theirs_of(training, arguments.dropout, 0.0 if name == "transformers" else arguments.dropout)
             steps[name] = their_step(training, model, rows, middle, nowhere, ahead=8, masked=name != "unmasked")
     best = speeds(steps, arguments.rounds, arguments.steps)
-    peak = peak_of(arguments.device)
+    peak = peak_of(training.device)
     return {
         "length": length, "kind": kind.__name__, "rows": rows, "tokens_per_second": best,
         "mean_length": training.attended,
@@ -243,11 +244,6 @@ def net_of(method: Any, tokenizer: SubwordTokenizer) -> Any:
 
     torch.manual_seed(1)
     return Bert(-(-len(tokenizer) // MULTIPLE) * MULTIPLE, size_of(method))
-
-
-def peak_of(device: str) -> float | None:
-    name = torch.cuda.get_device_name() if device == "cuda" else ""
-    return next((value for key, value in PEAKS.items() if key in name), None)
 
 
 def page(folder: Path) -> Iterator[str]:

@@ -95,7 +95,7 @@ def training(rows: int = 32, places: int = 1024) -> dict[str, Any]:
     """A step (forward, back, AdamW) at GPT-2 small's size, bf16, both compiled, on the same batch."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    from firth.learners.gradient import PEAKS
+    from firth.learners.device import peak_of
 
     torch.set_float32_matmul_precision("high")
     words = 50257
@@ -130,7 +130,7 @@ def training(rows: int = 32, places: int = 1024) -> dict[str, Any]:
     runs = {"firth": stepper(ours, our_loss), "transformers": stepper(theirs, their_loss)}
     best = rates(runs, rows * places, rounds=3, times=10)
     name = torch.cuda.get_device_name()
-    peak = next((value for key, value in PEAKS.items() if key in name), None)
+    peak = peak_of(torch.device("cuda"))
     operations = 6.0 * parameters(ours) + 12.0 * size.layers * size.dim * places  # Chowdhery et al. 2022
     return {
         "device": name, "rows": rows, "places": places, "parameters": parameters(ours), "tokens_per_second": best,

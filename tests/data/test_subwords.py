@@ -222,7 +222,7 @@ def test_facts(bytes_tokenizer: firth.SubwordTokenizer) -> None:
         (lambda: BPE(size=0), "BPE.size must be at least 1; got 0"),
         (lambda: BPE(size=200).train(EXAMPLE), r"BPE.size must be at least 257 here: .*; got 200"),
         (lambda: BPE(level="words"), "BPE.level must be one of bytes, characters; got 'words'"),
-        (lambda: BPE(lowercase=True), 'BPE.lowercase needs level="characters"'),
+        (lambda: BPE(lowercase=True), "BPE.lowercase needs level=characters"),
         (lambda: BPE(level="characters", special_tokens=("<s>",)), 'must have "<unk>"'),
         (lambda: BPE(special_tokens="<s>"), r'must be a tuple of str, such as \("<s>", "</s>"\); got \'<s>\''),
         (lambda: BPE(special_tokens=("<s>", "<s>")), "must differ and not be empty"),

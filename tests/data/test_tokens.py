@@ -105,6 +105,7 @@ def test_large_text_on_several_threads(tmp_path: Path) -> None:
 
 def test_one_long_line_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encode, "BLOCK", 1000)
+    monkeypatch.setattr(encode, "WINDOW", 300)  # of ids: some segments to a window, and segments cut by its end
     text = [f"word{n % 77}" for n in range(20_000)]
     (tmp_path / "text8").write_text(" ".join(text))
     assert same(read_tokens(tmp_path / "text8", min_count=1, run=Run(threads=2)), plain([text], 1))

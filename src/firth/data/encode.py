@@ -127,7 +127,7 @@ class Encoded:
         if split != "separated" and unsegmented * 1000 >= merged.tokens > 0:  # not for a foreign name here and there
             notes.append(
                 f"{unsegmented:,} of {merged.tokens:,} words are long runs of a script that writes no spaces between "
-                'words; tokenizer="characters" or a segmenter (tokenizer="jieba") splits them.'
+                "words; tokenizer=characters or a segmenter (tokenizer=jieba) splits them."
             )
         if self.generation:
             notes.append(

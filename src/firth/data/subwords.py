@@ -50,7 +50,7 @@ class BPE:
         check_options(self)
         check_special(self)
         if self.level == "bytes" and self.lowercase:
-            raise FirthError('BPE.lowercase needs level="characters": bytes give every text back as it was.')
+            raise FirthError("BPE.lowercase needs level=characters: bytes give every text back as it was.")
         if self.level == "characters" and "<unk>" not in self.special:
             raise FirthError('BPE.special_tokens must have "<unk>" for level characters: it stands for new characters.')
 

@@ -58,5 +58,5 @@ def tokenizer(name: str = "words", lowercase: bool = True) -> Tokenizer:
     try:
         package = importlib.import_module(name)
     except ImportError:
-        raise FirthError(f'tokenizer="{name}" needs the package {name}: pip install {name}.') from None
+        raise FirthError(f"tokenizer={name} needs the package {name}: pip install {name}.") from None
     return Jieba(package.lcut, str(getattr(package, "__version__", "")), lowercase)

@@ -7,7 +7,6 @@ A learner says which batches there are and what the loss of one is; the rest sta
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from abc import abstractmethod
@@ -26,6 +25,7 @@ from torch import Tensor, nn
 from firth.core.checkpoint import Checkpoints
 from firth.core.errors import FirthError
 from firth.core.run import Run
+from firth.learners.device import device_of, distributed, peak_of
 from firth.learners.loop import Loop, Progress, Slice
 from firth.learners.network import LearningOptions
 
@@ -33,7 +33,6 @@ AHEAD = 3  # batches that are loaded while one is learned from
 MOST_SECONDS = 2.0  # of a slice
 EVALUATIONS = 20  # times in a run that the held-out loss is measured
 SHORT_STEP = 1e9  # multiplications and additions, some milliseconds of a core
-PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # dense bf16 operations a second, by the makers' data sheets
 
 
 class Batch(NamedTuple):
@@ -367,9 +366,8 @@ class Gradient(Loop):
         }
         figures["parameters"] = sum(part.numel() for part in self.net.parameters())
         if self.device.type == "cuda":
-            name = torch.cuda.get_device_name(self.device)
-            peak = next((value for key, value in PEAKS.items() if key in name), None)
-            figures["device"] = name
+            figures["device"] = torch.cuda.get_device_name(self.device)
+            peak = peak_of(self.device)
             if peak:
                 figures["mfu"] = speed * self.operations() / (peak * self.world)
         return figures
@@ -395,25 +393,3 @@ def rate_share(method: LearningOptions, share: float) -> float:
     if method.decay == "cosine":
         return 0.1 + 0.9 * 0.5 * (1 - math.cos(math.pi * left))
     return left if method.decay == "linear" else 1.0
-
-
-def device_of(run: Run, rank: int = 0) -> torch.device:
-    """auto: the GPU where there is one."""
-    there = torch.cuda.is_available()
-    if run.device == "cuda" and not there:
-        raise FirthError("device=cuda, and torch sees no GPU here; device=cpu works.")
-    if run.device == "cpu" or not there:
-        return torch.device("cpu")
-    if run.deterministic:
-        raise FirthError(
-            "deterministic runs of networks are on the CPU: a GPU adds in no fixed order; give device=cpu."
-        )
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", rank)))
-
-
-def distributed(run: Run) -> tuple[int, int]:
-    """This process's number and how many there are, as torchrun says."""
-    world = int(os.environ.get("WORLD_SIZE", "1"))
-    if world > 1 and not dist.is_initialized():
-        dist.init_process_group("nccl" if torch.cuda.is_available() and run.device != "cpu" else "gloo")
-    return (dist.get_rank(), dist.get_world_size()) if world > 1 else (0, 1)

@@ -25,9 +25,9 @@ from firth.core.vectors import Matrix, Vectors
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners import bert_files, gpt2
 from firth.learners.bert import BertModel
+from firth.learners.device import device_of
 from firth.learners.gpt import GPTModel
 from firth.learners.gpt import net_of as decoder_of
-from firth.learners.gradient import device_of
 from firth.learners.pooling import Pooling
 from firth.learners.transfer import TuningOptions
 from firth.learners.words import Pooled
