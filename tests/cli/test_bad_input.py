@@ -32,6 +32,18 @@ CORPORA = {
 }
 
 
+def test_what_is_read_is_not_written_over(call, model, tmp_path):
+    (tmp_path / "texts.jsonl").write_text('{"text": "the king"}\n')
+    (tmp_path / "vectors.txt").write_text("2 2\na 1 0\nb 0 1\n")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for line in (
+        ("embed", model, tmp_path / "texts.jsonl", "-o", tmp_path / "texts.jsonl"),
+        ("convert", tmp_path / "vectors.txt", tmp_path / ".." / tmp_path.name / "vectors.txt"),
+    ):
+        refused(call(*line), "is what is read; choose another place")
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 @pytest.mark.parametrize("name", CORPORA)
 def test_corpora_that_teach_nothing(call, tmp_path, name):
     content, rule = CORPORA[name]

@@ -56,6 +56,19 @@ def test_another_model_is_refused_unless_it_may_be_overwritten(corpus, tmp_path)
     assert firth.load(tmp_path / "m").method == other
 
 
+def test_all_that_models_are_made_of_may_be_overwritten(corpus, tmp_path):
+    firth.train(METHOD, corpus, tmp_path / "m", run=RUN)
+    pooling = tmp_path / "m" / "1_Pooling"  # as a BERT has it
+    pooling.mkdir()
+    (pooling / "config.json").write_text("{}")
+    (pooling / "mine.json").write_text("{}")
+    with pytest.raises(firth.FirthError, match=r"holds other files \(1_Pooling\)"):
+        firth.train(METHOD, corpus, tmp_path / "m", run=RUN, overwrite=True)
+    (pooling / "mine.json").unlink()
+    assert firth.train(METHOD, corpus, tmp_path / "m", run=RUN, overwrite=True).status == "trained"
+    assert not pooling.exists()
+
+
 def test_data_that_cannot_be_compared_is_never_called_the_same(tmp_path):
     texts = ["one two three four"] * 20
     firth.train(METHOD, firth.Corpus(texts), tmp_path / "m", run=RUN)

@@ -159,6 +159,13 @@ def test_a_budget_stops_in_time_and_is_not_deterministic(corpus):
     assert model.training["finished_epochs"] < 1000
     assert 0.5 <= model.training["seconds"] < 5
     assert any("can't be deterministic" in note for note in notes.notes)
+    assert not any("ended the run" in note for note in notes.notes)
+
+
+def test_a_budget_that_was_not_used_up_is_told(corpus):
+    notes = Notes()
+    firth.SkipGram(dim=8, epochs=1).fit(corpus, firth.Run(budget=500, report=notes))
+    assert any(note.startswith("epochs=1 ended the run before its budget (") for note in notes.notes)
 
 
 def test_what_cannot_be_learned_is_said(world):

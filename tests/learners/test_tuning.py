@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from breaking import Breaks
+from breaking import Breaks, Notes
 from tiny import tiny_bert, tiny_gpt
 
 import firth
@@ -160,6 +160,19 @@ def test_it_stops_when_nothing_gets_better(base):
     method = firth.Classify(epochs=10, learning_rate=1e-9, patience=2, dropout=0.0, held_out=0.3)
     model = method.fit(examples(), ONE, base)
     assert model.training["steps"] == 3 * 1  # an epoch is a step: one to compare with, two without a better score
+
+
+def test_what_learned_nothing_says_so(base):
+    def notes(texts, **more):
+        told, labels = Notes(), ["aab"[i % 3] for i in range(len(texts))]
+        method = firth.Classify(**{**QUICK, "held_out": 0.4, **more})
+        method.fit(firth.Examples({"text": texts, "label": labels}), firth.Run(threads=1, report=told), base)
+        return [note for note in told.notes if "no better than always giving the commonest label" in note]
+
+    random = [f"{text} {number}" for number, text in enumerate(World(seed=2).sentences(150))]
+    easy = [f"{['king', 'king', 'river'][i % 3]} {i}" for i in range(150)]
+    assert len(notes(random, learning_rate=1e-9)) == 1
+    assert notes(easy, epochs=5) == []
 
 
 def test_small_parts_of_a_step_add_up_to_it(base):

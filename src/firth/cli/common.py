@@ -211,6 +211,12 @@ def vectors_of(model: Model, path: str, table: str | None = None) -> Vectors:
     return tables[table]
 
 
+def keep_inputs(output: str | None, *inputs: str) -> None:
+    """Refuses to write over what is read."""
+    if output and Path(output).exists() and any(Path(path).resolve() == Path(output).resolve() for path in inputs):
+        raise FirthError(f"{output} is what is read; choose another place for what is written.")
+
+
 def open_rows(path: str) -> Any:
     """What a model of tables takes: a table, or the vectors of a model or a vector file."""
     names = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from firth.cli.common import is_model_file, open_model, open_vectors, table_option
+from firth.cli.common import is_model_file, keep_inputs, open_model, open_vectors, table_option
 from firth.core.errors import FirthError
 
 
@@ -52,6 +52,7 @@ def command(
     from firth.core.foreign import foreign_config
     from firth.formats import format_of_name, write_vectors
 
+    keep_inputs(target, source)
     if pickled:
         from firth.learners.network import learner
 

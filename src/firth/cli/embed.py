@@ -18,6 +18,7 @@ from firth.cli.common import (
     choose_report,
     data_options,
     json_flag,
+    keep_inputs,
     no_texts,
     one_file,
     open_model,
@@ -79,6 +80,7 @@ def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool
     """
     from firth.data.corpus import Corpus
 
+    keep_inputs(output, model, *data)
     if output and Path(output).suffix not in (*SUFFIXES, ""):
         raise FirthError(f"The output must be a folder or end with one of {', '.join(SUFFIXES)}; got {output}.")
     if as_json and not output:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from firth.cli.common import json_flag, open_model, open_rows, print_json, print_table, write_table
+from firth.cli.common import json_flag, keep_inputs, open_model, open_rows, print_json, print_table, write_table
 from firth.core.errors import FirthError
 
 
@@ -24,6 +24,8 @@ def command(model: str, table: str, k: int, output: str | None, errors: str | No
     """
     from firth.data.table import Table
 
+    keep_inputs(output, model, table)
+    keep_inputs(errors, model, table)
     found: Any = open_model(model)
     if not hasattr(found, "errors"):
         raise FirthError(f"{model} does not rebuild rows ({type(found.method).method_name()}); autoencoders do.")

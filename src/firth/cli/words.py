@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import click
 
-from firth.cli.common import choose_report, data_options, json_flag, open_model, print_json
+from firth.cli.common import choose_report, data_options, json_flag, keep_inputs, open_model, print_json
 from firth.core.errors import FirthError
 
 BATCH = 256  # texts at a time
@@ -64,6 +64,7 @@ def command(
     from firth.core.model import Contextual
     from firth.data.corpus import Corpus
 
+    keep_inputs(output, model, *data)
     if not static and any(value is not None for value in (most, only, contexts)):
         raise click.UsageError("--most, --only and --contexts are for --static.")
     if most is not None and only is not None:

@@ -128,9 +128,7 @@ def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> Non
             raise FirthError(f"{folder} is a file; choose another place for the model's folder.")
         names = {path.name for path in folder.iterdir()} if folder.exists() else set()
     unfinished = unfinished_identity(folder)
-    # Not ours are files that no model is made of: --overwrite must not empty a folder of other work.
-    ours = (UNFINISHED, MAPS)
-    others = sorted(name for name in names if name not in ours and Path(name).suffix not in (".json", ".safetensors"))
+    others = sorted(name for name in names if name not in (UNFINISHED, MAPS) and not is_part(folder / name))
     if others or (names and not names & {CONFIG, UNFINISHED}):
         some = ", ".join(others[:3] or sorted(names)[:3])
         raise FirthError(f"{folder} holds other files ({some}), which Firth does not replace; choose another folder.")
@@ -147,6 +145,13 @@ def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> Non
         if finished == identity:
             why = "whether from the same data can't be told"
         raise FirthError(f"{folder} holds another model ({why}); choose another folder, or overwrite it (--overwrite).")
+
+
+def is_part(path: Path) -> bool:
+    """Whether models are made of such files: --overwrite must not empty a folder of other work."""
+    if path.is_dir():  # as sentence-transformers keeps the pooling
+        return {file.name for file in path.iterdir()} == {"config.json"}
+    return path.suffix in (".json", ".safetensors")
 
 
 def begin(work: Path, identity: dict[str, Any], command: str) -> None:

@@ -93,6 +93,9 @@ class Loop(ABC):
             raise
         finally:
             report.end()
+        if progress.seconds < 0.9 * self.run.budget:
+            spent = f"{progress.seconds:.0f} of {self.run.budget:g} s"
+            report.note(f"epochs={epochs} ended the run before its budget ({spent}); more epochs would use it.")
         return self.figures()
 
     def identity(self) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from firth.learners.tuning import Sequences, Tuning, read_all, sequences
 from firth.nets.attention import Packed
 
 UNKNOWN = -1  # the id of a label that the examples to learn from don't have
+ENOUGH = 50  # examples, to tell that a model has learned nothing from chance
 Label = tuple[str, float]
 COLUMNS = {"numeric": "standardize", "missing": "mean", "unseen": "missing"}  # OneHot's options for other columns
 
@@ -85,6 +86,17 @@ class TextTuning(Tuning):
         right = dev.right[:most]
         figures = text_figures(right, found, self.classes)
         return {"score": figures[self.method.metric], **figures}
+
+    def go(self) -> dict[str, Any]:
+        found, dev = super().go(), self.parts[True]
+        if self.classes and dev is not None and len(dev.right) >= ENOUGH:
+            commonest = np.bincount(dev.right[dev.right != UNKNOWN]).max(initial=0) / len(dev.right)
+            if found["accuracy"] <= commonest:
+                self.run.report.note(
+                    f"It is no better than always giving the commonest label, right for {commonest:.1%} of the dev data: "
+                    "more epochs, a higher learning rate or another base may teach it more."
+                )
+        return found
 
 
 def text_figures(right: NDArray[Any], logits: NDArray[np.float32], classes: int) -> dict[str, float]:
