@@ -93,7 +93,7 @@ class TextTuning(Tuning):
             commonest = np.bincount(dev.right[dev.right != UNKNOWN]).max(initial=0) / len(dev.right)
             if found["accuracy"] <= commonest:
                 self.run.report.note(
-                    f"It is no better than always giving the commonest label, right for {commonest:.1%} of the dev data: "
+                    f"It is no better than always giving the commonest label, right for {commonest:.1%} of dev data: "
                     "more epochs, a higher learning rate or another base may teach it more."
                 )
         return found
