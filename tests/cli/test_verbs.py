@@ -147,6 +147,7 @@ def test_embed_goes_through_batches(call, model, text, tmp_path, monkeypatch):
     output(call("embed", model, text, "-o", tmp_path / "all.npy", "--smoothing", 0.001))
     lines = text.read_text().splitlines()
     assert len(lines) > 10_000
+    assert list(firth.read_vectors(tmp_path / "all.npy").keys) == [str(line) for line in range(1, len(lines) + 1)]
     assert np.array_equal(np.load(tmp_path / "all.npy"), firth.load(model).pool(lines, 0.001).matrix)
 
 

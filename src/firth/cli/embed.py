@@ -42,8 +42,8 @@ SHARD = 65536  # rows of a shard
     "-o",
     "--output",
     metavar="OUT",
-    help=".npy, .parquet, .jsonl, or .npz (sparse rows, of counts and tf-idf); or a folder, for shards. JSON lines on "
-    "standard output if left out.",
+    help=".npy (keys in NAME.keys.json), .parquet, .jsonl, or .npz (sparse rows, of counts and tf-idf); or a folder, "
+    "for shards. JSON lines on standard output if left out.",
 )
 @click.option(
     "--shards",
