@@ -269,6 +269,17 @@ def test_plot_zipf_of_a_text(call, text, tmp_path):
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_counts_of_a_column(call, model, tmp_path):
+    (tmp_path / "mail.csv").write_text("head,body\n" + "short,a longer text of more words\n" * 3)
+    for kind in ("zipf", "tree"):
+        command = ("plot", kind, tmp_path / "mail.csv", "-o", tmp_path / f"{kind}.svg")
+        assert "--column" in call(*command).stderr
+        output(call(*command, "--column", "body"))
+    tree = (tmp_path / "tree.svg").read_text()
+    assert "longer" in tree and "short" not in tree
+    assert "is a model" in call("plot", "zipf", model, "--column", "body", "-o", tmp_path / "x.svg").stderr
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_completion(call, shell):
     assert "_FIRTH_COMPLETE" in output(call("completion", shell))
