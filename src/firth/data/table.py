@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.data.readers import ask_for
 from firth.data.table_files import read_table
 
 SOURCES = (
@@ -65,7 +66,8 @@ class Table:
         self.first = found.first
         for name in [*(columns or ()), *categories]:
             if name not in found.columns:
-                raise FirthError(f"The table has no column {name!r}; it has {', '.join(found.columns) or 'none'}.")
+                there = ", ".join(found.columns) or "none"
+                raise FirthError(f"The table has no column {name!r}; it has {there}.{ask_for(name)}")
         wanted = found.columns if columns is None else {name: found.columns[name] for name in columns}
         self._columns: dict[str, Any] = {name: plain_column(column, name) for name, column in wanted.items()}
         for name in categories:
