@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import struct
 import sys
 import tempfile
@@ -182,6 +183,11 @@ def refuse_tags(corpus: Corpus, name: str) -> None:
 
 def source_in(path: Path) -> Source:
     """A file, or a pipe with a name."""
+    if path.name.lower().removesuffix(readers.kind_of(path)[1]).endswith(".json"):
+        raise FirthError(
+            f"{path} is JSON, whose names and signs are no text; records are read as JSON lines, one object a line, "
+            f"from a .jsonl file. Of a list of objects: jq -c '.[]' {shlex.quote(str(path))} > NEW.jsonl"
+        )
     return FileSource(path) if path.is_file() else StreamSource(lambda: path.open("rb"), str(path))
 
 
