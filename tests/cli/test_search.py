@@ -181,7 +181,8 @@ def test_mistakes(call, indexed, model, text, tmp_path):
         call("index", model, text, "-o", tmp_path / "j", "--attributes", "year"), "plain text, without a column 'year'"
     )
     (tmp_path / "twice.jsonl").write_text('{"id": "a", "text": "king"}\n{"id": "a", "text": "queen"}\n')
-    refused(call("index", model, tmp_path / "twice.jsonl", "-o", tmp_path / "k", "--key", "id"), "'a' stands 2 times")
+    twice = call("index", model, tmp_path / "twice.jsonl", "-o", tmp_path / "k", "--key", "id")
+    refused(twice, "'a' stands 2 times", "another column (--key)")
     assert not list(tmp_path.glob("[ijk]*"))  # what failed before anything was added leaves nothing
     (tmp_path / "once.jsonl").write_text('{"id": "a", "text": "king"}\n')
     assert call("index", model, tmp_path / "once.jsonl", "-o", tmp_path / "k", "--key", "id").exit_code == 0
