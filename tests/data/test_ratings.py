@@ -101,6 +101,12 @@ def test_a_first_line_of_words_is_told_where_it_may_be_a_header(tmp_path: Path, 
     assert not recwarn.list
 
 
+def test_another_encoding_is_told(tmp_path: Path):
+    (tmp_path / "latin.csv").write_bytes(b"user,item\nann,caf\xe9\n")
+    with pytest.raises(firth.FirthError, match="is not UTF-8 text.*iconv"):
+        firth.Ratings(tmp_path / "latin.csv")
+
+
 def test_a_table_of_orders_is_not_guessed_at(tmp_path: Path):
     orders = tmp_path / "orders.csv"
     orders.write_text("order,buyer,good,price,when\n1,ann,lamp,9.5,2024-05-31\n")

@@ -293,7 +293,7 @@ def not_utf8(count: int, corpus: Corpus | None) -> str:
     files = [source.path for source in sources if isinstance(source, FileSource)] if len(sources) > 1 else []
     first = next((path for path in files if not readers.is_utf8(path)), None)
     where = f", first in {first}" if first else ""
-    way_out = "Text in another encoding is converted by iconv, as in: iconv -f LATIN1 -t UTF-8 OLD > NEW."
+    way_out = f"Text in another encoding is converted by iconv, as in: {readers.ICONV}"
     return f"{count:,} byte sequences were not valid UTF-8 and were replaced by �{where}. {way_out}"
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError, FirthWarning
 from firth.data.readers import HEAD, check_head, find_files, is_number, kind_of, opened, separator_of
-from firth.data.table_files import decimal_sign, read_json_lines, read_parquet
+from firth.data.table_files import decimal_sign, no_table, read_json_lines, read_parquet
 
 #: What columns are usually called; without such a pair of names they are taken by their place.
 USUAL = {
@@ -79,7 +79,7 @@ def separated_columns(path: Path, data: bytes, form: str, wanted: Wanted) -> Col
         parsing = arrow.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         table = arrow.read_csv(pa.BufferReader(data), reading, parsing, converting)
     except pa.ArrowInvalid as error:
-        raise FirthError(f"{path} is not a table of users and items: {error}.") from None
+        raise no_table(path, "a table of users and items", error) from None
     columns = {name: table.column(names[place]) for name, place in chosen.items()}
     if form and not named and not any(map(is_number, head)) and stands_once(head, columns.values()):
         warnings.warn(

@@ -29,6 +29,7 @@ RECORDS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 #: Columns that are looked for where no other is named, and what names another in the shell.
 USUAL = {name: f"--{name}" for name in ("label", "tags", "source", "target")}
 USUAL |= {"text": "--column"} | {name: f"--{name}-column" for name in ("question", "passage", "answer")}
+ICONV = "iconv -f LATIN1 -t UTF-8 OLD > NEW."
 HEAD = 1 << 16  # bytes looked at to tell text from something else
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.data.readers import ask_for
+from firth.data.readers import ICONV, ask_for
 from firth.data.table_files import read_table
 
 SOURCES = (
@@ -256,7 +256,9 @@ def plain_column(values: Any, name: str) -> Any:
         return column.cast(pa.float64())
     if kinds.is_integer(kind) or kinds.is_boolean(kind) or kinds.is_string(kind) or kinds.is_null(kind):
         return column
-    raise CellError(f"Column {name!r} holds {kind}; {TAKEN}. Convert it, or leave it out: columns=[…].")
+    if kinds.is_binary(kind):  # what Arrow makes of text in another encoding
+        raise CellError(f"Column {name!r} holds bytes, not text. A file that is not UTF-8 is converted first: {ICONV}")
+    raise CellError(f"Column {name!r} holds {kind}; {TAKEN}. Convert it, or name the columns to take (--columns).")
 
 
 def arrow_column(values: Any, name: str) -> Any:
