@@ -111,3 +111,13 @@ def test_bad_input_is_told_in_a_line(
     done = call("tokenizer", *(argument.format(**places) for argument in arguments), input=input)
     assert done.exit_code in (1, 2) and says in done.stderr and "Traceback" not in done.output
     assert not list(tmp_path.glob("new*"))
+
+
+def test_info_knows_tokenizers_and_tells_data_from_them(call, sample: Path, tmp_path: Path) -> None:
+    for output in (tmp_path / "made.json", tmp_path / "folder"):
+        assert call("tokenizer", "train", sample, "-o", output, "--size", "260").exit_code == 0
+        facts = json.loads(call("info", output, "--json").stdout)
+        assert (facts["kind"], facts["method"], facts["tokens"], facts["merges"]) == ("tokenizer", "bpe", 260, 3)
+    (tmp_path / "data.csv").write_text("text\na b\n")
+    told = call("info", tmp_path / "data.csv")
+    assert told.exit_code == 1 and f"`firth corpus info {tmp_path / 'data.csv'}`" in told.stderr

@@ -103,7 +103,7 @@ def test_a_first_line_of_words_is_told_where_it_may_be_a_header(tmp_path: Path, 
 
 def test_another_encoding_is_told(tmp_path: Path):
     (tmp_path / "latin.csv").write_bytes(b"user,item\nann,caf\xe9\n")
-    with pytest.raises(firth.FirthError, match="is not UTF-8 text.*iconv"):
+    with pytest.raises(firth.FirthError, match=r"is not UTF-8 text.*iconv"):
         firth.Ratings(tmp_path / "latin.csv")
 
 
