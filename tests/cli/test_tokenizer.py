@@ -97,7 +97,7 @@ def test_settings_and_figures(call, sample: Path, tmp_path: Path) -> None:
         (["encode", "{sample}"], "a", "each line must be another token"),
         (["decode", "{made}", "nothing.txt"], "", "nothing.txt: No such file"),
         (["decode", "{made}"], b"\xff\n", "Line 1 must be ids"),
-        (["decode", "{made}"], "1 x", "Line 1 must be ids"),
+        (["decode", "{made}"], "1 x" + "y" * 90, f"got '1 x{'y' * 37}'."),
         (["decode", "{made}"], '{"id": 1}', "Line 1 must be ids"),
         (["decode", "{made}"], "1\n99999", "There is no token 99999"),
     ],

@@ -140,6 +140,7 @@ def test_embed_writes_one_row_a_line(call, model, tmp_path):
     assert (
         f"{pooled.unknown.sum()} of {pooled.unknown.sum() + pooled.known.sum()} words have no vector" in result.stderr
     )
+    assert call("embed", model, "-", input="king\n\n").stderr == "note: 1 rows are zero.\n"
 
 
 def test_embed_goes_through_batches(call, model, text, tmp_path, monkeypatch):

@@ -262,6 +262,7 @@ def test_refused_records(tmp_path: Path) -> None:
     refused(lambda: Corpus(file("c.csv", b'text,n\n"a,1\n')), "c.csv, line 2")
     utf16 = file("a b.txt", "x".encode("utf-16"))
     refused(lambda: Corpus(utf16), f"iconv -f UTF-16 -t UTF-8 '{utf16}' > NEW.")
+    refused(lambda: Corpus(file("empty.csv", b""), column="text"), "no column 'text'; there are none.")
     refused(lambda: Corpus(tmp_path / "a.csv", column="text"), "no column 'text'", "title, body")
     refused(lambda: Corpus(file("a.parquet", b"PAR1 not")), "not Parquet")
     empty = io.BytesIO()

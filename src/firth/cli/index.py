@@ -88,11 +88,10 @@ def command(
                     place.remove()
             raise
     seconds = time.perf_counter() - started
-    if facts["unknown"] or facts["zero_rows"]:
-        note = (
-            f"{facts['unknown']:,} words have no vector; {facts['zero_rows']:,} texts are zero and found by words only."
-        )
-        click.echo(f"note: {note}", err=True)
+    lacking = [f"{facts['unknown']:,} words have no vector"] if facts["unknown"] else []
+    lacking += [f"{facts['zero_rows']:,} texts are zero and found by words only"] if facts["zero_rows"] else []
+    if lacking:
+        click.echo(f"note: {'; '.join(lacking)}.", err=True)
     if as_json:
         print_json({"index": output, "status": status, **facts, "seconds": round(seconds, 3)})
     else:
