@@ -90,6 +90,10 @@ def test_what_is_wrong_is_said(call, tmp_path):
         ("no column 'b'", ("train", "onehot", "t.csv", "-o", "x", "--columns", "b")),
         ("needs at least one row", ("train", "onehot", "empty.csv", "-o", "x")),
         ("column 'age', row 2 has nan", ("train", "pca", "t.csv", "-o", "x")),
+        (
+            "m has no loss by epoch (label); models that Firth trained in epochs have",
+            ("plot", "loss", "m", "-o", "x.png"),
+        ),
         ("has no rows", ("embed", "m", "empty.csv", "-o", "x.npy")),
         ("key column 'color' is empty in row 2", ("embed", "m", "t.csv", "--key", "color")),
     ):

@@ -163,7 +163,7 @@ def test_convert_and_back(call, model, tmp_path, suffix):
 def test_a_text_is_not_a_file(call, model):
     for verb in ("embed", "predict"):
         refused = call(verb, model, "a fine text")
-        assert refused.exit_code == 1 and "A text itself goes into a list, or to standard input (-)" in refused.stderr
+        assert refused.exit_code == 1 and "A text itself goes to standard input (-), or in Python" in refused.stderr
 
 
 def test_texts_are_compared(call, model):

@@ -106,7 +106,11 @@ def loss(path: str, output: str) -> None:
     """The loss by epoch of a trained model; of a VAE, by its parts."""
     from firth.maps import plot_loss, plot_parts
 
-    training = open_model(path).training
+    model = open_model(path)
+    training = model.training
+    if not training.get("epochs") or not isinstance(training["epochs"], list):  # of fastText's own file, a number
+        method = type(model.method).method_name()
+        raise FirthError(f"{path} has no loss by epoch ({method}); models that Firth trained in epochs have one.")
     parts = sum("kl" in measured for measured in training.get("held_out", ())) > 1
     (plot_parts if parts else plot_loss)(training, output)
     click.echo(output)

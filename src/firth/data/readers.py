@@ -63,7 +63,7 @@ def find_files(pattern: str | os.PathLike[str]) -> list[Path]:
     if path.exists():
         return [path]
     if not any(sign in str(path) for sign in "*?["):
-        text = " A text itself goes into a list, or to standard input (-)." if " " in str(path) else ""
+        text = " A text itself goes to standard input (-), or in Python into a list." if " " in str(path) else ""
         raise FirthError(f"There is no file {path}.{text}")
     found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if Path(name).is_file()]  # noqa: PTH207
     if not found:
