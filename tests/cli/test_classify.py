@@ -147,4 +147,4 @@ def test_a_classifier_without_data_is_a_question_of_usage(call):
 def test_the_column_of_labels_is_asked_for(call, place):
     (place / "reviews.csv").write_text("text,stars\nfine,5\n")
     told = call("train", "fasttext_classifier", "reviews.csv", "-o", "m", code=1)
-    assert "line 1: no column 'label'; there are text, stars. Which one has the labels? Pass label=" in told.stderr
+    assert "line 1: no column 'label'; there are text, stars. Which one is the label? Pass label=" in told.stderr

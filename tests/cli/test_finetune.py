@@ -120,6 +120,8 @@ REVIEWS = ["reviews.csv", "-o", "m", "--text", "review", "--label", "mood"]
     ("arguments", "rule"),
     [
         (["finetune", "classify", "base", *REVIEWS, "--text", "body"], "no column 'body'; it has review, mood"),
+        (["finetune", "classify", "base", *REVIEWS[:3]], "Which one is the text? Pass text=… (--column)"),
+        (["finetune", "classify", "base", *REVIEWS[:5]], "Pass label=… (--label)"),
         (["finetune", "pairs", "base", *REVIEWS], "name them by --text and --other"),
         (["finetune", "classify", "nothing", *REVIEWS], "No model folder at nothing"),
         (["finetune", "classify", "base", *REVIEWS, "--tune", "9"], "at most 2"),

@@ -169,6 +169,7 @@ def test_altered_files_are_named(call, model, tmp_path):
 
 
 def test_mistakes(call, indexed, model, text, tmp_path):
+    assert "IDX" not in call("search", "--help").stdout  # the argument is INDEX
     refused(call("search", tmp_path, "king"), "is no index", "`firth index MODEL DATA` makes one")
     refused(call("search", tmp_path / "none", "king"), "There is no index at")
     refused(call("search", indexed, "zzzz", "--mode", "vector"), "zero vector")
@@ -177,12 +178,16 @@ def test_mistakes(call, indexed, model, text, tmp_path):
     refused(call("search", indexed, "king", "-k", 0), "k must be at least 1")
     (tmp_path / "empty.txt").write_text("")
     refused(call("index", model, tmp_path / "empty.txt", "-o", tmp_path / "i"), "nothing to index")
-    assert not (tmp_path / "i").exists()
     refused(
         call("index", model, text, "-o", tmp_path / "j", "--attributes", "year"), "plain text, without a column 'year'"
     )
     (tmp_path / "twice.jsonl").write_text('{"id": "a", "text": "king"}\n{"id": "a", "text": "queen"}\n')
-    refused(call("index", model, tmp_path / "twice.jsonl", "-o", tmp_path / "k", "--key", "id"), "'a' stands 2 times")
+    twice = call("index", model, tmp_path / "twice.jsonl", "-o", tmp_path / "k", "--key", "id")
+    refused(twice, "'a' stands 2 times", "another column (--key)")
+    (tmp_path / "blank.txt").write_text("king\n\n")
+    blank = call("index", model, tmp_path / "blank.txt", "-o", tmp_path / "blank")
+    assert blank.stderr == "note: 1 texts are zero and found by words only.\n"
+    assert not list(tmp_path.glob("[ijk]*"))  # what failed before anything was added leaves nothing
     (tmp_path / "once.jsonl").write_text('{"id": "a", "text": "king"}\n')
     assert call("index", model, tmp_path / "once.jsonl", "-o", tmp_path / "k", "--key", "id").exit_code == 0
     refused(call("index", model, tmp_path / "twice.jsonl", "-o", text), "exists")

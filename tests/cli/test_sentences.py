@@ -99,7 +99,9 @@ def test_shards_hold_what_one_file_holds(call, bert, texts, tmp_path):
     whole = pyarrow.parquet.read_table(tmp_path / "whole.parquet")
     assert shard_rows(tmp_path / "parts").equals(whole)
     done(call(*command, "-o", tmp_path / "arrays", "--shard-rows", 150, "--shards", "npy"))
-    found = np.concatenate([np.load(path) for path in sorted((tmp_path / "arrays").glob("*.npy"))])
+    parts = sorted((tmp_path / "arrays").glob("*.npy"))
+    found = np.concatenate([np.load(path) for path in parts])
+    assert [key for path in parts for key in firth.read_vectors(path).keys] == whole["key"].to_pylist()
     assert np.array_equal(found, np.array(whole["vector"].to_pylist(), np.float32))
 
 

@@ -69,7 +69,7 @@ def test_bad_requests(call, text, pairs, tmp_path):
         result = call(*start, *arguments)
         assert result.exit_code in (1, 2) and message in result.stderr, result.stderr
     unknown = call("sweep", "skipgramm", text)
-    assert unknown.exit_code == 1 and "no method 'skipgramm'" in unknown.stderr
+    assert unknown.exit_code == 1 and "no method 'skipgramm'. Did you mean 'skipgram'?" in unknown.stderr
 
 
 @pytest.mark.parametrize("name", sorted(registry.method_modules()))

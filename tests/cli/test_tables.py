@@ -49,6 +49,18 @@ def test_a_table_becomes_codes(call, tmp_path):
     )
 
 
+def test_what_embed_writes_is_read_again(call):
+    """From a table with gaps to PCA: the codes are vectors with keys."""
+    call("train", "standardize", "t.csv", "-o", "whole", "--columns", "zip,age", "--missing", "mean")
+    call("embed", "whole", "t.csv", "-o", "whole.npy", "--key", "color", code=1)  # a key is missing: no files
+    with pytest.raises(firth.FirthError, match="No file"):
+        firth.read_vectors("whole.npy")
+    call("embed", "whole", "t.csv", "-o", "whole.npy", "--key", "zip")
+    vectors = firth.read_vectors("whole.npy")
+    assert list(vectors.keys) == ["7", "12", "19"] and vectors.matrix.shape == (3, 2)
+    call("train", "pca", "whole.npy", "-o", "pca")
+
+
 def test_new_categories_are_counted(call, tmp_path):
     call("train", "binary", "t.csv", "-o", "enc", "--columns", "color", "--unseen", "missing")
     (tmp_path / "u.csv").write_text("color\nred\ngreen\n")
@@ -78,6 +90,10 @@ def test_what_is_wrong_is_said(call, tmp_path):
         ("no column 'b'", ("train", "onehot", "t.csv", "-o", "x", "--columns", "b")),
         ("needs at least one row", ("train", "onehot", "empty.csv", "-o", "x")),
         ("column 'age', row 2 has nan", ("train", "pca", "t.csv", "-o", "x")),
+        (
+            "m has no loss by epoch (label); models that Firth trained in epochs have",
+            ("plot", "loss", "m", "-o", "x.png"),
+        ),
         ("has no rows", ("embed", "m", "empty.csv", "-o", "x.npy")),
         ("key column 'color' is empty in row 2", ("embed", "m", "t.csv", "--key", "color")),
     ):

@@ -97,7 +97,7 @@ def test_settings_and_figures(call, sample: Path, tmp_path: Path) -> None:
         (["encode", "{sample}"], "a", "each line must be another token"),
         (["decode", "{made}", "nothing.txt"], "", "nothing.txt: No such file"),
         (["decode", "{made}"], b"\xff\n", "Line 1 must be ids"),
-        (["decode", "{made}"], "1 x", "Line 1 must be ids"),
+        (["decode", "{made}"], "1 x" + "y" * 90, f"got '1 x{'y' * 37}'."),
         (["decode", "{made}"], '{"id": 1}', "Line 1 must be ids"),
         (["decode", "{made}"], "1\n99999", "There is no token 99999"),
     ],
@@ -111,3 +111,13 @@ def test_bad_input_is_told_in_a_line(
     done = call("tokenizer", *(argument.format(**places) for argument in arguments), input=input)
     assert done.exit_code in (1, 2) and says in done.stderr and "Traceback" not in done.output
     assert not list(tmp_path.glob("new*"))
+
+
+def test_info_knows_tokenizers_and_tells_data_from_them(call, sample: Path, tmp_path: Path) -> None:
+    for output in (tmp_path / "made.json", tmp_path / "folder"):
+        assert call("tokenizer", "train", sample, "-o", output, "--size", "260").exit_code == 0
+        facts = json.loads(call("info", output, "--json").stdout)
+        assert (facts["kind"], facts["method"], facts["tokens"], facts["merges"]) == ("tokenizer", "bpe", 260, 3)
+    (tmp_path / "data.csv").write_text("text\na b\n")
+    told = call("info", tmp_path / "data.csv")
+    assert told.exit_code == 1 and f"`firth corpus info {tmp_path / 'data.csv'}`" in told.stderr

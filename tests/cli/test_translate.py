@@ -85,7 +85,10 @@ def test_what_is_refused(call, translator, model, files, tmp_path):
     )
     long = failed(call("translate", translator, "a dog sees the cat " * 30))
     assert "at most 80. Split it into sentences" in long
+    file = failed(call("translate", translator, "a dog", files / "val.en"))
+    assert "val.en is a file" in file and f"- < {files / 'val.en'}" in file
     train = ("train", "seq2seq", "-o", tmp_path / "m", *SMALL)
     assert "holds one side" in failed(call(*train, files / "train.en"))
     assert "has more lines than" in failed(call(*train, files / "train.en", files / "val.xx"))
-    assert "no column 'source'" in failed(call(*train, files / "train.tsv"))
+    lacking = failed(call(*train, files / "train.tsv"))
+    assert "no column 'source'" in lacking and "Pass source=… (--source)" in lacking

@@ -140,6 +140,7 @@ def test_embed_writes_one_row_a_line(call, model, tmp_path):
     assert (
         f"{pooled.unknown.sum()} of {pooled.unknown.sum() + pooled.known.sum()} words have no vector" in result.stderr
     )
+    assert call("embed", model, "-", input="king\n\n").stderr == "note: 1 rows are zero.\n"
 
 
 def test_embed_goes_through_batches(call, model, text, tmp_path, monkeypatch):
@@ -147,6 +148,7 @@ def test_embed_goes_through_batches(call, model, text, tmp_path, monkeypatch):
     output(call("embed", model, text, "-o", tmp_path / "all.npy", "--smoothing", 0.001))
     lines = text.read_text().splitlines()
     assert len(lines) > 10_000
+    assert list(firth.read_vectors(tmp_path / "all.npy").keys) == [str(line) for line in range(1, len(lines) + 1)]
     assert np.array_equal(np.load(tmp_path / "all.npy"), firth.load(model).pool(lines, 0.001).matrix)
 
 
@@ -161,7 +163,7 @@ def test_convert_and_back(call, model, tmp_path, suffix):
 def test_a_text_is_not_a_file(call, model):
     for verb in ("embed", "predict"):
         refused = call(verb, model, "a fine text")
-        assert refused.exit_code == 1 and "A text itself goes into a list, or to standard input (-)" in refused.stderr
+        assert refused.exit_code == 1 and "A text itself goes to standard input (-), or in Python" in refused.stderr
 
 
 def test_texts_are_compared(call, model):
@@ -266,6 +268,17 @@ def test_bad_maps(call, model, tmp_path):
 def test_plot_zipf_of_a_text(call, text, tmp_path):
     output(call("plot", "zipf", text, "-o", tmp_path / "p.png"))
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_counts_of_a_column(call, model, tmp_path):
+    (tmp_path / "mail.csv").write_text("head,body\n" + "short,a longer text of more words\n" * 3)
+    for kind in ("zipf", "tree"):
+        command = ("plot", kind, tmp_path / "mail.csv", "-o", tmp_path / f"{kind}.svg")
+        assert "--column" in call(*command).stderr
+        output(call(*command, "--column", "body"))
+    tree = (tmp_path / "tree.svg").read_text()
+    assert "longer" in tree and "short" not in tree
+    assert "is a model" in call("plot", "zipf", model, "--column", "body", "-o", tmp_path / "x.svg").stderr
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

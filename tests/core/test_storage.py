@@ -221,7 +221,7 @@ GOOD = {"bytes": 1, "sha256": "0"}
         ({"files": {"names.json": GOOD}}, r"names\.json has 25 bytes where config\.json says 1\."),
         ({"files": {}}, "is incomplete: it has no 'names' for Averaging"),
         ({"method": 5}, "does not name its method and options"),
-        ({"method": "gone"}, "There is no method 'gone'; there are test_storage"),
+        ({"method": "gone"}, r"There is no method 'gone'\. There are test_storage"),
         ({"options": None}, "does not name its method and options"),
         ({"options": {"power": -1}}, r"Averaging\.power must be at least 0; got -1"),
         ({"options": {"force": 1}}, "Averaging has no option 'force'; it has power"),

@@ -254,11 +254,15 @@ def test_refused_records(tmp_path: Path) -> None:
     refused(lambda: Corpus(file("b.jsonl", b"[1]\n")), "line 1", "object")
     refused(lambda: Corpus(file("c.jsonl", b'{"text": "a"}\n{"body": "b", "n": 1}\n')), "line 2", "'text'", "body, n")
     refused(lambda: Corpus(file("d.jsonl", b'{"text": ["a"]}\n')), "holds no text but a list")
+    for name, data in (("a.json", b'[{"text": "a"}]'), ("b.JSON.gz", gzip.compress(b"{}"))):
+        refused(lambda name=name, data=data: Corpus(file(name, data)), f"{name} is JSON", "jq -c '.[]'", ".jsonl file")
+    assert [document.text for document in Corpus(file("a.json.txt", b"plain"))] == ["plain"]
     refused(lambda: Corpus(file("a.csv", b"title,body\nx,y\n")), "column=", "title, body")
     refused(lambda: Corpus(file("b.csv", b"text,n\na\n")), "line 2", "1 field where the header has 2", "mend the line")
     refused(lambda: Corpus(file("c.csv", b'text,n\n"a,1\n')), "c.csv, line 2")
     utf16 = file("a b.txt", "x".encode("utf-16"))
     refused(lambda: Corpus(utf16), f"iconv -f UTF-16 -t UTF-8 '{utf16}' > NEW.")
+    refused(lambda: Corpus(file("empty.csv", b""), column="text"), "no column 'text'; there are none.")
     refused(lambda: Corpus(tmp_path / "a.csv", column="text"), "no column 'text'", "title, body")
     refused(lambda: Corpus(file("a.parquet", b"PAR1 not")), "not Parquet")
     empty = io.BytesIO()

@@ -309,6 +309,7 @@ def test_rows_hold_every_link_once_and_in_order(edges, directed):
     assert graph.keys == list(dict.fromkeys(str(end) for a, b, _ in edges for end in (a, b)))
 
 
+@pytest.mark.filterwarnings("ignore::firth.FirthWarning")  # of what may be a header
 @given(
     st.one_of(st.binary(max_size=60), st.text('ab1.-e \t,#"\n\r\x0b', max_size=60).map(str.encode)),
     st.sampled_from(["", ".csv", ".tsv"]),
@@ -324,3 +325,15 @@ def test_any_bytes_are_a_graph_or_refused(data, form, layout, weighted):
     ends = np.concatenate([found.first, found.second])
     assert not len(ends) or (ends.min() >= 0 and ends.max() < len(found.keys))
     assert found.weights is None or (np.isfinite(found.weights) & (found.weights >= 0)).all()
+
+
+def test_a_first_line_of_words_is_told_where_it_may_be_a_header(tmp_path, recwarn):
+    path = tmp_path / "friends.csv"
+    path.write_text("person,friend\nann,bob\nbob,cid\n")
+    with pytest.warns(firth.FirthWarning, match=r"line 1 is taken as an edge.*columns=person,friend \(--columns\)"):
+        assert firth.Graph(path).keys == ["person", "friend", "ann", "bob", "cid"]
+    recwarn.clear()
+    assert firth.Graph(path, columns=("person", "friend")).keys == ["ann", "bob", "cid"]
+    path.write_text("ann,bob\nbob,cid\n")
+    assert len(firth.Graph(path)) == 3
+    assert not recwarn.list

@@ -89,6 +89,24 @@ def test_a_header_is_told_from_data(tmp_path: Path):
         assert firth.Ratings(tmp_path / "other.csv").users == ["1"]
 
 
+def test_a_first_line_of_words_is_told_where_it_may_be_a_header(tmp_path: Path, recwarn):
+    path = tmp_path / "two.csv"
+    path.write_text("listener,song\nann,jazz\nbob,folk\n")
+    with pytest.warns(firth.FirthWarning, match=r"is taken as data.*listener, song.*--user listener --item song"):
+        assert firth.Ratings(path).users == ["listener", "ann", "bob"]
+    recwarn.clear()
+    assert firth.Ratings(path, user="listener", item="song").users == ["ann", "bob"]
+    path.write_text("ann,jazz\nbob,folk\nbob,jazz\n")  # jazz stands again
+    assert len(firth.Ratings(path).users) == 2
+    assert not recwarn.list
+
+
+def test_another_encoding_is_told(tmp_path: Path):
+    (tmp_path / "latin.csv").write_bytes(b"user,item\nann,caf\xe9\n")
+    with pytest.raises(firth.FirthError, match=r"is not UTF-8 text.*iconv"):
+        firth.Ratings(tmp_path / "latin.csv")
+
+
 def test_a_table_of_orders_is_not_guessed_at(tmp_path: Path):
     orders = tmp_path / "orders.csv"
     orders.write_text("order,buyer,good,price,when\n1,ann,lamp,9.5,2024-05-31\n")

@@ -58,3 +58,10 @@ def test_methods_stand_side_by_side():
     assert probe(rows, [str(label) for label in labels]) > 0.95
     with pytest.raises(firth.FirthError, match="finite numbers"):
         compression([[1.0, np.nan]], {"x": good})
+
+
+def test_seconds_are_told_without_exponents():
+    rows = np.eye(4)
+    squeezed = {name: Squeezed(rows, seconds=seconds) for name, seconds in (("a", 6.8e-05), ("b", 0.0123), ("c", 12.3))}
+    told = {line.split()[0]: line.split()[-2] for line in str(compression(rows, squeezed, k=1)).splitlines()[1:]}
+    assert told == {"a": "<0.001", "b": "0.012", "c": "12.3"}

@@ -31,6 +31,11 @@ def test_text_stands_in_columns(vectors):
     assert {row.index("word", 5) for row in rows} == {first.index("word17")}
 
 
+def test_fewer_than_k_leave_no_empty_lines(vectors):
+    few = Vectors(vectors.keys[:4], vectors.matrix[:4])
+    assert len(str(neighbor_table(few, ["word0", "word1"], 10)).splitlines()) == 1 + 3
+
+
 def test_many_words_go_on_in_a_new_block(vectors):
     text = str(neighbor_table(vectors, list(vectors.keys), 2))
     assert text.count("\n\n") >= 3

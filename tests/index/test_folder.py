@@ -241,8 +241,11 @@ def test_places_that_are_no_index(folder, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("x")
     for place in ("file", "full"):
-        with pytest.raises(FirthError, match=f"{place} exists; choose another folder"):
+        with pytest.raises(FirthError, match=rf"{place} exists; choose another folder\."):
             Index.create(tmp_path / place, dim=3)
+    Index.create(tmp_path / "index", dim=3)
+    with pytest.raises(FirthError, match=r"another folder, or open its index with Index\.open"):
+        Index.create(tmp_path / "index", dim=3)
 
 
 def test_segments_stay_few_and_positions_stay(folder):

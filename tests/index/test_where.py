@@ -55,6 +55,7 @@ REFUSED = {
     "__import__('os')": "takes comparisons, and, or, not",
     "year + 1 == 3": "compares a column with a value; got year \\+ 1",
     "year == language": "compares a column with a value; got year and language",
+    "language == en": "got language and en. A text stands in quotes",
     "year == abs(3)": "with a value, not with 'abs\\(3\\)'",
     "language in 'en'": "after `in` stands a list of values",
     "year == [1]": "cannot compare year with \\[1\\]",

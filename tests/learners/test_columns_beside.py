@@ -71,7 +71,8 @@ def test_heads_on_features_are_cross_validated():
     ("labels", "head", "folds", "rule"),
     [
         (["a"] * 10, "logistic", 5, "All 10 texts have the label 'a'"),
-        (["a"] * 8 + ["b"] * 2, "logistic", 5, "'b' stands 2 times, too few for 5 folds"),
+        (["a"] * 8 + ["b"] * 2, "logistic", 5, "'b' stands 2 times, too few for 5 folds; take at most 2 folds"),
+        (["a"] * 9 + ["b"], "logistic", 2, "1 of 2 labels stand once, such as 'b'.*Drop such rows, or merge"),
         (["a", "b"] * 5, "forest", 5, "head must be one of"),
         (["a", "b"] * 5, "logistic", 1, "folds must be from 2"),
     ],

@@ -49,7 +49,7 @@ def test_sentences_are_read_from_all_kinds(tmp_path):
     ("source", "rule"),
     [
         ([(["a", "b"], ["x"])], "Row 1 has 2 words and 1 tags"),
-        ({"words": ["a"], "tags": ["x"]}, "Row 1 has no column 'text'; it has words, tags"),
+        ({"words": ["a"], "tags": ["x"]}, "Row 1 has no column 'text'; it has words, tags. Which one is the text"),
         ([(["a", 3], ["x", "y"])], "must be text"),
         ([3], "must be words and their tags"),
     ],

@@ -43,8 +43,8 @@ SHARD = 65536  # rows of a shard
     "-o",
     "--output",
     metavar="OUT",
-    help=".npy, .parquet, .jsonl, or .npz (sparse rows, of counts and tf-idf); or a folder, for shards. JSON lines on "
-    "standard output if left out.",
+    help=".npy (keys in NAME.keys.json), .parquet, .jsonl, or .npz (sparse rows, of counts and tf-idf); or a folder, "
+    "for shards. JSON lines on standard output if left out.",
 )
 @click.option(
     "--shards",
@@ -125,11 +125,10 @@ def tell(model: Model, totals: Totals, output: str | None, as_json: bool) -> Non
         empty = {}
     else:
         empty = {"zero_rows": totals.empty}
-        if unknown or totals.empty:
-            click.echo(
-                f"note: {unknown:,} of {known + unknown:,} words have no vector; {totals.empty:,} rows are zero.",
-                err=True,
-            )
+        lacking = [f"{unknown:,} of {known + unknown:,} words have no vector"] if unknown else []
+        lacking += [f"{totals.empty:,} rows are zero"] if totals.empty else []
+        if lacking:
+            click.echo(f"note: {'; '.join(lacking)}.", err=True)
     if as_json:
         figures = {"rows": totals.rows, "words": known + unknown, "unknown": unknown}
         print_json({**figures, **empty, "output": output})

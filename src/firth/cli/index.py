@@ -75,20 +75,23 @@ def command(
     index, status = opened(place, embedder, model, texts, metric, numbers, overwrite)
     facts = {"rows": len(index), "unknown": 0, "zero_rows": 0}
     if status != "already finished":
-        with index:
-            facts = fill(index, texts, embed)
-            if len(index):
+        try:
+            with index:
+                facts = fill(index, texts, embed)
+                if not len(index):
+                    raise FirthError("There is nothing to index: the input has no documents.")
                 index.optimize()
                 index.note(finished=True)
-        if not len(index):
-            place.remove()
-            raise FirthError("There is nothing to index: the input has no documents.")
+        except BaseException:
+            with contextlib.suppress(FirthError):  # the server may be what failed
+                if not len(index):  # there is nothing to go on with
+                    place.remove()
+            raise
     seconds = time.perf_counter() - started
-    if facts["unknown"] or facts["zero_rows"]:
-        note = (
-            f"{facts['unknown']:,} words have no vector; {facts['zero_rows']:,} texts are zero and found by words only."
-        )
-        click.echo(f"note: {note}", err=True)
+    lacking = [f"{facts['unknown']:,} words have no vector"] if facts["unknown"] else []
+    lacking += [f"{facts['zero_rows']:,} texts are zero and found by words only"] if facts["zero_rows"] else []
+    if lacking:
+        click.echo(f"note: {'; '.join(lacking)}.", err=True)
     if as_json:
         print_json({"index": output, "status": status, **facts, "seconds": round(seconds, 3)})
     else:

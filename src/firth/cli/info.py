@@ -1,4 +1,4 @@
-"""`firth info PATH`: a model, an unfinished run, an index, or a vector file."""
+"""`firth info PATH`: a model, an unfinished run, an index, a tokenizer, or a vector file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 import click
 
 from firth.cli.common import is_model_file, json_flag, open_model, print_facts, print_json
+from firth.core.errors import FirthError
 
 
 @click.command()
 @click.argument("path")
 @json_flag
 def command(path: str, as_json: bool) -> None:
-    """Tell what a model, an unfinished run, an index or a vector file holds."""
+    """Tell what a model, an unfinished run, an index, a tokenizer or a vector file holds."""
     from firth.core.storage import CONFIG
     from firth.core.train import UNFINISHED
 
@@ -23,6 +24,8 @@ def command(path: str, as_json: bool) -> None:
         facts |= index_facts(path)
     elif (Path(path) / "sweep.json").is_file():
         facts |= sweep_facts(Path(path))
+    elif is_tokenizer(Path(path)):
+        facts |= tokenizer_facts(path)
     elif Path(path).is_dir():
         unfinished = unfinished_facts(Path(path)) if (Path(path) / UNFINISHED).is_dir() else {}
         if unfinished and not (Path(path) / CONFIG).exists():
@@ -120,10 +123,28 @@ def unfinished_facts(folder: Path) -> dict[str, Any]:
     return {**facts, "checkpoint": figures}
 
 
+def is_tokenizer(path: Path) -> bool:
+    """A file of its own, or a folder that is no model's."""
+    if path.is_dir():
+        return (path / "tokenizer.json").is_file() and not (path / "config.json").exists()
+    return path.suffix == ".json" and path.is_file()
+
+
+def tokenizer_facts(path: str) -> dict[str, Any]:
+    from firth.data.subword_tokenizer import SubwordTokenizer
+
+    found = SubwordTokenizer.load(path)
+    facts = {"kind": "tokenizer", "method": found.kind, "tokens": len(found.ids), "merges": len(found.merges) or None}
+    return {**facts, "special": found.special_tokens}
+
+
 def file_facts(path: Path) -> dict[str, Any]:
+    from firth.data.readers import kind_of
     from firth.formats import read_vectors
     from firth.formats.detect import detect
 
+    if path.is_file() and kind_of(path)[0]:
+        raise FirthError(f"{path} is data, not a model or vectors; `firth corpus info {path}` tells what it holds.")
     vectors = read_vectors(path)
     return {
         "kind": "vector file",

@@ -12,7 +12,7 @@ postgres_option = click.option(
     "--postgres",
     metavar="SERVER",
     envvar="FIRTH_POSTGRES",
-    help="IDX is a table there: postgresql://user@host/database. Or by the variable FIRTH_POSTGRES.",
+    help="The index is a table there: postgresql://user@host/database. Or by the variable FIRTH_POSTGRES.",
 )
 
 

@@ -21,6 +21,7 @@ from firth.cli.common import (
 )
 from firth.core.errors import FirthError
 
+column_option = click.option("--column", metavar="NAME", help="The text's column (jsonl, csv, tsv, Parquet).")
 output_option = click.option("-o", "--output", required=True, metavar="FILE", help="A .png or .svg.")
 
 
@@ -105,7 +106,11 @@ def loss(path: str, output: str) -> None:
     """The loss by epoch of a trained model; of a VAE, by its parts."""
     from firth.maps import plot_loss, plot_parts
 
-    training = open_model(path).training
+    model = open_model(path)
+    training = model.training
+    if not training.get("epochs") or not isinstance(training["epochs"], list):  # of fastText's own file, a number
+        method = type(model.method).method_name()
+        raise FirthError(f"{path} has no loss by epoch ({method}); models that Firth trained in epochs have one.")
     parts = sum("kl" in measured for measured in training.get("held_out", ())) > 1
     (plot_parts if parts else plot_loss)(training, output)
     click.echo(output)
@@ -145,24 +150,26 @@ def confusion(path: str, data: str, column: str | None, other: str | None, label
 
 @command.command()
 @click.argument("path")
+@column_option
 @output_option
-def zipf(path: str, output: str) -> None:
+def zipf(path: str, column: str | None, output: str) -> None:
     """Word frequency by rank, of a model's vocabulary or of a text file."""
     from firth.maps import plot_zipf
 
-    plot_zipf(word_counts(path), output)
+    plot_zipf(word_counts(path, column), output)
     click.echo(output)
 
 
 @command.command()
 @click.argument("path")
 @click.option("-k", type=click.IntRange(2, 40), default=16, show_default=True, help="The most frequent words.")
+@column_option
 @output_option
-def tree(path: str, k: int, output: str) -> None:
+def tree(path: str, k: int, column: str | None, output: str) -> None:
     """Huffman's tree of the most frequent words, of a model's vocabulary or of a text file, and what it saves."""
     from firth.maps import plot_tree
 
-    plot_tree(word_counts(path), k, output)
+    plot_tree(word_counts(path, column), k, output)
     click.echo(output)
 
 
@@ -191,17 +198,20 @@ def places(path: str | None, n: int, dim: int, output: str) -> None:
     click.echo(output)
 
 
-def word_counts(path: str) -> Mapping[str, int]:
+def word_counts(path: str, column: str | None) -> Mapping[str, int]:
     if Path(path).is_dir():
+        if column:
+            raise FirthError(f"--column is of a file of texts; {path} is a model, which has its words.")
         vocabulary: Any = getattr(open_model(path), "vocabulary", None)
         if vocabulary is None:
             raise FirthError(f"{path} is a model without counts of words; give a text file.")
     else:
         from firth.cli.common import choose_report
         from firth.core.run import Run
+        from firth.data.corpus import Corpus
         from firth.data.tokens import read_tokens
 
-        vocabulary = read_tokens(path, min_count=1, run=Run(report=choose_report())).vocabulary
+        vocabulary = read_tokens(Corpus(path, column=column), min_count=1, run=Run(report=choose_report())).vocabulary
     counted = zip(vocabulary.tokens, vocabulary.counts.tolist(), strict=True)
     return {word: count for word, count in counted if count > 0}
 

@@ -38,8 +38,12 @@ def writer(output: str | None) -> Iterator[Write]:
     if output is None:
         yield lambda rows: write_jsonl(sys.stdout, rows)
         return
+    if Path(output).suffix == ".npy":
+        with npy_and_keys(Path(output)) as write:
+            yield write
+        return
     kinds: dict[str, Callable[[Path], contextlib.AbstractContextManager[Write]]]
-    kinds = {".npy": npy_writer, ".parquet": parquet_writer, ".jsonl": jsonl_writer, ".npz": npz_writer}
+    kinds = {".parquet": parquet_writer, ".jsonl": jsonl_writer, ".npz": npz_writer}
     with new_file(Path(output)) as work, kinds[Path(output).suffix](work) as write:
         yield write
 
@@ -107,6 +111,28 @@ def write_jsonl(file: IO[str], rows: Rows) -> None:
         numbers = ", ".join([f"{number:.9g}" for number in row])  # 9 digits give each float32 back
         numbers = numbers.replace("nan", "null")  # a missing number of a table
         file.write(f'{{"key": {json.dumps(key, ensure_ascii=False)}, "unknown": {unknown}, "vector": [{numbers}]}}\n')
+
+
+@contextlib.contextmanager
+def npy_and_keys(place: Path) -> Iterator[Write]:
+    """NAME.npy and NAME.keys.json, which is there first: a kill between the two renames leaves keys without a matrix,
+    never one with another's keys, and a shard counts as done by its matrix."""
+    from firth.core.storage import new_file
+    from firth.formats.arrays import keys_path, keys_to_json
+
+    between = b"["
+    with new_file(place) as work, new_file(keys_path(place)) as beside:
+        with npy_writer(work) as write, beside.open("wb") as keys:
+
+            def write_both(rows: Rows) -> None:
+                nonlocal between
+                write(rows)
+                keys.write(between + keys_to_json(rows.keys)[1:-1])
+                between = b", "
+
+            yield write_both
+            keys.write(b"]")
+        place.resolve().unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

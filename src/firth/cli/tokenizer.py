@@ -157,7 +157,7 @@ def id_lines(file: IO[str]) -> Iterator[list[int]]:
     for number, line in enumerate(file, 1):
         found = ids_in(line)
         if found is None:
-            raise FirthError(f"Line {number} must be ids with spaces between, or JSON with ids; got {line!r:.40}.")
+            raise FirthError(f"Line {number} must be ids with spaces between, or JSON with ids; got {line[:40]!r}.")
         yield found
 
 

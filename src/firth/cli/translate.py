@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 import sys
 from typing import Any
 
@@ -39,6 +40,11 @@ def command(
     if not isinstance(translator, Translator):
         method = type(translator.method).method_name()
         raise FirthError(f"{model} does not translate ({method}); `firth train seq2seq` makes a model that does.")
+    file = next(filter(os.path.isfile, texts), None)  # Path would fail on a long text
+    if file is not None:
+        raise FirthError(
+            f"A TEXT is translated as it stands; {file} is a file. For its lines: firth translate {model} - < {file}"
+        )
     sources = [line.rstrip("\r\n") for line in sys.stdin] if texts == ("-",) else list(texts)
     right = read_lines(reference, len(sources)) if reference else None
     found = translator.to(device).translations(sources, beam, length_penalty)

@@ -5,6 +5,7 @@ Nothing is imported until it is used. Other packages add methods by the entry po
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import pkgutil
 from functools import cache
@@ -42,7 +43,9 @@ def method(name: str) -> type[Method]:
     """The method class that stands in the file `name`."""
     modules = method_modules()
     if name not in modules:
-        raise FirthError(f"There is no method {name!r}; there are {', '.join(sorted(modules))}.")
+        near = difflib.get_close_matches(name, modules, n=1)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        raise FirthError(f"There is no method {name!r}.{meant} There are {', '.join(sorted(modules))}.")
     return class_in(modules[name])
 
 

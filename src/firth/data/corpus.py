@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import struct
 import sys
 import tempfile
@@ -182,6 +183,11 @@ def refuse_tags(corpus: Corpus, name: str) -> None:
 
 def source_in(path: Path) -> Source:
     """A file, or a pipe with a name."""
+    if path.name.lower().removesuffix(readers.kind_of(path)[1]).endswith(".json"):
+        raise FirthError(
+            f"{path} is JSON, whose names and signs are no text; records are read as JSON lines, one object a line, "
+            f"from a .jsonl file. Of a list of objects: jq -c '.[]' {shlex.quote(str(path))} > NEW.jsonl"
+        )
     return FileSource(path) if path.is_file() else StreamSource(lambda: path.open("rb"), str(path))
 
 
@@ -287,7 +293,7 @@ def not_utf8(count: int, corpus: Corpus | None) -> str:
     files = [source.path for source in sources if isinstance(source, FileSource)] if len(sources) > 1 else []
     first = next((path for path in files if not readers.is_utf8(path)), None)
     where = f", first in {first}" if first else ""
-    way_out = "Text in another encoding is converted by iconv, as in: iconv -f LATIN1 -t UTF-8 OLD > NEW."
+    way_out = f"Text in another encoding is converted by iconv, as in: {readers.ICONV}"
     return f"{count:,} byte sequences were not valid UTF-8 and were replaced by �{where}. {way_out}"
 
 

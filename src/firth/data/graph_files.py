@@ -11,13 +11,14 @@ import math
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.core.errors import FirthError
+from firth.core.errors import FirthError, FirthWarning
 from firth.data.readers import HEAD, check_head, find_files, is_number, kind_of, opened
 
 COMMENTS = ("#", "%")
@@ -82,7 +83,10 @@ def parse_graph(data: bytes, name: str, form: str, layout: str, weighted: bool) 
         return adjacency(data, name, delimiter)
     refuse_header(data[:HEAD], name, delimiter)
     quick = quick_edges(data, delimiter, weighted)
-    return quick if quick is not None else collect(edge_lines(data, name, delimiter, weighted))
+    edges = quick if quick is not None else collect(edge_lines(data, name, delimiter, weighted))
+    if form:
+        doubt_header(data[:HEAD], name, delimiter, edges)
+    return edges
 
 
 def delimiter_of(data: bytes, form: str) -> str:
@@ -128,6 +132,20 @@ def refuse_header(data: bytes, name: str, delimiter: str) -> None:
         raise FirthError(
             f"{where} looks like a header: {', '.join(first)}. Name the columns of from, to and weight, as in "
             f"columns={','.join(first[:3])} (--columns), or take the line out."
+        )
+
+
+def doubt_header(data: bytes, name: str, delimiter: str, edges: Edges) -> None:
+    """A note where the first line of a csv or tsv may be a header: words, and no other edge has them."""
+    where, fields = next(field_lines(data, name, delimiter), ("", []))
+    if len(fields) != 2 or len(edges.first) < 2 or any(map(is_number, fields)):
+        return
+    if sum(np.count_nonzero(ends < 2) for ends in (edges.first, edges.second)) == 2:  # its nodes are 0 and 1
+        warnings.warn(
+            f"{where} is taken as an edge, not as a header: {', '.join(fields)}. If it is one, name its columns: "
+            f"columns={','.join(fields)} (--columns).",
+            FirthWarning,
+            stacklevel=2,
         )
 
 

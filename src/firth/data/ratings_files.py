@@ -6,13 +6,13 @@ import csv
 import os
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError, FirthWarning
 from firth.data.readers import HEAD, check_head, find_files, is_number, kind_of, opened, separator_of
-from firth.data.table_files import decimal_sign, read_json_lines, read_parquet
+from firth.data.table_files import decimal_sign, no_table, read_json_lines, read_parquet
 
 #: What columns are usually called; without such a pair of names they are taken by their place.
 USUAL = {
@@ -79,8 +79,15 @@ def separated_columns(path: Path, data: bytes, form: str, wanted: Wanted) -> Col
         parsing = arrow.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         table = arrow.read_csv(pa.BufferReader(data), reading, parsing, converting)
     except pa.ArrowInvalid as error:
-        raise FirthError(f"{path} is not a table of users and items: {error}.") from None
+        raise no_table(path, "a table of users and items", error) from None
     columns = {name: table.column(names[place]) for name, place in chosen.items()}
+    if form and not named and not any(map(is_number, head)) and stands_once(head, columns.values()):
+        warnings.warn(
+            f"{path}, line 1 is taken as data, not as a header: {', '.join(head)}. If it is one, name its columns: "
+            f"user={head[0]}, item={head[1]} (--user {head[0]} --item {head[1]}).",
+            FirthWarning,
+            stacklevel=2,
+        )
     return Columns(**columns, where=str(path), first=1 + named)
 
 
@@ -106,6 +113,13 @@ def is_header(head: Sequence[str], second: Sequence[str]) -> bool:
     if len(second) == 2 and all(map(is_number, second)) and not any(map(is_number, head)):
         return True
     return all(head[place].strip().lower() in USUAL[name] for place, name in enumerate(("user", "item")))
+
+
+def stands_once(head: Sequence[str], columns: Iterable[Any]) -> bool:
+    """Whether no field of the first line stands again in its column, as names of columns do not."""
+    import pyarrow.compute as pc
+
+    return all(pc.sum(pc.equal(column, name)).as_py() == 1 for name, column in zip(head, columns, strict=True))
 
 
 def choose(names: Sequence[str], wanted: Wanted, where: str) -> dict[str, int]:

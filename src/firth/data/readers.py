@@ -26,6 +26,10 @@ from firth.core.storage import saying_where
 
 COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
 RECORDS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+#: Columns that are looked for where no other is named, and what names another in the shell.
+USUAL = {name: f"--{name}" for name in ("label", "tags", "source", "target")}
+USUAL |= {"text": "--column"} | {name: f"--{name}-column" for name in ("question", "passage", "answer")}
+ICONV = "iconv -f LATIN1 -t UTF-8 OLD > NEW."
 HEAD = 1 << 16  # bytes looked at to tell text from something else
 
 
@@ -59,7 +63,7 @@ def find_files(pattern: str | os.PathLike[str]) -> list[Path]:
     if path.exists():
         return [path]
     if not any(sign in str(path) for sign in "*?["):
-        text = " A text itself goes into a list, or to standard input (-)." if " " in str(path) else ""
+        text = " A text itself goes to standard input (-), or in Python into a list." if " " in str(path) else ""
         raise FirthError(f"There is no file {path}.{text}")
     found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if Path(name).is_file()]  # noqa: PTH207
     if not found:
@@ -241,8 +245,13 @@ def field(record: dict[str, Any], name: str, where: str) -> str:
 
 
 def no_column(name: str, names: Iterable[str], where: str) -> str:
-    way_out = " Which one has the labels? Pass label=… (--label)." if name == "label" else ""
-    return f"{where}: no column {name!r}; there are {', '.join(names)}.{way_out}"
+    way_out = ask_for(name) if name != "text" else ""  # which is guessed unless it was named
+    return f"{where}: no column {name!r}; there are {', '.join(names) or 'none'}.{way_out}"
+
+
+def ask_for(name: str) -> str:
+    """How to name another column in the place of one that is looked for by default."""
+    return f" Which one is the {name}? Pass {name}=… ({USUAL[name]})." if name in USUAL else ""
 
 
 def choose_text(columns: Columns, names: Sequence[str], texts: Sequence[str], where: str) -> Columns:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.data.readers import ICONV, ask_for
 from firth.data.table_files import read_table
 
 SOURCES = (
@@ -65,7 +66,8 @@ class Table:
         self.first = found.first
         for name in [*(columns or ()), *categories]:
             if name not in found.columns:
-                raise FirthError(f"The table has no column {name!r}; it has {', '.join(found.columns) or 'none'}.")
+                there = ", ".join(found.columns) or "none"
+                raise FirthError(f"The table has no column {name!r}; it has {there}.{ask_for(name)}")
         wanted = found.columns if columns is None else {name: found.columns[name] for name in columns}
         self._columns: dict[str, Any] = {name: plain_column(column, name) for name, column in wanted.items()}
         for name in categories:
@@ -254,7 +256,9 @@ def plain_column(values: Any, name: str) -> Any:
         return column.cast(pa.float64())
     if kinds.is_integer(kind) or kinds.is_boolean(kind) or kinds.is_string(kind) or kinds.is_null(kind):
         return column
-    raise CellError(f"Column {name!r} holds {kind}; {TAKEN}. Convert it, or leave it out: columns=[…].")
+    if kinds.is_binary(kind):  # what Arrow makes of text in another encoding
+        raise CellError(f"Column {name!r} holds bytes, not text. A file that is not UTF-8 is converted first: {ICONV}")
+    raise CellError(f"Column {name!r} holds {kind}; {TAKEN}. Convert it, or name the columns to take (--columns).")
 
 
 def arrow_column(values: Any, name: str) -> Any:

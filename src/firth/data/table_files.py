@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError
-from firth.data.readers import HEAD, check_head, find_files, kind_of, opened, separator_of, text_lines
+from firth.data.readers import (
+    HEAD,
+    ICONV,
+    check_head,
+    find_files,
+    is_utf8,
+    kind_of,
+    opened,
+    separator_of,
+    text_lines,
+)
 
 
 def read_table(source: str | os.PathLike[str], as_text: Collection[str]) -> Any:
@@ -45,9 +55,17 @@ def read_separated(path: Path, data: bytes, form: str, as_text: Collection[str])
     try:
         source = pa.BufferReader(data)
         table = csv.read_csv(source, read_options=reading, parse_options=parsing, convert_options=converting)
-    except pa.ArrowInvalid as error:
-        raise FirthError(f"{path} is not a table: {error}.") from None
-    return pa.table([empty_is_missing(column) for column in table.columns], names=table.column_names)
+        names = table.column_names
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        raise no_table(path, "a table", error) from None
+    return pa.table([empty_is_missing(column) for column in table.columns], names=names)
+
+
+def no_table(path: Path, what: str, error: Exception) -> FirthError:
+    """What to say of a file that Arrow does not read."""
+    if not is_utf8(path):
+        return FirthError(f"{path} is not UTF-8 text; convert it first, as in: {ICONV}")
+    return FirthError(f"{path} is not {what}: {error}.")
 
 
 def decimal_sign(delimiter: str, data: bytes) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError
-from firth.data.readers import find_files, kind_of, opened, text_lines
+from firth.data.readers import ask_for, find_files, kind_of, opened, text_lines
 from firth.data.table_files import read_table
 
 
@@ -73,7 +73,8 @@ def sentence_of(row: Any, where: str, text: str, tags: str) -> Sentence:
     if isinstance(row, Mapping):
         lacking = [name for name in (text, tags) if name not in row]
         if lacking:
-            raise FirthError(f"{where} has no column {lacking[0]!r}; it has {', '.join(map(str, row)) or 'none'}.")
+            there = ", ".join(map(str, row)) or "none"
+            raise FirthError(f"{where} has no column {lacking[0]!r}; it has {there}.{ask_for(lacking[0])}")
         row = row[text], row[tags]
     if not isinstance(row, (tuple, list)) or len(row) != 2:
         raise FirthError(f"{where} must be words and their tags; got {row!r:.60}.")

@@ -70,11 +70,7 @@ class CompressionResult:
                 percent(score.neighbors),
                 percent(score.probe),
                 decimal(score.told_apart),
-                "–"
-                if math.isnan(score.seconds)
-                else f"{score.seconds:.2g}"
-                if score.seconds < 1
-                else f"{score.seconds:.1f}",
+                brief(score.seconds),
                 human(score.size) if score.size else "–",
             ]
             for name, score in self.scores.items()
@@ -89,6 +85,12 @@ class CompressionResult:
 
     def _repr_html_(self) -> str:
         return html_table(*self._table())
+
+
+def brief(seconds: float) -> str:
+    if math.isnan(seconds):
+        return "–"
+    return f"{seconds:.1f}" if seconds >= 1 else f"{seconds:.2g}" if seconds >= 0.001 else "<0.001"
 
 
 def compression(

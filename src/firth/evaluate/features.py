@@ -103,5 +103,10 @@ def check_folds(labels: NDArray[Any], folds: int, numbers: bool) -> None:
     if len(names) < 2:
         raise FirthError(f"All {len(labels):,} texts have the label {str(names[0])!r}: there is nothing to tell apart.")
     if counts.min() < folds:
-        rare = str(names[counts.argmin()])
-        raise FirthError(f"{rare!r} stands {counts.min()} times, too few for {folds} folds; take fewer folds.")
+        rare, least = str(names[counts.argmin()]), int(counts.min())
+        if least == 1:
+            once = f"{np.count_nonzero(counts == 1):,} of {len(names):,} labels stand once, such as {rare!r}"
+            raise FirthError(
+                f"{once}: what is learned can't be judged. Drop such rows, or merge their labels with others."
+            )
+        raise FirthError(f"{rare!r} stands {least:,} times, too few for {folds} folds; take at most {least:,} folds.")

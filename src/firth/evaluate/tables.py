@@ -103,4 +103,4 @@ def _column(heading: str, hits: Hits | None, k: int) -> list[str]:
 
 def _transposed(columns: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     header, *rows = (list(row) for row in zip(*columns, strict=True))
-    return header, rows
+    return header, [row for row in rows if any(row)]  # there may be fewer than k in all

@@ -26,7 +26,10 @@ def check_keys(keys: Sequence[str]) -> list[str]:
         raise FirthError(f"Keys are texts; got {odd[0]!r} ({type(odd[0]).__name__}).")
     if len(set(listed)) < len(listed):
         key, count = Counter(listed).most_common(1)[0]
-        raise FirthError(f"Every key may stand once; {key!r} stands {count} times.")
+        raise FirthError(
+            f"Every key may stand once; {key!r} stands {count} times. Take the others out, or take keys from another "
+            "column (--key); without one, texts are numbered."
+        )
     return listed
 
 

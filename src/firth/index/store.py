@@ -59,7 +59,8 @@ class Store:
         if folder is not None:
             with saying_where(folder):
                 if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-                    raise FirthError(f"{folder} exists; choose another folder, or open it with Index.open.")
+                    opened = ", or open its index with Index.open" if disk.is_index(folder) else ""
+                    raise FirthError(f"{folder} exists; choose another folder{opened}.")
                 folder.mkdir(parents=True, exist_ok=True)
             disk.write_manifest(folder, manifest)
         return cls(folder, manifest)

@@ -77,7 +77,8 @@ def comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr, columns: Se
     if not isinstance(left, ast.Name) and isinstance(right, ast.Name) and (kind in COMPARISONS):
         left, right, kind = right, left, TURNED.get(kind, kind)
     if not isinstance(left, ast.Name) or isinstance(right, ast.Name):
-        raise FirthError(f"where compares a column with a value; got {ast.unparse(left)} and {ast.unparse(right)}.")
+        got = f"{ast.unparse(left)} and {ast.unparse(right)}"
+        raise FirthError(f"where compares a column with a value; got {got}. A text stands in quotes, as in {EXAMPLE}.")
     column = column_named(left, columns)
     try:
         value = ast.literal_eval(right)
