@@ -175,16 +175,21 @@ def plot_variance(shares: Sequence[float] | NDArray[Any], path: PathLike | None 
     values = np.asarray(shares, dtype=np.float64)
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all() or values.min() < 0:
         raise FirthError("plot_variance needs a share of at least 0 for each dimension.")
+    from matplotlib.ticker import MaxNLocator
+
     total = np.cumsum(values)
     title = f"{total[-1]:.0%} of the matrix in {len(values):,} dimensions"
     figure, axes = new_figure(7.2, 4.6, title, "share of the sum of squares, added up")
     dims = np.arange(1, len(values) + 1)
     axes.plot(dims, total, color=BLUE, linewidth=1.8, marker="o" if len(values) < 30 else None, markersize=4)
-    half = int(np.searchsorted(total, total[-1] / 2)) + 1
-    axes.axvline(half, color=MUTED, linewidth=0.8, linestyle=":")
-    axes.annotate(f"half of it in {half:,}", (half, 0), (6, 8), textcoords="offset points", color=INK, fontsize=9)
+    half = int(np.searchsorted(total, 0.5)) + 1
+    if half <= len(values):
+        axes.axvline(half, color=MUTED, linewidth=0.8, linestyle=":")
+        axes.annotate(f"50% in {half:,}", (half, 0), (6, 8), textcoords="offset points", color=INK, fontsize=9)
     axes.set_ylim(0, min(1.0, total[-1] * 1.05))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.set_xlim(0.5, len(values) + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.set_xlabel("dimensions")
     return _saved(figure, path)
 
