@@ -57,14 +57,14 @@ def plot_map(
     if layout is None:
         seen = _project(vectors, chosen)
         points = seen.points
-        figure, axes = _plane(points, f"Map of {len(chosen):,} words", _components(seen))
+        figure, axes = _plane(points, f"Map of {len(chosen):,} vectors", _components(seen))
     else:
         places = dict(zip(layout.keys, layout.xy, strict=True))
         unknown = [key for key in chosen if key not in places]
         if unknown:
             raise FirthError(f"{unknown[0]!r} is not on this map of {len(places):,}; make one with more rows.")
         points = np.array([places[key] for key in chosen], dtype=np.float64).reshape(-1, 2)
-        figure, axes = _plane(layout.xy, f"Map of {len(layout.keys):,} words", str(layout))
+        figure, axes = _plane(layout.xy, f"Map of {len(layout.keys):,} vectors", str(layout))
         if len(places) > len(chosen):
             size = float(np.clip(20_000 / len(places), 0.3, 8))
             axes.scatter(layout.xy[:, 0], layout.xy[:, 1], s=size, color=MUTED, alpha=0.35, linewidths=0, zorder=1)
