@@ -39,3 +39,19 @@ def test_what_cannot_be_drawn_is_said():
         plot_block(np.array([[np.nan]]), ["a"], ["b"])
     with pytest.raises(firth.FirthError, match="at least 0"):
         plot_variance([-0.1])
+
+
+def test_a_block_of_pmi_says_which_pmi_it_is(tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from firth.cli.main import cli
+
+    figures = []
+    monkeypatch.setattr("firth.maps.plots.save_figure", lambda figure, path: figures.append(figure))
+    model = firth.PMI(dim=2, min_count=1, smoothing=0.5).fit(["a cat sat", "a dog sat", "a cat ran"])
+    model.save(tmp_path / "pmi")
+    for options in ([], ["--counts"]):
+        done = CliRunner().invoke(cli, ["plot", "heatmap", str(tmp_path / "pmi"), "cat", *options, "-o", "b.png"])
+        assert done.exit_code == 0, done.output
+    notes = [texts(figure.axes[0])[0] for figure in figures]
+    assert notes == ["variant ppmi, smoothing 0.5; plain PMI: firth associations", ""]

@@ -121,7 +121,12 @@ def plot_similarity(
 
 
 def plot_block(
-    values: NDArray[Any], rows: Sequence[str], columns: Sequence[str], path: PathLike | None = None, title: str = ""
+    values: NDArray[Any],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    path: PathLike | None = None,
+    title: str = "",
+    note: str = "",
 ) -> Figure:
     """A block of a matrix (PMI of words with contexts, tf-idf of documents with words) as colour and number."""
     _check_path(path)
@@ -136,7 +141,7 @@ def plot_block(
     signed = block.min() < 0
     most = max(float(np.abs(block).max()), 1e-9)
     colors, limits = ("RdBu_r", (-most, most)) if signed else ("Blues", (0.0, most))
-    return _saved(heat_map(block, rows, columns, title, "", colors, limits), path)
+    return _saved(heat_map(block, rows, columns, title, note, colors, limits), path)
 
 
 def heat_map(
