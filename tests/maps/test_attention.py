@@ -92,3 +92,17 @@ def test_the_second_text_of_a_pair_is_told_from_the_first(tmp_path: Path):
         assert (tmp_path / name).read_bytes() != (tmp_path / f"two-{name}").read_bytes()
     page = (tmp_path / "two-pair.html").read_text()
     assert json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])["segments"] == [0, 0, 1, 1]
+
+
+def test_the_grid_says_its_scales_and_what_is_looked_at(tmp_path: Path, monkeypatch):
+    figures = []
+    monkeypatch.setattr("firth.maps.attention.save_figure", lambda figure, path: figures.append(figure))
+    found = attention()
+    for written in (found, found._replace(queries=["ein", "blaues", "flauschiges", "Wesen"])):
+        plot_attention(written, tmp_path / "grid.png")
+    low, high = found.weights.max(axis=(2, 3)).min(), found.weights.max(axis=(2, 3)).max()
+    scale = f"each head by its own scale: darkest is {low:.2f} to {high:.2f}"
+    same, other = (figure.axes[0] for figure in figures)
+    assert same.get_xlabel() == scale and same.texts[0].get_text() == "a fluffy blue creature"
+    assert other.get_xlabel() == f"looked at: a fluffy blue creature\n{scale}"
+    assert other.texts[0].get_text() == "looking: ein blaues flauschiges Wesen"

@@ -50,6 +50,7 @@ def test_map_shows_the_principal_components(vectors, tmp_path):
     assert_same_up_to_direction(found, expected_points(vectors, shown))
     assert imread(tmp_path / "map.png").shape == (1200, 1500, 4)
     assert {"word80", "a", "$dollar$"} <= set(texts(figure))
+    assert figure.axes[0].get_title(loc="left") == "Map of 61 vectors"  # of words, documents, nodes, tags alike
     assert list(tmp_path.iterdir()) == [tmp_path / "map.png"]
 
 

@@ -76,10 +76,11 @@ def test_predict_gives_all_labels(client, places):
     single = post(client, "/predict", model="tuned", inputs=TEXT)
     assert [(each["label"], pytest.approx(each["score"], abs=1e-5)) for each in single] == right
     assert sum(each["score"] for each in single) == pytest.approx(1, abs=1e-4)
+    assert post(client, "/predict", inputs=TEXT) == single  # the first model is one of words
     batch = post(client, "/predict", model="tuned", inputs=[[TEXT], ["a river"]])
     assert len(batch) == 2 and batch[0] == single
     assert "single texts" in post(client, "/predict", 400, model="tuned", inputs=["a", "b"])["error"]  # a pair
-    assert "predicts nothing" in post(client, "/predict", 400, model="words", inputs=TEXT)["error"]
+    assert "No model that predicts" in post(client, "/predict", 400, model="words", inputs=TEXT)["error"]
 
 
 def test_search_finds_by_meaning_words_and_condition(client, indexed):

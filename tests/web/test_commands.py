@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bench import Open, settled
@@ -48,6 +49,24 @@ def test_the_shown_commands_run(
         exec(compile(panel.inner_text(), "shown", "exec"), {})
         assert capsys.readouterr().out.strip()
         button.click()
+
+
+def test_no_command_is_shown_where_none_does_the_same(view: Open, open_page: Open, studio: Any) -> None:
+    page = view("data?data=root%2Fpeople.csv")  # a table without texts
+    expect(page.get_by_role("region", name="Rows")).to_be_visible()
+    button = page.get_by_role("button", name="Show me the command")
+    expect(button).to_have_count(0)
+    page = view("train?data=root%2Fpeople.csv&method=classify&d.text=city&d.label=age")
+    expect(page.get_by_role("button", name="Start classify")).to_be_visible()
+    button = page.get_by_role("button", name="Show me the command")
+    expect(button).to_have_count(0)
+    page.get_by_label("Begins from").select_option("bert")
+    button.click()
+    expect(page.get_by_role("tabpanel")).to_contain_text("firth train classify")
+    page = open_page(f"{studio.address}/#/map?of=index/tickets&point=T0001")
+    page.get_by_role("button", name="Show me the command").click()
+    expect(page.get_by_role("tab")).to_have_text(["Python"])
+    expect(page.get_by_role("tabpanel")).to_contain_text('index.search(index["T0001"])')
 
 
 def test_the_shown_training_runs(view: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,3 +35,10 @@ def test_words_are_compared_without_data(page, studio):
     expect(page.get_by_role("table", name="Measures").get_by_role("row", name="analogies")).to_be_visible(
         timeout=90_000
     )
+
+
+def test_the_button_is_called_what_the_page_says(view):
+    for models, action in (("model=words", "Measure"), ("model=words&model=other", "Compare")):
+        page = view(f"compare?{models}")
+        expect(page.get_by_text(f"then press {action}.")).to_be_visible()
+        expect(page.get_by_role("button", name=f"{action} {models.count('model')} model")).to_be_visible()

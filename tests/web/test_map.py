@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from bench import firth_command, running
 from playwright.sync_api import expect
 
 
@@ -129,10 +130,29 @@ def test_rows_of_an_index_are_coloured_by_what_is_known_of_them(page, studio, sh
     legend = page.get_by_role("list", name="Colours")
     for kind in ("billing", "crash", "delivery", "login", "printer"):
         expect(legend.get_by_role("button", name=kind)).to_be_visible()
-    page.get_by_label("Colour by").select_option("group")
+    page.get_by_label("Colour by").select_option("")
     page.get_by_label("How many groups").fill("5")
     expect(legend.get_by_role("button")).to_have_count(5)
     shot(page, "map-tickets")
+
+
+def test_a_column_named_group_is_told_from_the_groups_found(open_page, studio, tmp_path):
+    lines = (studio.root / "tickets.csv").read_text(encoding="utf-8").splitlines()
+    lines[0] = lines[0].replace("kind", "group")
+    (tmp_path / "tickets.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    firth_command("train", "lsa", tmp_path / "tickets.csv", "--column=text", "--dim=8", "-o", tmp_path / "lsa")
+    arguments = ["index", tmp_path / "lsa", tmp_path / "tickets.csv", "--column=text", "--attributes=year,group"]
+    firth_command(*arguments, "-o", tmp_path / "tickets")
+    with running(tmp_path / "tickets") as address:
+        page = open_page(f"{address}/#/map")
+        legend = page.get_by_role("list", name="Colours").get_by_role("button")
+        expect(legend).to_have_count(10)
+        page.get_by_label("Colour by").select_option("coloured by group")
+        expect(legend).to_have_count(5)
+        expect(page.get_by_label("How many groups")).to_have_count(0)
+        expect(legend.filter(has_text="printer")).to_be_visible()
+        page.get_by_label("Colour by").select_option("coloured by groups found")
+        expect(legend).to_have_count(10)
 
 
 def test_other_maps_of_the_same_words(page, studio):

@@ -265,7 +265,10 @@ def heatmap(path: str, rows: tuple[str, ...], k: int, counts: bool, output: str)
     block = part[:, heaviest].toarray()
     shown = "Counts" if counts else type(model.method).__name__
     title = f"{shown} of {len(chosen)} rows and their {len(heaviest)} heaviest columns"
-    plot_block(block, [names[row] for row in chosen], [columns[column] for column in heaviest], output, title)
+    how, note = model.method.options(), ""
+    if "smoothing" in how and not counts:
+        note = f"variant {how['variant']}, smoothing {how['smoothing']:g}; plain PMI: firth associations"
+    plot_block(block, [names[row] for row in chosen], [columns[column] for column in heaviest], output, title, note)
     click.echo(output)
 
 

@@ -123,17 +123,25 @@ def plot_grid(attention: Attention, path: str | os.PathLike[str], title: str) ->
         sheet[layer * tall : layer * tall + rows, head * wide : head * wide + columns] = weights / max(
             weights.max(), 1e-9
         )
-    text = " ".join(visible(token) for token in attention.queries)
+    darkest = attention.weights.max(axis=(2, 3))
+    below = f"each head by its own scale: darkest is {darkest.min():.2f} to {darkest.max():.2f}"
     most = 20 + 12 * heads
-    note = text if len(text) <= most else text[:most] + "…"
+    queries, keys = (
+        text if len(text) <= most else text[:most] + "…"
+        for text in (" ".join(map(visible, tokens)) for tokens in (attention.queries, attention.keys))
+    )
+    note = queries
+    if attention.queries != attention.keys:  # a translator's: written tokens look at read ones
+        note, below = f"looking: {queries}", f"looked at: {keys}\n{below}"
     side = 1.1
     height = side * layers * max(0.4, min(1.6, rows / columns))
-    figure, axes = new_figure(max(4.5, 0.9 + side * heads), 1.5 + height, title, note)
+    figure, axes = new_figure(max(4.5, 0.9 + side * heads), 1.9 + height, title, note)
     axes.imshow(sheet, cmap=COLORS, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
     axes.set_xticks([head * wide + columns / 2 - 0.5 for head in range(heads)], [f"head {n + 1}" for n in range(heads)])
     axes.set_yticks(
         [layer * tall + rows / 2 - 0.5 for layer in range(layers)], [f"layer {n + 1}" for n in range(layers)]
     )
+    axes.set_xlabel(below, loc="left", fontsize=9, color=MUTED, parse_math=False, fontfamily=fonts())
     axes.tick_params(length=0, labelsize=8, colors=MUTED)
     axes.spines[:].set_visible(False)
     save_figure(figure, path)

@@ -57,14 +57,14 @@ def plot_map(
     if layout is None:
         seen = _project(vectors, chosen)
         points = seen.points
-        figure, axes = _plane(points, f"Map of {len(chosen):,} words", _components(seen))
+        figure, axes = _plane(points, f"Map of {len(chosen):,} vectors", _components(seen))
     else:
         places = dict(zip(layout.keys, layout.xy, strict=True))
         unknown = [key for key in chosen if key not in places]
         if unknown:
             raise FirthError(f"{unknown[0]!r} is not on this map of {len(places):,}; make one with more rows.")
         points = np.array([places[key] for key in chosen], dtype=np.float64).reshape(-1, 2)
-        figure, axes = _plane(layout.xy, f"Map of {len(layout.keys):,} words", str(layout))
+        figure, axes = _plane(layout.xy, f"Map of {len(layout.keys):,} vectors", str(layout))
         if len(places) > len(chosen):
             size = float(np.clip(20_000 / len(places), 0.3, 8))
             axes.scatter(layout.xy[:, 0], layout.xy[:, 1], s=size, color=MUTED, alpha=0.35, linewidths=0, zorder=1)
@@ -121,7 +121,12 @@ def plot_similarity(
 
 
 def plot_block(
-    values: NDArray[Any], rows: Sequence[str], columns: Sequence[str], path: PathLike | None = None, title: str = ""
+    values: NDArray[Any],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    path: PathLike | None = None,
+    title: str = "",
+    note: str = "",
 ) -> Figure:
     """A block of a matrix (PMI of words with contexts, tf-idf of documents with words) as colour and number."""
     _check_path(path)
@@ -136,7 +141,7 @@ def plot_block(
     signed = block.min() < 0
     most = max(float(np.abs(block).max()), 1e-9)
     colors, limits = ("RdBu_r", (-most, most)) if signed else ("Blues", (0.0, most))
-    return _saved(heat_map(block, rows, columns, title, "", colors, limits), path)
+    return _saved(heat_map(block, rows, columns, title, note, colors, limits), path)
 
 
 def heat_map(
@@ -175,16 +180,21 @@ def plot_variance(shares: Sequence[float] | NDArray[Any], path: PathLike | None 
     values = np.asarray(shares, dtype=np.float64)
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all() or values.min() < 0:
         raise FirthError("plot_variance needs a share of at least 0 for each dimension.")
+    from matplotlib.ticker import MaxNLocator
+
     total = np.cumsum(values)
     title = f"{total[-1]:.0%} of the matrix in {len(values):,} dimensions"
     figure, axes = new_figure(7.2, 4.6, title, "share of the sum of squares, added up")
     dims = np.arange(1, len(values) + 1)
     axes.plot(dims, total, color=BLUE, linewidth=1.8, marker="o" if len(values) < 30 else None, markersize=4)
-    half = int(np.searchsorted(total, total[-1] / 2)) + 1
-    axes.axvline(half, color=MUTED, linewidth=0.8, linestyle=":")
-    axes.annotate(f"half of it in {half:,}", (half, 0), (6, 8), textcoords="offset points", color=INK, fontsize=9)
+    half = int(np.searchsorted(total, 0.5)) + 1
+    if half <= len(values):
+        axes.axvline(half, color=MUTED, linewidth=0.8, linestyle=":")
+        axes.annotate(f"50% in {half:,}", (half, 0), (6, 8), textcoords="offset points", color=INK, fontsize=9)
     axes.set_ylim(0, min(1.0, total[-1] * 1.05))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.set_xlim(0.5, len(values) + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.set_xlabel("dimensions")
     return _saved(figure, path)
 

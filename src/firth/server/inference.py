@@ -71,6 +71,7 @@ Pair = Annotated[list[Text], Field(min_length=1, max_length=2)]
 
 
 class PredictBody(Asked):
+    model: str | None = Field(None, description="Of several models, which; else the first that predicts.")
     inputs: Text | Pair | Annotated[list[Pair], Field(min_length=1)] = Field(
         description='A text, or a pair ["a", "b"]; of several, a list of such lists: [["a"], ["b"]].'
     )
@@ -164,8 +165,10 @@ async def predict(request: Request) -> Response:
 
 
 def predictions(request: Request, body: PredictBody) -> Response:
-    name = name_of(request, body)
-    model = request.app.state.models.get(name)
+    served: Models = request.app.state.models
+    first = name_of(request, body)
+    names = served.names() if body.model is None else [first]
+    model = next((model for name in names if isinstance(model := served.get(name), Predicts | Estimates)), None)
     single = isinstance(body.inputs, str) or isinstance(body.inputs[0], str)
     given: Any = [body.inputs] if single else body.inputs
     texts: list[Any] = [each if isinstance(each, str) else each[0] if len(each) == 1 else tuple(each) for each in given]
@@ -174,10 +177,12 @@ def predictions(request: Request, body: PredictBody) -> Response:
     if isinstance(model, Predicts):
         labels = max(1, len(getattr(model, "labels", ())))
         found = [[{"label": label, "score": score} for label, score in row] for row in model.predict(texts, k=labels)]
-    elif isinstance(model, Estimates):
+    elif model is not None:
         found = [[{"label": "value", "score": float(value)}] for value in model.estimate(texts)]
     else:
-        raise RequestError(400, f"{name} predicts nothing: it is a model of another kind.", field="model")
+        raise RequestError(
+            400, f"No model that predicts (classify and fasttext_classifier do): {', '.join(names)}.", field="model"
+        )
     return json_answer(to_json(found[0] if single else found))
 
 

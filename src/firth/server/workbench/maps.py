@@ -34,6 +34,7 @@ PACKAGES = {"pca": "", "tsne": "openTSNE", "umap": "umap"}  # what draws the map
 MOST = 100_000  # points of a map
 LEAST = 4
 CATEGORIES = 9  # colours that can be told apart; the rest is "other"
+GROUPS = ""  # colours by the groups that are found: no name, since a column may have any
 FEW = 40  # different numbers that are still names of something, such as years
 
 router = APIRouter(prefix="/map")
@@ -135,11 +136,11 @@ def spaces(request: Request) -> dict[str, Any]:
 def about(request: Request, of: str) -> dict[str, Any]:
     """What the points are and what can colour them."""
     space = space_of(request, of)
-    colours = ["group"]
+    colours = [GROUPS]
     if space.counts is not None:
         colours.append("frequency")
     if space.attributes is not None:
-        colours += [name for name in space.attributes.column_names if name != TEXT]
+        colours += [name for name in space.attributes.column_names if name not in (TEXT, GROUPS)]
     facts = {"rows": len(space.vectors), "dim": space.vectors.dim, "keys": list(space.vectors.keys)}
     return {
         **facts,
@@ -196,10 +197,10 @@ def framed(xy: NDArray[Any]) -> NDArray[np.float32]:
 
 
 @router.get("/colour")
-def colour(request: Request, of: str, by: str = "group", k: int = 10) -> dict[str, Any]:
+def colour(request: Request, of: str, by: str = GROUPS, k: int = 10) -> dict[str, Any]:
     """A value for each point: `values` are base64 of uint8 places in `labels`, or of float32 numbers."""
     space = space_of(request, of)
-    if by == "group":
+    if by == GROUPS:
         found = space.once(("group", k), lambda: groups(space.vectors, k, texts=space.texts))
         return category(found.rows, found.names, found.sizes)
     if by == "frequency" and space.counts is not None:
