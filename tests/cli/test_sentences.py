@@ -194,15 +194,20 @@ def test_the_best_pooling_is_chosen_and_saved(call, bert, pairs, tmp_path):
     both = (best["spearman"] + best["held_out"]) / 2
     assert abs(figures[str(tmp_path / "m")] - both) < 0.1
     assert "held out (30)" in done(call("pool", bert, "-o", tmp_path / "n", "--choose", pairs))
+    refused(call("pool", bert, "-o", tmp_path / "o", "--choose", pairs, "--layers", "-2"), "--choose or --layers")
 
 
-def test_whitened_by_texts(call, bert, texts, tmp_path):
+def test_whitened_by_texts(call, bert, texts, pairs, tmp_path):
     flags = ("--whiten", texts, "--column", "text", "--dim", 5)
     assert "5 dimensions" in done(call("pool", bert, "-o", tmp_path / "m", *flags))
     rows = firth.load(tmp_path / "m").embed(SENTENCES, device="cpu")
     np.testing.assert_allclose(np.cov(rows.T, bias=True), np.eye(5), atol=1e-2)
     refused(call("pool", bert, "-o", tmp_path / "n", "--whiten", texts, "--column", "text", "--dim", 17), "1 to 15")
     refused(call("pool", bert, "-o", tmp_path / "n", "--dim", 3), "--whiten")
+    assert "Whitening" not in call("embed", tmp_path / "m", texts, "--column", "text", "--layers", "-1").stderr
+    other = call("embed", tmp_path / "m", texts, "--column", "text", "--pooling", "max")
+    assert "Whitening is of the model's own pooling" in other.stderr
+    refused(call("pool", tmp_path / "m", "-o", tmp_path / "n", "--choose", pairs), "Choose before that")
     refused(call("pool", bert, "-o", tmp_path / "m"), "exists")
 
 
@@ -213,6 +218,7 @@ def test_bad_pairs_are_refused(call, bert, tmp_path):
         ("c.txt", "one two 1\n", ".csv, .tsv or .jsonl"),
         ("d.jsonl", "{broken\n", "can't be read as jsonl"),
         ("e.csv", "one,two,1\n", "at least 20"),
+        ("g.csv", "one,two,1\n" * 30, "scores that differ"),
     ):
         (tmp_path / name).write_text(text)
         refused(call("pool", bert, "-o", tmp_path / "x", "--choose", tmp_path / name), part)

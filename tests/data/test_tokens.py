@@ -103,6 +103,22 @@ def test_large_text_on_several_threads(tmp_path: Path) -> None:
     assert found[0].vocabulary.dropped_tokens == 120_000 - len(found[0].ids)
 
 
+def test_a_folder_is_the_texts_in_it(tmp_path: Path) -> None:
+    for name, text in (
+        ("b.txt", "b"),
+        ("a.md", "a"),
+        ("deep/c.jsonl", '{"text": "c"}'),
+        (".hidden.txt", "d"),
+        ("e.png", "e"),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text + "\n")
+    assert [text for _, text in Corpus(tmp_path)] == ["a", "b", "c"]
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(FirthError, match="is a folder"):
+        Corpus(tmp_path)
+
+
 def test_one_long_line_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encode, "BLOCK", 1000)
     monkeypatch.setattr(encode, "WINDOW", 300)  # of ids: some segments to a window, and segments cut by its end

@@ -277,8 +277,19 @@ def test_going_on_from_a_model_and_from_one_without_heads(tmp_path: Path):
     bare.load_state_dict({k: v for k, v in model.net.state_dict().items() if k.split(".")[0] in ("input", "stack")})
     encoder = firth.learners.bert.BertModel(model.method, bare, model.tokenizer, model.pooling, {})
     assert method.fit(DOCUMENTS, ALONE, start=encoder).net.following is not None
-    with pytest.raises(FirthError, match="BERT model of the same size"):
+    with pytest.raises(FirthError, match=f"same size; it has {TINY['layers']}, not layers=1"):
         firth.BERT(**TINY | {"layers": 1}).fit(DOCUMENTS, ALONE, start=model)
+    wide = firth.BERT(**TINY | {"hidden": 4 * model.size.dim}, epochs=1)  # what 0 stands for
+    assert wide.fit(DOCUMENTS, ALONE, start=model).training["epochs"]
+
+
+def test_pairs_need_two_segments():
+    net = Bert(200, firth.learners.bert.size_of(firth.BERT(**TINY)), segments=1)
+    tokenizer = WordPiece(size=150).train(DOCUMENTS, Run(threads=1))
+    model = firth.learners.bert.BertModel(firth.BERT(**TINY), net, tokenizer, firth.learners.pooling.Pooling(), {})
+    assert model.states("the river").shape[0] == TINY["layers"] + 1
+    with pytest.raises(FirthError, match=r"one segment.*not pairs"):
+        model.states("the river", "a boat")
 
 
 def test_tokens_that_are_given(tmp_path: Path):
@@ -299,6 +310,13 @@ def test_one_document_is_trained_on_without_next_sentences():
         model = firth.BERT(**TINY, epochs=1).fit([" . ".join(DOCUMENTS[:20])], ALONE)
     assert model.net.following is None and "next_accuracy" not in model.training
     assert model.training["held_out_loss"] > 0  # its last sentences
+
+
+def test_of_one_held_out_document_next_sentences_are_not_judged():
+    some = [" . ".join(DOCUMENTS[n : n + 5]) for n in (0, 5, 10, 15)]
+    model = firth.BERT(**TINY, epochs=1, held_out=0.01).fit(some, ALONE)
+    assert model.net.following is not None and "masked_accuracy" in model.training
+    assert "next_accuracy" not in model.training
 
 
 def test_text_of_unknown_pieces_only(tmp_path: Path):
@@ -333,5 +351,5 @@ def test_options_are_checked_together():
     with pytest.raises(FirthError, match="multiple of heads; got 10 and 3"):
         firth.BERT(dim=10, heads=3).fit(DOCUMENTS, ALONE)
     assert firth.BERT(size="base").shape == (12, 768, 12) and firth.BERT(size="tiny", dim=64).shape == (2, 64, 2)
-    with pytest.raises(FirthError, match="same size"):
+    with pytest.raises(FirthError, match="must be a BERT; got SkipGram"):
         learn(firth.BERT(**TINY), DOCUMENTS, ALONE, firth.SkipGram(min_count=1, epochs=1).fit(DOCUMENTS, ALONE))

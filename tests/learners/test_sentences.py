@@ -280,6 +280,21 @@ def test_folders_that_firth_does_not_read_are_refused(copied, file, change, rule
         firth.load(copied)
 
 
+@pytest.mark.parametrize(
+    ("file", "setting"),
+    [
+        ("sentence_bert_config.json", {"do_lower_case": True}),
+        ("config_sentence_transformers.json", {"default_prompt_name": "query", "prompts": {"query": "query: "}}),
+        ("config_sentence_transformers.json", {"truncate_dim": 64}),
+    ],
+)
+def test_settings_that_are_not_followed_are_told(copied, file, setting):
+    path = copied / file
+    path.write_text(json.dumps({**(json.loads(path.read_text()) if path.exists() else {}), **setting}))
+    with pytest.warns(firth.FirthWarning, match=f"says {next(iter(setting))}=.*gives other vectors"):
+        firth.load(copied)
+
+
 def test_a_dense_with_activation_is_refused(model, copied, tmp_path):
     rewrite(copied / "modules.json", lambda given: [*given[:2], {**given[1], "path": "2_Dense", "type": "x.Dense"}])
     (copied / "2_Dense").mkdir()

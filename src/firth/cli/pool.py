@@ -41,6 +41,11 @@ def command(model: str, folder: str, overwrite: bool, as_json: bool, **values: A
     changed: BertModel = found.with_pooling(**settings)
     choice = None
     if values["choose"]:
+        flags = {"how": "--pooling", "layers": "--layers", "combine": "--combine"}
+        for name in flags.keys() & settings.keys():
+            raise click.UsageError(f"--choose or {flags[name]}, not both.")
+        if found.projection is not None:
+            raise FirthError(f"--choose is of plain vectors; those of {model} are whitened or cut. Choose before that.")
         choice = chosen(changed, values["choose"])
         changed = changed.with_pooling(how=choice.best.how, layers=choice.best.layers, combine="mean")
     if values["whiten"]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from firth.cli.common import Function
-from firth.core.errors import FirthError
+from firth.core.errors import FirthError, FirthWarning
 from firth.core.options import options_of
 from firth.learners.pooling import Pooling
 
@@ -40,4 +41,10 @@ def given_pooling(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
             given["layers"] = tuple(int(number) for number in given["layers"].split(","))
         except ValueError:
             raise FirthError(f"--layers takes whole numbers, as in -2,-1; got {given['layers']!r}.") from None
+    if given and getattr(model, "projection", None) is not None:
+        changed = model.with_pooling(**given)  # type: ignore[attr-defined]
+        if changed.projection is None:
+            warnings.warn(
+                "Whitening is of the model's own pooling; with another one it is left out.", FirthWarning, stacklevel=2
+            )
     return given

@@ -40,7 +40,7 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
     """Writes `model` to `folder`: to a temporary sibling, fsynced, then put in place at once."""
     with saying_where(folder):
         if folder.exists() and not overwrite and (not folder.is_dir() or any(folder.iterdir())):
-            raise FirthError(f"{folder} exists; choose another folder or pass overwrite=True.")
+            raise FirthError(f"{folder} exists; choose another folder or pass overwrite=True (--overwrite).")
     parts = model.parts()
     with new_folder(folder) as work:
         foreign = bool(parts.foreign)

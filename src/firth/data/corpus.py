@@ -65,7 +65,9 @@ class Corpus:
         if isinstance(source, (str, os.PathLike)):
             if source == "-":
                 return [StreamSource(lambda: sys.stdin.buffer, "standard input")]
-            return [source_in(path) for path in readers.find_files(source)]
+            folder = Path(source).expanduser()
+            files = readers.texts_in(folder) if folder.is_dir() and not (folder / "config.json").exists() else []
+            return [source_in(path) for path in files or readers.find_files(source)]
         if isinstance(source, Corpus):
             return source.sources
         if is_table(source):

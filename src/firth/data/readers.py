@@ -25,6 +25,7 @@ from firth.core.errors import FirthError
 from firth.core.storage import saying_where
 
 COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
+TEXTS = (".txt", ".text", ".md")
 RECORDS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 #: Columns that are looked for where no other is named, and what names another in the shell.
 USUAL = {name: f"--{name}" for name in ("label", "tags", "source", "target")}
@@ -59,7 +60,7 @@ def find_files(pattern: str | os.PathLike[str]) -> list[Path]:
     """The files a path or glob names, in order."""
     path = Path(pattern).expanduser()
     if path.is_dir():
-        raise FirthError(f"{path} is a folder; name the files in it, such as '{path / '**' / '*.txt'}' (in quotes).")
+        raise FirthError(f"{path} is a folder; name files in it, such as '{path / '**' / '*.txt'}' (in quotes).")
     if path.exists():
         return [path]
     if not any(sign in str(path) for sign in "*?["):
@@ -68,6 +69,18 @@ def find_files(pattern: str | os.PathLike[str]) -> list[Path]:
     found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if Path(name).is_file()]  # noqa: PTH207
     if not found:
         raise FirthError(f"No file matches {path}.")
+    return found
+
+
+def texts_in(folder: Path) -> list[Path]:
+    """The files of text or records in a folder and the folders in it, in order; hidden ones left out."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        form, compression = kind_of(path)
+        plain = path.name.lower().removesuffix(compression).endswith(TEXTS)
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if (form or plain) and not hidden and path.is_file():
+            found.append(path)
     return found
 
 

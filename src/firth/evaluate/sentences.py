@@ -161,6 +161,9 @@ def choose_pooling(
     halves = order[: len(pairs) // 2], order[len(pairs) // 2 :]
     texts = [pair.a for pair in pairs] + [pair.b for pair in pairs]
     scores = np.array([pair.score for pair in pairs])
+    for half in halves:
+        if len(set(scores[half])) == 1:
+            raise FirthError(f"To choose takes scores that differ; all of a half of the pairs are {scores[half[0]]:g}.")
     tried = []
     for how in ("mean", "cls", "max"):
         rows = layers_of(how, texts)

@@ -103,6 +103,8 @@ class BertModel(Looking, ContextualModel, Model):
         """Each text, or pair of texts, with [CLS] and [SEP] around it: `tokenizers.Encoding`s."""
         for text in inputs:
             checked_texts([text] if isinstance(text, str) else list(text))
+            if not isinstance(text, str) and self.net.input.segments.num_embeddings < 2:
+                raise FirthError("This model has one segment (type_vocab_size 1): it reads texts, not pairs of them.")
         found = self.tokenizer._call(self.tokenizer.engine.encode_batch, list(inputs))
         for encoding in found:
             self.check_length(len(encoding.ids))

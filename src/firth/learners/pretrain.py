@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -29,7 +30,7 @@ from firth.learners.pooling import Pooling
 from firth.learners.sentence_pairs import Pairs, make_pairs, short_sentences
 from firth.nets.attention import Packed
 from firth.nets.bert import Bert
-from firth.nets.transformer import Block
+from firth.nets.transformer import Block, Size
 
 MOST_TOKENS = 32_768  # of a batch that is held in memory at once; larger steps add up several
 SHORT = 128  # tokens of the sequences that a run begins with, where the context is longer
@@ -164,7 +165,10 @@ class Pretraining(Gradient):
             "perplexity": math.exp(min(700.0, loss / count)),
             "masked_accuracy": right / count,
         }
-        return found | ({"next_accuracy": right_pairs / count_pairs} if count_pairs else {})
+        both = (
+            len(np.unique(pairs.label)) == 2
+        )  # a part of one document has no foreign sentences: nothing to tell apart
+        return found | ({"next_accuracy": right_pairs / count_pairs} if count_pairs and both else {})
 
     def scores(self, tensors: Sequence[Tensor]) -> Tensor:
         """Sums: loss, right and all masked tokens; right and all pairs."""
@@ -205,8 +209,8 @@ def split(sentences: Sentences, held_out: float) -> tuple[Sentences, Sentences]:
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     """Tokenizer, sentences, weights."""
     size = size_of(method)
-    if start is not None and not (isinstance(start, BertModel) and start.size == size):
-        raise FirthError(f"start must be a BERT model of the same size; got {start!r}.")
+    if start is not None:
+        check_start(start, size)
     began = time.monotonic()
     corpus = data if isinstance(data, Corpus) else Corpus(data)
     tokenizer = start.tokenizer if isinstance(start, BertModel) else make_tokenizer(method, corpus, run)
@@ -238,6 +242,17 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     }
     set_rows(net.cpu(), len(tokenizer), len(tokenizer))
     return BertModel(method, net, tokenizer, Pooling(), figures)
+
+
+def check_start(start: Model, size: Size) -> None:
+    if not isinstance(start, BertModel):
+        raise FirthError(f"start must be a BERT; got {start!r}.")
+    names = {"places": "context"}  # as the options call it
+    asked, there = (replace(each, hidden=each.hidden or 4 * each.dim) for each in (size, start.size))
+    for name, value in asdict(asked).items():
+        if value != getattr(there, name):
+            given = f"{names.get(name, name)}={value}"
+            raise FirthError(f"start must be a BERT of the same size; it has {getattr(there, name)}, not {given}.")
 
 
 def make_tokenizer(method: Any, corpus: Corpus, run: Run) -> SubwordTokenizer:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from firth.core.errors import FirthError
+from firth.core.errors import FirthError, FirthWarning
 from firth.core.storage import read_arrays, read_json
 from firth.learners.pooling import Pooling
 from firth.learners.whitening import Projection
@@ -33,10 +34,29 @@ def read_sentence_files(folder: Path, dim: int, places: int) -> tuple[Pooling, P
     order = [KINDS.index(kind) if kind in KINDS else -1 for kind in kinds]
     if kinds[:2] != ["Transformer", "Pooling"] or -1 in order or order != sorted(set(order)):
         raise FirthError(f"{folder}: Firth reads {', '.join(KINDS)}, in this order; {MODULES} has {', '.join(kinds)}.")
+    tell_unread(folder)
     parts = {kind: folder / module["path"] for kind, module in zip(kinds, modules, strict=True)}
     how = pooling_mode(read_json(parts["Pooling"] / "config.json"), parts["Pooling"])
     pooling = Pooling(how=how, normalize="Normalize" in kinds, max_tokens=longest(folder, places))
     return pooling, dense(parts["Dense"], dim) if "Dense" in kinds else None
+
+
+def tell_unread(folder: Path) -> None:
+    """Settings by which sentence-transformers changes the texts or vectors, and Firth does not."""
+    for name, key in (
+        ("sentence_bert_config.json", "do_lower_case"),
+        ("config_sentence_transformers.json", "default_prompt_name"),
+        ("config_sentence_transformers.json", "truncate_dim"),
+    ):
+        config = read_json(folder / name) if (folder / name).is_file() else {}
+        value = config.get(key) if isinstance(config, dict) else None
+        if value:
+            warnings.warn(
+                f"{folder / name} says {key}={value!r}, which Firth does not follow: sentence-transformers gives other "
+                "vectors.",
+                FirthWarning,
+                stacklevel=2,
+            )
 
 
 def inside(path: Any) -> bool:
