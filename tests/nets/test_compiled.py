@@ -17,12 +17,12 @@ from firth.nets import bend, long_attention, short_attention, token_loss, walks_
 
 found = {}
 
-def make(kernel, kinds, num_warps=4, num_stages=1, **constants):
+def make(kernel, kinds, num_warps=4, num_stages=1, maxnreg=None, **constants):
     kinds, names = kinds.split(), kernel.arg_names
     signature = dict(zip(names, kinds + ["constexpr"] * (len(names) - len(kinds)), strict=True))
     aligned = {(place,): [["tt.divisibility", 16]] for place, kind in enumerate(kinds) if kind[0] == "*"}
     source = ASTSource(kernel, signature, {(names.index(name),): x for name, x in constants.items()}, aligned)
-    options = {"num_warps": num_warps, "num_stages": num_stages}
+    options = {"num_warps": num_warps, "num_stages": num_stages, "maxnreg": maxnreg}
     made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options).asm
     products = made["ptx"].count("mma.sync") + made["ptx"].count("wgmma.mma_async")
     found[kernel.__module__.split(".")[-1] + "." + kernel.__name__] = [products, len(made["cubin"])]
@@ -44,9 +44,10 @@ make(token_loss.slopes_kernel, "*bf16 *fp32 *i64 *fp32 i32", BIAS=True, BLOCK=to
 sides = dict(HEADS=12, DIM=64)
 make(short_attention.forward_kernel, "*bf16 *i32 *bf16 fp32", 8, **sides, TILE=128)
 make(short_attention.backward_kernel, "*bf16 *i32 *bf16 *bf16 fp32", 8, 2, **sides, EACH=6, TILE=128)
-make(long_attention.middle_kernel, "*bf16 *bf16 *fp32 i32", DIM=64, ROWS=long_attention.ROWS)
-make(long_attention.forward_kernel, "*bf16 *i32 *bf16 *fp32 fp32", **sides, **long_attention.FORWARD)
-make(long_attention.backward_kernel, "*bf16 *i32 *fp32 *fp32 *bf16 *bf16 fp32", **sides, **long_attention.BACKWARD)
+make(long_attention.forward_kernel, "*bf16 *i32 *bf16 *fp32 i32 fp32", **sides, **long_attention.FORWARD)
+make(long_attention.queries_kernel, "*bf16 *i32 *bf16 *fp32 *bf16 *fp32 *bf16 i32 fp32",
+     **sides, **long_attention.QUERIES_BACK)
+make(long_attention.keys_kernel, "*bf16 *i32 *fp32 *bf16 *fp32 *bf16 i32 fp32", **sides, **long_attention.KEYS_BACK)
 print(json.dumps(found))
 """
 
@@ -65,6 +66,7 @@ def test_every_kernel_compiles_for_a_card_that_is_not_here(tmp_path: Path) -> No
     found = json.loads(done.stdout)
     assert len(found) == 13
     assert all(size > 1000 for _, size in found.values())
-    attending = [f"{part}_attention.{way}_kernel" for part in ("short", "long") for way in ("forward", "backward")]
+    ways = {"short": ("forward", "backward"), "long": ("forward", "queries", "keys")}
+    attending = [f"{part}_attention.{way}_kernel" for part in ways for way in ways[part]]
     for name in ("windows_cuda.skipgram_kernel", *attending):
         assert found[name][0] > 0, f"{name} does not use the tensor cores"
