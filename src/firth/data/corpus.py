@@ -9,18 +9,20 @@ import shlex
 import struct
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError
-from firth.core.storage import saying_where
-from firth.data import readers
+from firth.core.storage import fingerprint, saying_where
+from firth.data import cache, readers
 from firth.data.blocks import Block, Filler, Tags
 
 UNITS = ("line", "block", "file")
-SAMPLES, SAMPLE = 64, 4096  # a file's fingerprint reads so many pieces of so many bytes
+LARGE = 1 << 26  # bytes from which a file's hash is remembered
+SETTLED = 1_000_000_000  # nanoseconds: what changed later may change again before the file system's clock moves on
 
 
 class Document(NamedTuple):
@@ -60,6 +62,7 @@ class Corpus:
         if self.tags and self.fields:
             raise FirthError("Corpus takes tags or fields, not both.")
         self.sources: list[Source] = [part for source in sources for part in self._sources_of(source)]
+        self.replaced = 0  # byte sequences that were not UTF-8, as far as a walk has come
 
     def _sources_of(self, source: Any) -> Sequence[Source]:
         if isinstance(source, (str, os.PathLike)):
@@ -86,12 +89,17 @@ class Corpus:
 
     def walk(self) -> Iterator[tuple[Document, Tags, int]]:
         """The documents, each with its tags (or the values of `fields`) and the bytes of the sources read so far."""
+        replaced = 0
         pieces: list[bytes] = []
         for block in self.blocks(1 << 20, keys=True):
             start = 0
             for end, key, tags in zip(block.ends.tolist(), block.keys, block.tags, strict=True):
-                pieces.append(bytes(block.data[start:end]))
-                yield Document(key, self._text(b"".join(pieces))), tags, block.done
+                data = b"".join([*pieces, block.data[start:end]])
+                text = self._text(data)
+                if "\ufffd" in text:  # which may have stood there before
+                    replaced += text.count("\ufffd") - data.count("\ufffd".encode())
+                    self.replaced = max(self.replaced, replaced)
+                yield Document(key, text), tags, block.done
                 pieces.clear()
                 start = end
             pieces.append(bytes(block.data[start:]))
@@ -158,9 +166,10 @@ class FileSource(Source):
                 filler.done = filler.before + raw.tell()
 
     def fingerprint(self) -> str:
-        """Size, time of change and a sample of the content: the name does not matter."""
-        facts = self.path.stat()
-        return f"{readers.kind_of(self.path)} {facts.st_size} {facts.st_mtime_ns} {sample_hash(self.path)}"
+        """Of the whole content. Neither name nor time matters: a file that was copied or touched is the same data, and
+        one that was edited is not, wherever and whatever its size. A run goes on, a cached text is used and vectors are
+        kept by this, so that a guess by samples would not do."""
+        return f"{readers.kind_of(self.path)} {content_hash(self.path)}"
 
 
 class StreamSource(Source):
@@ -213,8 +222,8 @@ class TableSource(Source):
         self.columns = readers.text_columns(self.table.schema, columns, "the table")
 
     def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
-        for batch in self.table.to_batches(max_chunksize=4096):
-            yield from filler.records(readers.table_records(batch, self.columns, "the table"))
+        batches = self.table.to_batches(max_chunksize=4096)
+        yield from filler.records(readers.table_records(batches, self.columns, "the table"))
 
 
 @dataclass
@@ -293,21 +302,28 @@ def not_utf8(count: int, corpus: Corpus | None) -> str:
     """The note on bytes that were replaced; of several files it names the first that has some."""
     sources = corpus.sources if corpus else []
     files = [source.path for source in sources if isinstance(source, FileSource)] if len(sources) > 1 else []
-    first = next((path for path in files if not readers.is_utf8(path)), None)
+    texts = (path for path in files if readers.kind_of(path)[0] != ".parquet")
+    first = next((path for path in texts if not readers.is_utf8(path)), None)
     where = f", first in {first}" if first else ""
     way_out = f"Text in another encoding is converted by iconv, as in: {readers.ICONV}"
     return f"{count:,} byte sequences were not valid UTF-8 and were replaced by �{where}. {way_out}"
 
 
-def sample_hash(path: Path) -> str:
-    """A hash of a file's size and of pieces spread evenly over it, the first and the last among them."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        digest.update(str(size).encode())
-        for place in range(SAMPLES) if size > SAMPLES * SAMPLE else ():
-            file.seek((size - SAMPLE) * place // (SAMPLES - 1))
-            digest.update(file.read(SAMPLE))
-        if size <= SAMPLES * SAMPLE:
-            digest.update(file.read())
-    return digest.hexdigest()
+def content_hash(path: Path) -> str:
+    """The sha256 of a file. A large one is read for it once (about a second for a GB): the cache remembers the hash for
+    as long as the file system says that the file is the same: place, size and times, of which the last, that of any
+    change to the file, can't be set by hand."""
+    facts = path.stat()
+    if facts.st_size < LARGE:
+        return str(fingerprint(path)["sha256"])
+    times = facts.st_mtime_ns, facts.st_ctime_ns
+    name = cache.entry_name("content", str(path.resolve()), facts.st_dev, facts.st_ino, facts.st_size, *times)
+    found = cache.find_entry(name)
+    if found is not None:
+        return str(found[1]["sha256"])
+    settled = time.time_ns() - facts.st_ctime_ns > SETTLED
+    digest = str(fingerprint(path)["sha256"])
+    with cache.working_folder() as (folder, cached):
+        if cached and settled:
+            cache.write_entry(name, folder, {"sha256": digest})
+    return digest

@@ -14,7 +14,7 @@ from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.storage import saying_where
 from firth.data import cache
-from firth.data.corpus import Corpus
+from firth.data.corpus import Corpus, not_utf8
 from firth.data.streams import IDS, STARTS
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.tokens import Tokens, keep_entry, map_arrays, open_entry
@@ -54,8 +54,11 @@ def encode_corpus(tokenizer: SubwordTokenizer, corpus: Any, run: Run = Run(), en
             raise FirthError("The corpus has no text to encode: it is empty.")
         names = [tokenizer.tokens.get(id, f"<no token {id}>") for id in range(tokenizer.size)]
         tokens = Tokens(ids, starts, Vocabulary(names, counts), len(ids))
+        notes = [not_utf8(texts.replaced, texts)] if texts.replaced else []
+        for note in notes:
+            run.report.note(note)
         if name and cached:
-            keep_entry(name, folder, tokens, [])
+            keep_entry(name, folder, tokens, notes)
         return tokens  # its maps stay valid when the files are removed
 
 
