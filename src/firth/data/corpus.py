@@ -9,7 +9,6 @@ import shlex
 import struct
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +16,11 @@ from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError
 from firth.core.storage import fingerprint, saying_where
-from firth.data import cache, readers
+from firth.data import readers
 from firth.data.blocks import Block, Filler, Tags
 
 UNITS = ("line", "block", "file")
-LARGE = 1 << 26  # bytes from which a file's hash is remembered
-SETTLED = 1_000_000_000  # nanoseconds: what changed later may change again before the file system's clock moves on
+SAMPLES, SAMPLE = 64, 4096  # a file's stamp reads so many pieces of so many bytes
 
 
 class Document(NamedTuple):
@@ -130,8 +128,14 @@ class Corpus:
         return sum(sizes) if all(sizes) else 0
 
     def fingerprint(self) -> str | None:
-        """Says whether the content is the same as another time; None when that can't be told without reading it all."""
-        prints = [source.fingerprint() for source in self.sources]
+        """Says whether the content is the same as another time. Files are read whole; None for what is no file."""
+        return self._facts([source.fingerprint() for source in self.sources])
+
+    def stamp(self) -> str | None:
+        """The same at once, for what is quickly made anew: a file that was touched has another one."""
+        return self._facts([source.stamp() for source in self.sources])
+
+    def _facts(self, prints: list[str | None]) -> str | None:
         if None in prints:
             return None
         facts = (self.unit, self.column, self.key, prints, *self.tags, *([self.fields] if self.fields else []))
@@ -150,6 +154,9 @@ class Source:
     def fingerprint(self) -> str | None:
         return None
 
+    def stamp(self) -> str | None:
+        return None
+
 
 class FileSource(Source):
     def __init__(self, path: Path) -> None:
@@ -166,10 +173,14 @@ class FileSource(Source):
                 filler.done = filler.before + raw.tell()
 
     def fingerprint(self) -> str:
-        """Of the whole content. Neither name nor time matters: a file that was copied or touched is the same data, and
-        one that was edited is not, wherever and whatever its size. A run goes on, a cached text is used and vectors are
-        kept by this, so that a guess by samples would not do."""
-        return f"{readers.kind_of(self.path)} {content_hash(self.path)}"
+        """Of the content; neither name nor time matters. Long work goes on by this: a file that was copied or touched
+        is the same data, and one that was edited is not, wherever."""
+        return f"{readers.kind_of(self.path)} {fingerprint(self.path)['sha256']}"
+
+    def stamp(self) -> str:
+        """Size, time of change and a sample of the content."""
+        facts = self.path.stat()
+        return f"{readers.kind_of(self.path)} {facts.st_size} {facts.st_mtime_ns} {sample_hash(self.path)}"
 
 
 class StreamSource(Source):
@@ -309,21 +320,15 @@ def not_utf8(count: int, corpus: Corpus | None) -> str:
     return f"{count:,} byte sequences were not valid UTF-8 and were replaced by �{where}. {way_out}"
 
 
-def content_hash(path: Path) -> str:
-    """The sha256 of a file. A large one is read for it once (about a second for a GB): the cache remembers the hash for
-    as long as the file system says that the file is the same: place, size and times, of which the last, that of any
-    change to the file, can't be set by hand."""
-    facts = path.stat()
-    if facts.st_size < LARGE:
-        return str(fingerprint(path)["sha256"])
-    times = facts.st_mtime_ns, facts.st_ctime_ns
-    name = cache.entry_name("content", str(path.resolve()), facts.st_dev, facts.st_ino, facts.st_size, *times)
-    found = cache.find_entry(name)
-    if found is not None:
-        return str(found[1]["sha256"])
-    settled = time.time_ns() - facts.st_ctime_ns > SETTLED
-    digest = str(fingerprint(path)["sha256"])
-    with cache.working_folder() as (folder, cached):
-        if cached and settled:
-            cache.write_entry(name, folder, {"sha256": digest})
-    return digest
+def sample_hash(path: Path) -> str:
+    """A hash of a file's size and of pieces spread evenly over it, the first and the last among them."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        digest.update(str(size).encode())
+        for place in range(SAMPLES) if size > SAMPLES * SAMPLE else ():
+            file.seek((size - SAMPLE) * place // (SAMPLES - 1))
+            digest.update(file.read(SAMPLE))
+        if size <= SAMPLES * SAMPLE:
+            digest.update(file.read())
+    return digest.hexdigest()

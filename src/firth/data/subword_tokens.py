@@ -35,9 +35,9 @@ def encode_corpus(tokenizer: SubwordTokenizer, corpus: Any, run: Run = Run(), en
     """
     texts = corpus if isinstance(corpus, Corpus) else Corpus(corpus)
     end_id = tokenizer.special_id(end) if end else -1
-    fingerprint, name = texts.fingerprint(), None
-    if fingerprint:
-        name = cache.entry_name(FORMAT, fingerprint, tokenizer.fingerprint, end)
+    stamp, name = texts.stamp(), None
+    if stamp:
+        name = cache.entry_name(FORMAT, stamp, tokenizer.fingerprint, end)
         found = open_entry(name, run)
         if found is not None:
             return found
