@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 import subprocess
 from pathlib import Path
@@ -35,13 +36,19 @@ CORPORA = {
 def test_what_is_read_is_not_written_over(call, model, tmp_path):
     (tmp_path / "texts.jsonl").write_text('{"text": "the king"}\n')
     (tmp_path / "vectors.txt").write_text("2 2\na 1 0\nb 0 1\n")
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    copy = tmp_path / "model"
+    shutil.copytree(model, copy)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
     for line in (
         ("embed", model, tmp_path / "texts.jsonl", "-o", tmp_path / "texts.jsonl"),
+        ("embed", model, tmp_path / "*.jsonl", "-o", tmp_path / "texts.jsonl"),
+        ("embed", model, tmp_path, "-o", tmp_path / "texts.jsonl"),
         ("convert", tmp_path / "vectors.txt", tmp_path / ".." / tmp_path.name / "vectors.txt"),
+        ("convert", copy, copy / "vectors.safetensors"),
+        ("align", copy, tmp_path / "vectors.txt", "-o", tmp_path / "vectors.txt"),
     ):
         refused(call(*line), "is what is read; choose another place")
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*.*")} == before
 
 
 @pytest.mark.parametrize("name", CORPORA)

@@ -52,6 +52,14 @@ def test_long_texts_in_windows(call, bert, tmp_path):
     assert result.stdout.startswith("102 words, 2 texts")
 
 
+def test_bytes_that_are_not_utf8_are_counted(call, bert, tmp_path):
+    (tmp_path / "text.txt").write_bytes(b"the king\ncaf\xe9 \xff king\n")
+    for flags in ((tmp_path / "out.jsonl",), (tmp_path / "w.vec", "--static", "--contexts", 1)):
+        result = call("words", bert, tmp_path / "text.txt", "--json", "-o", *flags)
+        assert json.loads(result.stdout)["not_utf8"] == 2
+        assert "2 byte sequences were not valid UTF-8" in result.stderr
+
+
 def test_static_vectors_are_a_file_for_the_other_verbs(call, bert, tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(SENTENCES))
     result = call("words", bert, tmp_path / "text.txt", "--static", "--most", 20, "-o", tmp_path / "w.vec", "--json")
@@ -162,11 +170,17 @@ def test_pickled_folders(call, bert, tmp_path):
 def test_what_goes_wrong_is_one_line(call, bert, model, tmp_path):
     (tmp_path / "text.txt").write_text("the king\n" + "king , " * 50)
     (tmp_path / "none.txt").write_text("")
+    rows = [f"x{n},{'king ! ' * (50 if n == 300 else 1)}" for n in range(310)]
+    (tmp_path / "long.csv").write_text("\n".join(["id,text", *rows]))
     for arguments, why in (
         (("words", model, tmp_path / "text.txt"), "has one vector a word (skipgram)"),
         (("senses", model, *BANKS, "--word", "king"), "has one vector a word (skipgram)"),
         (("fill", model, "xyzzy [MASK]"), "stands no word that this model knows"),
-        (("words", bert, tmp_path / "text.txt"), "tokens and the model room for 38"),
+        (("words", bert, tmp_path / "long.csv", "--key", "id"), "Text x300 has 100 tokens and the model room for 38;"),
+        (
+            ("words", bert, tmp_path / "text.txt"),
+            "Text 2 has 100 tokens and the model room for 38; windows=True (--win",
+        ),
         (("words", bert, tmp_path / "none.txt"), "no documents"),
         (("words", bert, tmp_path / "text.txt", "--layers", "last"), "--layers must be numbers"),
         (("words", bert, tmp_path / "text.txt", "--layers", "9"), "A layer must be from 0"),
@@ -180,5 +194,9 @@ def test_what_goes_wrong_is_one_line(call, bert, model, tmp_path):
     ):
         result = call(*arguments)
         assert result.exit_code == 1 and why in result.stderr and result.stderr.count("\n") == 1, result.stderr
+    for name in ("--most", "--contexts"):
+        for number in (0, -3):
+            result = call("words", bert, tmp_path / "text.txt", "--static", name, number, "-o", tmp_path / "w.vec")
+            assert result.exit_code == 2 and f"{name}': {number} is not in the range x>=1" in result.stderr
     for arguments in (("--most", "3"), ("--static",), ("--static", "--most", "3", "--only", "f", "-o", "x.vec")):
         assert call("words", bert, tmp_path / "text.txt", *arguments).exit_code == 2

@@ -61,6 +61,16 @@ def test_a_model_becomes_a_file_and_a_folder_again(call, folder, tmp_path, suffi
     assert facts["rows"] == ("in codes" if suffix == "ftz" else "float32") and facts["options"]["model"] == "sg"
 
 
+def test_a_file_of_zeros_is_told(call, folder, tmp_path, monkeypatch):
+    assert "zeros" not in call("convert", folder, tmp_path / "m.bin").stderr
+    monkeypatch.setattr("firth.learners.files.MANY_ZEROS", 100_000)
+    told = call("convert", folder, tmp_path / "m.bin").stderr
+    used = len(firth.load(folder).subwords.bucket_ids)
+    assert f"{80 * (20_000 - used) / 1e6:.0f} MB of {tmp_path / 'm.bin'} are zeros" in told
+    assert f"each of buckets=20,000, and n-grams use {used:,}. Train with fewer buckets, or write a .ftz" in told
+    assert call("convert", folder, tmp_path / "m.ftz").stderr == ""
+
+
 def test_settings_of_quantising(call, folder, tmp_path):
     output(call("convert", folder, tmp_path / "whole.ftz"))
     output(call("convert", folder, tmp_path / "small.ftz", "--cutoff", "1500", "--norms"))

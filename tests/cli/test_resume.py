@@ -49,6 +49,7 @@ def test_a_run_killed_and_stopped_equals_an_unbroken_one(start, text, tmp_path):
         process.send_signal(end)
         finish(process, code=130 if end == signal.SIGINT else -end)
         assert not (broken / "config.json").exists()
+        text.touch()  # the same data still
     out, err = finish(start(*command, "-o", broken, "--json"))
     assert json.loads(out.splitlines()[-1])["status"] == "resumed" and "Going on from a checkpoint" in err
     finish(start(*command, "-o", whole))

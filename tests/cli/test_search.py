@@ -187,6 +187,9 @@ def test_mistakes(call, indexed, model, text, tmp_path):
     (tmp_path / "blank.txt").write_text("king\n\n")
     blank = call("index", model, tmp_path / "blank.txt", "-o", tmp_path / "blank")
     assert blank.stderr == "note: 1 texts are zero and found by words only.\n"
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9 king\n")
+    latin = call("index", model, tmp_path / "latin.txt", "-o", tmp_path / "latin")
+    assert "note: 1 byte sequences were not valid UTF-8" in latin.stderr
     assert not list(tmp_path.glob("[ijk]*"))  # what failed before anything was added leaves nothing
     (tmp_path / "once.jsonl").write_text('{"id": "a", "text": "king"}\n')
     assert call("index", model, tmp_path / "once.jsonl", "-o", tmp_path / "k", "--key", "id").exit_code == 0

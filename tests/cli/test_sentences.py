@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
 from pathlib import Path
@@ -111,15 +112,17 @@ def test_a_killed_run_goes_on_and_keeps_its_shards(start, bert, texts, tmp_path)
     pyarrow.parquet.write_table(many, tmp_path / "many.parquet")
     command = ("embed", bert, tmp_path / "many.parquet", "--shard-rows", 2000, "-o")
     process = start(*command, tmp_path / "broken")
-    first = tmp_path / "broken" / "part-00001.parquet"
+    record = tmp_path / "broken" / "embedding.json"
     end = time.monotonic() + 60
-    while not first.exists() and time.monotonic() < end:
+    while not (record.exists() and len(json.loads(record.read_text())["shards"]) > 1) and time.monotonic() < end:
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    kept = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "broken").glob("part-*")}
-    assert 2 <= len(kept) < 6 and json.loads((tmp_path / "broken/embedding.json").read_text())["finished"] == 0
+    told = json.loads(record.read_text())
+    names = [f"part-{int(number):05d}.parquet" for number in told["shards"]]
+    kept = {name: (tmp_path / "broken" / name).stat().st_mtime_ns for name in names}
+    assert 2 <= len(kept) < 6 and told["finished"] == 0
     for name, folder in (("again", "broken"), ("whole", "whole")):
         process = start(*command, tmp_path / folder)
         out, err = process.communicate(timeout=120)
@@ -148,8 +151,67 @@ def test_shards_of_something_else_are_refused(call, bert, texts, model, tmp_path
     refused(call("embed", bert, other, "-o", folder), "another data")
     refused(call("embed", bert, other, "-o", tmp_path), "holds other files")
     refused(call("embed", bert, "-", "-o", tmp_path / "new", input="a\n"), "give files, not -")
-    (folder / "part-00000.parquet").rename(folder / "part-00003.parquet")
-    refused(call(*command, "-o", folder), "lacks part-00000.parquet")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npy"])
+def test_only_shards_that_are_lost_or_damaged_are_made_anew(call, bert, texts, tmp_path, kind):
+    folder = tmp_path / "parts"
+    command = ("embed", bert, texts, "--column", "text", "--shards", kind, "--shard-rows", 50, "-o", folder, "--json")
+    facts = json.loads(done(call(*command)))
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder / f"part-00002.{kind}").rename(folder / f"part-00009.{kind}")
+    damaged = folder / ("part-00005.keys.json" if kind == "npy" else "part-00005.parquet")
+    damaged.write_bytes(whole[damaged.name][:-1])
+    times = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    result = call(*command)
+    assert json.loads(done(result)) == facts
+    assert f"made anew: part-00002.{kind}, part-00005.{kind}.\nnote: 6 shards are there" in result.stderr
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
+    changed = {path.name for path in folder.glob("part-*") if path.stat().st_mtime_ns != times.get(path.name)}
+    assert {name[:10] for name in changed} == {"part-00002", "part-00005"}
+
+
+def test_shards_stay_the_data_s_when_its_file_is_touched(call, bert, tmp_path):
+    (tmp_path / "a.txt").write_text("\n".join(SENTENCES[:9]))
+    command = ("embed", bert, tmp_path / "a.txt", "-o", tmp_path / "parts")
+    done(call(*command))
+    os.utime(tmp_path / "a.txt", (1, 1))
+    assert "finished already" in call(*command).stderr
+    (tmp_path / "a.txt").write_text("\n".join(SENTENCES[:9]).upper())  # the same size
+    refused(call(*command), "another data")
+
+
+def test_what_is_odd_is_counted(call, bert, model, tmp_path):
+    """Empty texts, texts that were cut and bytes that are no UTF-8; again when the shards are there already."""
+    lines = [b"the king", b"", b"  ", b"caf\xe9 \xff\xfe", "\ufffd".encode(), b"king " * 100]
+    (tmp_path / "a.txt").write_bytes(b"\n".join(lines) + b"\n")
+    command = ("embed", bert, tmp_path / "a.txt", "--shard-rows", 4, "--json", "-o")
+    tokenizer = firth.load(bert).tokenizer
+    read = sum(
+        len(ids) for ids in tokenizer.ids_batch([line.decode(errors="replace") for line in lines], special=False)
+    )
+    for name in ("a.npy", "parts", "parts"):
+        result = call(*command, tmp_path / name)
+        facts = json.loads(done(result))
+        assert facts.pop("output") == str(tmp_path / name) and facts.pop("unknown") < 5
+        assert facts == {"rows": 6, "tokens": read, "empty_rows": 3, "zero_rows": 0, "cut_rows": 1, "not_utf8": 3}
+        assert "3 of 6 texts are empty" in result.stderr
+        assert "3 byte sequences were not valid UTF-8" in result.stderr
+    words = json.loads(done(call("embed", model, tmp_path / "a.txt", "--json", "-o", tmp_path / "w.npy")))
+    assert words["words"] == 103 and words["empty_rows"] == 3 and "cut_rows" not in words and words["not_utf8"] == 3
+
+
+def test_keys_that_are_missing_or_no_text_are_refused(call, bert, tmp_path):
+    table = pyarrow.table({"id": ["a", None], "text": ["one", "two"]})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "text": "one"}\n{"id": null, "text": "two"}\n')
+    (tmp_path / "a.csv").write_text("id,text\na,one\n,two\n")
+    for name, where in (("a.parquet", "row 2"), ("a.jsonl", "line 2"), ("a.csv", "line 3")):
+        refused(call("embed", bert, tmp_path / name, "--key", "id"), f"{name}, {where}: the key column 'id' is empty")
+    (tmp_path / "b.csv").write_bytes(b"id,text\ncaf\xe9,one\n")
+    refused(
+        call("embed", bert, tmp_path / "b.csv", "--key", "id"), "line 2: the key caf\\xe9 is not valid UTF-8", "iconv"
+    )
 
 
 def test_words_go_to_shards_too(call, model, text, tmp_path):

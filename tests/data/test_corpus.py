@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,8 +21,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firth import Corpus, FirthError
+from firth import Corpus, FirthError, Run
+from firth.core.report import Silence
 from firth.data.corpus import Document
+from firth.data.tokens import read_tokens
 
 TEXTS = ["Grüße aus Köln", "", "two  words", "一行中文"]
 
@@ -217,6 +220,34 @@ def test_fingerprint_follows_content_not_name(tmp_path: Path) -> None:
     b.rename(tmp_path / "c.txt")
     assert Corpus(tmp_path / "c.txt").fingerprint() == before
     assert Corpus(["hello"]).fingerprint() is None
+
+
+def test_fingerprint_follows_content_not_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"a" * 1_000_000)
+    first, stamp = Corpus(path).fingerprint(), Corpus(path).stamp()
+    os.utime(path, (1, 1))
+    assert Corpus(path).fingerprint() == first and Corpus(path).stamp() != stamp
+    with path.open("r+b") as file:  # one byte in the middle
+        file.seek(500_001)
+        file.write(b"b")
+    assert Corpus(path).fingerprint() != first and Corpus(path).stamp() != stamp
+
+
+@given(st.lists(st.sampled_from([b"a", b" ", b"\xe9", b"\xff", b"\xc3", b"\xa9", b"\xf0\x9f", b"\xef\xbf\xbd", b"\n"])))
+def test_bytes_that_are_not_utf8_are_counted_as_they_are_for_training(parts: list[bytes]) -> None:
+    class Notes(Silence):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    notes: list[str] = []
+    with tempfile.NamedTemporaryFile(suffix=".txt") as file:
+        Path(file.name).write_bytes(b"".join(parts) + b" word\n")
+        corpus = Corpus(file.name)
+        for _ in range(2):  # a second walk adds nothing
+            list(corpus)
+        read_tokens(corpus, min_count=1, run=Run(report=Notes()))
+    assert [note.split()[0] for note in notes] == ([str(corpus.replaced)] if corpus.replaced else [])
 
 
 def refused(make: Callable[[], object], *says: str) -> None:

@@ -72,6 +72,13 @@ def test_the_cache_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert again.vocabulary.tokens == first.vocabulary.tokens and len(again) == len(TEXT)
 
 
+def test_bytes_that_are_not_utf8_are_told_each_time(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"caf\xe9 and \xff\n")
+    for _ in range(2):  # the second time from the cache
+        with pytest.warns(firth.FirthWarning, match="2 byte sequences were not valid UTF-8"):
+            encode_corpus(MADE["wordpiece"], tmp_path / "a.txt")
+
+
 TRICKY = "ab 's  \n\r\t.é\u3000\u2003中\x1c\x85\u0301<|endoftext|>"
 
 

@@ -166,6 +166,8 @@ def test_custom_tokenizer_and_lists() -> None:
     assert split(tokens) == [[0, 1], [], [0, 2]]
     with pytest.warns(FirthWarning, match="not valid UTF-8"):
         assert list(Tokens.from_lists([["\ud800"]]).vocabulary.tokens) == ["���"]
+    with pytest.warns(FirthWarning, match="1 byte sequences were not valid UTF-8"):
+        read_tokens(["a-\udcff"], tokenizer=lambda text: text.split("-"), min_count=1)
     halves = read_tokens(["a-b", "b-c"], tokenizer=lambda text: text.split("-"), min_count=1)
     assert same(halves, plain([["a", "b"], ["b", "c"]], 1))
     with pytest.raises(FirthError, match="NUL"):

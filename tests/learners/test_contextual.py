@@ -133,8 +133,10 @@ def test_settings_that_are_refused(model, settings, message):
 
 
 def test_texts_that_do_not_fit(model):
-    with pytest.raises(firth.FirthError, match=r"has 6\d tokens and the model room for 62"):
-        model.words(["king, " * 33])
+    with pytest.raises(firth.FirthError, match=r"Text 2 has 6\d tokens and the model room for 62; windows=True"):
+        model.words(["king", "king, " * 33])
+    with pytest.raises(firth.FirthError, match=r"The text 'king, king.*… has 6\d tokens.*; shorten it"):
+        model.senses(["the king", "king, " * 33], "king")
     (found,) = model.words(["king, " * 33], windows=True)
     assert len(found.words) == len(found.vectors) == 66
     (first,) = model.words([("king, " * 33)[: found.offsets[61][1]]])

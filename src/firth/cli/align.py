@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from firth.cli.common import json_flag, open_vectors, print_facts, print_json, print_table, restrict_option
+from firth.cli.common import json_flag, keep_inputs, open_vectors, print_facts, print_json, print_table, restrict_option
 
 
 @click.command()
@@ -25,6 +25,7 @@ def command(
     from firth.formats import write_vectors
     from firth.studies import align, read_word_pairs
 
+    keep_inputs(output, old, new, pairs or "")
     known = read_word_pairs(pairs) if pairs else None
     aligned = align(open_vectors(old), open_vectors(new), pairs=known, restrict=restrict)
     if output:

@@ -212,9 +212,14 @@ def vectors_of(model: Model, path: str, table: str | None = None) -> Vectors:
 
 
 def keep_inputs(output: str | None, *inputs: str) -> None:
-    """Refuses to write over what is read."""
-    if output and Path(output).exists() and any(Path(path).resolve() == Path(output).resolve() for path in inputs):
-        raise FirthError(f"{output} is what is read; choose another place for what is written.")
+    """Refuses to write over what is read, or over a file in the folder of a model that is read."""
+    if not output or not Path(output).exists():
+        return
+    place = Path(output).resolve()
+    for path in map(Path, filter(None, inputs)):
+        is_part = place.is_file() and (path / "config.json").is_file() and place.is_relative_to(path.resolve())
+        if is_part or place == path.resolve():
+            raise FirthError(f"{output} is what is read; choose another place for what is written.")
 
 
 def open_rows(path: str) -> Any:

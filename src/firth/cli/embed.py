@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import inspect
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -31,9 +31,12 @@ from firth.core.errors import FirthError
 
 if TYPE_CHECKING:
     from firth.core.model import Model
+    from firth.data.corpus import Corpus
+    from firth.learners.pooling import Pooling
 
 BATCH = 2048  # texts at a time
 SHARD = 65536  # rows of a shard
+NOTHING = "There is nothing to embed: the input has no documents."
 
 
 @click.command()
@@ -93,47 +96,43 @@ def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool
         return
     settings = settings_of(embedder, model, values)
     texts = Corpus(*data, unit=values["unit"], column=values["column"], key=values["key"])
-    totals = Totals()
+    keep_inputs(output, *(source.name for source in texts.sources))
     if output and not Path(output).suffix:
         shards = open_shards(model, texts, Path(output), settings, values)
-        embed_to_shards(embedder, texts, shards, settings, totals)
+        figures = embed_to_shards(embedder, texts, shards, settings)
     else:
-        embed_to_file(embedder, model, texts, output, settings, totals)
-    if not totals.rows:
-        raise FirthError("There is nothing to embed: the input has no documents.")
-    tell(embedder, totals, output, as_json)
-
-
-class Totals:
-    """What came by."""
-
-    def __init__(self) -> None:
-        self.rows = self.known = self.unknown = self.empty = 0
-
-    def add(self, batch: Rows, counts: list[int]) -> None:
-        self.rows += len(batch.keys)
-        self.known += sum(counts)
-        self.unknown += sum(batch.unknown)
-        self.empty += sum(count == 0 for count in counts)
-
-
-def tell(model: Model, totals: Totals, output: str | None, as_json: bool) -> None:
-    known, unknown = totals.known, totals.unknown
-    if hasattr(model, "pool_windows"):  # what a BERT does not know is a token of its own, with a vector
-        if unknown:
-            click.echo(f"note: {unknown:,} of {known + unknown:,} tokens are unknown to the tokenizer.", err=True)
-        empty = {}
-    else:
-        empty = {"zero_rows": totals.empty}
-        lacking = [f"{unknown:,} of {known + unknown:,} words have no vector"] if unknown else []
-        lacking += [f"{totals.empty:,} rows are zero"] if totals.empty else []
-        if lacking:
-            click.echo(f"note: {'; '.join(lacking)}.", err=True)
+        figures = embed_to_file(embedder, model, texts, output, settings)
+    tell(embedder, texts, figures)
     if as_json:
-        figures = {"rows": totals.rows, "words": known + unknown, "unknown": unknown}
-        print_json({**figures, **empty, "output": output})
+        print_json({**figures, "output": output})
     elif output:
-        click.echo(f"{totals.rows:,} rows in {output}")
+        click.echo(f"{figures['rows']:,} rows in {output}")
+
+
+def tell(model: Model, texts: Corpus, figures: Counter[str]) -> None:
+    """Notes on what is odd."""
+    from firth.data.corpus import not_utf8
+
+    rows, unit, unknown = figures["rows"], unit_of(model), figures["unknown"]
+    notes = []
+    if hasattr(model, "net"):  # which has a vector for what it does not know, and for nothing at all
+        if unknown:
+            notes.append(f"{unknown:,} of {figures[unit]:,} tokens are unknown to the tokenizer.")
+        if figures["empty_rows"]:
+            notes.append(f"{figures['empty_rows']:,} of {rows:,} texts are empty; they all have the same vector.")
+    else:
+        lacking = [f"{unknown:,} of {figures[unit]:,} {unit} have no vector"] if unknown else []
+        lacking += [f"{figures['zero_rows']:,} rows are zero"] if figures["zero_rows"] else []
+        notes += [f"{'; '.join(lacking)}."] if lacking else []
+    if figures["not_utf8"]:
+        notes.append(not_utf8(figures["not_utf8"], texts))
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def unit_of(model: Any) -> str:
+    """What a model cuts texts into."""
+    return "tokens" if hasattr(model, "tokenizer") or hasattr(model, "tokens") else "words"
 
 
 def settings_of(model: Any, path: str, values: dict[str, Any]) -> dict[str, Any]:
@@ -153,19 +152,19 @@ def settings_of(model: Any, path: str, values: dict[str, Any]) -> dict[str, Any]
 # ---- where to ----
 
 
-def embed_to_file(
-    model: Any, path: str, texts: Any, output: str | None, settings: dict[str, Any], totals: Totals
-) -> None:
+def embed_to_file(model: Any, path: str, texts: Corpus, output: str | None, settings: dict[str, Any]) -> Counter[str]:
     sparse = output is not None and Path(output).suffix == ".npz"
+    total = Counter[str]()
     with writer(output) as write, Progress(texts, shown=output is not None) as progress:
         documents = windows(texts, progress, BATCH)
         found = sparse_batches(model, documents, path) if sparse else batches(model, documents, path, settings)
-        for batch, counts in found:
+        for batch, figures in found:
             write(batch)
-            totals.add(batch, counts)
-            progress.rows(totals.rows)
-        if not totals.rows:
-            raise FirthError("There is nothing to embed: the input has no documents.")
+            total.update(figures)
+            progress.rows(total["rows"])
+        if not total["rows"]:
+            raise FirthError(NOTHING)
+    return total
 
 
 def open_shards(path: str, texts: Any, folder: Path, settings: dict[str, Any], values: dict[str, Any]) -> Shards:
@@ -192,32 +191,36 @@ def model_print(path: Path) -> str:
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 
 
-def embed_to_shards(model: Any, texts: Any, shards: Shards, settings: dict[str, Any], totals: Totals) -> None:
+def embed_to_shards(model: Any, texts: Corpus, shards: Shards, settings: dict[str, Any]) -> Counter[str]:
     if shards.finished:
         click.echo(f"note: {shards.folder} is finished already: nothing was computed.", err=True)
-        totals.rows = shards.finished
-        return
+        return shards.figures()
+    if shards.lost:
+        click.echo(f"note: missing or damaged, and made anew: {', '.join(shards.lost)}.", err=True)
     if shards.done:
-        click.echo(f"note: {shards.done:,} shards are there already; going on behind them.", err=True)
+        click.echo(f"note: {len(shards.done):,} shards are there already; going on with the others.", err=True)
+    rows = 0
     with Progress(texts) as progress:
-        size = min(BATCH, shards.rows)
-        documents = windows(texts, progress, size, shards.rows, skip=shards.done * shards.rows)
-        found = batches(model, documents, str(shards.folder), settings)
+        found = batches(model, windows(texts, progress, BATCH, shards), str(shards.folder), settings)
         batch = next(found, None)
-        while batch is not None:
-            left = shards.rows
-            with shards.next() as write:
+        for number in (number for number in count() if number not in shards.done):
+            if batch is None:
+                break
+            left, total = shards.rows, Counter[str]()
+            with shards.writing(number, total) as write:
                 while batch is not None:
                     write(batch[0])
-                    totals.add(*batch)
-                    progress.rows(totals.rows)
+                    total.update(batch[1])
+                    rows += len(batch[0].keys)
+                    progress.rows(rows)
                     left -= len(batch[0].keys)
                     batch = next(found, None) if left else None
-            shards.done += 1
             batch = next(found, None)
-    totals.rows += progress.skipped
-    if totals.rows:
-        shards.tell(finished=totals.rows)
+    if not shards.done:
+        raise FirthError(NOTHING)
+    shards.finished = True
+    shards.tell()
+    return shards.figures()
 
 
 class Progress:
@@ -225,7 +228,7 @@ class Progress:
 
     def __init__(self, texts: Any, shown: bool = True) -> None:
         self.report, self.size = choose_report("auto" if shown else "none"), texts.size  # rows may go to the terminal
-        self.read = self.skipped = 0
+        self.read = 0
         self.started = time.monotonic()
 
     def __enter__(self) -> Progress:
@@ -243,51 +246,77 @@ class Progress:
 # ---- from where ----
 
 
-def windows(
-    texts: Any, progress: Progress, size: int, shard: int = 0, skip: int = 0
-) -> Iterator[list[tuple[str, str]]]:
-    """Documents in lists of `size`, none across the end of a shard; the first `skip` are passed by."""
-    documents = texts.walk()
-    for _ in islice(documents, skip):
-        progress.skipped += 1
-    left = shard
-    while batch := list(islice(documents, min(size, left) if shard else size)):
-        progress.read = batch[-1][2]
-        left = (left - len(batch)) or shard
-        yield [(document.key, document.text) for document, _, _ in batch]
+class Batch(NamedTuple):
+    """Documents read together."""
+
+    keys: list[str]
+    texts: list[str]
+    not_utf8: int  # byte sequences that were replaced
+
+
+def windows(texts: Corpus, progress: Progress, size: int, shards: Shards | None = None) -> Iterator[Batch]:
+    """Documents in lists of `size`, none across the end of a shard; those of shards that are done are passed by."""
+    documents, done = texts.walk(), set(shards.done if shards else ())
+    replaced = 0
+    for number in count():
+        part = islice(documents, shards.rows if shards else None)
+        if number in done:
+            deque(part, maxlen=0)
+            replaced = texts.replaced
+            continue
+        some = list(islice(part, size))
+        if not some:
+            return
+        while some:
+            progress.read = some[-1][2]
+            keys, bodies = [document.key for document, _, _ in some], [document.text for document, _, _ in some]
+            yield Batch(keys, bodies, texts.replaced - replaced)
+            replaced = texts.replaced
+            some = list(islice(part, size))
+
+
+def figures_of(model: Any, batch: Batch, pooled: Any, pooling: Pooling | None) -> dict[str, int]:
+    """What is told of a batch; `cut_rows` where texts that are too long are cut."""
+    read = pooled.known + pooled.unknown
+    figures = {"rows": len(batch.keys), unit_of(model): int(read.sum()), "unknown": int(pooled.unknown.sum())}
+    figures |= {"empty_rows": int((read == 0).sum()), "zero_rows": int(((pooled.matrix != 0).sum(axis=1) == 0).sum())}
+    if pooling is not None:
+        most = (pooling.max_tokens or model.size.places) - 2  # [CLS] and [SEP]
+        figures["cut_rows"] = int((read > most).sum()) if pooling.long == "truncate" else 0
+    return {**figures, "not_utf8": batch.not_utf8}
 
 
 def batches(
-    model: Any, documents: Iterable[list[tuple[str, str]]], path: str, settings: dict[str, Any]
-) -> Iterator[tuple[Rows, list[int]]]:
-    """Batches, each with the number of known words of its texts."""
+    model: Any, documents: Iterable[Batch], path: str, settings: dict[str, Any]
+) -> Iterator[tuple[Rows, dict[str, int]]]:
+    """Batches, each with its figures."""
     if not hasattr(model, "pool"):
         raise no_texts(model, path)
-    keys: deque[list[str]] = deque()
+    waiting: deque[Batch] = deque()
 
     def texts() -> Iterator[list[str]]:
         for batch in documents:
-            keys.append([key for key, _ in batch])
-            yield [text for _, text in batch]
+            waiting.append(batch)
+            yield batch.texts
 
     if hasattr(model, "pool_windows"):
         found = model.pool_windows(texts(), **settings)
     else:
         found = (model.pool(window, **settings) for window in texts())
     for pooled in found:
-        yield Rows(keys.popleft(), pooled.matrix, pooled.unknown.tolist()), pooled.known.tolist()
+        batch = waiting.popleft()
+        figures = figures_of(model, batch, pooled, settings.get("pooling"))
+        yield Rows(batch.keys, pooled.matrix, pooled.unknown.tolist()), figures
 
 
-def sparse_batches(
-    model: Any, documents: Iterable[list[tuple[str, str]]], path: str
-) -> Iterator[tuple[Rows, list[int]]]:
+def sparse_batches(model: Any, documents: Iterable[Batch], path: str) -> Iterator[tuple[Rows, dict[str, int]]]:
     """`batches` for models that give sparse rows."""
     if not hasattr(model, "transform") or not hasattr(model, "weighed"):
         method = type(model.method).method_name()
         raise FirthError(f"{path} gives no sparse rows ({method}); choose .npy, .parquet or .jsonl.")
     for batch in documents:
-        found = model.weighed([text for _, text in batch])
-        yield Rows([key for key, _ in batch], found.matrix, found.unknown.tolist()), found.known.tolist()
+        found = model.weighed(batch.texts)
+        yield Rows(batch.keys, found.matrix, found.unknown.tolist()), figures_of(model, batch, found, None)
 
 
 def embed_table(model: Any, path: str, key: str | None, output: str | None, as_json: bool) -> None:

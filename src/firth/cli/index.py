@@ -64,7 +64,7 @@ def command(
 
     The same command goes on where a killed one stopped.
     """
-    from firth.data.corpus import Corpus
+    from firth.data.corpus import Corpus, not_utf8
 
     embedder = open_model(model)
     fields = [name.strip() for name in attributes.split(",")] if attributes else []
@@ -92,6 +92,8 @@ def command(
     lacking += [f"{facts['zero_rows']:,} texts are zero and found by words only"] if facts["zero_rows"] else []
     if lacking:
         click.echo(f"note: {'; '.join(lacking)}.", err=True)
+    if texts.replaced:
+        click.echo(f"note: {not_utf8(texts.replaced, texts)}", err=True)
     if as_json:
         print_json({"index": output, "status": status, **facts, "seconds": round(seconds, 3)})
     else:

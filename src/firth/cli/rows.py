@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from firth.core.vectors import Matrix
 
 SUFFIXES = (".npy", ".parquet", ".jsonl", ".npz")
-RECORD = "embedding.json"  # of a folder of shards: what they are of, and how many rows once they are complete
+RECORD = "embedding.json"  # of a folder of shards: what they are of, which are done, how many rows once all are
 
 
 class Rows(NamedTuple):
@@ -52,7 +53,8 @@ class Shards:
     """A folder of files with `rows` rows each: part-00000.parquet, part-00001.parquet, …
 
     `identity` says what is embedded by what and how. A folder of something else is refused; of the same, the shards
-    that are there are kept.
+    that were done are kept: `done` has what the record tells of each, by its number. `lost` names those that are not
+    there any more, or not of the size they had.
     """
 
     def __init__(self, folder: Path, kind: str, rows: int, identity: Mapping[str, Any]) -> None:
@@ -75,29 +77,51 @@ class Shards:
                 f"{folder} holds shards of something else (another {', '.join(other)}); choose another folder, or "
                 "remove it."
             )
-        for path in folder.glob(".part-*"):  # what a killed run was writing
-            path.unlink()
-        self.finished = int(record["finished"]) if record else 0
-        parts = [name for name in there if re.fullmatch(rf"part-\d{{5,}}\.{kind}", name)]
-        self.done = len(parts)
-        if sorted(parts) != sorted(self.name(number) for number in range(self.done)):
-            raise FirthError(f"{folder} lacks {self.name(0)} or one of the shards behind it; remove the folder.")
+        told = {int(number): figures for number, figures in (record or {}).get("shards", {}).items()}
+        self.done = {number: figures for number, figures in told.items() if self.size(number) == figures["bytes"]}
+        self.lost = [self.files(number)[0].name for number in sorted(told) if number not in self.done]
+        self.finished = bool(record and record["finished"]) and not self.lost
+        whole = {path for number in self.done for path in self.files(number)}
+        for path in folder.iterdir():  # what a killed run was writing
+            if path not in whole and re.match(r"\.part-|part-\d{5,}\.", path.name):
+                path.unlink()
         if record is None:
             self.tell()
 
-    def name(self, number: int) -> str:
-        return f"part-{number:05d}.{self.kind}"
+    def files(self, number: int) -> list[Path]:
+        from firth.formats.arrays import keys_path
 
-    def tell(self, finished: int = 0) -> None:
-        """Writes what the folder is; `finished`: how many rows it has, once they are all there."""
+        path = self.folder / f"part-{number:05d}.{self.kind}"
+        return [path, keys_path(path)] if self.kind == "npy" else [path]
+
+    def size(self, number: int) -> int:
+        """Bytes of a shard."""
+        return sum(path.stat().st_size for path in self.files(number) if path.is_file())
+
+    @contextlib.contextmanager
+    def writing(self, number: int, figures: dict[str, int]) -> Iterator[Write]:
+        """Writes a shard; it is done, with what `figures` then says, when the block ends well."""
+        with writer(str(self.files(number)[0])) as write:
+            yield write
+        self.done[number] = {"bytes": self.size(number), **figures}
+        self.tell()
+
+    def tell(self) -> None:
+        """Writes what the folder is."""
         from firth.core.storage import new_file
 
+        rows = self.figures()["rows"] if self.finished else 0
+        record = {"identity": self.identity, "finished": rows, "shards": dict(sorted(self.done.items()))}
         with new_file(self.folder / RECORD) as work:
-            work.write_text(json.dumps({"identity": self.identity, "finished": finished}, indent=2) + "\n")
+            work.write_text(json.dumps(record, indent=2) + "\n")
 
-    def next(self) -> contextlib.AbstractContextManager[Write]:
-        """Writes the shard behind those that are done."""
-        return writer(str(self.folder / self.name(self.done)))
+    def figures(self) -> Counter[str]:
+        """Of all shards that are done."""
+        total = Counter[str]()
+        for each in self.done.values():
+            total.update(each)
+        del total["bytes"]
+        return total
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from firth.cli.common import json_flag, open_model, print_rows
+from firth.cli.common import json_flag, keep_inputs, open_model, print_rows
 from firth.core.errors import FirthError
 
 
@@ -34,6 +34,7 @@ def command(
     """Make up rows like those MODEL (a VAE) learned from; or, with any autoencoder, those between two rows."""
     from firth.core.model import Interpolates, Samples
 
+    keep_inputs(output, model, table or "")
     found: Any = open_model(model)
     if bool(between) != bool(table):
         raise click.UsageError("--between needs --of TABLE, and the other way round.")

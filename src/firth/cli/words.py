@@ -16,6 +16,7 @@ from firth.cli.common import choose_report, data_options, json_flag, keep_inputs
 from firth.core.errors import FirthError
 
 BATCH = 256  # texts at a time
+LEAST_1 = click.IntRange(1)
 
 
 @click.command()
@@ -33,9 +34,9 @@ BATCH = 256  # texts at a time
 )
 @click.option("--windows", is_flag=True, help="Read texts that do not fit in parts, cut between words.")
 @click.option("--static", is_flag=True, help="One vector a word: the mean over the places where it stands.")
-@click.option("--most", type=int, metavar="N", help="--static: so many words, the most frequent.  [default: 20000]")
+@click.option("--most", type=LEAST_1, metavar="N", help="--static: so many words, the most frequent.  [default: 20000]")
 @click.option("--only", metavar="FILE", help="--static: the words of this file, one a line.")
-@click.option("--contexts", type=int, metavar="N", help="--static: at most so many places a word.  [default: 100]")
+@click.option("--contexts", type=LEAST_1, metavar="N", help="--static: at most so many places a word.  [default: 100]")
 @data_options
 @json_flag
 def command(
@@ -62,7 +63,7 @@ def command(
       firth words bert notes.txt -o w.vec --static     one vector a word, for neighbors, analogy, evaluate
     """
     from firth.core.model import Contextual
-    from firth.data.corpus import Corpus
+    from firth.data.corpus import Corpus, not_utf8
 
     keep_inputs(output, model, *data)
     if not static and any(value is not None for value in (most, only, contexts)):
@@ -79,18 +80,21 @@ def command(
             f"{model} has one vector a word ({type(opened.method).method_name()}); bert and gpt have many."
         )
     corpus = Corpus(*data, unit=unit, column=column, key=key)
+    keep_inputs(output, *(source.name for source in corpus.sources))
     chosen = {"layers": numbers_of(layers), "combine": combine, "pieces": pieces}
     if static:
         words = most or 20_000 if only is None else words_in(only)
         facts = write_static(opened, corpus, str(output), words, contexts or 100, chosen)
     else:
         facts = write_words(opened, corpus, output, {**chosen, "windows": windows})
+    facts |= {"not_utf8": corpus.replaced, "output": output}
+    if corpus.replaced:
+        click.echo(f"note: {not_utf8(corpus.replaced, corpus)}", err=True)
     if as_json:
         print_json(facts)
     elif output:
-        click.echo(
-            ", ".join(f"{value:,} {name}" for name, value in facts.items() if name != "output") + f" in {output}"
-        )
+        second = "contexts" if static else "texts"
+        click.echo(f"{facts['words']:,} words, {facts[second]:,} {second} in {output}")
 
 
 def numbers_of(layers: str) -> list[int]:
@@ -116,15 +120,20 @@ def write_static(
         raise FirthError(f"{output}: the suffix names no format of vectors, such as .vec, .npy or .safetensors.")
     found = model.averaged(corpus, words, **chosen, contexts=contexts, run=Run(report=choose_report()))
     write_vectors(found.vectors, output)
-    return {"words": len(found.vectors), "contexts": int(found.contexts.sum()), "output": output}
+    return {"words": len(found.vectors), "contexts": int(found.contexts.sum())}
 
 
 def write_words(model: Any, corpus: Any, output: str | None, chosen: dict[str, Any]) -> dict[str, Any]:
+    from firth.learners.contextual import TooLongError
+
     texts = words = 0
     documents = iter(corpus)
     with opened_for_writing(output) as file:
         while batch := list(islice(documents, BATCH)):
-            found = model.words([text for _, text in batch], **chosen)
+            try:
+                found = model.words([text for _, text in batch], **chosen)
+            except TooLongError as error:
+                raise TooLongError(error.number, error.tokens, error.room, batch[error.number][0]) from None
             for (name, _), each in zip(batch, found, strict=True):
                 head = {"key": name, "words": each.words, "offsets": each.offsets}
                 rows = ", ".join("[" + ", ".join(f"{number:.9g}" for number in row) + "]" for row in each.vectors)
@@ -133,7 +142,7 @@ def write_words(model: Any, corpus: Any, output: str | None, chosen: dict[str, A
             texts += len(batch)
         if not texts:
             raise FirthError("There is nothing to read: the input has no documents.")
-    return {"words": words, "texts": texts, "output": output}
+    return {"words": words, "texts": texts}
 
 
 @contextlib.contextmanager

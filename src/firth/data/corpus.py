@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError
-from firth.core.storage import saying_where
+from firth.core.storage import fingerprint, saying_where
 from firth.data import readers
 from firth.data.blocks import Block, Filler, Tags
 
 UNITS = ("line", "block", "file")
-SAMPLES, SAMPLE = 64, 4096  # a file's fingerprint reads so many pieces of so many bytes
+SAMPLES, SAMPLE = 64, 4096  # a file's stamp reads so many pieces of so many bytes
 
 
 class Document(NamedTuple):
@@ -60,6 +60,7 @@ class Corpus:
         if self.tags and self.fields:
             raise FirthError("Corpus takes tags or fields, not both.")
         self.sources: list[Source] = [part for source in sources for part in self._sources_of(source)]
+        self.replaced = 0  # byte sequences that were not UTF-8, as far as a walk has come
 
     def _sources_of(self, source: Any) -> Sequence[Source]:
         if isinstance(source, (str, os.PathLike)):
@@ -86,12 +87,17 @@ class Corpus:
 
     def walk(self) -> Iterator[tuple[Document, Tags, int]]:
         """The documents, each with its tags (or the values of `fields`) and the bytes of the sources read so far."""
+        replaced = 0
         pieces: list[bytes] = []
         for block in self.blocks(1 << 20, keys=True):
             start = 0
             for end, key, tags in zip(block.ends.tolist(), block.keys, block.tags, strict=True):
-                pieces.append(bytes(block.data[start:end]))
-                yield Document(key, self._text(b"".join(pieces))), tags, block.done
+                data = b"".join([*pieces, block.data[start:end]])
+                text = self._text(data)
+                if "\ufffd" in text:  # which may have stood there before
+                    replaced += text.count("\ufffd") - data.count("\ufffd".encode())
+                    self.replaced = max(self.replaced, replaced)
+                yield Document(key, text), tags, block.done
                 pieces.clear()
                 start = end
             pieces.append(bytes(block.data[start:]))
@@ -122,8 +128,14 @@ class Corpus:
         return sum(sizes) if all(sizes) else 0
 
     def fingerprint(self) -> str | None:
-        """Says whether the content is the same as another time; None when that can't be told without reading it all."""
-        prints = [source.fingerprint() for source in self.sources]
+        """Says whether the content is the same as another time. Files are read whole; None for what is no file."""
+        return self._facts([source.fingerprint() for source in self.sources])
+
+    def stamp(self) -> str | None:
+        """The same at once, for what is quickly made anew: a file that was touched has another one."""
+        return self._facts([source.stamp() for source in self.sources])
+
+    def _facts(self, prints: list[str | None]) -> str | None:
         if None in prints:
             return None
         facts = (self.unit, self.column, self.key, prints, *self.tags, *([self.fields] if self.fields else []))
@@ -142,6 +154,9 @@ class Source:
     def fingerprint(self) -> str | None:
         return None
 
+    def stamp(self) -> str | None:
+        return None
+
 
 class FileSource(Source):
     def __init__(self, path: Path) -> None:
@@ -158,7 +173,12 @@ class FileSource(Source):
                 filler.done = filler.before + raw.tell()
 
     def fingerprint(self) -> str:
-        """Size, time of change and a sample of the content: the name does not matter."""
+        """Of the content; neither name nor time matters. Long work goes on by this: a file that was copied or touched
+        is the same data, and one that was edited is not, wherever."""
+        return f"{readers.kind_of(self.path)} {fingerprint(self.path)['sha256']}"
+
+    def stamp(self) -> str:
+        """Size, time of change and a sample of the content."""
         facts = self.path.stat()
         return f"{readers.kind_of(self.path)} {facts.st_size} {facts.st_mtime_ns} {sample_hash(self.path)}"
 
@@ -213,8 +233,8 @@ class TableSource(Source):
         self.columns = readers.text_columns(self.table.schema, columns, "the table")
 
     def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
-        for batch in self.table.to_batches(max_chunksize=4096):
-            yield from filler.records(readers.table_records(batch, self.columns, "the table"))
+        batches = self.table.to_batches(max_chunksize=4096)
+        yield from filler.records(readers.table_records(batches, self.columns, "the table"))
 
 
 @dataclass
@@ -293,7 +313,8 @@ def not_utf8(count: int, corpus: Corpus | None) -> str:
     """The note on bytes that were replaced; of several files it names the first that has some."""
     sources = corpus.sources if corpus else []
     files = [source.path for source in sources if isinstance(source, FileSource)] if len(sources) > 1 else []
-    first = next((path for path in files if not readers.is_utf8(path)), None)
+    texts = (path for path in files if readers.kind_of(path)[0] != ".parquet")
+    first = next((path for path in texts if not readers.is_utf8(path)), None)
     where = f", first in {first}" if first else ""
     way_out = f"Text in another encoding is converted by iconv, as in: {readers.ICONV}"
     return f"{count:,} byte sequences were not valid UTF-8 and were replaced by �{where}. {way_out}"

@@ -122,6 +122,8 @@ class Encoded:
         """What the user should know of this text."""
         notes = []
         invalid, unsegmented = self.encoder.facts()
+        if split == "separated" and corpus:  # a tokenizer in Python was given texts
+            invalid += corpus.replaced
         if invalid:
             notes.append(not_utf8(invalid, corpus))
         if split != "separated" and unsegmented * 1000 >= merged.tokens > 0:  # not for a foreign name here and there

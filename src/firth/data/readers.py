@@ -223,7 +223,7 @@ def json_records(lines: Iterable[str], path: Path, columns: Columns) -> Iterator
 
 def record_of(fields: dict[str, Any], columns: Columns, where: str) -> Record:
     assert columns.text is not None
-    key = field(fields, columns.key, where) if columns.key else None
+    key = key_of(fields, columns.key, where) if columns.key else None
     if columns.fields:
         for name in columns.fields:
             field(fields, name, where)  # is there, and no list or object
@@ -255,6 +255,23 @@ def field(record: dict[str, Any], name: str, where: str) -> str:
     if isinstance(value, (dict, list)):
         raise FirthError(f"{where}: column {name!r} holds no text but a {type(value).__name__}.")
     return "" if value is None else str(value)
+
+
+def key_of(record: dict[str, Any], name: str, where: str) -> str:
+    """A record's key, by which others find its row again: it must be there, and readable."""
+    key = field(record, name, where)
+    if not key:
+        raise FirthError(empty_key(name, where))
+    try:
+        key.encode("utf-8")
+    except UnicodeEncodeError:
+        shown = to_bytes(key).decode("utf-8", "backslashreplace")
+        raise FirthError(f"{where}: the key {shown} is not valid UTF-8. Convert the file: {ICONV}") from None
+    return key
+
+
+def empty_key(name: str, where: str) -> str:
+    return f"{where}: the key column {name!r} is empty; fill it, or leave the key out: rows are then numbered."
 
 
 def no_column(name: str, names: Iterable[str], where: str) -> str:
@@ -318,8 +335,7 @@ def parquet_records(path: Path, stream: Any, compression: str, columns: Columns)
         raise FirthError(f"{path} has no rows.")
     found = text_columns(parquet.schema_arrow, columns, str(path))
     try:
-        for batch in parquet.iter_batches(batch_size=4096, columns=found.names):
-            yield from table_records(batch, found, str(path))
+        yield from table_records(parquet.iter_batches(batch_size=4096, columns=found.names), found, str(path))
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise FirthError(f"{path} is damaged: {error}.") from None
 
@@ -342,11 +358,17 @@ def text_columns(schema: Any, columns: Columns, where: str) -> Columns:
     return found
 
 
-def table_records(batch: Any, columns: Columns, where: str) -> Iterator[Record]:
-    """Rows of a pyarrow batch; a missing text is an empty one."""
-    texts = batch.column(columns.text).to_pylist()
-    keys = map(str, batch.column(columns.key).to_pylist()) if columns.key else [None] * len(texts)
-    tags = [batch.column(name).to_pylist() for name in columns.tags or columns.fields]
-    rows: Iterable[Sequence[Any]] = zip(*tags, strict=True) if tags else [()] * len(texts)
-    for key, text, values in zip(keys, texts, rows, strict=True):
-        yield Record(key, text or "", tuple(values) if columns.fields else tags_of(values, where))
+def table_records(batches: Iterable[Any], columns: Columns, where: str) -> Iterator[Record]:
+    """Rows of pyarrow batches; a missing text is an empty one."""
+    row = 0
+    for batch in batches:
+        texts = batch.column(columns.text).to_pylist()
+        keys = batch.column(columns.key).to_pylist() if columns.key else [None] * len(texts)
+        tags = [batch.column(name).to_pylist() for name in columns.tags or columns.fields]
+        rows: Iterable[Sequence[Any]] = zip(*tags, strict=True) if tags else [()] * len(texts)
+        for key, text, values in zip(keys, texts, rows, strict=True):
+            row += 1
+            if columns.key and key in (None, ""):
+                raise FirthError(empty_key(columns.key, f"{where}, row {row:,}"))
+            name = str(key) if columns.key else None
+            yield Record(name, text or "", tuple(values) if columns.fields else tags_of(values, where))

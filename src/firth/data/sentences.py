@@ -92,8 +92,8 @@ class SentenceCorpus(Corpus):
                 yield Document(document.key, sentence), tags, done
             yield Document(document.key, ""), tags, done
 
-    def fingerprint(self) -> str | None:
-        found = super().fingerprint()
+    def stamp(self) -> str | None:
+        found = super().stamp()
         return f"{FORMAT} {found}" if found else None
 
 

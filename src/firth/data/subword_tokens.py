@@ -14,7 +14,7 @@ from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.storage import saying_where
 from firth.data import cache
-from firth.data.corpus import Corpus
+from firth.data.corpus import Corpus, not_utf8
 from firth.data.streams import IDS, STARTS
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.tokens import Tokens, keep_entry, map_arrays, open_entry
@@ -35,9 +35,9 @@ def encode_corpus(tokenizer: SubwordTokenizer, corpus: Any, run: Run = Run(), en
     """
     texts = corpus if isinstance(corpus, Corpus) else Corpus(corpus)
     end_id = tokenizer.special_id(end) if end else -1
-    fingerprint, name = texts.fingerprint(), None
-    if fingerprint:
-        name = cache.entry_name(FORMAT, fingerprint, tokenizer.fingerprint, end)
+    stamp, name = texts.stamp(), None
+    if stamp:
+        name = cache.entry_name(FORMAT, stamp, tokenizer.fingerprint, end)
         found = open_entry(name, run)
         if found is not None:
             return found
@@ -54,8 +54,11 @@ def encode_corpus(tokenizer: SubwordTokenizer, corpus: Any, run: Run = Run(), en
             raise FirthError("The corpus has no text to encode: it is empty.")
         names = [tokenizer.tokens.get(id, f"<no token {id}>") for id in range(tokenizer.size)]
         tokens = Tokens(ids, starts, Vocabulary(names, counts), len(ids))
+        notes = [not_utf8(texts.replaced, texts)] if texts.replaced else []
+        for note in notes:
+            run.report.note(note)
         if name and cached:
-            keep_entry(name, folder, tokens, [])
+            keep_entry(name, folder, tokens, notes)
         return tokens  # its maps stay valid when the files are removed
 
 

@@ -132,14 +132,12 @@ def read_tokens(
     split = str(tokenizer) if native else "separated"
     custom = None if native else tokenizer_named(tokenizer, lowercase) if isinstance(tokenizer, str) else tokenizer
     name = None
-    fingerprint = corpus.fingerprint() if isinstance(tokenizer, str) else None
-    if fingerprint:
+    stamp = corpus.stamp() if isinstance(tokenizer, str) else None
+    if stamp:
         version = getattr(custom, "version", kernel.unicode_version())
         bound = run.memory_bytes or None
         known_words = vocabulary_hash(known) if known else None
-        name = cache.entry_name(
-            FORMAT, fingerprint, tokenizer, version, lowercase, wanted[:3], known_words, bound, keys
-        )
+        name = cache.entry_name(FORMAT, stamp, tokenizer, version, lowercase, wanted[:3], known_words, bound, keys)
         found = open_entry(name, run)
         if found is not None:
             return found

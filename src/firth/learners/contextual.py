@@ -70,10 +70,13 @@ class ContextualModel(ABC):
         check_texts(texts)
         self.chosen(layers, combine, pieces)
         readings = read(self.tokenizer, texts)
+        for number, reading in enumerate(readings):
+            if len(reading.ids) > self.room and not windows:
+                raise TooLongError(number, len(reading.ids), self.room)
         parts = [
             (number, part)
             for number, reading in enumerate(readings)
-            for part in (self.parts_of(reading) if windows else [self.fitting(reading)])
+            for part in (self.parts_of(reading) if windows else [reading])
         ]
         by_text = [[np.empty((0, self.width(layers, combine)), np.float32)] for _ in texts]
         found: dict[int, Matrix] = {}
@@ -91,13 +94,6 @@ class ContextualModel(ABC):
             )
             for reading, rows in zip(readings, by_text, strict=True)
         ]
-
-    def fitting(self, reading: Reading) -> Reading:
-        if len(reading.ids) > self.room:
-            raise FirthError(
-                f"This text has {len(reading.ids):,} tokens and the model room for {self.room:,}: cut it into parts."
-            )
-        return reading
 
     def parts_of(self, reading: Reading) -> Iterator[Reading]:
         """A text in parts that fit."""
@@ -257,7 +253,13 @@ class ContextualModel(ABC):
         that of other words: `others`.
         """
         check_texts(texts)
-        readings = [self.fitting(reading) for reading in read(self.tokenizer, texts)]
+        readings = read(self.tokenizer, texts)
+        for text, reading in zip(texts, readings, strict=True):
+            if len(reading.ids) > self.room:
+                raise FirthError(
+                    f"The text {text!r:.40}… has {len(reading.ids):,} tokens and the model room for {self.room:,}; "
+                    "shorten it."
+                )
         wanted = Wanted(self.tokenizer, [word])
         found = [[span for _, span in wanted.within(reading)] for reading in readings]
         for text, reading, spans in zip(texts, readings, found, strict=True):
@@ -285,6 +287,18 @@ class ContextualModel(ABC):
         distances = np.stack([distance_matrix(layer) for layer in states])
         names = [(number, each.name) for number, words in enumerate(others) for each in words]
         return Senses(word, list(texts), occurrences, states, distances, between(around, names))
+
+
+class TooLongError(FirthError):
+    """A text has more tokens than the model has room for."""
+
+    def __init__(self, number: int, tokens: int, room: int, name: str = "") -> None:
+        self.number, self.tokens, self.room = number, tokens, room
+        name = name or f"{number + 1:,}"
+        super().__init__(
+            f"Text {name} has {tokens:,} tokens and the model room for {room:,}; windows=True (--windows) reads it in "
+            "parts."
+        )
 
 
 class Context(NamedTuple):
