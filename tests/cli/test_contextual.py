@@ -150,7 +150,14 @@ def test_folders_of_others(call, bert, tmp_path):
     assert refused.exit_code == 1 and "was written by another library" in refused.stderr
     assert call("convert", bert, tmp_path / "ours").stdout == f"a model folder in {tmp_path / 'ours'}\n"
     assert call("verify", tmp_path / "ours").exit_code == 0
-    assert json.loads(call("info", tmp_path / "ours", "--json").stdout)["options"] == facts["options"]
+    again = json.loads(call("info", tmp_path / "ours", "--json").stdout)
+    assert again["options"] == facts["options"] and again["pooling"] == facts["pooling"]
+    assert "epochs" not in facts["options"]  # how it was trained is not known
+    assert facts["pooling"]["how"] == "mean" and facts["pooling"]["max_tokens"] == facts["options"]["context"]
+    shown = call("info", bert).stdout
+    assert "pooling.layers      -1\n" in shown and "options.layers      2\n" in shown and "epochs" not in shown
+    (tmp_path / "ours/config.json").unlink()
+    assert "has model.safetensors and no config.json" in call("info", tmp_path / "ours").stderr
     assert call("convert", bert, tmp_path / "tokens.vec").stdout.startswith("300 vectors of 16")
 
 

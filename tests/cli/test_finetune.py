@@ -65,6 +65,12 @@ def test_labels_from_a_csv(call, place):
     )
     assert set(found["mood"]["reviews.csv"]) >= {"accuracy", "matthews", "confusion"}
     assert call("embed", "mood", "reviews.csv", "--column", "review", "-o", "v.npy").exit_code == 0
+    call("words", "mood", "reviews.csv", "--column", "review", "-o", "w.vec", "--static")
+    told = json.loads(call("senses", "mood", "the king sleeps", "a king", "--word", "king", "--json").stdout)
+    assert len(told["layers"]) == 3 and told["layers"][2]["distances"][0][1] > 0
+    assert "ask the BERT that it began with" in call("fill", "mood", "the [MASK]", code=1).stderr
+    assert "--pooling is for" in call("pool", "mood", "-o", "m", "--pooling", "cls", code=1).stderr
+    assert json.loads(call("info", "mood", "--json").stdout)["options"]["epochs"] == 1  # Firth's own: known
     call("plot", "confusion", "mood", "reviews.csv", "--column", "review", "--label", "mood", "-o", "c.png")
     call("plot", "curve", "mood", "-o", "curve.svg")
     assert (place / "c.png").read_bytes()[:4] == b"\x89PNG" and "score" in (place / "curve.svg").read_text()

@@ -264,6 +264,8 @@ def test_whitened_by_texts(call, bert, texts, pairs, tmp_path):
     assert "5 dimensions" in done(call("pool", bert, "-o", tmp_path / "m", *flags))
     rows = firth.load(tmp_path / "m").embed(SENTENCES, device="cpu")
     np.testing.assert_allclose(np.cov(rows.T, bias=True), np.eye(5), atol=1e-2)
+    facts = json.loads(call("info", tmp_path / "m", "--json").stdout)["pooling"]
+    assert facts["projected"] and facts["dim"] == 5
     refused(call("pool", bert, "-o", tmp_path / "n", "--whiten", texts, "--column", "text", "--dim", 17), "1 to 15")
     refused(call("pool", bert, "-o", tmp_path / "n", "--dim", 3), "--whiten")
     assert "Whitening" not in call("embed", tmp_path / "m", texts, "--column", "text", "--layers", "-1").stderr

@@ -120,7 +120,8 @@ def test_odd_texts(model):
     ("settings", "message"),
     [
         ({"layers": [4]}, r"from 0 \(the input\) to 3.*got 4"),
-        ({"layers": []}, "at least one layer"),
+        ({"layers": []}, r"layers must be numbers of layers, such as \(-1,\); got \[\]"),
+        ({"layers": -1}, r"layers must be numbers of layers, such as \(-1,\); got -1"),
         ({"combine": "max"}, "combine must be one of mean, sum, concat; got 'max'"),
         ({"pieces": "sum"}, "pieces must be one of mean, first, last; got 'sum'"),
     ],
@@ -311,8 +312,11 @@ def test_blanks_that_cannot_be_filled(model, minilm):
         minilm.fill("the [MASK]")
     with pytest.raises(firth.FirthError, match=r"no \[MASK\] in 'the mask'"):
         model.fill("the mask")
-    with pytest.raises(firth.FirthError, match="k must be at least 1; got 0"):
-        model.fill("the [MASK]", k=0)
+    for k in (0, "3"):
+        with pytest.raises(firth.FirthError, match=f"k must be at least 1; got {k!r}"):
+            model.fill("the [MASK]", k=k)
+    with pytest.raises(firth.FirthError, match="A text must be str; got int"):
+        model.fill(3)
 
 
 def test_attention_of_a_pair_is_one_sequence(model):

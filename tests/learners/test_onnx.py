@@ -78,6 +78,11 @@ def test_whitening_is_inside(model, tmp_path):
     np.testing.assert_allclose(run(tmp_path / "model.onnx", changed), right, atol=1e-4)
 
 
+def test_a_path_may_be_a_text(model, tmp_path):
+    model.to_onnx(str(tmp_path / "model.onnx"))
+    assert run(tmp_path / "model.onnx", model).shape == (len(SENTENCES), model.size.dim)
+
+
 def test_only_a_bert_becomes_onnx(tmp_path):
     words = firth.SkipGram(dim=4, epochs=1, min_count=1).fit(firth.Corpus(SENTENCES))
     with pytest.raises(firth.FirthError, match="models such as BERT; skipgram is none"):

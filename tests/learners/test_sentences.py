@@ -160,6 +160,7 @@ def test_odd_inputs(model):
 @pytest.mark.parametrize(
     ("given", "rule"),
     [
+        ({"pooling": "mean"}, r"pooling must be a Pooling, such as Pooling\(how='mean'\); got 'mean'"),
         ({"pooling": Pooling(layers=(7,))}, "A layer must be from 0"),
         ({"pooling": Pooling(max_tokens=513)}, "The model has 512 places; max_tokens is 513"),
         ({"precision": "bf16", "device": "cpu"}, "precision must be auto, float32 or int8; got 'bf16'"),
@@ -173,7 +174,8 @@ def test_what_is_not_there_is_refused(model, given, rule):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"how": "middle"}, {"layers": ()}, {"layers": ("a",)}, {"max_tokens": 2}, {"long": "drop"}]
+    "settings",
+    [{"how": "middle"}, {"layers": ()}, {"layers": ("a",)}, {"layers": -1}, {"max_tokens": 2}, {"long": "drop"}],
 )
 def test_a_pooling_that_makes_no_sense_is_refused(settings):
     with pytest.raises(firth.FirthError, match=f"Pooling.{next(iter(settings))} must"):
@@ -233,6 +235,18 @@ def test_whitened_both_libraries_give_the_same(small, tmp_path):
     assert changed.with_pooling(how="cls").projection is None
 
 
+def test_few_texts_leave_few_dimensions_and_it_is_said(small):
+    with pytest.warns(
+        firth.FirthWarning, match="These 6 texts differ in 5 directions, and whitened vectors have no more"
+    ):
+        assert embed(small.whitened(TEXTS)).shape == (6, 5)
+    for count in (2, 3, 6, 7):
+        with pytest.raises(firth.FirthError, match=f"these {count} have one and the same vector"):
+            small.whitened(TEXTS[:1] * count)
+    with pytest.raises(firth.FirthError, match="dim must be a whole number; got '3'"):
+        small.whitened(TEXTS, dim="3")
+
+
 def test_whitening_needs_texts_that_differ():
     rows = np.random.default_rng(0).normal(size=(30, 50)).astype(np.float32)
     assert whitening(rows).dim == 29  # so many points differ in no more directions
@@ -241,8 +255,20 @@ def test_whitening_needs_texts_that_differ():
             whitening(given, dim)
 
 
+def test_the_last_layer_by_its_number_is_theirs_too(small, tmp_path):
+    small.with_pooling(layers=[2]).save(tmp_path / "model")
+    theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    np.testing.assert_allclose(embed(small), theirs.encode(TEXTS), atol=1e-5)
+
+
+def test_what_sentence_transformers_does_otherwise_is_said(small, tmp_path):
+    with pytest.warns(firth.FirthWarning, match="cuts long texts, which this model reads in chunks"):
+        small.with_pooling(long="chunk").save(tmp_path / "model")
+
+
 def test_what_sentence_transformers_cannot_say_it_refuses(small, tmp_path):
-    small.with_pooling(layers=(-2, -1), combine="sum").save(tmp_path / "model")
+    with pytest.warns(firth.FirthWarning, match=r"can't open this folder, which has the mean of layers -2, -1; Firth"):
+        small.with_pooling(layers=(-2, -1), combine="sum").save(tmp_path / "model")
     with pytest.raises(Exception, match=r"firth\.Pooling"):
         SentenceTransformer(str(tmp_path / "model"), device="cpu")
     again = firth.load(tmp_path / "model")
@@ -260,6 +286,23 @@ def copied(tmp_path: Path) -> Path:
 
 def rewrite(path: Path, change) -> None:
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
+
+
+def test_the_layout_of_older_sentence_transformers(model, copied):
+    """The network lies in a folder of its own, which modules.json names; beside it a file of no use."""
+    (copied / "0_Transformer").mkdir()
+    for path in [path for path in copied.iterdir() if path.is_file() and path.name != "modules.json"]:
+        path.rename(copied / "0_Transformer" / path.name)
+    rewrite(copied / "modules.json", lambda given: [{**given[0], "path": "0_Transformer"}, *given[1:]])
+    (copied / "config.json").write_text('{"__version__": "0.3.6"}')
+    found = firth.load(copied)
+    assert found.pooling == model.pooling and np.array_equal(embed(found), embed(model))
+    np.testing.assert_allclose(embed(found), SentenceTransformer(str(copied), device="cpu").encode(TEXTS), atol=2e-6)
+    (copied / "0_Transformer/config.json").unlink()
+    with pytest.raises(
+        firth.FirthError, match=r"modules\.json says that the network is in .*0_Transformer, which has no"
+    ):
+        firth.load(copied)
 
 
 @pytest.mark.parametrize(

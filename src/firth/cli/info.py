@@ -41,7 +41,7 @@ def command(path: str, as_json: bool) -> None:
 
 
 def model_facts(path: str) -> dict[str, Any]:
-    from firth.core.foreign import foreign_config
+    from firth.core.foreign import foreign_config, known_options
     from firth.core.model import HasVectors
     from firth.core.storage import read_config
     from firth.maps.keeping import saved
@@ -57,7 +57,8 @@ def model_facts(path: str) -> dict[str, Any]:
         "tables": {name: {"rows": len(table), "dim": table.dim} for name, table in tables.items()},
         "maps": {name: {"points": len(found.keys), **found.score._asdict()} for name, found in kept.items()},
         "heads": getattr(model, "heads", None),  # of a BERT
-        "options": model.method.options(),
+        "pooling": pooling_facts(getattr(model, "base", model)),
+        "options": known_options(model),
         "training": training,
     }
     if config is None:
@@ -67,6 +68,21 @@ def model_facts(path: str) -> dict[str, Any]:
         "bytes": sum(file["bytes"] for file in config["files"].values()),
         "format": config["format"],
         "firth": config["firth"],
+    }
+
+
+def pooling_facts(model: Any) -> dict[str, Any] | None:
+    """How a BERT makes one vector of a text."""
+    from dataclasses import asdict
+
+    if not hasattr(model, "with_pooling"):
+        return None
+    pooling = model.pooling
+    return {
+        **asdict(pooling),
+        "max_tokens": pooling.max_tokens or model.size.places,
+        "projected": model.projection is not None,  # whitened, shortened, or by a Dense of sentence-transformers
+        "dim": model.dim_of(pooling),
     }
 
 
@@ -126,7 +142,8 @@ def unfinished_facts(folder: Path) -> dict[str, Any]:
 def is_tokenizer(path: Path) -> bool:
     """A file of its own, or a folder that is no model's."""
     if path.is_dir():
-        return (path / "tokenizer.json").is_file() and not (path / "config.json").exists()
+        model = any((path / name).exists() for name in ("config.json", "model.safetensors"))
+        return (path / "tokenizer.json").is_file() and not model
     return path.suffix == ".json" and path.is_file()
 
 
@@ -187,7 +204,7 @@ def flattened(facts: dict[str, Any], prefix: str = "") -> dict[str, Any]:
             found |= flattened(value, f"{prefix}{name}.")
         elif name == "epochs" and isinstance(value, list):
             found[f"{prefix}loss by epoch"] = "  ".join(f"{epoch['loss']:.4f}" for epoch in value)
-        elif isinstance(value, list):
+        elif isinstance(value, list | tuple):
             found[prefix + name] = ", ".join(map(str, value))
         elif isinstance(value, bool):
             found[prefix + name] = "yes" if value else "no"

@@ -34,8 +34,9 @@ def given_pooling(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of `Pooling` that were given, for a model that has one."""
     given = {name: values[name] for name in NAMES if values[name] is not None}
     if given and not hasattr(model, "with_pooling"):
-        method = type(model.method).method_name()
-        raise FirthError(f"--{next(iter(given)).replace('_', '-')} is for models such as BERT; this one is {method}.")
+        method, first = type(model.method).method_name(), next(iter(given))
+        flag = "pooling" if first == "how" else first.replace("_", "-")
+        raise FirthError(f"--{flag} is for models such as BERT; this one is {method}.")
     if "layers" in given:
         try:
             given["layers"] = tuple(int(number) for number in given["layers"].split(","))

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.model import Model
 from firth.core.storage import CONFIG, FOREIGN_ARRAYS, TRAINING, read_arrays, read_json
 
 METHODS = {"bert": "bert", "gpt2": "gpt", "model2vec": "distil"}  # the method that opens a folder, by model_type
@@ -18,14 +19,43 @@ HEADS = {  # of networks that others fine-tuned, by their architecture
     "BertForQuestionAnswering": "answer",
     "GPT2ForSequenceClassification": "classify",
 }
+MODULES = "modules.json"  # of sentence-transformers: what a text goes through, and the folder of each part
+SHAPE = ("layers", "dim", "heads", "hidden", "context", "activation", "epsilon", "dropout", "normalize")
 WEIGHTS_INDEX = "model.safetensors.index.json"  # names the files of a network that has several
+
+
+def read_modules(folder: Path) -> list[tuple[str, Path]]:
+    """The kind and the folder of each module of sentence-transformers'; none where it did not write the folder."""
+    if not (folder / MODULES).is_file():
+        return []
+    modules = read_json(folder / MODULES)
+    right = isinstance(modules, list) and all(
+        isinstance(module, dict) and isinstance(module.get("type"), str) and inside(module.get("path"))
+        for module in modules
+    )
+    if not right:
+        raise FirthError(f"{folder / MODULES} must list modules, each with a type and a path inside the folder.")
+    return [(module["type"].rsplit(".", 1)[-1], folder / module["path"]) for module in modules]
+
+
+def inside(path: Any) -> bool:
+    return isinstance(path, str) and not Path(path).is_absolute() and ".." not in Path(path).parts
+
+
+def network_folder(folder: Path) -> Path:
+    """Where config.json, weights and tokenizer are: in the folder itself, or in the one that its modules.json names, as
+    older sentence-transformers have it."""
+    return next((place for kind, place in read_modules(folder) if kind == "Transformer"), folder)
 
 
 def foreign_config(folder: Path) -> dict[str, Any] | None:
     """config.json of a network that another library wrote and Firth knows."""
-    if not (folder / CONFIG).is_file():
+    place = network_folder(folder)
+    if not (place / CONFIG).is_file():
+        if place != folder:
+            raise FirthError(f"{folder / MODULES} says that the network is in {place}, which has no {CONFIG}.")
         return None
-    config = read_json(folder / CONFIG)
+    config = read_json(place / CONFIG)
     if not isinstance(config, dict):
         return None
     kind = config.get("model_type")
@@ -40,7 +70,7 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
         if kind:
             raise FirthError(f"{folder} holds a network of the kind {kind!r}; Firth reads {' and '.join(METHODS)}.")
         raise FirthError(
-            f'{folder / CONFIG} does not say which kind of network it is; write "model_type": "bert" or "gpt2" into it.'
+            f'{place / CONFIG} does not say which kind of network it is; write "model_type": "bert" or "gpt2" into it.'
         )
     return None
 
@@ -53,28 +83,37 @@ def foreign_method(config: Mapping[str, Any]) -> str:
     return found[0] if found else METHODS[config["model_type"]]
 
 
+def known_options(model: Model) -> dict[str, Any]:
+    """The options a model was made with; of a network from elsewhere its shape: how it was trained is not known."""
+    if model.training.get("source") not in METHODS:
+        return model.method.options()
+    options = getattr(model, "base", model).method.options()  # of a fine-tuned one, the network below its head
+    return {name: options[name] for name in SHAPE if name in options}
+
+
 def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
     """Arrays of a folder of Hugging Face's: one safetensors file, or several that an index names."""
-    if (folder / FOREIGN_ARRAYS).is_file():
-        return read_arrays(folder / FOREIGN_ARRAYS)
-    if not (folder / WEIGHTS_INDEX).is_file():
-        pickled = next((path.name for path in sorted(folder.glob("pytorch_model*.bin"))), None)
+    place = network_folder(folder)
+    if (place / FOREIGN_ARRAYS).is_file():
+        return read_arrays(place / FOREIGN_ARRAYS)
+    if not (place / WEIGHTS_INDEX).is_file():
+        pickled = min(place.glob("pytorch_model*.bin"), default=None)
         if pickled:
             raise FirthError(
-                f"{folder / pickled} is a pickle, which can run any code when it is opened, so Firth does not; "
+                f"{pickled} is a pickle, which can run any code when it is opened, so Firth does not; "
                 f"`firth convert {folder} NEW-FOLDER --pickled` reads its numbers alone and writes safetensors."
             )
-        raise FirthError(f"{folder} has no weights: neither {FOREIGN_ARRAYS} nor {WEIGHTS_INDEX}.")
-    index = read_json(folder / WEIGHTS_INDEX)
+        raise FirthError(f"{place} has no weights: neither {FOREIGN_ARRAYS} nor {WEIGHTS_INDEX}.")
+    index = read_json(place / WEIGHTS_INDEX)
     places = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
-        raise FirthError(f"{folder / WEIGHTS_INDEX} does not say in which file each array is (weight_map).")
+        raise FirthError(f"{place / WEIGHTS_INDEX} does not say in which file each array is (weight_map).")
     found: dict[str, NDArray[Any]] = {}
     for file in sorted(set(places.values())):
         if Path(file).name != file:
-            raise FirthError(f"{folder / WEIGHTS_INDEX} names a file of another folder: {file}.")
-        found |= read_arrays(folder / file)
+            raise FirthError(f"{place / WEIGHTS_INDEX} names a file of another folder: {file}.")
+        found |= read_arrays(place / file)
     missing = sorted(places.keys() - found.keys())
     if missing:
-        raise FirthError(f"{folder}: {missing[0]} is in none of the files that {WEIGHTS_INDEX} names.")
+        raise FirthError(f"{place}: {missing[0]} is in none of the files that {WEIGHTS_INDEX} names.")
     return found

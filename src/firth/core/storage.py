@@ -9,6 +9,7 @@ import importlib
 import json
 import math
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -81,7 +82,8 @@ def load_model(folder: str | os.PathLike[str], whole: bool = False) -> Model:
     foreign = foreign_config(path)
     if foreign:
         theirs = registry.method(foreign_method(foreign))
-        return theirs.model.from_foreign(path, foreign, theirs)  # type: ignore[attr-defined, no-any-return]
+        with saying_which(path):
+            return theirs.model.from_foreign(path, foreign, theirs)  # type: ignore[attr-defined, no-any-return]
     config = read_config(path)
     method_class = registry.method(config["method"])
     method = build_settings(method_class, config["options"])
@@ -95,7 +97,9 @@ def load_model(folder: str | os.PathLike[str], whole: bool = False) -> Model:
     more = {name.removesuffix(ends): read_arrays(path / name) for name in others}
     training = read_json(path / TRAINING) if TRAINING in config["files"] else {}
     try:
-        return method_class.model.from_parts(method, Parts(read_arrays(path / main), documents, more=more), training)
+        with saying_which(path):
+            parts = Parts(read_arrays(path / main), documents, more=more)
+            return method_class.model.from_parts(method, parts, training)
     except KeyError as error:
         raise FirthError(f"{path} is incomplete: it has no {error} for {method_class.__name__}.") from error
 
@@ -105,6 +109,12 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise FirthError(f"No model folder at {folder}.")
     if not (folder / CONFIG).is_file():
+        weights = min([*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")], default=None)
+        if weights:
+            raise FirthError(
+                f"{folder} has {weights.name} and no {CONFIG}, which tells what is in it (layers, heads, …): copy it "
+                "from where the weights are from."
+            )
         raise FirthError(f"{folder} is not a model: it has no {CONFIG}.")
     config = read_json(folder / CONFIG)
     if not isinstance(config, dict) or "format" not in config or not isinstance(config.get("files"), dict):
@@ -368,6 +378,17 @@ def current_umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+@contextlib.contextmanager
+def saying_which(folder: Path) -> Iterator[None]:
+    """What is wrong with a model's parts is told with its folder, which they don't know."""
+    try:
+        yield
+    except FirthError as error:
+        if re.search(rf"(^|\s){re.escape(str(folder))}(\W|$)", str(error)):
+            raise
+        raise FirthError(f"{folder}: {error}") from error
 
 
 @contextlib.contextmanager

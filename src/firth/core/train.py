@@ -25,7 +25,7 @@ from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Model
 from firth.core.run import Run
-from firth.core.storage import CONFIG, MAPS, TRAINING, load_model, read_json, save_model, saying_where, write_json
+from firth.core.storage import CONFIG, MAPS, TRAINING, load_model, read_json, saying_where, write_json
 
 UNFINISHED = ".unfinished"
 COMMAND = "command.json"
@@ -72,7 +72,7 @@ def train(
             begin(work, identity, command)
         model = method.fit(data, dataclasses.replace(run, checkpoint_folder=work), start)
         model.training = {**model.training, "command": identity}
-        save_model(model, place, overwrite=True)
+        model.save(place, overwrite=True)
     return Trained(model, place, "resumed" if resumed else "trained")
 
 

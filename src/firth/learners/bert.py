@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.core.errors import FirthError
-from firth.core.foreign import read_weights
+from firth.core.foreign import network_folder, read_weights
 from firth.core.method import Method
 from firth.core.model import Model, Parts
+from firth.core.report import default_report
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
@@ -27,7 +29,7 @@ from firth.learners.contextual import ContextualModel
 from firth.learners.encoding import WINDOW, Engine, Read, Reader, ahead, chosen_engine, new_engine
 from firth.learners.looking import Looked, Looking, kept_by
 from firth.learners.pooling import Pooling
-from firth.learners.sentence_files import DENSE, read_sentence_files, sentence_documents
+from firth.learners.sentence_files import DENSE, read_sentence_files, sentence_documents, unlike_theirs
 from firth.learners.whitening import Projection, whitening
 from firth.learners.words import Pooled, check_texts
 from firth.nets.attention import Packed, watched
@@ -60,7 +62,10 @@ class BertModel(Looking, ContextualModel, Model):
             )
         rows = net.input.tokens.num_embeddings
         if len(tokenizer) > rows:
-            raise FirthError(f"The tokenizer has {len(tokenizer):,} tokens, the model rows for {rows:,}.")
+            raise FirthError(
+                f"The tokenizer has {len(tokenizer):,} tokens, the model rows for {rows:,}: it is another model's; put "
+                "the one that the weights were trained with beside them."
+            )
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
         self.pooling, self.projection = pooling, projection
         self._engines: dict[tuple[str, str], Engine] = {}
@@ -102,7 +107,7 @@ class BertModel(Looking, ContextualModel, Model):
     def read(self, inputs: Sequence[str | Pair]) -> list[Any]:
         """Each text, or pair of texts, with [CLS] and [SEP] around it: `tokenizers.Encoding`s."""
         for text in inputs:
-            checked_texts([text] if isinstance(text, str) else list(text))
+            checked_texts(list(text) if isinstance(text, tuple | list) else [text])
             if not isinstance(text, str) and self.net.input.segments.num_embeddings < 2:
                 raise FirthError("This model has one segment (type_vocab_size 1): it reads texts, not pairs of them.")
         found = self.tokenizer._call(self.tokenizer.engine.encode_batch, list(inputs))
@@ -163,10 +168,11 @@ class BertModel(Looking, ContextualModel, Model):
     ) -> Pooled:
         """`embed`, with how many tokens of each text were known and unknown to the tokenizer."""
         check_texts(texts)
+        pooling = self.checked(pooling)
         windows = (texts[first : first + WINDOW] for first in range(0, len(texts), WINDOW))
         found = list(self.pool_windows(windows, pooling, device, precision))
         if not found:
-            return Pooled(np.zeros((0, self.dim_of(pooling or self.pooling)), np.float32), *np.zeros((2, 0), np.int64))
+            return Pooled(np.zeros((0, self.dim_of(pooling)), np.float32), *np.zeros((2, 0), np.int64))
         return Pooled(*(np.concatenate(part) for part in zip(*found, strict=True)))
 
     def pool_windows(
@@ -177,8 +183,7 @@ class BertModel(Looking, ContextualModel, Model):
         precision: str = "auto",
     ) -> Iterator[Pooled]:
         """`pool` for lists of texts without end: the next list is cut into tokens while one is computed."""
-        pooling = pooling or self.pooling
-        pooling.check(self.size.layers, self.size.places)
+        pooling = self.checked(pooling)
         reader = Reader(self.tokenizer, pooling, self.size.places)
         engine = self.engine(device, precision)
         begun: deque[tuple[Read, Callable[[], Matrix]]] = deque()
@@ -208,8 +213,7 @@ class BertModel(Looking, ContextualModel, Model):
         if lowest < 0 or highest >= len(self.tokenizer):
             wrong = lowest if lowest < 0 else highest
             raise FirthError(f"There is no token {wrong}; ids go from 0 to {len(self.tokenizer) - 1}.")
-        pooling = pooling or self.pooling
-        pooling.check(self.size.layers, self.size.places)
+        pooling = self.checked(pooling)
         reader = Reader(self.tokenizer, pooling, self.size.places)
         read = reader.take(texts)
         matrix = self.finished(read.joined(self.engine(device, precision)(read.ids, pooling)(), pooling.how), pooling)
@@ -229,8 +233,16 @@ class BertModel(Looking, ContextualModel, Model):
             rows = self.projection(rows)
         return unit_rows(rows) if pooling.normalize else rows
 
+    def checked(self, pooling: Pooling | None) -> Pooling:
+        """The pooling that is asked for, or this model's."""
+        found = self.pooling if pooling is None else pooling
+        if not isinstance(found, Pooling):
+            raise FirthError(f"pooling must be a Pooling, such as Pooling(how='mean'); got {found!r:.80}.")
+        found.check(self.size.layers, self.size.places)
+        return found
+
     def dim_of(self, pooling: Pooling) -> int:
-        pooling.check(self.size.layers, self.size.places)
+        pooling = self.checked(pooling)
         kept = self.projection if pooling.same_vectors(self.pooling) else None
         return pooling.dim(self.size.dim) if kept is None else kept.dim
 
@@ -243,14 +255,19 @@ class BertModel(Looking, ContextualModel, Model):
     def whitened(self, texts: Sequence[str], dim: int = 0) -> BertModel:
         """This model with its vectors whitened, by what these texts are like; `dim`: fewer dimensions."""
         plain = BertModel(self.method, self.net, self.tokenizer, replace(self.pooling, normalize=False), self.training)
-        found = whitening(plain.embed(texts), dim)
+        found, width = whitening(plain.embed(texts), dim), plain.dim_of(plain.pooling)
+        if not dim and found.dim < width - len(self.pooling.layers):  # behind the norm of a layer one is always missing
+            default_report().note(
+                f"These {len(texts):,} texts differ in {found.dim:,} directions, and whitened vectors have no more "
+                f"dimensions; with more than {width:,} different texts all of them are kept."
+            )
         return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, found)
 
     def shortened(self, dim: int) -> BertModel:
         """This model with the first `dim` numbers of its vectors: for one that was trained so (Sentence.dims)."""
         width = self.dim_of(self.pooling)
-        if not 1 <= dim <= width:
-            raise FirthError(f"dim must be from 1 to {width}, the length of the vectors; got {dim}.")
+        if type(dim) is not int or not 1 <= dim <= width:
+            raise FirthError(f"dim must be from 1 to {width}, the length of the vectors; got {dim!r}.")
         whole = self.projection or Projection(np.eye(width, dtype=np.float32), np.zeros(width, np.float32))
         kept = Projection(whole.weight[:dim], whole.bias[:dim])
         return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, kept)
@@ -267,8 +284,8 @@ class BertModel(Looking, ContextualModel, Model):
         blanks = [place for place, id in enumerate(encoding.ids) if id == mask]
         if not blanks:
             raise FirthError(f"There is no [MASK] in {text!r:.80}: put it where a word is to be found.")
-        if k < 1:
-            raise FirthError(f"k must be at least 1; got {k}.")
+        if type(k) is not int or k < 1:
+            raise FirthError(f"k must be at least 1; got {k!r}.")
         hidden = self.net(*self.tensors([encoding.ids], [encoding.type_ids]))[blanks]
         chances = torch.softmax(self.net.masked_logits(hidden)[:, : len(self.tokenizer)].float(), dim=-1)
         best = chances.topk(min(k, len(self.tokenizer)))
@@ -299,7 +316,7 @@ class BertModel(Looking, ContextualModel, Model):
                 **{f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")},
             },
             "pooling": asdict(self.pooling),
-            **sentence_documents(self.pooling, self.projection, self.size.dim, self.size.places),
+            **sentence_documents(self.pooling, self.projection, self.size),
         }
         if not hasattr(self.method, "shape"):  # another method than BERT does not tell the net's size
             documents["size"] = asdict(self.size)
@@ -307,11 +324,17 @@ class BertModel(Looking, ContextualModel, Model):
         more = {} if kept is None else {f"{DENSE}/model": {"linear.weight": kept.weight, "linear.bias": kept.bias}}
         return Parts(bert_files.to_bert(self.net), documents, bert_files.config_of(self.net), more=more)
 
-    def to_onnx(self, path: Path) -> None:
+    def save(self, folder: str | PathLike[str], overwrite: bool = False) -> Path:
+        place = super().save(folder, overwrite)
+        if unlike := unlike_theirs(self.pooling, self.size.layers):
+            default_report().note(f"{folder}: {unlike}")
+        return place
+
+    def to_onnx(self, path: str | PathLike[str]) -> None:
         """One file for other runtimes: `input_ids` and `attention_mask` in, `sentence_embedding` out."""
         from firth.learners.onnx_files import write_onnx
 
-        write_onnx(self, path)
+        write_onnx(self, Path(path))
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> BertModel:
@@ -334,7 +357,7 @@ class BertModel(Looking, ContextualModel, Model):
             "context": size.places, "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
         }  # fmt: skip
         settings = method(**options)  # which refuses what is out of range, before anything is read
-        tokenizer = SubwordTokenizer.load(folder)
+        tokenizer = SubwordTokenizer.load(network_folder(folder))
         net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
         bert_files.check_rows(net, config)
         pooling, projection = read_sentence_files(folder, size.dim, size.places)

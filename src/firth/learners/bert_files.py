@@ -27,6 +27,7 @@ BLOCK = (
 ATTENTION = ("query", "key", "value")  # three matrices there, one below the other here
 ENDS = (".weight", ".bias")
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu"}
+SAME_ACTIVATIONS = {"gelu_python": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh"}
 OLD_NAMES = {"gamma": "weight", "beta": "bias"}  # of norms, in files that came from TensorFlow
 WORDS, SEGMENTS = "embeddings.word_embeddings.weight", "embeddings.token_type_embeddings.weight"
 BIAS, DECODER, DECODER_BIAS = (f"cls.predictions.{name}" for name in ("bias", "decoder.weight", "decoder.bias"))
@@ -221,7 +222,7 @@ def size_of(config: Mapping[str, Any]) -> Size:
         return float(value)
 
     activation = config.get("hidden_act", "gelu")
-    ours = {theirs: ours for ours, theirs in ACTIVATIONS.items()}
+    ours = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | SAME_ACTIVATIONS
     if activation not in ours:
         raise FirthError(f"hidden_act must be one of {', '.join(ours)}; got {activation!r}.")
     if config.get("position_embedding_type", "absolute") != "absolute" or config.get("is_decoder"):

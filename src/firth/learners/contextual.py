@@ -109,8 +109,6 @@ class ContextualModel(ABC):
         for name, value, choices in (("combine", combine, COMBINE), ("pieces", pieces, PIECES)):
             if value not in choices:
                 raise FirthError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
-        if not layers:
-            raise FirthError("layers must name at least one layer, such as -1.")
         return numbers(layers, self.size.layers)
 
     def width(self, layers: Sequence[int], combine: str) -> int:
@@ -172,8 +170,8 @@ class ContextualModel(ABC):
     ) -> Averaged:
         """`static`, with how many contexts each word had."""
         self.chosen(layers, combine, pieces)  # before the text is read
-        if contexts < 1:
-            raise FirthError(f"contexts must be at least 1; got {contexts}.")
+        if type(contexts) is not int or contexts < 1:
+            raise FirthError(f"contexts must be at least 1; got {contexts!r}.")
         if isinstance(words, str):
             raise FirthError(f"words must be a list of words, or how many; got the text {words!r:.40}.")
         corpus = data if isinstance(data, Corpus) else Corpus(data)

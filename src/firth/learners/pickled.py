@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.foreign import network_folder, read_modules
 from firth.core.storage import CONFIG, FOREIGN_ARRAYS, new_folder, write_arrays
 
 PICKLES = "pytorch_model*.bin"
@@ -19,23 +21,29 @@ SAFE = (2, 6)  # before it, a crafted file got through the restricted loader (CV
 
 
 def convert_pickled(source: Path, target: Path) -> int:
-    """Writes the folder `source` again, with its weights as safetensors; how many arrays it has."""
-    files = sorted(source.glob(PICKLES))
-    if not files or not (source / CONFIG).is_file():
+    """Writes the folder `source` again, with its weights as safetensors; how many arrays were pickled."""
+    network = network_folder(source)
+    files = {place: sorted(place.glob(PICKLES)) for place in (network, *(place for _, place in read_modules(source)))}
+    if not any(files.values()) or not (network / CONFIG).is_file():
         raise FirthError(f"{source} has no {CONFIG} with {PICKLES} beside it: there is nothing to convert.")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise FirthError(f"{target} exists; choose another folder.")
-    arrays = dict[str, NDArray[Any]]()
-    for file in files:
-        arrays |= read_pickled(file)
+    arrays = {
+        place: {name: array for file in pickles for name, array in read_pickled(file).items()}
+        for place, pickles in files.items()
+        if pickles
+    }
     with new_folder(target) as work:
         for path in sorted([*source.glob("*"), *source.glob("*/*")]):
-            if path.is_file() and path.suffix in KEPT and not path.name.endswith(".index.json"):
+            right = ".safetensors" in path.name and not files.get(path.parent, True)  # of a part that is no pickle
+            text = path.suffix in KEPT and not path.name.endswith(".index.json")
+            if path.is_file() and (right or text):
                 place = work / path.relative_to(source)
                 place.parent.mkdir(exist_ok=True)
                 shutil.copyfile(path, place)
-        write_arrays(work / FOREIGN_ARRAYS, arrays, foreign=True)
-    return len(arrays)
+        for folder, found in arrays.items():
+            write_arrays(work / folder.relative_to(source) / FOREIGN_ARRAYS, found, foreign=True)
+    return sum(map(len, arrays.values()))
 
 
 def read_pickled(path: Path) -> dict[str, NDArray[Any]]:
@@ -51,8 +59,12 @@ def read_pickled(path: Path) -> dict[str, NDArray[Any]]:
     except MemoryError:
         raise
     except Exception as error:  # what a crafted file makes it raise is not for it to choose
-        why = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise FirthError(f"{path} holds more than tensors, or is damaged, and was not opened ({why:.200}).") from None
+        other = re.search(r"GLOBAL ([\w.]+)", str(error))  # torch's own advice is to load it unsafely
+        what = f"holds more than tensors ({other[1]:.80})" if other else "is damaged, or holds more than tensors,"
+        raise FirthError(
+            f"{path} {what} and was not opened: Firth reads tensors alone. Get the weights as safetensors from where "
+            "they were made."
+        ) from None
     tensors = found if isinstance(found, dict) else {}
     odd = [name for name, value in tensors.items() if not isinstance(name, str) or not isinstance(value, torch.Tensor)]
     if not tensors or odd:

@@ -34,8 +34,7 @@ class Pooling:
 
     def __post_init__(self) -> None:
         check_options(self)
-        if not self.layers or not all(type(layer) is int for layer in self.layers):
-            raise FirthError(f"Pooling.layers must be numbers of layers, such as (-1,); got {self.layers!r}.")
+        object.__setattr__(self, "layers", checked_layers(self.layers, "Pooling.layers"))
         if 0 < self.max_tokens < 3:
             raise FirthError(f"Pooling.max_tokens must leave room for a token; got {self.max_tokens}.")
 
@@ -58,9 +57,16 @@ class Pooling:
         return pool_tokens(combined(chosen, self.combine), packed, self.how)
 
 
+def checked_layers(layers: Sequence[int], name: str = "layers") -> tuple[int, ...]:
+    """Refuses what is no list of layers, such as one number."""
+    if not isinstance(layers, Sequence) or not layers or not all(type(layer) is int for layer in layers):
+        raise FirthError(f"{name} must be numbers of layers, such as (-1,); got {layers!r}.")
+    return tuple(layers)
+
+
 def numbers(layers: Sequence[int], most: int) -> list[int]:
     """Layers counted from 0, the input; negative ones count from the last."""
-    for layer in layers:
+    for layer in checked_layers(layers):
         if not -most - 1 <= layer <= most:
             raise FirthError(
                 f"A layer must be from 0 (the input) to {most}, or from the end (-1 the last); got {layer}."

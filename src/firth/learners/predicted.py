@@ -26,8 +26,8 @@ class PredictedWords(WordModel):
 
         `other` is a text of its own: no window reaches from one into the other.
         """
-        if k < 1:
-            raise FirthError(f"k must be at least 1; got {k}.")
+        if type(k) is not int or k < 1:
+            raise FirthError(f"k must be at least 1; got {k!r}.")
         found = [blank for each in (text, other) if each is not None for blank in self._contexts(each)]
         if not found:
             raise FirthError(f"There is no {BLANK} in {text!r:.80}: put it where a word is to be found.")

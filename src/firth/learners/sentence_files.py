@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError, FirthWarning
+from firth.core.foreign import MODULES, read_modules
 from firth.core.storage import read_arrays, read_json
-from firth.learners.pooling import Pooling
+from firth.learners.pooling import Pooling, numbers
 from firth.learners.whitening import Projection
+from firth.nets.transformer import Size
 
-MODULES = "modules.json"
 KINDS = ("Transformer", "Pooling", "Dense", "Normalize")
 HOW = ("cls", "mean", "max")  # of both libraries
 DENSE = "2_Dense"  # the folder of a projection
@@ -23,44 +24,33 @@ def read_sentence_files(folder: Path, dim: int, places: int) -> tuple[Pooling, P
     """What the folder says; the mean of the last layer where it is not one of sentence-transformers."""
     if not (folder / MODULES).is_file():
         return Pooling(), None
-    modules = read_json(folder / MODULES)
-    right = isinstance(modules, list) and all(
-        isinstance(module, dict) and isinstance(module.get("type"), str) and inside(module.get("path"))
-        for module in modules
-    )
-    if not right:
-        raise FirthError(f"{folder / MODULES} must list modules, each with a type and a path inside the folder.")
-    kinds = [module["type"].rsplit(".", 1)[-1] for module in modules]
+    modules = read_modules(folder)
+    kinds = [kind for kind, _ in modules]
     order = [KINDS.index(kind) if kind in KINDS else -1 for kind in kinds]
     if kinds[:2] != ["Transformer", "Pooling"] or -1 in order or order != sorted(set(order)):
         raise FirthError(f"{folder}: Firth reads {', '.join(KINDS)}, in this order; {MODULES} has {', '.join(kinds)}.")
-    tell_unread(folder)
-    parts = {kind: folder / module["path"] for kind, module in zip(kinds, modules, strict=True)}
+    parts = dict(modules)
+    tell_unread(folder, parts["Transformer"])
     how = pooling_mode(read_json(parts["Pooling"] / "config.json"), parts["Pooling"])
-    pooling = Pooling(how=how, normalize="Normalize" in kinds, max_tokens=longest(folder, places))
+    pooling = Pooling(how=how, normalize="Normalize" in kinds, max_tokens=longest(parts["Transformer"], places))
     return pooling, dense(parts["Dense"], dim) if "Dense" in kinds else None
 
 
-def tell_unread(folder: Path) -> None:
+def tell_unread(folder: Path, network: Path) -> None:
     """Settings by which sentence-transformers changes the texts or vectors, and Firth does not."""
-    for name, key in (
-        ("sentence_bert_config.json", "do_lower_case"),
-        ("config_sentence_transformers.json", "default_prompt_name"),
-        ("config_sentence_transformers.json", "truncate_dim"),
+    for path, key in (
+        (network / "sentence_bert_config.json", "do_lower_case"),
+        (folder / "config_sentence_transformers.json", "default_prompt_name"),
+        (folder / "config_sentence_transformers.json", "truncate_dim"),
     ):
-        config = read_json(folder / name) if (folder / name).is_file() else {}
+        config = read_json(path) if path.is_file() else {}
         value = config.get(key) if isinstance(config, dict) else None
         if value:
             warnings.warn(
-                f"{folder / name} says {key}={value!r}, which Firth does not follow: sentence-transformers gives other "
-                "vectors.",
+                f"{path} says {key}={value!r}, which Firth does not follow: sentence-transformers gives other vectors.",
                 FirthWarning,
                 stacklevel=2,
             )
-
-
-def inside(path: Any) -> bool:
-    return isinstance(path, str) and not Path(path).is_absolute() and ".." not in Path(path).parts
 
 
 def pooling_mode(config: Any, where: Path) -> str:
@@ -95,25 +85,45 @@ def dense(folder: Path, dim: int) -> Projection:
     if activation != IDENTITY or config.get("use_residual"):
         raise FirthError(f"{folder}: Firth reads a Dense without activation ({IDENTITY}); this one has {activation}.")
     if not (folder / "model.safetensors").is_file():
-        raise FirthError(f"{folder} has no model.safetensors; Firth does not open pickled weights.")
+        raise FirthError(
+            f"{folder} has no model.safetensors, and Firth opens no pickled weights; `firth convert {folder.parent} "
+            "NEW-FOLDER --pickled` writes safetensors."
+        )
     return Projection.of(read_arrays(folder / "model.safetensors"), dim)
 
 
-def sentence_documents(pooling: Pooling, projection: Projection | None, width: int, places: int) -> Mapping[str, Any]:
+def is_theirs(pooling: Pooling, layers: int) -> bool:
+    """Whether sentence-transformers can pool so."""
+    return pooling.how in HOW and numbers(pooling.layers, layers) == [layers]
+
+
+def unlike_theirs(pooling: Pooling, layers: int) -> str:
+    """What sentence-transformers can't follow in a pooling; empty if it gives the same vectors."""
+    if not is_theirs(pooling, layers):
+        chosen = f"the {pooling.how} of layers {', '.join(map(str, pooling.layers))}"
+        return (
+            f"sentence-transformers pools the last layer by {', '.join(HOW)} and can't open this folder, which has "
+            f"{chosen}; Firth can, and an ONNX file holds it."
+        )
+    if pooling.long == "chunk":
+        return "sentence-transformers cuts long texts, which this model reads in chunks: there it gives other vectors."
+    return ""
+
+
+def sentence_documents(pooling: Pooling, projection: Projection | None, size: Size) -> Mapping[str, Any]:
     """The JSON files by which sentence-transformers, old or new, gives the same vectors.
 
     Where it cannot (several layers, sums), modules.json names what it lacks, so that it refuses the folder instead of
     giving other vectors.
     """
     theirs = "sentence_transformers.models"
-    known = pooling.how in HOW and pooling.layers in ((-1,),)
-    if not known:
+    if not is_theirs(pooling, size.layers):
         return {"modules": [module(0, "", f"{theirs}.Transformer"), module(1, "pooling", "firth.Pooling")]}
     modules = [module(0, "", f"{theirs}.Transformer"), module(1, "1_Pooling", f"{theirs}.Pooling")]
     documents: dict[str, Any] = {
-        "sentence_bert_config": {"max_seq_length": pooling.max_tokens or places, "do_lower_case": False},
+        "sentence_bert_config": {"max_seq_length": pooling.max_tokens or size.places, "do_lower_case": False},
         "1_Pooling/config": {
-            "word_embedding_dimension": width,
+            "word_embedding_dimension": size.dim,
             "pooling_mode_cls_token": pooling.how == "cls",
             "pooling_mode_mean_tokens": pooling.how == "mean",
             "pooling_mode_max_tokens": pooling.how == "max",
@@ -123,7 +133,7 @@ def sentence_documents(pooling: Pooling, projection: Projection | None, width: i
     if projection is not None:
         modules.append(module(2, DENSE, f"{theirs}.Dense"))
         documents[f"{DENSE}/config"] = {
-            "in_features": width,
+            "in_features": size.dim,
             "out_features": projection.dim,
             "bias": True,
             "activation_function": IDENTITY,

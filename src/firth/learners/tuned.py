@@ -18,13 +18,14 @@ from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.foreign import read_weights
 from firth.core.method import Method
-from firth.core.model import Attention, AttentionSteps, Model, Parts
+from firth.core.model import Attention, AttentionSteps, Model, Parts, Senses, WordsInContext
 from firth.core.options import build_settings
 from firth.core.run import Run
 from firth.core.vectors import Matrix, Vectors
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners import bert_files, gpt2
 from firth.learners.bert import BertModel
+from firth.learners.contextual import Averaged
 from firth.learners.device import device_of
 from firth.learners.gpt import GPTModel
 from firth.learners.gpt import net_of as decoder_of
@@ -82,6 +83,19 @@ class TunedModel(Model):
         ids = self.tokenizer.ids_batch(list(texts), special=False)
         lost = np.array([each.count(unknown) for each in ids], np.int64)
         return Pooled(self.embed(texts), np.array([len(each) for each in ids], np.int64) - lost, lost)
+
+    def words(self, texts: Sequence[str], *settings: Any, **more: Any) -> list[WordsInContext]:
+        """Words with the vectors that the tuned base gives them."""
+        return self.base.words(texts, *settings, **more)
+
+    def static(self, data: Any, words: int | Sequence[str] = 20_000, **settings: Any) -> Vectors:
+        return self.base.static(data, words, **settings)
+
+    def averaged(self, *given: Any, **settings: Any) -> Averaged:
+        return self.base.averaged(*given, **settings)
+
+    def senses(self, texts: Sequence[str], word: str, pieces: str = "mean") -> Senses:
+        return self.base.senses(texts, word, pieces)
 
     def attention(self, text: str, other: str | None = None) -> Attention:
         return self.base.attention(text, other)

@@ -49,7 +49,14 @@ def whitening(rows: Matrix, dim: int = 0) -> Projection:
     centred = rows - mean
     sizes, directions = np.linalg.eigh(centred.T @ centred / len(rows))
     sizes, directions = sizes[::-1], directions[:, ::-1]  # the greatest first
-    differing = int((sizes > 1e-9 * sizes[0]).sum()) if sizes[0] > 0 else 0
+    rounding = 1e-20 * float(mean @ mean)  # equal rows may differ by it from their mean
+    differing = int((sizes > max(1e-9 * sizes[0], rounding)).sum())
+    if not differing:
+        raise FirthError(
+            f"Whitening looks at how texts differ, and these {len(rows):,} have one and the same vector: give others."
+        )
+    if type(dim) is not int:
+        raise FirthError(f"dim must be a whole number; got {dim!r}.")
     kept = dim or differing
     if not 1 <= kept <= differing:
         raise FirthError(

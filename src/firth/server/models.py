@@ -16,6 +16,7 @@ from typing import Any
 
 from firth.core import model as protocols
 from firth.core.errors import FirthError
+from firth.core.foreign import known_options, network_folder
 from firth.core.storage import CONFIG, load_model
 from firth.core.vectors import Vectors
 from firth.formats import format_of, read_vectors
@@ -97,10 +98,12 @@ class Place:
 
     def now(self) -> Stamp | None:
         """Of the file that is replaced last."""
-        main = self.path / (MANIFEST if self.kind == "index" else CONFIG) if self.path.is_dir() else self.path
         try:
+            main = self.path
+            if main.is_dir():
+                main = main / MANIFEST if self.kind == "index" else network_folder(main) / CONFIG
             found = main.stat()
-        except OSError:
+        except (OSError, FirthError):
             return None
         return found.st_ino, found.st_mtime_ns, found.st_size
 
@@ -166,7 +169,7 @@ class Models:
             "summary": "vectors from a file" if method is None else method.summary,
             "can": abilities(model),
             "tables": {table: {"rows": len(rows), "dim": rows.dim} for table, rows in tables.items()},
-            "options": {} if method is None else method.options(),
+            "options": {} if method is None else known_options(model),
         }
 
     def _place(self, name: str, places: Mapping[str, Place], what: str) -> Place:
@@ -241,7 +244,7 @@ def named(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
             raise FirthError(f"There is no model at {path}.")
         if path.is_file() and not is_fasttext(path):
             format_of(path)  # refuses what are no vectors, before anyone asks for them
-        is_model = path.is_file() or (path / CONFIG).is_file()
+        is_model = path.is_file() or (network_folder(path) / CONFIG).is_file()
         if not is_model and not is_index(path):
             raise FirthError(f"{path} is neither a model nor an index: it has no {CONFIG} and no {MANIFEST}.")
         places = found[not is_model]
