@@ -62,8 +62,7 @@ class PeopleModel(Model):
         return lambda: list(self._keys[side])
 
     def _new_user(self) -> str:
-        ways = "recommend_for(history), fold_in([history]) and `firth recommend --items`"
-        return f"it was not in the ratings; {ways} need no retraining"
+        return "no user of the ratings; say what they had: `firth recommend --items A,B`, or recommend_for([a, b])"
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
