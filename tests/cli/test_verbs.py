@@ -207,6 +207,7 @@ def test_a_text_is_not_a_file(call, model):
     for verb in ("embed", "predict"):
         refused = call(verb, model, "a fine text")
         assert refused.exit_code == 1 and "A text itself goes to standard input (-), or in Python" in refused.stderr
+        assert len(call(verb, model, "a fine text " * 1000).stderr) < 300
 
 
 def test_texts_are_compared(call, model):
