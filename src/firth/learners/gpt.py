@@ -93,9 +93,9 @@ class GPTModel(Looking, ContextualModel, Model):
     # ---- writing ----
 
     def generate(self, prompt: str = "", tokens: int | None = None, **settings: Any) -> Iterator[str]:
-        """What might come after `prompt`, piece by piece: so many tokens at most; if none is said, 200 or what the context
-        has room for. Settings: temperature, top_k, top_p, seed; `stop`, texts that end it; `slide`, to go on past the
-        context by forgetting its older half."""
+        """What might come after `prompt`, piece by piece: so many tokens at most; if none is said, 200 or what the
+        context has room for. Settings: temperature, top_k, top_p, seed; `stop`, texts that end it; `slide`, to go on
+        past the context by forgetting its older half."""
         stop, slide = settings.pop("stop", ()), bool(settings.pop("slide", False))
         ids, sampling = self.ids(prompt), Sampling(**settings)
         if tokens is None:

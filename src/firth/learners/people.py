@@ -62,7 +62,8 @@ class PeopleModel(Model):
         return lambda: list(self._keys[side])
 
     def _new_user(self) -> str:
-        return "no user of the ratings; say what they had: `firth recommend --items A,B`, or recommend_for([a, b])"
+        ways = "`firth recommend --items A,B`, recommend_for([a, b]), fold_in([[a, b]])"
+        return f"no user of the ratings; say what they had: {ways}"
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
