@@ -59,9 +59,10 @@ def test_as_much_is_written_as_there_is_room_for(call, writer):
     assert call("generate", writer, "the king").exit_code == 0
     told = call("generate", writer, "the king sleeps", "--temperature", 0, "--json")
     room = 30 - len(firth.load(writer).ids("the king sleeps")) + 2
-    assert told.stdout == call(
-        "generate", writer, "the king sleeps", "--temperature", 0, "--tokens", room, "--json"
-    ).stdout
+    assert (
+        told.stdout
+        == call("generate", writer, "the king sleeps", "--temperature", 0, "--tokens", room, "--json").stdout
+    )
     assert call("generate", writer, "the king sleeps", "--tokens", room + 1).exit_code == 1
 
 
