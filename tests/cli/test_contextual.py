@@ -97,6 +97,9 @@ def test_senses_as_table_json_and_picture(call, bert, tmp_path):
     for name in ("senses.png", "senses.svg"):
         result = call("senses", bert, *BANKS, "--word", "king", "-o", tmp_path / name)
         assert result.stdout == f"{tmp_path / name}\n" and (tmp_path / name).stat().st_size > 5000
+    both = call("senses", bert, *BANKS, "--word", "king", "-o", tmp_path / "both.svg", "--json")
+    assert json.loads(both.stdout) == {**told, "output": str(tmp_path / "both.svg")}
+    assert (tmp_path / "both.svg").exists()
 
 
 def test_senses_of_many_places(call, bert):
@@ -205,5 +208,8 @@ def test_what_goes_wrong_is_one_line(call, bert, model, tmp_path):
         for number in (0, -3):
             result = call("words", bert, tmp_path / "text.txt", "--static", name, number, "-o", tmp_path / "w.vec")
             assert result.exit_code == 2 and f"{name}': {number} is not in the range x>=1" in result.stderr
+    for texts, word in ((("a king", "x" * 100_000), "king"), (BANKS, "x" * 100_000)):
+        refused = call("senses", bert, *texts, "--word", word)
+        assert "is not among the words of" in refused.stderr and len(refused.stderr) < 400
     for arguments in (("--most", "3"), ("--static",), ("--static", "--most", "3", "--only", "f", "-o", "x.vec")):
         assert call("words", bert, tmp_path / "text.txt", *arguments).exit_code == 2

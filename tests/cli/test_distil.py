@@ -19,7 +19,7 @@ def folder(tmp_path_factory):
 def test_from_tokens_alone_and_again(call, folder):
     asked = ("distil", folder / "teacher", "-o", folder / "alone", "--dim", 8)
     done = call(*asked)
-    assert done.exit_code == 0 and f"firth neighbors {folder / 'alone'}" in done.stdout
+    assert done.exit_code == 0 and f"firth embed {folder / 'alone'} FILE" in done.stdout
     again = call(*asked, "--json")
     assert json.loads(again.stdout)["status"] == "already finished"
 

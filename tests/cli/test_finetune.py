@@ -109,6 +109,14 @@ def test_tags_and_answers(call):
     assert set(figures["answers"]["questions.csv"]) == {"questions", "unanswerable", "exact_match", "f1"}
 
 
+def test_a_sweep_judges_by_the_column_it_learns_from(call):
+    told = call(
+        "sweep", "classify", "reviews.csv", "--start", "base", "-o", "swept", "--column", "review", "--label", "mood",
+        "--labelled", "reviews.csv", "--try", "learning_rate=1e-4", "--budget", 60, *QUICK, "--json",
+    ).stdout  # fmt: skip
+    assert 0 <= json.loads(told)["best"]["score"] <= 1
+
+
 def test_features_are_judged_by_cross_validation(call):
     firth.LSA(dim=5).fit(World(seed=21).sentences(60)).save("lsa", overwrite=True)
     told = call(
@@ -128,7 +136,7 @@ REVIEWS = ["reviews.csv", "-o", "m", "--text", "review", "--label", "mood"]
         (["finetune", "classify", "base", *REVIEWS, "--text", "body"], "no column 'body'; it has review, mood"),
         (["finetune", "classify", "base", *REVIEWS[:3]], "Which one is the text? Pass text=… (--column)"),
         (["finetune", "classify", "base", *REVIEWS[:5]], "Pass label=… (--label)"),
-        (["finetune", "pairs", "base", *REVIEWS], "name them by --text and --other"),
+        (["finetune", "pairs", "base", *REVIEWS], "name them by --column and --other"),
         (["finetune", "classify", "nothing", *REVIEWS], "No model folder at nothing"),
         (["finetune", "classify", "base", *REVIEWS, "--tune", "9"], "at most 2"),
         (["predict", "base", "reviews.csv", "--column", "review"], "predicts no labels (bert)"),

@@ -55,29 +55,54 @@ def test_generate_writes_after_the_prompt(call, writer):
     assert told["prompt"] == "the king" and "the king" + told["text"] + "\n" == result.stdout
 
 
+def test_as_much_is_written_as_there_is_room_for(call, writer):
+    assert call("generate", writer, "the king").exit_code == 0
+    told = call("generate", writer, "the king sleeps", "--temperature", 0, "--json")
+    room = 30 - len(firth.load(writer).ids("the king sleeps")) + 2
+    assert (
+        told.stdout
+        == call("generate", writer, "the king sleeps", "--temperature", 0, "--tokens", room, "--json").stdout
+    )
+    assert call("generate", writer, "the king sleeps", "--tokens", room + 1).exit_code == 1
+
+
 def test_attention_as_table_json_picture_and_page(call, writer, tmp_path):
     table = call("attention", writer, "the king").stdout
     assert table.startswith("layer 1, mean of its heads") and "the  " in table
     told = json.loads(call("attention", writer, "the king", "--json").stdout)
     assert len(told["weights"]) == 1 and len(told["weights"][0]) == 2 and told["keys"][0] == "<|endoftext|>"
     head = json.loads(call("attention", writer, "the king", "--layer", 1, "--head", 2, "--json").stdout)
-    assert head["weights"] == told["weights"][0][1]
+    assert head["weights"] == told["weights"][0][1] and (head["layer"], head["head"]) == (1, 2)
+    drawn = call("attention", writer, "the king", "--layer", 1, "--head", 2, "-o", tmp_path / "page.html", "--json")
+    assert json.loads(drawn.stdout) == {**head, "output": str(tmp_path / "page.html")}
+    assert '"first":[0,1]' in (tmp_path / "page.html").read_text()
     for name in ("heads.png", "heads.svg", "heads.html"):
         assert call("attention", writer, "the king", "-o", tmp_path / name).stdout == f"{tmp_path / name}\n"
         assert (tmp_path / name).stat().st_size > 1000
 
 
-def test_what_goes_wrong_is_one_line(call, writer, model):
+def test_what_goes_wrong_is_one_line(call, writer, model, tmp_path):
     for arguments, why in (
         (("generate", writer, "the king", "--tokens", 100), "do not fit the context of 30"),
         (("generate", writer, "--temperature", -1), "temperature must be at least 0; got -1.0"),
         (("generate", model, "the king"), "does not write text (skipgram)"),
         (("attention", model, "the king"), "does not attend (skipgram)"),
-        (("attention", writer, "the king", "--layer", 3), "layer must be from 1 to 1; got 3"),
+        *(
+            (("attention", writer, "the king", *place, *form), rule)
+            for form in ((), ("--json",), ("-o", tmp_path / "a.png"), ("-o", tmp_path / "a.html"))
+            for place, rule in (
+                (("--layer", 3), "layer must be from 1 to 1; got 3"),
+                (("--layer", 0), "layer must be from 1 to 1; got 0"),
+                (("--layer", -1), "layer must be from 1 to 1; got -1"),
+                (("--layer", 1, "--head", 0), "head must be from 1 to 2; got 0"),
+                (("--head", 2), "head=2 needs the layer it belongs to"),
+            )
+        ),
         (("attention", writer, "the king", "a pair"), "pair is for translators"),
     ):
         result = call(*arguments)
         assert result.exit_code == 1 and why in result.stderr and result.stderr.count("\n") == 1
+        assert result.stdout == "" and not list(tmp_path.iterdir())
 
 
 def test_two_processes_train_one_model(tmp_path):

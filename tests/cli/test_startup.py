@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 import firth
-from firth.cli.main import VERBS
+from firth.cli.main import VERBS, cli
 
 HEAVY = {"numpy", "scipy", "pyarrow", "matplotlib", "torch", "safetensors", "sklearn", "tokenizers"}
 
@@ -57,6 +59,29 @@ def test_every_verb_is_listed_and_has_help(call):
         assert f"  {verb} " in listed and line in " ".join(listed.split())
         result = call(verb, "--help")
         assert result.exit_code == 0 and result.output.startswith("Usage: ")
+
+
+def commands(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
+    """All commands with their names, those of groups too."""
+    context = click.Context(command)
+    for each in command.list_commands(context) if isinstance(command, click.Group) else ():
+        found = command.get_command(context, each)
+        yield from commands(found, f"{name} {each}".strip())
+    if not isinstance(command, click.Group):
+        yield name, command
+
+
+def test_every_verb_that_tells_something_tells_it_as_json():
+    without = [name for name, each in commands(cli) if all("--json" not in param.opts for param in each.params)]
+    assert without == ["serve", "studio", "demo", "completion"]
+
+
+def test_the_same_thing_has_the_same_name():
+    for name, command in commands(cli):
+        flags = {tuple(param.opts) for param in command.params}
+        for one, other in (("--column", "--text"), ("--sentences", "--sts"), ("--dev", "--validation")):
+            first = next((opts for opts in flags if other in opts), (one,))
+            assert first[0] == one or name == "distil", f"{name} has {first}"  # distil's --text is a file
 
 
 @pytest.mark.parametrize("arguments", [["methods"], ["train", "--help"], ["train", "gpt", "--help"]])

@@ -160,10 +160,54 @@ def test_convert_and_back(call, model, tmp_path, suffix):
     assert list(back.keys) == list(vectors.keys) and np.array_equal(back.matrix, vectors.matrix)
 
 
+def test_what_was_written_is_told_as_json(call, model, text, tmp_path):
+    vectors = firth.load(model).vectors
+    for arguments, facts in (
+        (("convert", model, tmp_path / "v.vec"), {"rows": len(vectors), "dim": 30}),
+        (("corpus", "world", "--sentences", 5, "-o", tmp_path / "w.txt"), {"sentences": 5, "analogies": None}),
+        (("plot", "loss", model, "-o", tmp_path / "loss.svg"), {}),
+        (("plot", "zipf", text, "-o", tmp_path / "zipf.svg"), {}),
+    ):
+        assert as_json(call(*arguments, "--json")) == {**facts, "output": str(tmp_path / arguments[-1])}
+        assert (tmp_path / arguments[-1]).stat().st_size > 0
+    told = as_json(call("corpus", "python", "--package", "json", "-o", tmp_path / "p.jsonl", "--json"))
+    assert told["documents"] == len((tmp_path / "p.jsonl").read_text().splitlines())
+
+
+def test_words_in_capitals(call, model, tmp_path):
+    """A vocabulary without any takes them small, and says so; in another, Paris is not paris."""
+    result = call("neighbors", model, "King", "queen", "-k", 2, "--json")
+    plain = as_json(call("neighbors", model, "king", "queen", "-k", 2, "--json"))
+    assert as_json(result) == {"King": plain["king"], "queen": plain["queen"]}
+    assert result.stderr == "note: 'King' is taken for 'king': words have no capitals here.\n"
+    for verb, words in (("analogy", ("man", "Woman", "King")), ("similarity", ("King", "Queen"))):
+        assert output(call(verb, model, *words)) == output(call(verb, model, *map(str.lower, words)))
+    together = call("neighbors", model, "King", "-n", "Man", "-k", 2)
+    assert output(together) == output(call("neighbors", model, "king", "-n", "man", "-k", 2))
+    output(call("plot", "map", model, "King", "Queen", "--highlight", "Man", "-o", tmp_path / "m.svg"))
+    output(call("plot", "analogies", model, "King:Queen", "man:woman", "-o", tmp_path / "a.svg"))
+    (tmp_path / "mixed.txt").write_text("3 2\nking 1 0\nQueen 0 1\nbread 1 1\n")
+    refused = call("neighbors", tmp_path / "mixed.txt", "King")
+    assert refused.exit_code == 1 and "there is one for 'king'" in refused.stderr
+
+
+def test_vectors_that_all_point_one_way_are_told(call, model, tmp_path):
+    rows = np.random.default_rng(1).normal(size=(50, 20)) * 0.1 + 1
+    firth.write_vectors(firth.Vectors([f"w{n}" for n in range(50)], rows), tmp_path / "same.vec")
+    note = "note: All vectors point nearly one way (their mean cosine is 0.99)"
+    for arguments in (("w1", "w2"), ("w1", "--together"), ("w1", "--restrict", 10)):
+        assert call("neighbors", tmp_path / "same.vec", *arguments).stderr.startswith(note)
+    assert call("neighbors", tmp_path / "same.vec", "w1", "--metric", "euclidean").stderr == ""
+    assert call("neighbors", model, "king").stderr == ""
+    firth.write_vectors(firth.Vectors(["a", "b"], [[1.0, 0.5], [1.0, -0.5]]), tmp_path / "two.vec")
+    assert call("neighbors", tmp_path / "two.vec", "a").stderr == ""
+
+
 def test_a_text_is_not_a_file(call, model):
     for verb in ("embed", "predict"):
         refused = call(verb, model, "a fine text")
         assert refused.exit_code == 1 and "A text itself goes to standard input (-), or in Python" in refused.stderr
+        assert len(call(verb, model, "a fine text " * 1000).stderr) < 300
 
 
 def test_texts_are_compared(call, model):

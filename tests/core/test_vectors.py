@@ -235,3 +235,12 @@ def test_a_number_is_not_taken_for_its_text():
         vectors[7]
     with pytest.raises(FirthError, match=r"No vector for 9 \(it was not in the ratings\)"):
         vectors[9]
+
+
+def test_a_whole_text_is_no_misspelt_key():
+    """Its forms one letter away are as many as it has letters times the alphabet, each as long as it is."""
+    vectors = Vectors(["river"], np.ones((1, 2), np.float32))
+    assert vectors.close_keys("rivr") == vectors.close_keys("River") == ["river"]
+    with pytest.raises(FirthError) as refused:
+        vectors["x" * 2000]
+    assert len(str(refused.value)) < 200

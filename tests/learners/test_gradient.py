@@ -144,6 +144,17 @@ def test_a_budget_ends_it_and_shapes_the_rate():
     assert task.share() == 1.0
 
 
+def test_judging_at_the_end_keeps_to_the_budget_too():
+    """A third of what was trained on is judged, not a held-out part of any size."""
+    random = np.random.default_rng(1).integers(0, 10, 400_000).astype(np.int32)
+    ids = np.concatenate([counting(400_000), counting(2000), random])
+    task = training(Run(threads=1, budget=0.1), ids, held_out=0.5, epochs=100)
+    figures = task.go()
+    assert 0 < task.progress.words // 3 < 100_000
+    assert figures["held_out_loss"] == task.judge(task.progress.words // 3)["held_out_loss"]
+    assert figures["held_out_loss"] != task.judge(sys.maxsize)["held_out_loss"]
+
+
 def test_the_rate_warms_up_and_falls():
     method = Options(warmup=0.1, decay="cosine")
     rates = [rate_share(method, share) for share in (0.05, 0.1, 0.55, 1.0)]

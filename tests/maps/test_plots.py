@@ -107,8 +107,9 @@ def test_loss_lines_are_the_losses(tmp_path):
     assert lines == [[[1, 2.9], [2, 2.6]], [[1, 3.0], [2, 2.5], [3, 2.4]]]
     assert "training  2.4" in texts(figure)
     assert imread(tmp_path / "loss.png").shape[:2] == (750, 1200)
-    with pytest.raises(FirthError, match="a loss for each epoch"):
-        plot_loss({"epochs": []})
+    for training in ({}, {"epochs": []}, {"epochs": 5}, {"epochs": [{"words": 3}]}, object()):
+        with pytest.raises(FirthError, match=r"plot_loss\(model.training\) draws the loss of each epoch"):
+            plot_loss(training)
 
 
 def test_zipf_finds_the_planted_slope(tmp_path):

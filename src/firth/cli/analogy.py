@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from firth.cli.common import json_flag, open_vectors, print_json, restrict_option, table_option
+from firth.cli.common import as_keys, json_flag, open_vectors, print_json, restrict_option, table_option
 
 
 @click.command()
@@ -21,7 +21,9 @@ def command(
     path: str, a: str, b: str, c: str, k: int, mul: bool, table: str | None, restrict: int | None, as_json: bool
 ) -> None:
     """A is to B as C is to what? PATH is a model folder or any vector file."""
-    hits = open_vectors(path, table).analogy(a, b, c, k, method="mul" if mul else "add", restrict=restrict)
+    vectors = open_vectors(path, table)
+    a, b, c = as_keys(vectors, (a, b, c))
+    hits = vectors.analogy(a, b, c, k, method="mul" if mul else "add", restrict=restrict)
     if as_json:
         print_json([hit._asdict() for hit in hits])
     else:

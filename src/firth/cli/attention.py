@@ -13,7 +13,7 @@ from firth.core.errors import FirthError
 @click.argument("text")
 @click.argument("other", required=False)
 @click.option("--layer", type=int, help="Only this layer, counted from 1; without --head, the mean of its heads.")
-@click.option("--head", type=int, help="Only this head of the layer.")
+@click.option("--head", type=int, help="Only this head of the layer, counted from 1.")
 @click.option("--no-marks", is_flag=True, help="Leave out [CLS], [SEP] and other tokens that are no words.")
 @click.option("-o", "--output", metavar="FILE", help="A .png or .svg, or a page to look around in (.html).")
 @json_flag
@@ -43,16 +43,17 @@ def command(
     found = opened.attention(text, other)
     if no_marks:
         found = without_marks(found)
+    shown = chosen(found, layer, head)
     if output:
         plot_attention(found, output, layer, head)
-        click.echo(output)
-    elif as_json:
-        shown = found.weights if layer is None else chosen(found, layer, head)
+    if as_json:
         segments = {"segments": list(found.segments)} if found.segments else {}
-        weights = shown.astype(float).round(6).tolist()
-        print_json({"queries": found.queries, "keys": found.keys, **segments, "weights": weights})
+        weights = {"layer": layer, "head": head, "weights": shown.astype(float).round(6).tolist()}
+        print_json({"queries": found.queries, "keys": found.keys, **segments, **weights, "output": output})
+    elif output:
+        click.echo(output)
     else:
-        last = layer or len(found.weights)
+        last = len(found.weights) if layer is None else layer
         click.echo(f"{place_of(last, head)}\n")
         names = [visible(key) for key in found.keys]
         rows = [

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from firth.core.errors import FirthError
+from firth.core.errors import FirthError, FirthWarning
 from firth.core.report import JsonLines, PlainNotes, Report, TerminalBar
 
 if TYPE_CHECKING:
@@ -91,12 +92,18 @@ RATING_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 PAIR_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--source", {"default": "source", "show_default": True, "metavar": "NAME", "help": "The sources' column."}),
     ("--target", {"default": "target", "show_default": True, "metavar": "NAME", "help": "The targets' column."}),
-    ("--validation", {"metavar": "FILES", "help": "Pairs to measure on, as in val.de,val.en or val.tsv."}),
+    (
+        "--dev, --validation, validation",
+        {"metavar": "FILES", "help": "Pairs to measure on, as in val.de,val.en or val.tsv."},
+    ),
 )
 
 
 EXAMPLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--text, --column", {"default": "text", "show_default": True, "metavar": "NAME", "help": "The texts' column."}),
+    (
+        "--column, --text, text",
+        {"default": "text", "show_default": True, "metavar": "NAME", "help": "The texts' column."},
+    ),
     ("--other", {"metavar": "NAME", "help": "The column of the second texts, of pairs."}),
     ("--label", {"default": "label", "show_default": True, "metavar": "NAME", "help": "The column to be learned."}),
     ("--columns", {"metavar": "NAMES", "help": "Other columns to learn from beside the text, as in price,colour."}),
@@ -105,7 +112,10 @@ EXAMPLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 TAGGED_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--text, --column", {"default": "text", "show_default": True, "metavar": "NAME", "help": "The words' column."}),
+    (
+        "--column, --text, text",
+        {"default": "text", "show_default": True, "metavar": "NAME", "help": "The words' column."},
+    ),
     ("--tags", {"default": "tags", "show_default": True, "metavar": "NAME", "help": "The tags' column."}),
     ("--dev", {"metavar": "FILE", "help": "Data to choose and stop by; else a part of DATA is held out."}),
 )
@@ -120,7 +130,7 @@ ALIKE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
             "help": "What one text of a text file is.",
         },
     ),
-    ("--text, --column", {"metavar": "NAME", "help": "The texts' column (csv, tsv, jsonl, Parquet)."}),
+    ("--column, --text, text", {"metavar": "NAME", "help": "The texts' column (csv, tsv, jsonl, Parquet)."}),
     ("--other", {"metavar": "NAME", "help": "Pairs: the column of the texts that are like them."}),
     ("--negative", {"metavar": "NAME", "help": "Pairs: a column of texts that are not."}),
     ("--score", {"metavar": "NAME", "help": "Pairs: a column that says how alike they are, the more the higher."}),
@@ -209,6 +219,20 @@ def vectors_of(model: Model, path: str, table: str | None = None) -> Vectors:
     if table not in tables:
         raise FirthError(f"{path} has no table {table!r}; it has {', '.join(tables)}.")
     return tables[table]
+
+
+def as_keys(vectors: Vectors, words: Sequence[str]) -> list[str]:
+    """The words as the table has them: where its words have no capitals, Paris is taken for paris, and that is said."""
+    found = list(words)
+    for place, word in enumerate(words):
+        if word not in vectors and word.lower() in vectors and not has_capitals(vectors):
+            found[place] = word.lower()
+            warnings.warn(f"{word!r} is taken for {found[place]!r}: words have no capitals here.", FirthWarning, 2)
+    return found
+
+
+def has_capitals(vectors: Vectors) -> bool:
+    return any(key != key.lower() for key in vectors.keys if key[:1] not in ("[", "<"))  # [CLS] and <unk> are no words
 
 
 def keep_inputs(output: str | None, *inputs: str) -> None:

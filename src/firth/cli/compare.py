@@ -21,7 +21,9 @@ from firth.core.errors import FirthError
 @click.option("--label", metavar="NAME", help="The labels' column: are they told, do texts cluster by them?")
 @click.option("--analogies", metavar="FILE", help="Questions as in questions-words.txt.")
 @click.option("--similarity", metavar="FILE", help="Two words and how alike they are, a line.")
-@click.option("--sts", metavar="FILE", help="Two sentences and how alike they are (csv, tsv, jsonl).")
+@click.option(
+    "--sentences", "--sts", "sts", metavar="FILE", help="Two sentences and how alike they are (csv, tsv, jsonl)."
+)
 @click.option("--texts", type=int, default=2000, show_default=True, help="Documents drawn from DATA.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of all that is drawn.")
 @click.option(

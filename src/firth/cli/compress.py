@@ -27,7 +27,9 @@ TEXTS = (".txt", ".txt.gz", ".txt.xz")
 @click.option("--label", metavar="NAME", help="The column that a probe is asked for; it is not squeezed.")
 @click.option("--columns", metavar="NAMES", help="Only these columns of the table, as in age,zip.")
 @click.option("--pixels", is_flag=True, help="Columns are pixels: all on one scale.")
-@click.option("--text", metavar="NAME", help="The column of texts: rows are then documents by their words.")
+@click.option(
+    "--column", "--text", "text", metavar="NAME", help="The text's column: rows are then documents by their words."
+)
 @click.option("--epochs", type=click.IntRange(1), default=100, show_default=True, help="Of autoencoder and VAE.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 @json_flag

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from firth.cli.common import is_model_file, keep_inputs, open_model, open_vectors, table_option
+from firth.cli.common import is_model_file, json_flag, keep_inputs, open_model, open_vectors, print_json, table_option
 from firth.core.errors import FirthError
 
 
@@ -28,6 +28,7 @@ from firth.core.errors import FirthError
 @click.option(
     "--pickled", is_flag=True, help="IN is a folder with pytorch_model.bin: read its tensors alone, as safetensors."
 )
+@json_flag
 def command(
     source: str,
     target: str,
@@ -37,6 +38,7 @@ def command(
     cutoff: int | None,
     norms: bool,
     pickled: bool,
+    as_json: bool,
 ) -> None:
     """Write the vectors of IN, a model or any vector file, to the file OUT.
 
@@ -52,50 +54,45 @@ def command(
     from firth.core.foreign import foreign_config
     from firth.formats import format_of_name, write_vectors
 
+    def tell(said: str, **facts: Any) -> None:
+        print_json({**facts, "output": target}) if as_json else click.echo(said)
+
     keep_inputs(target, source)
     if pickled:
         from firth.learners.network import learner
 
         count = learner("pickled").convert_pickled(Path(source), Path(target))
-        click.echo(f"{count:,} arrays as safetensors in {target}")
-        return
+        return tell(f"{count:,} arrays as safetensors in {target}", arrays=count)
     settings: dict[str, Any] = {"cutoff": cutoff} if cutoff is not None else {}
     settings |= {"norms": True} if norms else {}
     place = Path(target)
     suffix = place.suffix.lower()
     if suffix == ".onnx" and format is None:
-        write_onnx(source, place)
-        return
+        size, _ = written(open_model(source), place, {})
+        return tell(f"an ONNX model of {size:,} bytes in {target}", bytes=size)
     is_model = Path(source).is_dir() or is_model_file(source)
     whole_model = is_model and format is None and table is None
     model = open_model(source) if whole_model and suffix in (".bin", ".ftz") else None
     if model is not None and (hasattr(model, "to_file") or suffix == ".ftz"):
         if storage != "float":
             raise FirthError(f"fastText's models hold float, or codes in .ftz; --storage {storage} needs .safetensors.")
-        write_model(model, place, settings)
-        return
+        size, error = written(model, place, settings)
+        lost = "" if error is None else f", quantised with a relative squared error of {error:.2%}"
+        return tell(f"a fastText model of {size:,} bytes in {target}{lost}", bytes=size, error=error)
     if settings:
         raise FirthError("--cutoff and --norms are for fastText's models in .ftz.")
     foreign = is_model_file(source) or (is_model and foreign_config(Path(source)))
     if foreign and whole_model and format_of_name(place) is None and not suffix:
         open_model(source).save(place)
-        click.echo(f"a model folder in {target}")
-        return
+        return tell(f"a model folder in {target}")
     vectors = open_vectors(source, table)
     write_vectors(vectors, target, format, storage)
-    click.echo(f"{len(vectors):,} vectors of {vectors.dim} in {target}")
+    return tell(f"{len(vectors):,} vectors of {vectors.dim} in {target}", rows=len(vectors), dim=vectors.dim)
 
 
-def write_onnx(source: str, place: Path) -> None:
-    from firth.learners.files import export
-
-    export(open_model(source), place)
-    click.echo(f"an ONNX model of {place.stat().st_size:,} bytes in {place}")
-
-
-def write_model(model: Any, place: Path, settings: dict[str, Any]) -> None:
+def written(model: Any, place: Path, settings: dict[str, Any]) -> tuple[int, float | None]:
+    """A model as a file of another library: its bytes, and what quantising lost."""
     from firth.learners.files import export
 
     error = export(model, place, **settings)
-    lost = "" if error is None else f", quantised with a relative squared error of {error:.2%}"
-    click.echo(f"a fastText model of {place.stat().st_size:,} bytes in {place}{lost}")
+    return place.stat().st_size, error

@@ -25,12 +25,15 @@ def command() -> None:
 @command.command()
 @output_option
 @click.option("--package", "packages", multiple=True, metavar="NAME", help="Only this package; may be repeated.")
-def python(output: str | None, packages: tuple[str, ...]) -> None:
+@json_flag
+def python(output: str | None, packages: tuple[str, ...], as_json: bool) -> None:
     """Docstrings of the installed Python packages: rows of {"key": qualified name, "text": docstring}."""
     from firth.data.docstrings import python_docstrings
 
     count = write_documents(output, python_docstrings(packages or None, report=choose_report()))
-    if output:
+    if output and as_json:
+        print_json({"documents": count, "output": output})
+    elif output:
         click.echo(f"{count:,} documents in {output}")
 
 
@@ -40,7 +43,8 @@ def python(output: str | None, packages: tuple[str, ...]) -> None:
 @click.option("--size", type=int, default=24, show_default=True, help="How many countries it has.")
 @click.option("--sentences", type=int, default=40_000, show_default=True, help="How many to write.")
 @click.option("--analogies", metavar="FILE", help="Also write the analogy questions that the world answers.")
-def world(output: str | None, seed: int, size: int, sentences: int, analogies: str | None) -> None:
+@json_flag
+def world(output: str | None, seed: int, size: int, sentences: int, analogies: str | None, as_json: bool) -> None:
     """Sentences of a small invented world whose truth is known."""
     from firth.core.storage import new_file
     from firth.data.world import World, write_analogies
@@ -48,11 +52,13 @@ def world(output: str | None, seed: int, size: int, sentences: int, analogies: s
     made = World(seed, size)
     documents = ((str(number), text) for number, text in enumerate(made.sentences(sentences), 1))
     count = write_documents(output, documents)
-    if output:
-        click.echo(f"{count:,} sentences in {output}")
     if analogies:
         with new_file(Path(analogies)) as work:
             write_analogies(work, made.analogies())
+    if output and as_json:
+        print_json({"sentences": count, "analogies": analogies, "output": output})
+    elif output:
+        click.echo(f"{count:,} sentences in {output}")
 
 
 def write_documents(output: str | None, documents: Iterable[tuple[str, str]]) -> int:

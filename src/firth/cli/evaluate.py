@@ -27,7 +27,9 @@ def rating_options(function: Function) -> Function:
 @click.option("--restrict", type=int, default=30_000, show_default=True, help="Analogies: only the first N words.")
 @click.option("--mul", is_flag=True, help="Analogies: multiply cosines (3CosMul) instead of adding them.")
 @click.option("--similarity", multiple=True, metavar="FILE", help="Pairs of words with people's scores (WS-353, …).")
-@click.option("--sentences", multiple=True, metavar="FILE", help="Pairs of texts with people's scores (STS-B, …).")
+@click.option(
+    "--sentences", "--sts", multiple=True, metavar="FILE", help="Pairs of texts with people's scores (STS-B, …)."
+)
 @click.option("--labelled", multiple=True, metavar="FILE", help="Texts with labels, for a classifier.")
 @click.option(
     "-k", type=int, default=1, show_default=True, help="Labelled: how many labels are predicted for each text."

@@ -13,7 +13,7 @@ from firth.core.errors import FirthError
 @click.command()
 @click.argument("model")
 @click.argument("prompt", default="")
-@click.option("--tokens", type=int, default=200, show_default=True, help="At most so many.")
+@click.option("--tokens", type=int, help="At most so many.  [default: 200, or what the context has room for]")
 @click.option(
     "--temperature", type=float, default=0.8, show_default=True, help="0 takes the likeliest token each time."
 )
@@ -28,7 +28,7 @@ from firth.core.errors import FirthError
 def command(
     model: str,
     prompt: str,
-    tokens: int,
+    tokens: int | None,
     temperature: float,
     top_k: int,
     top_p: float,

@@ -102,7 +102,7 @@ def open_examples(values: Values) -> Any:
 
 def open_pair_examples(values: Values) -> Any:
     if not values["other"]:
-        raise FirthError("Pairs have two columns of text: name them by --text and --other.")
+        raise FirthError("Pairs have two columns of text: name them by --column and --other.")
     return open_examples(values)
 
 
@@ -135,7 +135,7 @@ def open_tagged_words(values: Values) -> Any:
 
 KINDS: dict[str, Kind] = {
     "text": Kind(DATA_OPTIONS, open_text, "firth neighbors {} WORD"),
-    "maybe text": Kind(DATA_OPTIONS, open_maybe_text, "firth neighbors {} WORD"),
+    "maybe text": Kind(DATA_OPTIONS, open_maybe_text, "firth embed {} FILE"),
     "tagged": Kind((*DATA_OPTIONS, TAGS_OPTION), open_tagged, "firth neighbors {} KEY"),
     "labelled": Kind(LABEL_OPTIONS, open_labelled, "firth predict {} FILE"),
     "ratings": Kind(RATING_OPTIONS, open_ratings, "firth recommend {} --user USER"),

@@ -129,7 +129,7 @@ def failures(debug: bool) -> Iterator[None]:
         if isinstance(error, MemoryError):
             raise Failure(f"not enough memory ({error})." if str(error) else "not enough memory.") from error
         if isinstance(error, OSError):
-            where = f"{error.filename}: " if error.filename else ""
+            where = f"{error.filename!s:.200}: " if error.filename else ""  # a text may stand where a file should
             raise Failure(f"{where}{error.strerror or error}.") from error
         what = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise Failure(f"{what} (a fault in Firth; `firth --debug …` shows the trace)") from error

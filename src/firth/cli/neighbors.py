@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from firth.cli.common import (
+    as_keys,
     json_flag,
     metric_option,
     open_model,
@@ -21,7 +22,9 @@ from firth.cli.common import (
 from firth.core.errors import FirthError, FirthWarning
 
 if TYPE_CHECKING:
-    from firth.core.vectors import Hits
+    from firth.core.vectors import Hits, Vectors
+
+ALIKE = 0.9  # mean cosine of different rows above which nearness tells little
 
 
 @click.command()
@@ -57,19 +60,44 @@ def command(
         show({text: near(text, k, metric=metric) for text in words}, k, as_json)
         return
     vectors = open_vectors(path, table)
-    for word in (*words, *negative):
+    asked, minus = as_keys(vectors, words), as_keys(vectors, negative)
+    for word in (*asked, *minus):
         if table is None and word not in vectors:
             look_elsewhere(path, word)
         if metric == "cosine" and not vectors[word].any():  # a node without links, a document without known words
             warnings.warn(f"The vector of {word!r} is zero: nothing is near it.", FirthWarning, stacklevel=2)
     if together or negative:
-        hits = vectors.neighbors(list(words), k, negative=list(negative), metric=metric, restrict=restrict)
+        hits = vectors.neighbors(asked, k, negative=minus, metric=metric, restrict=restrict)
         if as_json:
             print_json([hit._asdict() for hit in hits])
         else:
             click.echo(repr(hits))
+    else:
+        found = {
+            word: vectors.neighbors(key, k, metric=metric, restrict=restrict)
+            for word, key in zip(words, asked, strict=True)
+        }
+        show(found, k, as_json)
+    if metric == "cosine":
+        note_sameness(vectors, restrict)
+
+
+def note_sameness(vectors: Vectors, restrict: int | None) -> None:
+    """Says when all vectors point one way, as they do where little was learned: whatever is asked, all is near."""
+    from firth.core.sparse import SparseVectors
+
+    if isinstance(vectors, SparseVectors):  # counts, not learned
         return
-    show({word: vectors.neighbors(word, k, metric=metric, restrict=restrict) for word in words}, k, as_json)
+    rows = vectors.unit[:restrict]
+    mean = rows.mean(axis=0)
+    alike = (len(rows) * float(mean @ mean) - 1) / max(len(rows) - 1, 1)  # without each row's cosine to itself
+    if alike > ALIKE:
+        warnings.warn(
+            f"All vectors point nearly one way (their mean cosine is {alike:.2f}), so what is nearest tells little. "
+            "More data or more epochs may tell them apart.",
+            FirthWarning,
+            stacklevel=2,
+        )
 
 
 def look_elsewhere(path: str, word: str) -> None:

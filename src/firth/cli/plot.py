@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
 from firth.cli.common import (
+    Function,
+    as_keys,
     choose_report,
     json_flag,
     metric_option,
@@ -22,7 +25,19 @@ from firth.cli.common import (
 from firth.core.errors import FirthError
 
 column_option = click.option("--column", metavar="NAME", help="The text's column (jsonl, csv, tsv, Parquet).")
-output_option = click.option("-o", "--output", required=True, metavar="FILE", help="A .png or .svg.")
+
+
+def picture(function: Function) -> Function:
+    """-o FILE, where the picture goes, and --json; what was written is told."""
+
+    @click.option("-o", "--output", required=True, metavar="FILE", help="A .png or .svg.")
+    @json_flag
+    @wraps(function)
+    def command(output: str, as_json: bool, **values: Any) -> None:
+        function(output=output, **values)
+        print_json({"output": output}) if as_json else click.echo(output)
+
+    return cast(Function, command)
 
 
 @click.group()
@@ -62,8 +77,10 @@ def map_(path: str, output: str | None, as_json: bool, **values: Any) -> None:
     elif not values["save"]:
         raise click.UsageError("Missing option '-o': where the picture goes. With --save it may be left out.")
     vectors = open_vectors(path, values["table"])
-    named = list(values["words"]) or list(vectors.keys[: min(max(0, values["k"]), values["restrict"] or len(vectors))])
-    shown = list(dict.fromkeys([*values["highlight"], *named]))
+    named = as_keys(vectors, values["words"])
+    named = named or list(vectors.keys[: min(max(0, values["k"]), values["restrict"] or len(vectors))])
+    marked = as_keys(vectors, values["highlight"])
+    shown = list(dict.fromkeys([*marked, *named]))
     rows = [vectors.row(word) for word in shown]  # unknown words are refused before the work, too
     run = Run(seed=values["seed"], threads=values["threads"], report=choose_report())
     how = {"metric": values["metric"], "neighbors": values["neighbors"], "run": run}
@@ -73,7 +90,7 @@ def map_(path: str, output: str | None, as_json: bool, **values: Any) -> None:
     elif len(rows) >= LEAST or values["method"] != "pca":  # two or three words have components, and no neighbourhoods
         made = layout(Vectors(shown, vectors.matrix[rows]), values["method"], **how)
     if output:
-        plot_map(vectors, shown, output, highlight=values["highlight"], layout=made)
+        plot_map(vectors, shown, output, highlight=marked, layout=made)
     if as_json:
         facts = {"method": made.method, "points": len(made.keys), **made.score._asdict()} if made else {}
         print_json({**facts, "saved": values["save"], "output": output})
@@ -87,7 +104,7 @@ def map_(path: str, output: str | None, as_json: bool, **values: Any) -> None:
 @command.command()
 @click.argument("path")
 @click.argument("pairs", nargs=-1, required=True, metavar="A:B…")
-@output_option
+@picture
 def analogies(path: str, pairs: tuple[str, ...], output: str) -> None:
     """A line from A to B for each pair A:B, such as paris:france rome:italy."""
     from firth.maps import plot_analogies
@@ -95,13 +112,14 @@ def analogies(path: str, pairs: tuple[str, ...], output: str) -> None:
     split = [tuple(pair.split(":")) for pair in pairs]
     if any(len(pair) != 2 or not all(pair) for pair in split):
         raise click.UsageError("Pairs are written A:B, such as paris:france.")
-    plot_analogies(open_vectors(path), [(pair[0], pair[1]) for pair in split], output)
-    click.echo(output)
+    vectors = open_vectors(path)
+    words = iter(as_keys(vectors, [word for pair in split for word in pair]))
+    plot_analogies(vectors, list(zip(words, words, strict=True)), output)
 
 
 @command.command()
 @click.argument("path")
-@output_option
+@picture
 def loss(path: str, output: str) -> None:
     """The loss by epoch of a trained model; of a VAE, by its parts."""
     from firth.maps import plot_loss, plot_parts
@@ -113,18 +131,16 @@ def loss(path: str, output: str) -> None:
         raise FirthError(f"{path} has no loss by epoch ({method}); models that Firth trained in epochs have one.")
     parts = sum("kl" in measured for measured in training.get("held_out", ())) > 1
     (plot_parts if parts else plot_loss)(training, output)
-    click.echo(output)
 
 
 @command.command()
 @click.argument("path")
-@output_option
+@picture
 def curve(path: str, output: str) -> None:
     """The score on dev data while a network learned a task, of each try."""
     from firth.maps import plot_curve
 
     plot_curve(open_model(path).training, output)
-    click.echo(output)
 
 
 @command.command()
@@ -133,7 +149,7 @@ def curve(path: str, output: str) -> None:
 @click.option("--column", metavar="NAME", help="The text's column.")
 @click.option("--other", metavar="NAME", help="The column of the second texts, of pairs.")
 @click.option("--label", metavar="NAME", help="The column of labels.")
-@output_option
+@picture
 def confusion(path: str, data: str, column: str | None, other: str | None, label: str | None, output: str) -> None:
     """Which labels a classifier takes for which, on labelled texts."""
     from firth.cli.evaluate import judged_labels
@@ -145,39 +161,36 @@ def confusion(path: str, data: str, column: str | None, other: str | None, label
     if not isinstance(found, LabelResult):
         raise FirthError(f"{path} predicts numbers; confusion is for labels.")
     plot_confusion(found.confusion, output)
-    click.echo(output)
 
 
 @command.command()
 @click.argument("path")
 @column_option
-@output_option
+@picture
 def zipf(path: str, column: str | None, output: str) -> None:
     """Word frequency by rank, of a model's vocabulary or of a text file."""
     from firth.maps import plot_zipf
 
     plot_zipf(word_counts(path, column), output)
-    click.echo(output)
 
 
 @command.command()
 @click.argument("path")
 @click.option("-k", type=click.IntRange(2, 40), default=16, show_default=True, help="The most frequent words.")
 @column_option
-@output_option
+@picture
 def tree(path: str, k: int, column: str | None, output: str) -> None:
     """Huffman's tree of the most frequent words, of a model's vocabulary or of a text file, and what it saves."""
     from firth.maps import plot_tree
 
     plot_tree(word_counts(path, column), k, output)
-    click.echo(output)
 
 
 @command.command()
 @click.argument("path", metavar="[MODEL]", required=False)
 @click.option("-n", type=click.IntRange(2, 512), default=64, show_default=True, help="So many places.")
 @click.option("--dim", type=click.IntRange(2, 4096), default=64, show_default=True, help="Without MODEL: of the waves.")
-@output_option
+@picture
 def places(path: str | None, n: int, dim: int, output: str) -> None:
     """The vectors that tell a network where a token stands: those of a BERT or GPT, or the waves of the Transformer."""
     from firth.learners.network import learner
@@ -195,7 +208,6 @@ def places(path: str | None, n: int, dim: int, output: str) -> None:
             raise FirthError(f"{path} adds no vectors for places; places is for bert and gpt models.")
     title = f"Places of {Path(path).name}" if path else "Places as waves (sinusoids)"
     plot_places(table[:n], output, title)
-    click.echo(output)
 
 
 def word_counts(path: str, column: str | None) -> Mapping[str, int]:
@@ -220,13 +232,13 @@ def word_counts(path: str, column: str | None) -> Mapping[str, int]:
 @click.argument("path")
 @click.argument("words", nargs=-1, required=True, metavar="WORD…")
 @metric_option
-@output_option
+@picture
 def similarity(path: str, words: tuple[str, ...], metric: str, output: str) -> None:
     """Every WORD with every other, as colour and number."""
     from firth.maps import plot_similarity
 
-    plot_similarity(open_vectors(path), words, output, metric)
-    click.echo(output)
+    vectors = open_vectors(path)
+    plot_similarity(vectors, as_keys(vectors, words), output, metric)
 
 
 @command.command()
@@ -236,7 +248,7 @@ def similarity(path: str, words: tuple[str, ...], metric: str, output: str) -> N
     "-k", type=click.IntRange(1, 60), default=12, show_default=True, help="Columns: the heaviest of the rows."
 )
 @click.option("--counts", is_flag=True, help="Of a PMI model: how often words met, not how much that is.")
-@output_option
+@picture
 def heatmap(path: str, rows: tuple[str, ...], k: int, counts: bool, output: str) -> None:
     """A block of a counted matrix: PMI of words with contexts, tf-idf or counts of documents with words.
 
@@ -269,12 +281,11 @@ def heatmap(path: str, rows: tuple[str, ...], k: int, counts: bool, output: str)
     if "smoothing" in how and not counts:
         note = f"variant {how['variant']}, smoothing {how['smoothing']:g}; plain PMI: firth associations"
     plot_block(block, [names[row] for row in chosen], [columns[column] for column in heaviest], output, title, note)
-    click.echo(output)
 
 
 @command.command()
 @click.argument("path")
-@output_option
+@picture
 def variance(path: str, output: str) -> None:
     """How much of the data the first dimensions of an LSA or PCA model account for."""
     from firth.maps import plot_variance
@@ -283,14 +294,13 @@ def variance(path: str, output: str) -> None:
     if shares is None:
         raise FirthError(f"{path} does not say what its dimensions explain; variance is for lsa and pca models.")
     plot_variance(shares, output)
-    click.echo(output)
 
 
 @command.command()
 @click.argument("path")
 @click.argument("table")
 @click.option("--label", metavar="NAME", help="A column of TABLE that colours the points.")
-@output_option
+@picture
 def codes(path: str, table: str, label: str | None, output: str) -> None:
     """Where the rows of TABLE lie, by the codes of an autoencoder, VAE or PCA."""
     from firth.maps import plot_codes
@@ -301,7 +311,6 @@ def codes(path: str, table: str, label: str | None, output: str) -> None:
     labels = [value or "" for value in opened.categories(label)] if label else None
     name = type(model.method).__name__
     plot_codes(model.embed(opened), labels, output, title=f"{name}: codes of {len(opened):,} rows")
-    click.echo(output)
 
 
 @command.command()
@@ -309,7 +318,7 @@ def codes(path: str, table: str, label: str | None, output: str) -> None:
 @click.argument("table")
 @click.option("--shape", required=True, metavar="HxW", help="Pixels of an image, as in 8x8; the columns are its rows.")
 @click.option("-k", type=click.IntRange(2, 40), default=12, show_default=True, help="Images a line.")
-@output_option
+@picture
 def images(path: str, table: str, shape: str, k: int, output: str) -> None:
     """Rows of TABLE as images: as given, rebuilt, on the way from the first to the second, and (of a VAE) made up."""
     import numpy as np
@@ -333,7 +342,6 @@ def images(path: str, table: str, shape: str, k: int, output: str) -> None:
         lines |= {"": pixels(model.sample(k, seed=2, noise=False))}
     name, dim = type(model.method).__name__, len(model.feature_names)
     plot_images(lines, (size[0], size[1]), output, title=f"{name}: {len(model.names)} pixels through {dim} numbers")
-    click.echo(output)
 
 
 @command.command()
@@ -341,7 +349,7 @@ def images(path: str, table: str, shape: str, k: int, output: str) -> None:
 @click.argument("table")
 @click.option("-n", type=click.IntRange(1), default=2000, show_default=True, help="How many rows are made up.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@output_option
+@picture
 def samples(path: str, table: str, n: int, seed: int, output: str) -> None:
     """The columns of TABLE, and of rows that a VAE makes up: how often each value stands there."""
     from firth.core.model import Samples
@@ -351,7 +359,6 @@ def samples(path: str, table: str, n: int, seed: int, output: str) -> None:
     if not isinstance(model, Samples):
         raise FirthError(f"{path} can't make up rows ({type(model.method).method_name()}); vae models can.")
     plot_columns(table_model(path).open(table).to_dict(), model.sample(n, seed=seed).to_dict(), output)
-    click.echo(output)
 
 
 def table_model(path: str) -> Any:

@@ -18,8 +18,8 @@ from firth.core.errors import FirthError
 @click.option("--seen", is_flag=True, help="Also items that the user had.")
 @json_flag
 def command(model: str, users: tuple[str, ...], items: str | None, k: int, seen: bool, as_json: bool) -> None:
-    """Items that a USER may like, best first, less those the user had. MODEL is trained by als, bpr, item2vec or
-    rating_factors."""
+    """Items that a USER may like, best first, less those the user had. MODEL is trained by als, bpr, item2vec,
+    rating_factors, multvae or multdae."""
     from firth.core.model import Recommends
 
     if bool(users) == bool(items):

@@ -49,9 +49,10 @@ def command(model: str, texts: tuple[str, ...], word: str, pieces: str, output: 
         from firth.maps.senses import plot_senses
 
         plot_senses(found, output)
+    if as_json:
+        print_json({**document(found), "output": output})
+    elif output:
         click.echo(output)
-    elif as_json:
-        print_json(document(found))
     else:
         show(found)
 

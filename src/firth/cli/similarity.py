@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import click
 
-from firth.cli.common import json_flag, metric_option, no_texts, open_model, open_vectors, print_json, table_option
+from firth.cli.common import (
+    as_keys,
+    json_flag,
+    metric_option,
+    no_texts,
+    open_model,
+    open_vectors,
+    print_json,
+    table_option,
+)
 
 
 @click.command()
@@ -26,7 +35,8 @@ def command(
     if odd:
         from firth.core.vectors import odd_one_out
 
-        found = odd_one_out(open_vectors(path, table), words)
+        vectors = open_vectors(path, table)
+        found = odd_one_out(vectors, as_keys(vectors, words))
         if as_json:
             print_json({"words": words, "odd": found})
         else:
@@ -44,7 +54,9 @@ def command(
         first, second = model.embed(words)
         score = similarity(first, second, metric)
     else:
-        score = open_vectors(path, table).similarity(*words, metric=metric)
+        vectors = open_vectors(path, table)
+        a, b = as_keys(vectors, words)
+        score = vectors.similarity(a, b, metric)
     if as_json:
         print_json({"a": words[0], "b": words[1], "metric": metric, "score": score})
     else:

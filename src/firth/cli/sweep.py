@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 TASKS: dict[str, str] = {
     "similarity": "Two words and how alike they are, a line.",
     "analogies": "Questions as in questions-words.txt.",
-    "sts": "Two sentences and how alike they are (csv, tsv, jsonl).",
+    "sentences": "Two sentences and how alike they are (csv, tsv, jsonl).",
     "documents": "Texts that are asked for: by --title, --name, or by the sentence before.",
     "labelled": "Texts with labels: told by the classifier, or by a probe of the vectors.",
     "nodes": "Nodes of a graph with their labels, one node a line.",
@@ -57,7 +57,8 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
     flags += [flag_of(option, "Run settings") for option in options_of(Run) if option.name != "budget"]
     flags += [Flag(flag.split(", "), section="Data", **settings) for flag, settings in kind.flags]
     known = {flag.name for flag in flags}
-    flags += [Flag([f"--{task}"], metavar="FILE", section="Task", help=text) for task, text in TASKS.items()]
+    names = {task: [f"--{task}", *(["--sts"] if task == "sentences" else [])] for task in TASKS}  # as in compare
+    flags += [Flag(names[task], metavar="FILE", section="Task", help=text) for task, text in TASKS.items()]
     texts = {column: text for column, text in COLUMNS.items() if column not in known}
     flags += [Flag([f"--{column}"], metavar="NAME", section="Task", help=text) for column, text in texts.items()]
     tries = "An option to vary: NAME=A,B,C or NAME=LOW:HIGH, or NAME for a range about its default; may be repeated. "
@@ -128,7 +129,8 @@ def task_of(values: dict[str, Any], seed: int) -> Task:
         said = f"got {', '.join(f'--{name}' for name in asked)}" if asked else "none is given"
         raise click.UsageError(f"A sweep chooses by one task, {', '.join(f'--{name}' for name in TASKS)} FILE; {said}.")
     path = values[asked[0]]
-    columns: dict[str, Any] = {name: values.get(name) for name in ("column", "title", "name")}
+    columns: dict[str, Any] = {name: values.get(name) for name in ("title", "name")}
+    columns["column"] = values.get("column") or values.get("text")  # fine-tuning calls it text
     if asked[0] == "documents":
         return tasks.document_task(documents.draw(path, seed=seed, unit=values.get("unit") or "line", **columns), seed)
     if asked[0] == "labelled":
@@ -138,7 +140,7 @@ def task_of(values: dict[str, Any], seed: int) -> Task:
     makers = {
         "similarity": tasks.similarity_task,
         "analogies": tasks.analogy_task,
-        "sts": tasks.sentence_task,
+        "sentences": tasks.sentence_task,
         "nodes": tasks.node_task,
     }
     return makers[asked[0]](path, seed)

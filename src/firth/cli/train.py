@@ -19,6 +19,7 @@ from firth.core.run import Run
 
 if TYPE_CHECKING:
     from firth.core.method import Method
+    from firth.core.model import Model
     from firth.core.train import Trained
 
 SECTIONS = ("Method options", "Run settings", "Data", "Task", "Other")
@@ -147,7 +148,7 @@ def run_command(method_class: type[Method], values: dict[str, Any], kind: str) -
     except KeyboardInterrupt:
         raise Interrupted(how_to_go_on(values["folder"])) from None
     if first:
-        tell(done, values["as_json"])
+        tell(done, values["as_json"], kind)
 
 
 def how_to_go_on(folder: str) -> str:
@@ -159,9 +160,7 @@ def how_to_go_on(folder: str) -> str:
     return "stopped before the first checkpoint; nothing was kept."
 
 
-def tell(done: Trained, as_json: bool) -> None:
-    from firth.core.model import Generates
-
+def tell(done: Trained, as_json: bool, kind: str) -> None:
     figures = {name: value for name, value in done.model.training.items() if name != "command"}
     method = type(done.model.method).method_name()
     if as_json:
@@ -194,6 +193,16 @@ def tell(done: Trained, as_json: bool) -> None:
             "model": done.folder,
         }
     )
-    writes = isinstance(done.model, Generates)
-    step = "firth generate {} PROMPT" if writes else KINDS[done.model.method.kind].next
-    click.echo("\nNext: " + step.format(shlex.quote(str(done.folder))))
+    folder = shlex.quote(str(done.folder))
+    click.echo("\nNext: " + "\n      ".join(step.format(folder) for step in next_steps(done.model, kind)))
+
+
+def next_steps(model: Model, kind: str) -> list[str]:
+    """What to do with a new model, {} being its folder: what its kind of data is for, or what only networks can."""
+    from firth.core.model import Contextual, Generates
+
+    if kind == "text" and isinstance(model, Generates):
+        return ["firth generate {} PROMPT"]
+    if kind == "text" and isinstance(model, Contextual):
+        return ['firth fill {} "TEXT with a [MASK]"', "firth embed {} FILE"]
+    return [KINDS[kind].next]

@@ -235,8 +235,8 @@ class Written(NamedTuple):
 class Generates(Protocol):
     """Writes text."""
 
-    def generate(self, prompt: str = "", tokens: int = 100, **settings: Any) -> Iterator[str]:
-        """Piece by piece, as it is written."""
+    def generate(self, prompt: str = "", tokens: int | None = None, **settings: Any) -> Iterator[str]:
+        """Piece by piece, as it is written: so many tokens at most; if none is said, 200 or what there is room for."""
 
     def write(
         self, prompt: str = "", taken: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any

@@ -16,6 +16,7 @@ from firth.core.errors import FirthError
 Matrix = NDArray[np.float32]
 
 METRICS = ("cosine", "dot", "euclidean")
+MOST_LETTERS = 60  # of a key that may be misspelt: the forms of a whole text would fill the memory
 ROWS = 65536  # whose differences to a vector are held in memory at once
 
 
@@ -141,7 +142,7 @@ class Vectors:
         try:
             return self.rows[key]
         except KeyError:
-            raise FirthError(f"No vector for {key!r}{self._why_missing(key)}") from None
+            raise FirthError(f"No vector for {key!r:.80}{self._why_missing(key)}") from None
 
     def _why_missing(self, key: str) -> str:
         missing = self._missing() if callable(self._missing) else self._missing
@@ -155,7 +156,7 @@ class Vectors:
     def close_keys(self, key: str, k: int = 3) -> list[str]:
         """Keys that may have been meant: in other case, or one letter away; the first in the table first."""
         forms = {key.lower(), key.capitalize(), key.upper(), key.strip().replace(" ", "_")}
-        if len(key) > 2:  # a word of two letters is one letter away from too many
+        if 2 < len(key) <= MOST_LETTERS:  # a word of two letters is one letter away from too many
             cuts = [(key[:place], key[place:]) for place in range(len(key) + 1)]
             forms |= {a + b[1:] for a, b in cuts if b}
             forms |= {a + b[1] + b[0] + b[2:] for a, b in cuts if len(b) > 1}

@@ -263,9 +263,9 @@ class ContextualModel(ABC):
         for text, reading, spans in zip(texts, readings, found, strict=True):
             if not spans:
                 known = ", ".join(each.text for each in reading.words) or "none"
-                raise FirthError(f"{word!r} is not among the words of {text!r:.80}: {known}.")
+                raise FirthError(f"{word!r:.80} is not among the words of {text!r:.80}: {known:.200}.")
         if sum(map(len, found)) < 2:
-            raise FirthError(f"Senses are compared between places of {word!r}; there is only one.")
+            raise FirthError(f"Senses are compared between places of {word!r:.80}; there is only one.")
         others = [
             [each for each in reading.words if any(map(str.isalnum, each.name)) and not inside(each, spans)]
             for reading, spans in zip(readings, found, strict=True)

@@ -34,6 +34,7 @@ from firth.nets.attention import watched
 from firth.nets.transformer import Decoder, Size
 
 END = "<|endoftext|>"
+TOKENS = 200  # that are written where nobody says how many
 BATCH_TOKENS = 8192  # of texts that are read at once
 MULTIPLE = 64  # rows of the embedding: products with an even number of columns are faster
 
@@ -91,11 +92,14 @@ class GPTModel(Looking, ContextualModel, Model):
 
     # ---- writing ----
 
-    def generate(self, prompt: str = "", tokens: int = 100, **settings: Any) -> Iterator[str]:
-        """What might come after `prompt`, piece by piece. Settings: temperature, top_k, top_p, seed; `stop`, texts that
-        end it; `slide`, to go on past the context by forgetting its older half."""
+    def generate(self, prompt: str = "", tokens: int | None = None, **settings: Any) -> Iterator[str]:
+        """What might come after `prompt`, piece by piece: so many tokens at most; if none is said, 200 or what the
+        context has room for. Settings: temperature, top_k, top_p, seed; `stop`, texts that end it; `slide`, to go on
+        past the context by forgetting its older half."""
         stop, slide = settings.pop("stop", ()), bool(settings.pop("slide", False))
         ids, sampling = self.ids(prompt), Sampling(**settings)
+        if tokens is None:
+            tokens = TOKENS if slide else min(TOKENS, self.size.places + 1 - len(ids))
         if tokens < 0:
             raise FirthError(f"tokens must be at least 0; got {tokens}.")
         if len(ids) + tokens > self.size.places + 1 and not slide:

@@ -62,8 +62,8 @@ class PeopleModel(Model):
         return lambda: list(self._keys[side])
 
     def _new_user(self) -> str:
-        ways = "recommend_for(history), fold_in([history]) and `firth recommend --items`"
-        return f"it was not in the ratings; {ways} need no retraining"
+        ways = "`firth recommend --items A,B`, recommend_for([a, b]), fold_in([[a, b]])"
+        return f"no user of the ratings; say what they had: {ways}"
 
     @property
     def tables(self) -> Mapping[str, Vectors]:

@@ -44,19 +44,23 @@ def plot_attention(
     title: str = "Where each token looks",
 ) -> None:
     """A heat map as PNG or SVG: rows are queries, columns keys. With `layer` and `head` that one; with `layer` alone
-    the mean of its heads; with neither the grid of all. A path that ends in .html gives a page with all of them."""
+    the mean of its heads; with neither the grid of all. A path that ends in .html gives a page with all of them, which
+    begins with the one that is named."""
+    weights = chosen(attention, layer, head)
     if Path(path).suffix.lower() == ".html":
-        return write_page(attention, path, title)
-    if head is not None and layer is None:
-        raise FirthError(f"head={head} needs the layer it belongs to.")
+        return write_page(attention, path, title, layer, head)
     if layer is None:
         return plot_grid(attention, path, title)
-    return plot_matrix(attention, path, chosen(attention, layer, head), title, place_of(layer, head))
+    return plot_matrix(attention, path, weights, title, place_of(layer, head))
 
 
-def chosen(attention: Attention, layer: int, head: int | None) -> NDArray[np.float32]:
-    """The weights of one head, counted from 1, or the mean of a layer's."""
+def chosen(attention: Attention, layer: int | None, head: int | None) -> NDArray[np.float32]:
+    """The weights of one head, counted from 1, or the mean of a layer's; without a layer, all weights."""
     layers, heads = attention.weights.shape[:2]
+    if layer is None:
+        if head is not None:
+            raise FirthError(f"head={head} needs the layer it belongs to; give layer too, from 1 to {layers}.")
+        return attention.weights
     if not 1 <= layer <= layers:
         raise FirthError(f"layer must be from 1 to {layers}; got {layer}.")
     if head is not None and not 1 <= head <= heads:
@@ -152,13 +156,17 @@ def visible(token: str) -> str:
     return token.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣") if not token.strip() else token.strip(" ")
 
 
-def write_page(attention: Attention, path: str | os.PathLike[str], title: str) -> None:
-    """One file that needs nothing else: choose layer and head, see the map and the lines between words."""
+def write_page(
+    attention: Attention, path: str | os.PathLike[str], title: str, layer: int | None = None, head: int | None = None
+) -> None:
+    """One file that needs nothing else: choose layer and head, see the map and the lines between words. It begins with
+    the last layer's first head, if no other is named."""
     data = {
         "queries": [visible(token) for token in attention.queries],
         "keys": [visible(token) for token in attention.keys],
         "segments": list(attention.segments),
         "marks": list(MARKS),
+        "first": [(layer or len(attention.weights)) - 1, (head or 1) - 1],
         "weights": np.round(attention.weights.astype(float), 4).tolist(),
     }
     packed = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -202,9 +202,12 @@ def plot_variance(shares: Sequence[float] | NDArray[Any], path: PathLike | None 
 def plot_loss(training: Mapping[str, Any], path: PathLike | None = None) -> Figure:
     """Loss by epoch, and held-out loss where there is one, from a model's `training`."""
     _check_path(path)
-    epochs = training.get("epochs") or ()
-    if not epochs or not all("loss" in epoch for epoch in epochs):
-        raise FirthError("plot_loss needs training['epochs'], a list with a loss for each epoch; this model has none.")
+    epochs = training.get("epochs") if isinstance(training, Mapping) else None  # of fastText's own file, a number
+    if not isinstance(epochs, Sequence) or not epochs or not all("loss" in epoch for epoch in epochs):
+        raise FirthError(
+            "plot_loss(model.training) draws the loss of each epoch, and there is none here; models that Firth trained "
+            "in epochs, such as SkipGram, have one."
+        )
     from matplotlib.ticker import MaxNLocator
 
     figure, axes = new_figure(8, 5, "Loss by epoch", f"average over each of {len(epochs)} epochs")
