@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import math
 import signal
 import time
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 import firth
@@ -92,6 +96,38 @@ def test_csv_gives_the_same_index_as_json_lines(call, records, indexed, model):
     assert str(a.columns["year"]) == str(b.columns["year"]) == "int64"
     assert [len(index.search("king", 100, mode="words", where="year > 2010")) for index in (a, b)]
     assert a.attributes("d7") == b.attributes("d7")
+
+
+def test_attributes_that_change_their_kind_on_the_way(call, model, tmp_path, monkeypatch):
+    """Whole numbers, then fractions; nothing, then numbers; numbers, then words: all rows decide, not the first."""
+    monkeypatch.setattr("firth.cli.index.BATCH", 2)
+    monkeypatch.setattr("firth.cli.index.COMMIT", 2)
+    values = {
+        "price": [1, 0, 2.5, 3],
+        "late": [None, None, 5, None],
+        "mixed": [1, 2, "n/a", ""],
+        "texts": ["1", "", "2.5", "3"],  # as csv has them
+    }
+    rows = [{"text": "king", **{name: each[i] for name, each in values.items()}} for i in range(4)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = call("index", model, tmp_path / "rows.jsonl", "-o", tmp_path / "i", "--attributes", ",".join(values))
+    assert done.exit_code == 0, done.output
+    index = Index.open(tmp_path / "i")
+    kinds = {name: str(kind) for name, kind in index.columns.items() if name in values}
+    assert kinds == {"price": "double", "late": "int64", "mixed": "string", "texts": "double"}
+    found = [index.attributes(str(number)) for number in (1, 2, 3, 4)]
+    right = {**values, "mixed": ["1", "2", "n/a", ""], "texts": [1, None, 2.5, 3]}
+    assert {name: [row[name] for row in found] for name in values} == right
+
+
+def test_json_of_attributes_that_json_has_not(call, model, tmp_path):
+    day = datetime.date(2024, 5, 1)
+    table = {"text": ["king", "queen"], "days": [[day], []], "share": [math.inf, 0.5], "of": [{"day": day}] * 2}
+    pyarrow.parquet.write_table(pyarrow.table(table), tmp_path / "rows.parquet")
+    options = ("--column", "text", "--attributes", "days,share,of")
+    assert call("index", model, tmp_path / "rows.parquet", "-o", tmp_path / "i", *options).exit_code == 0
+    found = json.loads(call("search", tmp_path / "i", "king", "-k", 1, "--json").stdout)[0]["attributes"]
+    assert found == {"text": "king", "days": ["2024-05-01"], "share": None, "of": {"day": "2024-05-01"}}
 
 
 def test_explained(call, indexed):
@@ -181,6 +217,9 @@ def test_mistakes(call, indexed, model, text, tmp_path):
     refused(
         call("index", model, text, "-o", tmp_path / "j", "--attributes", "year"), "plain text, without a column 'year'"
     )
+    (tmp_path / "two.jsonl").write_text('{"body": "king", "text": "queen"}\n')
+    two = ("index", model, tmp_path / "two.jsonl", "--column", "body", "--attributes", "text", "-o", tmp_path / "j")
+    refused(call(*two), "calls the texts 'text', here body")
     (tmp_path / "twice.jsonl").write_text('{"id": "a", "text": "king"}\n{"id": "a", "text": "queen"}\n')
     twice = call("index", model, tmp_path / "twice.jsonl", "-o", tmp_path / "k", "--key", "id")
     refused(twice, "'a' stands 2 times", "another column (--key)")

@@ -196,6 +196,9 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = Corpus("-")
     assert texts_of(corpus) == texts_of(corpus) == TEXTS
     assert corpus.fingerprint() is None
+    for columns in ({"column": "text"}, {"key": "id"}):  # JSON lines would be read as text
+        with pytest.raises(FirthError, match="standard input is plain text, without a column"):
+            texts_of(Corpus("-", **columns))
 
 
 def test_named_pipe(tmp_path: Path) -> None:

@@ -380,6 +380,20 @@ def test_words_are_the_same_however_rows_came(tmp_path):
         assert [(hit.key, round(hit.score, 4)) for hit in a] == [(hit.key, round(hit.score, 4)) for hit in b] and a
 
 
+def test_deleted_rows_do_not_count_among_the_words():
+    """Neither how many rows have a word nor how long rows are: a search is the same before `optimize` and after."""
+    index = Index.create(dim=1)
+    index.add(named(5), np.ones((5, 1)), {"text": TEXTS})
+    index.add(named(5, "gone"), np.ones((5, 1)), {"text": ["dog dog dog and many words more"] * 5})
+    index.update(["k0"], [[1]], {"text": [TEXTS[0]]})
+    index.delete(named(5, "gone"))
+    whole = Index.create(dim=1)
+    whole.add(named(5), np.ones((5, 1)), {"text": TEXTS})
+    right = {hit.key: pytest.approx(hit.score, rel=1e-6) for hit in whole.search("the dog", mode="words")}
+    assert {hit.key: hit.score for hit in index.search("the dog", mode="words")} == right
+    assert len(right) == 3
+
+
 def test_fusion_by_hand():
     assert fused([[7, 8, 9], [8, 5]], 3) == [(8, 1 / 62 + 1 / 61), (7, 1 / 61), (5, 1 / 62)]
     assert fused([[], []], 3) == []
@@ -399,6 +413,19 @@ def test_exact_words_are_found_where_vectors_do_not():
         index.search("zzyzx", 1)
     batch = index.search([query, "zzyzx"], 2, mode="both")
     assert len(batch) == 2 and batch[1][0].key == "k200"
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_text_of_unknown_words_is_near_to_nothing(metric):
+    """Its vector is zero: under dot every row would be as near, under euclidean the shortest the nearest."""
+    texts = [*World(seed=2).sentences(500)]
+    model = firth.SkipGram(dim=5, epochs=1).fit(texts, firth.Run(threads=1))
+    index = Index.create(dim=5, model=model, metric=metric)
+    documents = [*texts[:20], texts[5] + " zzyzx"]
+    index.add(named(21), model.embed(documents), {"text": documents})
+    assert [hit.key for hit in index.search("zzyzx", 5, mode="both")] == ["k20"]
+    with pytest.raises(FirthError, match=r"The query \(number 2\) .* no word of it may be known"):
+        index.search([texts[0], "zzyzx"], 5)
 
 
 def test_shares_of_words_add_up_to_the_cosine():
@@ -462,6 +489,12 @@ def test_numbers_too_large_for_half_precision():
     index = Index.create(dim=1, numbers="float16")
     with pytest.raises(FirthError, match="'b' has numbers beyond 65,504"):
         index.add(["a", "b"], [[65_504], [65_600]])
+
+
+def test_numbers_too_small_for_half_precision():
+    index = Index.create(dim=2, numbers="float16")
+    with pytest.raises(FirthError, match="'b' has numbers below 3e-8 only"):
+        index.add(["a", "b"], [[1, 1e-9], [1e-9, 1e-9]])
 
 
 BAD_QUERIES = {

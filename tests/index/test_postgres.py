@@ -51,7 +51,8 @@ def test_answers_as_index_does(postgres, table, metric, numbers):
     np.testing.assert_allclose(far["k30"], near["k30"], rtol=1e-3)
     queries = np.random.default_rng(1).normal(size=(5, 6))
     conditions = [None, "year >= 2010", "name != None and not open", "share < 0.3 or year in (2001, 2003)"]
-    conditions += ['name == "it\'s 1 \\"%s\\""', 'day >= "2020-01-20"']
+    conditions += ['name == "it\'s 1 \\"%s\\""', 'day >= "2020-01-20"', 'day in ("2020-01-20", "2020-01-21")']
+    conditions += ["not year in ()"]
     for where in conditions:
         for mine, theirs in zip(near.search(queries, 8, where=where), far.search(queries, 8, where=where), strict=True):
             assert [hit.key for hit in mine] == [hit.key for hit in theirs] and mine
@@ -92,6 +93,9 @@ def test_texts_are_searched_with_the_model_that_made_them(postgres, table):
         PostgresIndex.open(postgres.url, table, two)
     with pytest.raises(FirthError, match="with the model that made the vectors"):
         PostgresIndex.open(postgres.url, table).search("king")
+    by_product = PostgresIndex.create(postgres.url, f"{table}_dot", dim=5, metric="dot", model=one)
+    with pytest.raises(FirthError, match="no word of it may be known"):  # else every row would be as near
+        by_product.search("zzyzx")
 
 
 def test_uploads_are_whole(postgres, table):

@@ -16,7 +16,13 @@ YEARS = [2019, 2020, None, 2022, 2023, 2020]
 LANGUAGES = ["en", "de", "en", None, "fr", "it's"]
 DATES = [datetime.date(2020, 1, day) for day in range(1, 7)]
 TABLE = pyarrow.table(
-    {"year": YEARS, "language": LANGUAGES, "open": [True, False, True, False, None, True], "day": DATES}
+    {
+        "year": YEARS,
+        "language": LANGUAGES,
+        "open": [True, False, True, False, None, True],
+        "day": DATES,
+        "kind": pyarrow.array(["a", "b", None, "a", "b", "c"]).dictionary_encode(),  # as a data frame's categories
+    }
 )
 
 CONDITIONS = {
@@ -37,6 +43,10 @@ CONDITIONS = {
     "open and year < 2020.5": [0, 5],
     "open == False": [1, 3],
     'day >= "2020-01-05"': [4, 5],
+    'day in ("2020-01-02", "2020-01-05")': [1, 4],
+    'kind == "a"': [0, 3],
+    'kind in ("a", "c")': [0, 3, 5],
+    'kind not in ("a", "c")': [1, 4],
 }
 
 
@@ -47,7 +57,7 @@ def test_conditions(text):
 
 
 REFUSED = {
-    "month > 3": "a column 'month' that the index does not have; there are year, language, open, day",
+    "month > 3": "a column 'month' that the index does not have; there are year, language, open, day, kind",
     "year = 2020": "cannot be read",
     "year >": "cannot be read",
     "": "cannot be read",
@@ -63,6 +73,10 @@ REFUSED = {
     "year == 'x'": "cannot compare the column year of int64 with 'x'",
     "language > 3": "cannot compare the column language of string with 3",
     "language in (3, 4.5)": "cannot compare the column language",
+    f"year == {10**30}": "cannot compare the column year of int64 with 1000",
+    f"year in (2020, {10**30})": "cannot compare the column year of int64",
+    "language == '\\ud800'": "cannot compare the column language",
+    "language in ('\\ud800',)": "cannot compare the column language",
 }
 
 
@@ -74,7 +88,11 @@ def test_conditions_that_are_refused(text):
 
 def test_as_sql():
     condition = parse('not (year >= 2020 and language in ("en", "de")) or open == None', TABLE.column_names)
-    assert sql(condition) == ('(NOT (("year" >= %s AND "language" = ANY(%s))) OR "open" IS NULL)', [2020, ["en", "de"]])
+    assert sql(condition) == (
+        '(NOT (("year" >= %s AND "language" IN (%s, %s))) OR "open" IS NULL)',
+        [2020, "en", "de"],
+    )
+    assert sql(parse("year in ()", TABLE.column_names)) == ("FALSE", [])
 
 
 def test_filtered_search_equals_search_of_the_filtered():

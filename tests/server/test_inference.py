@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from serving import serving
 
 import firth
 
@@ -83,6 +84,34 @@ def test_predict_gives_all_labels(client, places):
     assert "No model that predicts" in post(client, "/predict", 400, model="words", inputs=TEXT)["error"]
 
 
+def test_predict_refuses_long_texts_or_cuts_them_and_says_so(client, places):
+    text = "the king was old and the river " * 30
+    told = post(client, "/predict", 400, model="tuned", inputs=[[TEXT], [text]])
+    assert "Input 1 has" in told["error"] and "tokens and the model reads" in told["error"]
+    answer = client.post("/predict", json={"model": "tuned", "inputs": [[TEXT], [text]], "truncate": True})
+    assert answer.status_code == 200 and answer.headers["x-firth-truncated"] == "1"
+    with pytest.warns(firth.FirthWarning, match="cut behind"):
+        right = firth.load(places["tuned"]).predict([TEXT, text], k=9)
+    assert [[(each["label"], pytest.approx(each["score"], abs=1e-5)) for each in row] for row in answer.json()] == right
+    model = firth.load(places["tuned"])
+    longest = model.tokenizer.decode(model.tokenizer.ids_batch([text], special=False)[0][: model.most - 2])
+    assert "x-firth-truncated" not in client.post("/predict", json={"model": "tuned", "inputs": longest}).headers
+
+
+def test_search_refuses_long_texts_or_cuts_them_and_says_so(places, tmp_path):
+    model = firth.load(places["bert"])
+    with firth.Index.create(tmp_path / "index", dim=32, model=model, model_path=str(places["bert"])) as index:
+        index.add(["a"], model.embed([TEXT]), {"text": [TEXT], "bytes": [b"\xff"]})
+    text = "the king was old and the river " * 30
+    with serving(models={}, indexes={"index": tmp_path / "index"}) as client:
+        assert "tokens and the model reads" in post(client, "/search", 400, query=text)["error"]
+        answer = client.post("/search", json={"query": text, "truncate": True})
+        assert answer.headers["x-firth-truncated"] == "1"
+        hit = answer.json()["hits"][0]
+        assert hit["key"] == "a" and hit["attributes"]["bytes"] == "_w=="  # base64: no UTF-8
+        assert "x-firth-truncated" not in client.post("/search", json={"query": text, "mode": "words"}).headers
+
+
 def test_search_finds_by_meaning_words_and_condition(client, indexed):
     text = firth.Index.open(indexed).attributes("d7")["text"]
     found = post(client, "/search", query=text, k=3, mode="vector")
@@ -103,6 +132,7 @@ def test_search_finds_by_meaning_words_and_condition(client, indexed):
         ({"query": "a", "k": 100_000}, 422, "k"),
         ({"query": "a", "index": "/etc"}, 404, "there is: texts"),
         ({"query": "a", "where": "import os"}, 400, ""),
+        ({"query": "a", "where": f"year == {10**30}"}, 400, "cannot compare"),
         ({"query": [1.0, 2.0]}, 400, "16 numbers"),
         ({"query": [1.0] * 16, "mode": "words"}, 400, "words"),
         ({"query": "a", "mode": "magic"}, 422, "mode"),
@@ -127,6 +157,13 @@ def test_search_says_what_it_can_not_do(client, body, status, part):
 )
 def test_wrong_bodies_are_refused_in_their_shape(client, path, body, status):
     assert set(post(client, path, status, **body)) == {"error", "error_type"}
+
+
+def test_a_refusal_says_what_the_route_takes(client):
+    assert 'a pair ["a", "b"]' in post(client, "/predict", 422, inputs=["a", "b", "c"])["error"]
+    assert "ids" not in post(client, "/tokenize", 422, inputs=[1, 2])["error"]
+    assert "source_sentence" in post(client, "/similarity", 422, inputs="a")["error"]
+    assert "ids of tokens" in post(client, "/embed", 422, inputs=5)["error"]
 
 
 def test_health_info_and_metrics(client):

@@ -154,6 +154,28 @@ def test_an_index_that_grows_is_opened_anew(folder, tmp_path):
             until(lambda: count() == 2)
 
 
+def test_an_index_that_is_made_anew_is_opened_when_it_is_whole(folder, tmp_path):
+    """`firth index --overwrite` begins with nothing; until it ends, the old one answers."""
+    model, place = firth.load(folder), tmp_path / "index"
+    served = Models(Settings(indexes={"index": place}))
+
+    def begin(key):
+        index = firth.Index.create(place, dim=4, about={"finished": False})
+        index.add([key], model.embed(["the king"]))
+        return index
+
+    with begin("old") as index:
+        assert "old" in served.index("index")  # there is no other
+        index.note(finished=True)
+    until(lambda: served.index("index").about["finished"])
+    shutil.rmtree(place)
+    with begin("new") as index:
+        time.sleep(2 * LOOK)
+        assert "old" in served.index("index")
+        index.note(finished=True)
+    until(lambda: "new" in served.index("index"))
+
+
 def until(condition):
     for _ in range(6000):
         if condition():

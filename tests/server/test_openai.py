@@ -59,6 +59,14 @@ def test_models_are_listed(theirs):
         theirs.models.retrieve("nobody")
 
 
+def test_a_model_may_have_an_owner(places):
+    name = "sentence-transformers/all-MiniLM-L6-v2"
+    with serving(models={name: places["words"]}) as client:
+        for written in (name, name.replace("/", "%2F")):
+            assert client.get(f"/v1/models/{written}").json()["id"] == name
+        assert client.get("/v1/models/nobody/else").json()["error"]["code"] == "model_not_found"
+
+
 @pytest.mark.parametrize(
     ("asked", "status", "part", "field"),
     [

@@ -149,6 +149,7 @@ def test_questions_that_not_all_can_answer_are_left_out(learned, tmp_path):
     write_analogies(tmp_path / "q.txt", WORLD.analogies(most=5))
     found = firth.compare({"learned": learned, "tiny": tiny}, analogies=tmp_path / "q.txt")
     assert found.measures == () and found.notes[0].startswith("Analogies left out: 0 of ")
+    assert found.notes[0].endswith("all models know; 10 are needed.")
 
 
 def test_stability_tells_methods_that_draw_from_those_that_do_not(texts):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -68,6 +68,8 @@ def command(
 
     embedder = open_model(model)
     fields = [name.strip() for name in attributes.split(",")] if attributes else []
+    if "text" in fields and column not in (None, "text"):
+        raise FirthError(f"An index calls the texts 'text', here {column}; --attributes takes no other column 'text'.")
     texts = Corpus(*data, unit=unit, column=column, key=key, fields=fields)
     embed = embedding(embedder, model)
     started = time.perf_counter()
@@ -167,6 +169,7 @@ def fill(index: Index | PostgresIndex, texts: Corpus, embed: Embed) -> dict[str,
 
     report = choose_report()
     facts = {"rows": len(index), "unknown": 0, "zero_rows": 0}
+    kinds = index.columns or column_kinds(texts)
     waiting: list[tuple[Batch, Matrix]] = []
     last = time.monotonic()
 
@@ -176,7 +179,7 @@ def fill(index: Index | PostgresIndex, texts: Corpus, embed: Embed) -> dict[str,
         values = [row for batch, _ in waiting for row in batch.values]
         attributes: dict[str, Any] = {"text": [text for batch, _ in waiting for text in batch.texts]}
         for place, name in enumerate(texts.fields):
-            attributes[name] = typed([row[place] for row in values], index.columns.get(name))
+            attributes[name] = typed(name, [row[place] for row in values], kinds[name])
         keys = [key for batch, _ in waiting for key in batch.keys]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FirthWarning)  # zero rows are told once, at the end
@@ -199,21 +202,53 @@ def fill(index: Index | PostgresIndex, texts: Corpus, embed: Embed) -> dict[str,
     return facts
 
 
-def typed(values: list[Any], kind: Any) -> Any:
-    """A column for Arrow. csv has texts only: where all are numbers or empty they become numbers, unless the index has
-    the column as texts already."""
+def column_kinds(texts: Corpus) -> dict[str, Any]:
+    """The Arrow type of each attribute, from all documents: what the first rows have may not fit the last."""
+    import pyarrow
+
+    found = dict.fromkeys(texts.fields, pyarrow.null())
+    walk = texts.walk() if texts.fields else iter(())
+    while some := [values for _, values, _ in islice(walk, BATCH)]:
+        for name, values in zip(texts.fields, zip(*some, strict=True), strict=True):
+            pair = [pyarrow.schema([(name, kind)]) for kind in (found[name], kind_of(values))]
+            try:
+                found[name] = pyarrow.unify_schemas(pair, promote_options="permissive").field(0).type
+            except pyarrow.ArrowTypeError:
+                found[name] = pyarrow.string()
+    return {name: pyarrow.string() if pyarrow.types.is_null(kind) else kind for name, kind in found.items()}
+
+
+def kind_of(values: Sequence[Any]) -> Any:
+    """csv has texts only: where all are numbers or empty, these count."""
     import pyarrow
 
     try:
         column = pyarrow.array(values)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):  # of several kinds
-        column = pyarrow.array([None if value is None else str(value) for value in values])
-    if pyarrow.types.is_null(column.type):
-        return column.cast(pyarrow.string())
-    if not pyarrow.types.is_string(column.type) or (kind is not None and pyarrow.types.is_string(kind)):
-        return column
+    except (pyarrow.ArrowException, OverflowError):  # of several kinds, or beyond 64 bits
+        return pyarrow.string()
+    if not pyarrow.types.is_string(column.type):
+        return column.type
     filled = pyarrow.array([value or None for value in values], pyarrow.string())
-    for number in (pyarrow.int64(), pyarrow.float64()) if filled.null_count < len(filled) else ():
+    if filled.null_count == len(filled):
+        return pyarrow.null()
+    for number in (pyarrow.int64(), pyarrow.float64()):
         with contextlib.suppress(pyarrow.ArrowInvalid):
-            return filled.cast(number)
-    return column
+            return filled.cast(number).type
+    return column.type
+
+
+def typed(name: str, values: list[Any], kind: Any) -> Any:
+    """A column for Arrow, of this type."""
+    import pyarrow
+
+    from firth.index.where import is_text
+
+    try:
+        if is_text(kind):
+            return pyarrow.array([None if value is None else str(value) for value in values], kind)
+        if any(isinstance(value, str) for value in values):  # numbers in csv
+            texts = [None if value in (None, "") else str(value) for value in values]
+            return pyarrow.array(texts, pyarrow.string()).cast(kind)
+        return pyarrow.array(values, kind)
+    except (pyarrow.ArrowException, OverflowError) as error:
+        raise FirthError(f"The attribute {name} holds {kind} in the index; got something else ({error}).") from None

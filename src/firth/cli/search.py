@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,11 +98,20 @@ def reasons(index: Index | PostgresIndex, query: str, text: Any) -> list[dict[st
 
 
 def as_documents(hits: Hits, shares: list[list[dict[str, Any]]] | None) -> list[dict[str, Any]]:
-    """JSON has no dates: they become texts."""
-    plain = (str, int, float, bool, type(None), list, dict)
     documents: list[dict[str, Any]] = []
     for rank, hit in enumerate(hits, 1):
-        values = {name: value if isinstance(value, plain) else str(value) for name, value in hit.attributes.items()}
+        values = plain(dict(hit.attributes))
         why = {} if shares is None else {"because": shares[rank - 1]}
         documents.append({"rank": rank, "score": hit.score, "key": hit.key, **why, "attributes": values})
     return documents
+
+
+def plain(value: Any) -> Any:
+    """JSON has no dates, which become texts, and no infinity, which becomes null."""
+    if isinstance(value, dict):
+        return {str(name): plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (str, int, bool, type(None))) else str(value)

@@ -165,7 +165,7 @@ class FileSource(Source):
     def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
         with readers.opened(self.path) as (raw, stream):
             if not readers.kind_of(self.path)[0]:
-                refuse_tags(corpus, self.name)
+                refuse_columns(corpus, self.name)
                 yield from filler.text(raw, stream, self.name)
                 return
             for record in readers.read_records(self.path, stream, corpus.columns):
@@ -191,15 +191,15 @@ class StreamSource(Source):
         self.copy: Any = None
 
     def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
-        refuse_tags(corpus, self.title)
+        refuse_columns(corpus, self.title, corpus.column, corpus.key)  # else JSON lines would be read as text
         if self.copy is None:
             self.copy = readers.copy_to_temporary(self.open())
         with Path(self.copy.name).open("rb", buffering=0) as raw:
             yield from filler.text(raw, raw, self.title)
 
 
-def refuse_tags(corpus: Corpus, name: str) -> None:
-    for wanted in (*corpus.tags, *corpus.fields):
+def refuse_columns(corpus: Corpus, name: str, *more: str | None) -> None:
+    for wanted in (*corpus.tags, *corpus.fields, *filter(None, more)):
         raise FirthError(f"{name} is plain text, without a column {wanted!r}; that needs jsonl, csv or Parquet.")
 
 

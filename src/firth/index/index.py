@@ -264,10 +264,11 @@ class Index:
             found = [self._hits(self._by_words(text, k, where)) for text in texts]
             return found[0] if isinstance(query, str) else found
         matrix = self._embedded(texts) if are_texts else self._numbers(query)
-        without: list[int] = []
-        if mode == "both" and self.space.metric == "cosine":  # a text of unknown words is still found by its words
-            without = np.flatnonzero(row_lengths(matrix) == 0).tolist()
+        without = np.flatnonzero(~matrix.any(axis=1)).tolist() if are_texts else []
+        if mode == "both":  # a text of unknown words is still found by its words
             matrix[without] = 1
+        elif without:
+            raise zero_query(without[0], len(texts))
         depth = k if mode == "vector" else max(k, FUSED)
         nearest = self.find(np.atleast_2d(matrix), depth, where=where, exact=exact)
         rankings = [
@@ -320,8 +321,7 @@ class Index:
             return asked
         lengths = row_lengths(asked)
         if not lengths.all():
-            which = f" (number {int(np.argmin(lengths)) + 1})" if len(asked) > 1 else ""
-            raise FirthError(f"The query{which} is a zero vector, which has no direction: no word of it may be known.")
+            raise zero_query(int(np.argmin(lengths)), len(asked))
         return np.asarray(asked / lengths[:, None], dtype=np.float32)
 
     def _embedded(self, texts: Sequence[str]) -> Matrix:
@@ -347,7 +347,10 @@ class Index:
         """Positions by BM25, best first; those without any word of the text are none."""
         if self.store.segments and self.store.segments[0].terms is None:
             raise FirthError(f"The index has no column {TEXT!r} to search for words; mode='vector' needs none.")
-        parts = [Searched(segment.arrays, segment.terms) for segment in self.store.segments]
+        parts = [
+            Searched(segment.arrays, segment.terms, self.store.alive(number))
+            for number, segment in enumerate(self.store.segments)
+        ]
         scores = [np.zeros(0, dtype=np.float32), *bm25(parts, text)]
         for own, rows in zip(scores[1:], self._listed(where), strict=True):
             if rows is not None:
@@ -363,3 +366,8 @@ class Index:
             key, attributes = self.store.row(position)
             found.append(Hit(key, score, attributes))
         return found
+
+
+def zero_query(place: int, queries: int) -> FirthError:
+    which = f" (number {place + 1})" if queries > 1 else ""
+    return FirthError(f"The query{which} is a zero vector, which has no direction: no word of it may be known.")

@@ -273,7 +273,8 @@ class PostgresIndex:
         if k < 1:
             raise FirthError(f"k must be at least 1; got {k}.")
         texts = [query] if isinstance(query, str) else query
-        if isinstance(texts, (list, tuple)) and texts and isinstance(texts[0], str):
+        are_texts = isinstance(texts, (list, tuple)) and bool(texts) and isinstance(texts[0], str)
+        if are_texts:
             if self.model is None:
                 raise FirthError(
                     "A text is searched with the model that made the vectors: PostgresIndex.open(…, model=…)."
@@ -283,7 +284,7 @@ class PostgresIndex:
             matrix = np.asarray(query, dtype=np.float32)
         rows = np.atleast_2d(matrix)
         check_matrix(rows, ["the query"] * len(rows), self.space.dim)
-        if self.space.metric == "cosine" and not rows.any(axis=1).all():
+        if (are_texts or self.space.metric == "cosine") and not rows.any(axis=1).all():
             raise FirthError("The query is a zero vector, which has no direction: no word of it may be known.")
         with self._transaction() as cursor:
             names = list(self._columns(cursor))

@@ -128,19 +128,24 @@ def arrow(found: Condition, table: Any) -> Any:
     if found.value is None:
         return column.is_null() if found.operator is ast.Eq else column.is_valid()
     try:
+        if pyarrow.types.is_dictionary(column.type):  # a data frame's categories
+            column = column.cast(column.type.value_type)
         if found.operator is ast.In:
-            if any(isinstance(value, str) != is_text(column.type) for value in found.value):
-                raise pyarrow.ArrowInvalid("of another kind")  # a number would be turned into a text
-            true = compute.is_in(column, pyarrow.array(found.value, column.type))
+            values = pyarrow.array([fitting(value, column.type) for value in found.value], column.type)
+            true = compute.is_in(column, values)
             return compute.if_else(column.is_valid(), true, pyarrow.scalar(None, pyarrow.bool_()))
-        value = found.value
-        if isinstance(value, str) and not is_text(column.type):  # a date is written as a text
-            value = pyarrow.scalar(value).cast(column.type)
-        return getattr(compute, COMPARISONS[found.operator][0])(column, value)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, pyarrow.ArrowTypeError):
+        return getattr(compute, COMPARISONS[found.operator][0])(column, fitting(found.value, column.type))
+    except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):  # also beyond 64 bits, or no Unicode
         raise FirthError(
             f"where cannot compare the column {found.column} of {column.type} with {found.value!r}."
         ) from None
+
+
+def fitting(value: Any, kind: Any) -> Any:
+    """A value for a column of this type; a date is written as a text."""
+    if is_text(kind) and not isinstance(value, str):
+        raise pyarrow.ArrowInvalid("of another kind")  # a number would be turned into a text
+    return pyarrow.scalar(value).cast(kind) if isinstance(value, str) and not is_text(kind) else value
 
 
 def is_text(kind: Any) -> bool:
@@ -159,7 +164,8 @@ def sql(found: Condition) -> tuple[str, list[Any]]:
     if found.value is None:
         return f"{name} IS {'' if found.operator is ast.Eq else 'NOT '}NULL", []
     if found.operator is ast.In:
-        return f"{name} = ANY(%s)", [found.value]
+        # One by one: a list of texts would be no list of dates.
+        return (f"{name} IN ({', '.join(['%s'] * len(found.value))})" if found.value else "FALSE"), found.value
     return f"{name} {COMPARISONS[found.operator][1]} %s", [found.value]
 
 

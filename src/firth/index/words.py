@@ -99,19 +99,23 @@ class Searched(NamedTuple):
 
     arrays: Mapping[str, Any]
     terms: Any
+    alive: NDArray[np.bool_] | None = None  # rows that are not deleted; None for all
+
+    def count(self, rows: NDArray[np.int32]) -> int:
+        return len(rows) if self.alive is None else int(self.alive[rows].sum())
 
 
 def bm25(parts: Sequence[Searched], query: str) -> list[NDArray[np.float32]]:
-    """The score of every row of each segment."""
+    """The score of every row of each segment; deleted rows don't count, and their scores mean nothing."""
     words = list(dict.fromkeys(words_of(query)))
-    rows = sum(len(part.arrays["lengths"]) for part in parts)
-    total = sum(int(part.arrays["lengths"].sum(dtype=np.int64)) for part in parts)
+    lengths = [part.arrays["lengths"][slice(None) if part.alive is None else part.alive] for part in parts]
+    rows, total = sum(map(len, lengths)), sum(int(each.sum(dtype=np.int64)) for each in lengths)
     average = max(total / max(1, rows), 1e-9)
     places = [[place_of(part.terms, word) for word in words] for part in parts]
     scores = [np.zeros(len(part.arrays["lengths"]), dtype=np.float32) for part in parts]
     for number in range(len(words)):
         found = [part_postings(part, place[number]) for part, place in zip(parts, places, strict=True)]
-        df = sum(len(own_rows) for own_rows, _ in found)
+        df = sum(part.count(own_rows) for part, (own_rows, _) in zip(parts, found, strict=True))
         idf = np.log1p((rows - df + 0.5) / (df + 0.5))
         for part, score, (own_rows, counts) in zip(parts, scores, found, strict=True):
             longer = 1 - B + B * part.arrays["lengths"][own_rows] / average

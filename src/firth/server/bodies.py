@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from fastapi import Request
 from fastapi.routing import APIRoute
@@ -34,6 +34,8 @@ Whole = Annotated[int, BeforeValidator(whole)]
 class Body(BaseModel):
     """What is not known is refused, not passed by; a number is no text."""
 
+    takes: ClassVar[str] = "a text, a list of texts, or ids of tokens"  # as inputs
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
@@ -56,7 +58,7 @@ async def parsed(request: Request, kind: type[Kind], status: int = 422) -> Kind:
         where = str(first["loc"][0]) if first["loc"] else None
         told = f"{where}: {first['msg']}" if where else first["msg"]
         if where in ("input", "inputs"):
-            told = f"{where} must be a text, a list of texts, or ids of tokens, none of them empty."
+            told = f"{where} must be {kind.takes}, none of them empty."
         raise RequestError(status, f"{told.rstrip('.')}.", field=where) from None
 
 

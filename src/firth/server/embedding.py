@@ -46,7 +46,7 @@ class Embedding:
         """`truncate` is the request's wish, where it has one; else the server's settings count."""
         reader = await self.reader(name)
         self.check(inputs, reader, dimensions)
-        long = self.settings.long if truncate is None else "truncate" if truncate else "refuse"
+        long = self.settings.on_long(truncate)
         if sum(map(len, inputs)) <= AT_ONCE:
             reading = reader.read(inputs, long)
         else:
@@ -69,7 +69,10 @@ class Embedding:
         return known[1]
 
     def open(self, name: str) -> TextReader:
-        model = self.models.get(name)
+        return self.reads(name, self.models.get(name))
+
+    def reads(self, name: str, model: Any) -> TextReader:
+        """The reader of a model, made once."""
         known = self.readers.get(name)
         if known is not None and known[0] is model:
             return known[1]

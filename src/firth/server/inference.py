@@ -11,16 +11,19 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from firth.core.model import Contextual, Estimates, Predicts
+from firth.core.report import Nothing
 from firth.core.vectors import unit_rows
 from firth.server.bodies import Body, Direct, Input, Texts, Whole, described, inputs_of, json_answer, parsed, refusals
 from firth.server.embedding import Embedding, check_count, numbers
 from firth.server.errors import RequestError
 from firth.server.models import Models
+from firth.server.reading import longer_than
 from firth.server.settings import Settings
 from firth.version import __version__
 
 router = APIRouter(tags=["text-embeddings-inference"], route_class=Direct)
 STATUSES = (400, 404, 413, 422, 429, 503, 504)
+TEXTS = "a text, or a list of texts"
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -36,6 +39,7 @@ class EmbedBody(Asked):
 
 
 class AllBody(Asked):
+    takes = TEXTS
     inputs: Text | Texts
     truncate: bool | None = None
 
@@ -50,11 +54,13 @@ class Parameters(Body):
 
 
 class SimilarityBody(Asked):
+    takes = "source_sentence, a text, and sentences, a list of texts"
     inputs: Sentences
     parameters: Parameters = Parameters()
 
 
 class TokenizeBody(Asked):
+    takes = TEXTS
     inputs: Text | Texts
     add_special_tokens: bool = True
 
@@ -71,10 +77,12 @@ Pair = Annotated[list[Text], Field(min_length=1, max_length=2)]
 
 
 class PredictBody(Asked):
+    takes = 'a text, a pair ["a", "b"], or a list of such as ["a"] and ["a", "b"]'
     model: str | None = Field(None, description="Of several models, which; else the first that predicts.")
     inputs: Text | Pair | Annotated[list[Pair], Field(min_length=1)] = Field(
         description='A text, or a pair ["a", "b"]; of several, a list of such lists: [["a"], ["b"]].'
     )
+    truncate: bool | None = None
     raw_scores: Literal[False] = False
 
 
@@ -132,8 +140,7 @@ def all_vectors(request: Request, body: AllBody) -> Response:
     model = getattr(reader.model, "base", reader.model)
     if not isinstance(model, Contextual):
         raise RequestError(400, "This model gives a text one vector; only networks give each token its own.")
-    long = settings.long if body.truncate is None else "truncate" if body.truncate else "refuse"
-    reading = reader.read(texts, long)
+    reading = reader.read(texts, settings.on_long(body.truncate))
     if sum(reading.tokens) > min(settings.batch_tokens, settings.answer_numbers // reader.dim):
         raise RequestError(413, f"{sum(reading.tokens):,} tokens are too many for one answer.", kind="too_large")
     if reading.cut:
@@ -173,17 +180,31 @@ def predictions(request: Request, body: PredictBody) -> Response:
     given: Any = [body.inputs] if single else body.inputs
     texts: list[Any] = [each if isinstance(each, str) else each[0] if len(each) == 1 else tuple(each) for each in given]
     check_count(texts, request.app.state.settings.inputs)
+    cut = check_longest(model, texts, request.app.state.settings.on_long(body.truncate))
+    quiet: dict[str, Any] = {"report": Nothing()} if cut else {}  # the answer says it
     found: list[list[dict[str, Any]]]
     if isinstance(model, Predicts):
         labels = max(1, len(getattr(model, "labels", ())))
-        found = [[{"label": label, "score": score} for label, score in row] for row in model.predict(texts, k=labels)]
+        rows = model.predict(texts, k=labels, **quiet)
+        found = [[{"label": label, "score": score} for label, score in row] for row in rows]
     elif model is not None:
-        found = [[{"label": "value", "score": float(value)}] for value in model.estimate(texts)]
+        found = [[{"label": "value", "score": float(value)}] for value in model.estimate(texts, **quiet)]
     else:
         raise RequestError(
             400, f"No model that predicts (classify and fasttext_classifier do): {', '.join(names)}.", field="model"
         )
-    return json_answer(to_json(found[0] if single else found))
+    return json_answer(to_json(found[0] if single else found), cut)
+
+
+def check_longest(model: Any, texts: list[Any], long: str) -> int:
+    """How many texts or pairs are longer than a network reads; refused, unless they are to be cut."""
+    most: int | None = getattr(model, "most", None)
+    if most is None:
+        return 0
+    parts = [[text] if isinstance(text, str) else list(text) for text in texts]
+    ids = iter(model.tokenizer.ids_batch([part for each in parts for part in each], special=False))
+    counts = [1 + sum(1 + len(next(ids)) for _ in each) for each in parts]
+    return len(longer_than(most, counts, long))
 
 
 @router.get("/health", responses={200: {"model": dict[str, str]}, **refusals(503)})

@@ -210,6 +210,9 @@ class Models:
                 if (after := place.now()) == stamp or after is None:
                     break
                 stamp = after  # replaced while it was read: parts may be of two models
+            if place.kind == "index" and half_made(found) and not half_made(place.opened):
+                place.failed = stamp  # the old one serves until the new one is whole
+                return
             place.opened, place.stamp, place.failed = found, stamp, None
         except FirthError as error:
             place.failed, place.why = stamp, str(error).replace(str(place.path), place.path.name)
@@ -222,6 +225,11 @@ class Models:
             return index
         same = [name for name, place in self._places.items() if place.path.resolve() == Path(made).resolve()]
         return Index.open(path, self.get(same[0]) if same else open_path(Path(made)))
+
+
+def half_made(index: Index | None) -> bool:
+    """Whether `firth index` is still at it, or has not begun."""
+    return index is None or index.about.get("finished") is False
 
 
 def open_path(path: Path) -> Any:

@@ -89,6 +89,12 @@ async def model(model: str, request: Request) -> dict[str, Any]:
     return told(request.app.state.models, model)
 
 
+@router.get("/models/{owner}/{model}", response_model=OneModel, include_in_schema=False)
+async def owned_model(owner: str, model: str, request: Request) -> dict[str, Any]:
+    """The same, of a name such as sentence-transformers/all-MiniLM-L6-v2."""
+    return told(request.app.state.models, f"{owner}/{model}")
+
+
 def told(served: Models, name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": served.created(name), "owned_by": "firth"}
 

@@ -50,8 +50,7 @@ class TextReader:
         counts = self.count(checked_texts(texts))
         if self.room is None or max(counts, default=0) <= self.room:
             return Reading(texts, counts, 0)
-        longer = [place for place, count in enumerate(counts) if count > self.room]
-        self.check_long(longer, counts, long)
+        longer = longer_than(self.room, counts, long)
         for place in longer:
             texts[place] = self.shortened(texts[place])
         return Reading(texts, self.count(texts), len(longer))
@@ -67,16 +66,6 @@ class TextReader:
             return [len(self.model.tokenize(text)) for text in texts]
         pooled = self.model.pool(texts)
         return np.asarray(pooled.known + pooled.unknown).tolist()  # type: ignore[no-any-return]
-
-    def check_long(self, longer: list[int], counts: Sequence[int], long: str) -> None:
-        if longer and long == "refuse":
-            raise RequestError(
-                400,
-                f"Input {longer[0]} has {counts[longer[0]]:,} tokens and the model reads {self.room:,}: cut it into "
-                "parts. (The field truncate, where there is one, or the server's --long truncate reads the beginning.)",
-                field="input",
-                code="context_length_exceeded",
-            )
 
     def tokens(self, text: str, special: bool) -> list[dict[str, Any]]:
         """As text-embeddings-inference tells them; places are characters, where the tokenizer tells any."""
@@ -145,8 +134,7 @@ class EncoderReader(TextReader):
         counts = [len(ids) for ids in items]
         if max(counts, default=0) <= self.room or self.pooling.long == "chunk":  # type: ignore[operator]
             return Reading(items, counts, 0)
-        longer = [place for place, count in enumerate(counts) if count > self.room]  # type: ignore[operator]
-        self.check_long(longer, counts, long)
+        longer = longer_than(self.room, counts, long)  # type: ignore[arg-type]
         for place in longer:
             items[place] = [*items[place][: self.room - 1], self.last]  # type: ignore[operator]
         return Reading(items, [len(ids) for ids in items], len(longer))
@@ -163,3 +151,17 @@ class EncoderReader(TextReader):
 def reader_of(model: Any, precision: str) -> TextReader:
     base = getattr(model, "base", model)
     return EncoderReader(model, precision) if hasattr(base, "embed_ids") else TextReader(model, precision)
+
+
+def longer_than(room: int, counts: Sequence[int], long: str) -> list[int]:
+    """Which inputs have more tokens than the model reads; with long="refuse" there may be none."""
+    longer = [place for place, count in enumerate(counts) if count > room]
+    if longer and long == "refuse":
+        raise RequestError(
+            400,
+            f"Input {longer[0]} has {counts[longer[0]]:,} tokens and the model reads {room:,}: cut it into "
+            "parts. (The field truncate, where there is one, or the server's --long truncate reads the beginning.)",
+            field="input",
+            code="context_length_exceeded",
+        )
+    return longer

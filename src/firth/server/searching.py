@@ -11,8 +11,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from firth.server.bodies import Body, Direct, Whole, described, json_answer, parsed
+from firth.server.embedding import Embedding
 from firth.server.errors import RequestError
 from firth.server.models import Models
+from firth.server.settings import Settings
 
 router = APIRouter(tags=["search"], route_class=Direct)
 
@@ -25,6 +27,7 @@ class SearchBody(Body):
     k: Whole = Field(10, ge=1, le=1000)
     where: str | None = Field(None, description='Only such rows, as in year >= 2020 and language in ("en", "de").')
     mode: Literal["vector", "words", "both"] | None = Field(None, description="both for a text, vector for a vector.")
+    truncate: bool | None = Field(None, description="Of a text longer than the model reads, take the beginning.")
 
 
 class OneHit(BaseModel):
@@ -54,9 +57,18 @@ def hits(request: Request, body: SearchBody) -> Response:
     name = names[0] if body.index is None else body.index
     index = served.index(name)
     mode = body.mode or ("both" if isinstance(body.query, str) else "vector")
-    found = index.search(body.query, body.k, where=body.where, mode=mode)
+    query, cut = body.query, 0
+    if isinstance(query, str) and mode != "words" and index.model is not None:
+        run: Embedding = request.app.state.embedding
+        settings: Settings = request.app.state.settings
+        reader = run.reads(f"the model of the index {name}", index.model)
+        cut = reader.read([query], settings.on_long(body.truncate)).cut
+        query = reader.shortened(query) if cut else query
+    found = index.search(query, body.k, where=body.where, mode=mode)
     rows = [
         {"rank": rank, "key": hit.key, "score": float(hit.score), "attributes": dict(hit.attributes)}
         for rank, hit in enumerate(found, 1)
     ]
-    return json_answer(to_json({"index": name, "hits": rows}, inf_nan_mode="null", fallback=str))
+    # Bytes, of which columns of Parquet may be made, are not always UTF-8.
+    content = to_json({"index": name, "hits": rows}, inf_nan_mode="null", bytes_mode="base64", fallback=str)
+    return json_answer(content, cut)

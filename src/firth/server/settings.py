@@ -65,6 +65,10 @@ class Settings:
         """Whether only this machine can reach it."""
         return is_loopback(self.host)
 
+    def on_long(self, truncate: bool | None) -> str:
+        """What becomes of longer texts: as a request wishes, where it says so."""
+        return self.long if truncate is None else "truncate" if truncate else "refuse"
+
     def knows_host(self, name: str) -> bool:
         """Whether a request may call the server so. A foreign name that leads here is a page's trick to be taken for
         this one (DNS rebinding); a bare address can't be, and is taken where the server is open to others."""

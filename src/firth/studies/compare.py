@@ -88,7 +88,7 @@ def analogy_measure(everyone: Sequence[Contender], path: PathLike, seed: int, no
     asked = common_questions(questions, *tables.values()) if tables else []
     count, total = (sum(len(section.questions) for section in each) for each in (asked, questions))
     if count < LEAST:
-        note(f"Analogies left out: {count} of {total:,} questions have words that all models know.")
+        note(f"Analogies left out: {count} of {total:,} questions have words that all models know; {LEAST} are needed.")
         return None
     values = {name: right_answers(vectors, asked).astype(np.float64) for name, vectors in tables.items()}
     return measured("analogies", "share of analogies answered rightly", values, seed=seed)
@@ -104,7 +104,8 @@ def word_measure(everyone: Sequence[Contender], path: PathLike, seed: int, note:
         if lookups and all(fold(word, True) in lookup for lookup in lookups.values() for word in pair[:2])
     ]
     if len(asked) < LEAST:
-        note(f"Word similarity left out: {len(asked)} of {len(pairs):,} pairs have words that all models know.")
+        known = f"{len(asked)} of {len(pairs):,} pairs have words that all models know"
+        note(f"Word similarity left out: {known}; {LEAST} are needed.")
         return None
     values = {}
     for name, vectors in tables.items():
