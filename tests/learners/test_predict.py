@@ -194,6 +194,9 @@ def test_what_cannot_be_learned_is_said(world):
         firth.SkipGram(min_count=1).fit(["word word word"])
     with pytest.raises(firth.FirthError, match="min_count=50"):
         firth.SkipGram(min_count=50).fit(["a b c"])
+    for method in (firth.SkipGram(), firth.CBOW(), firth.FastText()):  # a word a line
+        with pytest.raises(firth.FirthError, match=r"no document has two of the 2 words .*--unit"):
+            method.fit(["sun", "moon"] * 9)
     with pytest.raises(firth.FirthError, match="no words"):
         firth.SkipGram().fit([""])
     with pytest.raises(firth.FirthError, match=r"SkipGram.window must be at least 1; got 0"):

@@ -11,7 +11,7 @@ from firth.core.run import Run
 from firth.data.cooccur import Cooccurrence
 from firth.data.phrases import Phrase
 from firth.kernels import cooccur as kernel
-from firth.learners.words import TextModel, WordOptions
+from firth.learners.words import TextModel, WordOptions, no_neighbours
 
 
 class Counted(NamedTuple):
@@ -57,8 +57,5 @@ class PairOptions(WordOptions):
                 "data": tokens.fingerprint,
             }
         if not len(pairs):
-            raise FirthError(
-                f"{type(self).__name__} needs words that stand near each other; no document has two of the "
-                f"{len(pairs.vocabulary):,} words that min_count={self.min_count} left."
-            )
+            raise no_neighbours(self, len(pairs.vocabulary))
         return Counted(pairs, phrases, figures | {"pairs": len(pairs), "seed": run.seed})

@@ -24,7 +24,7 @@ from firth.learners.loop import Loop, Progress, Slice
 from firth.learners.network import learner
 from firth.learners.on_gpu import on_gpu
 from firth.learners.predicted import PredictedWords
-from firth.learners.words import TextModel, WordModel, WordOptions
+from firth.learners.words import TextModel, WordModel, WordOptions, no_neighbours
 
 LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in word2vec
 MOST_STREAMS, MOST_WINDOWS = 8, 32  # of deterministic runs: streams, and windows of each between two merges
@@ -102,6 +102,14 @@ class PredictingMethod(WindowMethod):
     model: ClassVar[type[Model]] = PredictedWords
 
     held_out: float = option(0.0, "share of the text, at its end, kept to measure the loss on", low=0, high=0.9)
+
+    def read_words(
+        self, data: Any, run: Run, start: TextModel | None = None, keys: bool = False
+    ) -> tuple[Tokens, float]:
+        tokens, seconds = super().read_words(data, run, start, keys)
+        if np.diff(tokens.starts).max() < 2:
+            raise no_neighbours(self, len(tokens.vocabulary))
+        return tokens, seconds
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from a corpus (or Tokens, paths, texts). With `start`, goes on from that model: its words keep

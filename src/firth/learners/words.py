@@ -65,6 +65,13 @@ class WordOptions(Method):
             raise FirthError(f"start splits text by {theirs}, this method by {ours}; both must do the same.")
 
 
+def no_neighbours(method: WordOptions, words: int) -> FirthError:
+    return FirthError(
+        f"{type(method).__name__} needs words that stand near each other; no document has two of the {words:,} words "
+        f"that min_count={method.min_count} left. unit=block or file (--unit) joins lines."
+    )
+
+
 class KnownWords(NamedTuple):
     """The words of several texts that a model knows, one after the other, and how many each text has and lacks."""
 
