@@ -39,6 +39,7 @@ FILES = {
     "movielens.dat": "ann::jazz::3\nbob::jazz::1\nann::soul::2\n",
     "swapped.csv": "rating,item,note,user\n3,jazz,x,ann\n1,jazz,y,bob\n2,soul,z,ann\n",
     "rows.jsonl": "\n".join(json.dumps({"user": u, "item": i, "rating": w}) for u, i, w in PLAIN) + "\n",
+    "emptylines.csv": "\r\n\nuser,item,weight\nann,jazz,3\nbob,jazz,1\nann,soul,2\n",
     "byteordermark.csv": "\ufeffuser,item,weight\nann,jazz,3\nbob,jazz,1\nann,soul,2\n",
 }
 
@@ -164,6 +165,9 @@ def test_a_weight_of_zero_is_no_use():
     ratings = firth.Ratings([("a", "x", 0.0), ("a", "y", 2.0)])
     assert ratings.summed().columns.tolist() == [ratings.items.index("y")]
     assert len(ratings.latest().columns) == 2  # but a rating of 0 is one
+    for method in (firth.ALS(), firth.Item2Vec()):
+        with pytest.raises(firth.FirthError, match="needs weights above 0; all are 0"):
+            method.fit([("a", "x", 0.0), ("a", "y", 0.0)])
 
 
 triples = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(1, 9)), min_size=1, max_size=40)
@@ -216,6 +220,7 @@ def test_bad_input(name):
     [
         ("user,item,rating\na,x,1\nb,y\n", "not a table of users and items"),
         ("user,item,rating\na,x,1\nb,y,lots\n", "row 3: the weight must be a number; got 'lots'"),
+        ("\n\nuser,item,rating\na,x,1\nb,y,lots\n", "row 5: the weight must be a number; got 'lots'"),
         ("user,item,rating\na,x,\n", "row 2: the weight must be a finite number"),
         ("alone\n", "needs at least a user and an item"),
         ("", "needs at least a user and an item"),
@@ -268,6 +273,8 @@ def test_leaving_the_last_out():
     train, test, _ = split(ratings, "last")
     assert pairs(test) == {("a", "z")}  # y was met at 1 first
     assert pairs(train) == {("a", "x"), ("a", "y"), ("b", "x")}  # b has one item, which stays
+    one_day = firth.Ratings([(user, item, 1, 5) for user in range(9) for item in (f"rare {user}", "common")])
+    assert split(one_day, "last").test.items == ["common"]  # the last in the source, not the rarest
     untimed = split(many(times=False), "last")
     assert all(len(items) == 1 for items in untimed.test.histories().values())
 
@@ -279,6 +286,9 @@ def test_nothing_is_learned_from_the_future():
     assert not pairs(train) & pairs(test)
     late = {(u, i) for u, i in pairs(ratings) if (u, i) not in pairs(train)}
     assert pairs(test) == late
+    ten = firth.Ratings([("a", str(time), 1, time) for time in range(10)])
+    for tenths in range(1, 10):
+        assert len(split(ten, "time", tenths / 10).test) == tenths
     with pytest.raises(firth.FirthError, match="needs times"):
         split(many(times=False), "time")
 

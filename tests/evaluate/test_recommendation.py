@@ -87,6 +87,15 @@ def test_what_was_had_is_no_answer_and_all_is_counted():
     assert nothing.to_json()["scores"]["Fixed"]["map@10"] is None
 
 
+def test_a_weight_of_zero_is_no_use():
+    test, told = {"ann": {"b": 0.0, "c": 2.0}, "joe": {"a": 1.0}}, {"joe": {"a": 0.0, "b": 1.0}}
+    found = recommendations(Fixed(), test, history=told, metrics=("recall@1", "map@2"), baselines=False)
+    assert found["recall@1"] == pytest.approx((0 + 1) / 2)  # for ann c is second; joe had b alone
+    assert found["map@2"] == pytest.approx((1 / 2 + 1) / 2)
+    nobody = recommendations(Fixed(), {"bob": {"a": 0.0}}, baselines=False)
+    assert (nobody.users, nobody.nothing_new) == (0, 1)
+
+
 def test_bad_tests_are_refused():
     with pytest.raises(firth.FirthError, match="recall@k, ndcg@k or map@k; got 'precision@5'"):
         recommendations(Fixed(), {}, metrics=("precision@5",))

@@ -152,6 +152,27 @@ def test_more_text_later(world):
         firth.SkipGram(dim=21).fit(more, start=first)
 
 
+def test_more_text_later_is_split_as_before(world, tmp_path):
+    text = [f"New {place} {sentence}" for sentence in world.sentences(40) for place in ("York", "Jersey")]
+    more = tmp_path / "more.txt"
+    more.write_text("he saw New York at noon\nthey saw San Jose by night\nhe met them in San Jose\n" * 6)
+    settings = {"dim": 8, "min_count": 2, "epochs": 1, "lowercase": False}
+    first = firth.SkipGram(**settings, phrases=1).fit(text)
+    before = dict(zip(first.vocabulary.tokens, first.vocabulary.counts, strict=True))
+    assert before["New_York"] == before["New_Jersey"] == 40
+    first.save(tmp_path / "model")
+    for start in (first, firth.load(tmp_path / "model")):  # a stored model knows the pairs, not their scores
+        second = firth.SkipGram(**settings).fit(more, start=start)  # the second time from the cache
+        assert second.vocabulary.counts[second.vectors.row("New_York")] == 40 + 6
+        assert second.tokenize("from New Jersey") == ["from", "New_Jersey"]
+    third = firth.SkipGram(**settings, phrases=1).fit(more, start=second)
+    assert third.tokenize("San Jose or New York") == ["San_Jose", "or", "New_York"]
+    lists = firth.Tokens.from_lists([["New", "York", "in", "may"]] * 5)  # split already, by whoever made them
+    assert firth.SkipGram(dim=8).fit(lists, start=first).vocabulary.counts[first.vectors.row("New_York")] == 40 + 5
+    with pytest.raises(firth.FirthError, match=r"lowercase=off, this method by tokenizer=words and lowercase=on; both"):
+        firth.SkipGram(dim=8).fit(text, start=first)
+
+
 def test_a_budget_stops_in_time_and_is_not_deterministic(corpus):
     notes = Notes()
     run = firth.Run(budget=0.5, deterministic=True, report=notes)
@@ -173,6 +194,9 @@ def test_what_cannot_be_learned_is_said(world):
         firth.SkipGram(min_count=1).fit(["word word word"])
     with pytest.raises(firth.FirthError, match="min_count=50"):
         firth.SkipGram(min_count=50).fit(["a b c"])
+    for method in (firth.SkipGram(), firth.CBOW(), firth.FastText()):  # a word a line
+        with pytest.raises(firth.FirthError, match=r"no document has two of the 2 words .*--unit"):
+            method.fit(["sun", "moon"] * 9)
     with pytest.raises(firth.FirthError, match="no words"):
         firth.SkipGram().fit([""])
     with pytest.raises(firth.FirthError, match=r"SkipGram.window must be at least 1; got 0"):

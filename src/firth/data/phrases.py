@@ -29,12 +29,12 @@ MEMORY = 2 << 30  # for counting pairs where no other bound is given
 
 
 class Phrase(NamedTuple):
-    """Two tokens that belong together."""
+    """Two tokens that belong together; times and score are those of the text they were found in, if it is at hand."""
 
     first: str
     second: str
-    times: int
-    score: float
+    times: int = 0
+    score: float = 0.0
 
 
 def phrase_scores(
@@ -88,11 +88,14 @@ def stream_phrases(
 
 
 def join_stream(stream: Stream, phrases: Iterable[Phrase], path: Path) -> Stream:
-    """The stream with the phrases joined, in a file; a joined token that is a word already becomes that word."""
+    """The stream with the phrases joined, in a file; a joined token that is a word already becomes that word. Phrases
+    of words that the stream lacks are passed over."""
     words = list(stream.words)
     ids = {word: id for id, word in enumerate(words)}
     triples = []
     for phrase in phrases:
+        if phrase.first not in ids or phrase.second not in ids:
+            continue
         joined = joined_name(phrase.first, phrase.second)
         if joined not in ids:
             ids[joined] = len(words)

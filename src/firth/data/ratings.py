@@ -134,6 +134,8 @@ class Ratings:
                 f"Implicit feedback needs weights of at least 0; {self.name_event(low[0])} has "
                 f"{self.weights[low[0]]:g}. RatingFactors learns from ratings of any size."
             )
+        if len(self) and not self.weights.any():
+            raise FirthError("Implicit feedback needs weights above 0; all are 0, so nobody used anything.")
         from scipy.sparse import csr_array
 
         shape = (len(self.users), len(self.items))

@@ -58,6 +58,8 @@ def separated_columns(path: Path, data: bytes, form: str, wanted: Wanted) -> Col
     from pyarrow import csv as arrow
 
     data = check_head(data[:HEAD], str(path)) + data[HEAD:]
+    text = data.lstrip(b"\r\n")  # empty lines above a header would be skipped in its place
+    empty, data = data.count(b"\n", 0, len(data) - len(text)), text
     if form:
         delimiter = separator_of(form, first_lines(data)[0])
     else:
@@ -83,12 +85,12 @@ def separated_columns(path: Path, data: bytes, form: str, wanted: Wanted) -> Col
     columns = {name: table.column(names[place]) for name, place in chosen.items()}
     if form and not named and not any(map(is_number, head)) and stands_once(head, columns.values()):
         warnings.warn(
-            f"{path}, line 1 is taken as data, not as a header: {', '.join(head)}. If it is one, name its columns: "
-            f"user={head[0]}, item={head[1]} (--user {head[0]} --item {head[1]}).",
+            f"{path}, line {1 + empty} is taken as data, not as a header: {', '.join(head)}. If it is one, name "
+            f"its columns: user={head[0]}, item={head[1]} (--user {head[0]} --item {head[1]}).",
             FirthWarning,
             stacklevel=2,
         )
-    return Columns(**columns, where=str(path), first=1 + named)
+    return Columns(**columns, where=str(path), first=1 + empty + named)
 
 
 def with_one_separator(data: bytes) -> tuple[bytes, str]:
@@ -103,7 +105,7 @@ def with_one_separator(data: bytes) -> tuple[bytes, str]:
 
 
 def first_lines(data: bytes) -> tuple[str, str]:
-    lines = data[:HEAD].lstrip(b"\r\n").decode("utf-8", "replace").split("\n")
+    lines = data[:HEAD].decode("utf-8", "replace").split("\n")
     return lines[0].rstrip("\r"), lines[1].rstrip("\r") if len(lines) > 1 else ""
 
 

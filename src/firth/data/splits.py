@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,8 @@ def split(ratings: Ratings, by: str = "random", share: float = 0.2, seed: int = 
     if by == "random":
         held = random.random(len(owner)) < share
     else:
-        held = last_of_each(owner, random.random(len(owner)) if ratings.times is None else ratings.times[first])
+        # Events stand in the order of time; of equal times (a day's, say) the last in the source is the last.
+        held = last_of_each(owner, random.random(len(owner)) if ratings.times is None else first)
     return Split(ratings.take(~held[pair]), ratings.take(held[pair]))
 
 
@@ -57,7 +58,7 @@ def pairs_of(ratings: Ratings) -> tuple[NDArray[np.int64], NDArray[np.int64], ND
     return pair.astype(np.int64), owners[first], first
 
 
-def last_of_each(owner: NDArray[np.int64], when: NDArray[np.float64]) -> NDArray[np.bool_]:
+def last_of_each(owner: NDArray[np.int64], when: NDArray[Any]) -> NDArray[np.bool_]:
     """Each user's pair that is latest, of users with at least two; owners ascend."""
     order = np.lexsort((when, owner))
     last = order[np.append(np.diff(owner) > 0, True)] if len(owner) else order
@@ -70,7 +71,7 @@ def split_time(ratings: Ratings, pair: NDArray[np.int64], first: NDArray[np.intp
     if ratings.times is None:
         raise FirthError("A split by time needs times; give the data a time column, or split by random, last or user.")
     when = np.sort(ratings.times)
-    cut = when[min(len(when) - 1, int(len(when) * (1 - share)))] if len(when) else 0.0
+    cut = when[min(len(when) - 1, len(when) - round(len(when) * share))] if len(when) else 0.0
     late = ratings.times >= cut
     new = late[first][pair]  # pairs first met after the cut
     return Split(ratings.take(~late), ratings.take(new))

@@ -94,6 +94,7 @@ class Wanted(NamedTuple):
     max_size: int | None = None
     phrases: int = 0
     known: Vocabulary | None = None
+    joined: Sequence[Sequence[Phrase]] = ()
 
 
 class Text(NamedTuple):
@@ -114,6 +115,7 @@ def read_tokens(
     max_size: int | None = None,
     phrases: int = 0,
     known: Vocabulary | None = None,
+    joined: Sequence[Sequence[Phrase]] = (),
     keys: bool = False,
     run: Run = Run(),
 ) -> Tokens:
@@ -121,10 +123,11 @@ def read_tokens(
 
     Words below `min_count` vanish from the ids, as in word2vec; empty documents stay, as empty ranges. `phrases` is
     how often neighbours are joined: 1 for phrases of two words, 2 for up to four. The words of `known` keep their
-    ids however rare they are now (their counts are those of this text) and new words follow them. `keys` keeps the
-    documents' keys and tags, which take memory.
+    ids however rare they are now (their counts are those of this text) and new words follow them; `joined` are the
+    phrases that go with them, a list for each pass, joined before others are looked for. `keys` keeps the documents'
+    keys and tags, which take memory.
     """
-    wanted = Wanted(min_count, max_size, phrases, known)
+    wanted = Wanted(min_count, max_size, phrases, known, joined)
     if isinstance(data, Tokens):
         return fit_to(data, wanted, run)
     corpus = data if isinstance(data, Corpus) else Corpus(data)
@@ -136,7 +139,7 @@ def read_tokens(
     if stamp:
         version = getattr(custom, "version", kernel.unicode_version())
         bound = run.memory_bytes or None
-        known_words = vocabulary_hash(known) if known else None
+        known_words = [vocabulary_hash(known), joined] if known else None
         name = cache.entry_name(FORMAT, stamp, tokenizer, version, lowercase, wanted[:3], known_words, bound, keys)
         found = open_entry(name, run)
         if found is not None:
@@ -152,10 +155,11 @@ def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Token
             run.report.note(f"The cache folder {cache.cache_folder()} can't be written; encoded text is not kept.")
         scratch = folder / "scratch"
         scratch.mkdir()
-        provisional = (scratch if wanted.phrases else folder) / IDS
+        joining = wanted.phrases or wanted.joined
+        provisional = (scratch if joining else folder) / IDS
         encoded = encode.Encoded(provisional, scratch, text.split, text.lowercase, wanted.known, run)
         encoded.read(text.blocks, text.corpus.size if text.corpus else 0)
-        if wanted.phrases:  # over every word: dropping some first would make strangers neighbours
+        if joining:  # over every word: dropping some first would make strangers neighbours
             met = encoded.merge(1, None)
             stream = Stream(met.words, met.counts, encoded.pieces, len(wanted.known or ()))
             merged, pieces, found = choose_words(stream, wanted, scratch, run)
@@ -205,7 +209,9 @@ def choose_words(
     stream: Stream, wanted: Wanted, scratch: Path, run: Run
 ) -> tuple[kernel.Merged, Iterator[Piece], list[list[Phrase]]]:
     """Joins phrases where asked, then keeps the words that are wanted."""
-    found: list[list[Phrase]] = []
+    found = [list(phrases) for phrases in wanted.joined]
+    for number, phrases in enumerate(found):
+        stream = phrases_of.join_stream(stream, phrases, scratch / f"joined-{number}.i32")
     run.report.begin("joining phrases", wanted.phrases, "passes")
     for number in range(wanted.phrases):
         memory = run.memory_bytes or phrases_of.MEMORY

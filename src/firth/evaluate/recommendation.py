@@ -137,6 +137,8 @@ def parsed(metric: str) -> tuple[str, int]:
 
 def cases_of(model: Any, test: Tests, history: Tests) -> tuple[list[Case], dict[str, int]]:
     users, items, seen = model.tables["users"].rows, items_of(model), model.seen
+    if not isinstance(model, Rates):  # to which 0 is a rating
+        test, history = used(test), used(history)
     cases, left_out = [], {"unknown": 0, "nothing new": 0}
     for user, wanted in test.items():
         known = user in users
@@ -158,6 +160,14 @@ def cases_of(model: Any, test: Tests, history: Tests) -> tuple[list[Case], dict[
         relevant = sorted(row for row in rows if row >= 0)
         cases.append(Case(user, had, relevant, len(rows) - len(relevant), told))
     return cases, left_out
+
+
+def used(data: Tests) -> Tests:
+    """Without items of weight 0: they were not used."""
+    return {
+        user: {item: weight for item, weight in items.items() if weight} if isinstance(items, Mapping) else items
+        for user, items in data.items()
+    }
 
 
 def items_of_user(seen: Histories, row: int) -> list[int]:

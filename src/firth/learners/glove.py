@@ -45,6 +45,15 @@ class GloVeModel(WordModel):
         words, contexts, self.biases = tables
         super().__init__(method, vocabulary, words, contexts, training, phrases)
 
+    @property
+    def known(self) -> Vocabulary:
+        """Without a last row <unk>, which stands for no word."""
+        vocabulary = self.vocabulary
+        if not len(vocabulary) or vocabulary.tokens[-1] != UNKNOWN:
+            return vocabulary
+        dropped = {"dropped_types": vocabulary.dropped_types, "dropped_tokens": vocabulary.dropped_tokens}
+        return Vocabulary(vocabulary.tokens[:-1], vocabulary.counts[:-1], min_count=vocabulary.min_count, **dropped)
+
     def parts(self) -> Parts:
         parts = super().parts()
         return Parts({**parts.arrays, "biases": self.biases}, parts.documents)
@@ -154,9 +163,9 @@ def result_tables(parameters: kernel.Tables, dim: int, add_contexts: bool) -> tu
     return words + contexts if add_contexts else words, contexts, biases
 
 
-def start_tables(model: GloVeModel, rows: int) -> kernel.Tables:
-    """The parameters that a model came from, its first `rows` words; AdaGrad's sums begin anew."""
-    dim = model.vectors.dim
+def start_tables(model: GloVeModel) -> kernel.Tables:
+    """The parameters that a model came from; AdaGrad's sums begin anew."""
+    rows, dim = len(model.known), model.vectors.dim
     tables = kernel.new_tables(rows, dim, 0)
     tables.words[:, :dim], tables.contexts[:, :dim] = model.vectors.matrix[:rows], model.outputs[:rows]
     if model.method.options()["add_contexts"]:
@@ -175,11 +184,3 @@ def with_unknown(
     dropped = {"dropped_types": vocabulary.dropped_types, "dropped_tokens": vocabulary.dropped_tokens}
     grown = Vocabulary(tokens, counts, min_count=vocabulary.min_count, **dropped)
     return grown, (words, contexts, biases)
-
-
-def without_unknown(vocabulary: Vocabulary) -> Vocabulary:
-    """The words a model read, where its last row is <unk>."""
-    if not len(vocabulary) or vocabulary.tokens[-1] != UNKNOWN:
-        return vocabulary
-    dropped = {"dropped_types": vocabulary.dropped_types, "dropped_tokens": vocabulary.dropped_tokens}
-    return Vocabulary(vocabulary.tokens[:-1], vocabulary.counts[:-1], min_count=vocabulary.min_count, **dropped)

@@ -10,9 +10,8 @@ from firth.core.options import option
 from firth.core.run import Run
 from firth.data.cooccur import Cooccurrence
 from firth.data.phrases import Phrase
-from firth.data.vocabulary import Vocabulary
 from firth.kernels import cooccur as kernel
-from firth.learners.words import WordOptions
+from firth.learners.words import TextModel, WordOptions, no_neighbours
 
 
 class Counted(NamedTuple):
@@ -34,14 +33,14 @@ class PairOptions(WordOptions):
     )
     subsample: float = option(0.0, "frequent words are thinned out above this share of the text", low=0, high=1)
 
-    def count(self, data: Any, run: Run, known: Vocabulary | None = None) -> Counted:
+    def count(self, data: Any, run: Run, start: TextModel | None = None) -> Counted:
         """The pairs of a corpus (or Tokens, paths, texts), or `data` itself where it is counted already."""
         if isinstance(data, Cooccurrence):
-            if known is not None:
+            if start is not None:
                 raise FirthError("Pairs counted already can't be joined with an earlier model's words; give the text.")
             pairs, phrases, figures = data, [], {"vocabulary": len(data.vocabulary), "data": data.fingerprint}
         else:
-            tokens = self.read(data, run, known)
+            tokens = self.read(data, run, start)
             pairs = Cooccurrence.count(
                 tokens,
                 window=self.window,
@@ -58,8 +57,5 @@ class PairOptions(WordOptions):
                 "data": tokens.fingerprint,
             }
         if not len(pairs):
-            raise FirthError(
-                f"{type(self).__name__} needs words that stand near each other; no document has two of the "
-                f"{len(pairs.vocabulary):,} words that min_count={self.min_count} left."
-            )
+            raise no_neighbours(self, len(pairs.vocabulary))
         return Counted(pairs, phrases, figures | {"pairs": len(pairs), "seed": run.seed})

@@ -24,7 +24,7 @@ from firth.learners.loop import Loop, Progress, Slice
 from firth.learners.network import learner
 from firth.learners.on_gpu import on_gpu
 from firth.learners.predicted import PredictedWords
-from firth.learners.words import WordModel, WordOptions
+from firth.learners.words import TextModel, WordModel, WordOptions, no_neighbours
 
 LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in word2vec
 MOST_STREAMS, MOST_WINDOWS = 8, 32  # of deterministic runs: streams, and windows of each between two merges
@@ -70,13 +70,13 @@ class WindowMethod(WordOptions, PredictOptions):
         return {}
 
     def read_words(
-        self, data: Any, run: Run, known: Vocabulary | None = None, keys: bool = False
+        self, data: Any, run: Run, start: TextModel | None = None, keys: bool = False
     ) -> tuple[Tokens, float]:
         """`read`, refusing what can't be learned from, and the seconds it took."""
         if run.device == "cuda" and not self.gpu:
             raise FirthError(f"{type(self).__name__} runs on the CPU; device must be auto or cpu, got cuda.")
         began = time.monotonic()
-        tokens = self.read(data, run, known, keys)
+        tokens = self.read(data, run, start, keys)
         self.check_words(tokens.vocabulary)
         return tokens, time.monotonic() - began
 
@@ -103,6 +103,14 @@ class PredictingMethod(WindowMethod):
 
     held_out: float = option(0.0, "share of the text, at its end, kept to measure the loss on", low=0, high=0.9)
 
+    def read_words(
+        self, data: Any, run: Run, start: TextModel | None = None, keys: bool = False
+    ) -> tuple[Tokens, float]:
+        tokens, seconds = super().read_words(data, run, start, keys)
+        if np.diff(tokens.starts).max() < 2:
+            raise no_neighbours(self, len(tokens.vocabulary))
+        return tokens, seconds
+
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from a corpus (or Tokens, paths, texts). With `start`, goes on from that model: its words keep
         their vectors, new words are added."""
@@ -110,14 +118,14 @@ class PredictingMethod(WindowMethod):
             raise FirthError(f"start must be a model of words with dim={self.dim}; got {start!r}.")
         if self.gpu:
             on_gpu(self, run, 0)  # refuses what can't be before a long text is read
-        tokens, reading = self.read_words(data, run, start.vocabulary if start else None)
+        tokens, reading = self.read_words(data, run, start)
         chosen = Training
         if self.gpu and on_gpu(self, run, self.epochs * len(tokens.ids)):
             chosen = learner("words_cuda").CudaTraining
         training = chosen(self, tokens, run, start, self.held_out)
         figures = training.go() | {"reading_seconds": reading}
         words, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
-        vocabulary = grown(tokens.vocabulary, start.vocabulary) if start else tokens.vocabulary
+        vocabulary = grown(tokens.vocabulary, start.known) if start else tokens.vocabulary
         return PredictedWords(self, vocabulary, words, outputs, figures, tokens.phrases)
 
 
@@ -139,7 +147,7 @@ class Training(Loop):
         super().__init__(method, tokens.fingerprint, run, int(len(tokens.ids) * (1 - held_out)))
         self.tokens = tokens
         # How often words were met in all texts: what the model will say, and so the tree that it can make again.
-        self.met = (grown(tokens.vocabulary, start.vocabulary) if start else tokens.vocabulary).counts
+        self.met = (grown(tokens.vocabulary, start.known) if start else tokens.vocabulary).counts
         self.inputs, self.outputs = self.first_tables(start)
         self.grouping = self.choose_group()
         self.trainer = kernel.native_trainer(self.task())
@@ -160,9 +168,10 @@ class Training(Loop):
         inputs = drawn_table(words, dim, self.run.seed)
         outputs = kernel.new_table(words - 1 if tree else words, dim)
         if start is not None:
-            inputs[: len(start.vectors), :dim] = start.vectors.matrix
+            rows = len(start.known)
+            inputs[:rows, :dim] = start.vectors.matrix[:rows]
             if len(start.outputs) == len(start.vectors) and not tree:
-                outputs[: len(start.outputs), :dim] = start.outputs  # a tree's nodes mean something else in a new tree
+                outputs[:rows, :dim] = start.outputs[:rows]  # a tree's nodes mean something else in a new tree
         return inputs, outputs
 
     @property

@@ -18,7 +18,7 @@ from firth.core.model import Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.vectors import Matrix, Vectors
-from firth.data.phrases import PhraseJoiner
+from firth.data.phrases import Phrase, PhraseJoiner
 from firth.data.tokenizer import NATIVE, TOKENIZERS, tokenizer
 from firth.data.tokens import Tokens, read_tokens
 from firth.data.vocabulary import Vocabulary
@@ -38,8 +38,10 @@ class WordOptions(Method):
     lowercase: bool = option(True, "fold case")
     phrases: int = option(0, "passes that join words often met together (new_york)", low=0, high=5)
 
-    def read(self, data: Any, run: Run, known: Vocabulary | None = None, keys: bool = False) -> Tokens:
-        """`data` (a corpus, or anything one can be made of) as word ids."""
+    def read(self, data: Any, run: Run, start: TextModel | None = None, keys: bool = False) -> Tokens:
+        """`data` (a corpus, or anything one can be made of) as word ids; with `start`, its words and phrases first."""
+        if start is not None and not isinstance(data, Tokens):
+            self.check_splitting(start)
         return read_tokens(
             data,
             tokenizer=self.tokenizer,
@@ -47,10 +49,27 @@ class WordOptions(Method):
             min_count=self.min_count,
             max_size=self.max_vocabulary,
             phrases=self.phrases,
-            known=known,
+            known=start.known if start else None,
+            joined=[[Phrase(*pair[:2]) for pair in found] for found in start.phrases] if start else (),
             keys=keys,
             run=run,
         )
+
+    def check_splitting(self, start: TextModel) -> None:
+        """Refuses to go on from a model whose words would not be met."""
+        theirs, ours = (
+            f"tokenizer={method.tokenizer} and lowercase={'on' if method.lowercase else 'off'}"
+            for method in (start.method, self)
+        )
+        if theirs != ours:
+            raise FirthError(f"start splits text by {theirs}, this method by {ours}; both must do the same.")
+
+
+def no_neighbours(method: WordOptions, words: int) -> FirthError:
+    return FirthError(
+        f"{type(method).__name__} needs words that stand near each other; no document has two of the {words:,} words "
+        f"that min_count={method.min_count} left. unit=block or file (--unit) joins lines."
+    )
 
 
 class KnownWords(NamedTuple):
@@ -88,6 +107,11 @@ class TextModel(Model):
             self._vocabulary = Vocabulary.from_json(parts.documents["vocabulary"])
             self._phrases = parts.documents["vocabulary"].get("phrases", ())
         return self._vocabulary
+
+    @property
+    def known(self) -> Vocabulary:
+        """The words that were read: those that going on from this model begins with."""
+        return self.vocabulary
 
     @property
     def phrases(self) -> Phrases:

@@ -48,7 +48,9 @@ class RatingFactorsModel(PeopleModel):
 
     def _weighed(self, history: History) -> dict[int, float]:
         if not hasattr(history, "items"):
-            raise FirthError('RatingFactors folds in ratings: {"item": 4.5, …}; got items without them.')
+            raise FirthError(
+                'RatingFactors folds in ratings: {"item": 4.5, …} (--items A=4.5,B=2); got items without them.'
+            )
         return super()._weighed(history)
 
     def fold(self, entries: Rows) -> Matrix:

@@ -27,7 +27,7 @@ class Doc2Vec(DocumentMethod):
         if start is not None:
             self.check_start(start)
         before = start if isinstance(start, Doc2VecModel) else None
-        tokens, reading = self.read_words(data, run, before.vocabulary if before else None, keys=True)
+        tokens, reading = self.read_words(data, run, before, keys=True)
         if tokens.tags and self.mode == "dm_concat":
             raise FirthError("mode=dm_concat has room for one vector a document, not for tags; take dbow or dm.")
         layout = lay_out(tokens, before, run)

@@ -57,7 +57,7 @@ class FastText(PredictingMethod):
         """Learns from a corpus (or Tokens, paths, texts). With `start`, goes on from that model: its words and n-grams
         keep their vectors, new ones are added."""
         before = self.check_start(start) if start is not None else None
-        tokens, reading = self.read_words(data, run, before.vocabulary if before else None)
+        tokens, reading = self.read_words(data, run, before)
         training = SubwordTraining(self, tokens, run, before)
         figures = training.go() | {"reading_seconds": reading, "ngram_rows": training.subwords.rows}
         table, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))

@@ -46,19 +46,17 @@ class GloVe(PairOptions):
         if start is not None and not (isinstance(start, GloVeModel) and start.vectors.dim == self.dim):
             raise FirthError(f"start must be a GloVe model with dim={self.dim}; got {start!r}.")
         began = time.monotonic()
-        known = glove.without_unknown(start.vocabulary) if start else None
-        pairs, phrases, figures = self.count(data, run, known)
+        pairs, phrases, figures = self.count(data, run, start)
         vocabulary = pairs.vocabulary
         if self.unknown and UNKNOWN in vocabulary:
             raise FirthError(f"The text has the word {UNKNOWN}, so no row can be added for it; leave unknown out.")
         figures["counting_seconds"] = time.monotonic() - began
-        first = glove.start_tables(start, len(known or ())) if start else None
-        training = glove.Training(self, pairs, run, first)
+        training = glove.Training(self, pairs, run, glove.start_tables(start) if start else None)
         figures |= training.go()
         figures |= {"deterministic": True, "threads": run.cores}
         tables = glove.result_tables(training.parameters, self.dim, self.add_contexts)
-        if known is not None:
-            vocabulary = grown(vocabulary, known)
+        if start is not None:
+            vocabulary = grown(vocabulary, start.known)
         if self.unknown:
             vocabulary, tables = glove.with_unknown(vocabulary, tables)
         return GloVeModel(self, vocabulary, tables, figures, phrases)
