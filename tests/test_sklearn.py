@@ -188,6 +188,11 @@ def test_a_saved_model_gives_features(tmp_path):
     features = Features(model=str(tmp_path / "lsa"))
     np.testing.assert_array_equal(features.fit_transform(texts), firth.load(tmp_path / "lsa").embed(texts))
     assert features.get_feature_names_out().tolist() == [f"lsa{n}" for n in range(8)]
+    firth.LSA(dim=5).fit(texts).save(tmp_path / "again")
+    again = Features(model=str(tmp_path / "again"))
+    assert again.fit_transform(texts).shape[1] == 5
+    firth.LSA(dim=6).fit(texts).save(tmp_path / "again", overwrite=True)
+    assert again.fit_transform(texts).shape[1] == 6  # what is in the folder now
     search = GridSearchCV(
         make_pipeline(Features(), LogisticRegression(max_iter=500)),
         {

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -113,14 +114,20 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-@lru_cache(maxsize=4)
 def opened(path: str) -> Any:
-    """A saved model that embeds; kept, for a search clones its transformers many times."""
+    """A saved model that embeds."""
+    if not path:
+        raise FirthError("Features needs the folder of a model: Features(model=FOLDER).")
+    place = Path(path, "config.json") if Path(path).is_dir() else Path(path)
+    return kept(path, (place.stat().st_ino, place.stat().st_mtime_ns) if place.exists() else None)
+
+
+@lru_cache(maxsize=4)
+def kept(path: str, stamp: tuple[int, int] | None) -> Any:
+    """For a search clones its transformers many times; `stamp` tells a folder that was replaced."""
     from firth.core.model import Embeds
     from firth.core.storage import load_model
 
-    if not path:
-        raise FirthError("Features needs the folder of a model: Features(model=FOLDER).")
     model = load_model(path)
     if not isinstance(model, Embeds):
         raise FirthError(f"{path} embeds no texts ({type(model.method).method_name()}).")

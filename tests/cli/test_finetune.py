@@ -76,7 +76,26 @@ def test_labels_from_a_csv(call, place):
     assert (place / "c.png").read_bytes()[:4] == b"\x89PNG" and "score" in (place / "curve.svg").read_text()
 
 
-def test_pairs_numbers_and_other_columns(call):
+@pytest.mark.parametrize(
+    "names",
+    [("True", "False"), ("01", "02"), ("1.0", "2.0"), ("2024-01-01T10:00", "2024-01-01T11:00")],
+)
+def test_labels_are_judged_as_they_were_learned(call, place, names):
+    """However a csv writes them: a model that tells them all apart is right about all."""
+    rows = [[f"{'king' if n % 2 else 'river'} {n}", names[n % 2]] for n in range(60)]
+    write(place / "names.csv", ["text", "label"], rows)
+    rates = ["--epochs", "8", "--learning-rate", "1e-2", "--dropout", "0", "--threads", "1"]
+    call("finetune", "classify", "base", "names.csv", "-o", "names", "--overwrite", *rates)
+    told = json.loads(call("evaluate", "names", "--labelled", "names.csv", "--json").stdout)["names"]["names.csv"]
+    assert told["accuracy"] > 0.9
+    found = call(
+        "sweep", "classify", "names.csv", "--start", "base", "-o", "named", "--labelled", "names.csv", "--overwrite",
+        "--try", "weight_decay=0.01", "--budget", 60, *rates, "--json",
+    ).stdout  # fmt: skip
+    assert json.loads(found)["best"]["score"] > 0.9
+
+
+def test_pairs_numbers_and_other_columns(call, place):
     pairs = ["--text", "review", "--other", "other"]
     call("finetune", "pairs", "base", "reviews.csv", "-o", "same", *pairs, "--label", "mood", *QUICK)
     shown = call("predict", "same", "reviews.csv", "--column", "review", "--other", "other", "-k", "2", "--json").stdout
@@ -88,6 +107,11 @@ def test_pairs_numbers_and_other_columns(call):
         "evaluate", "price", "--labelled", "reviews.csv", "--column", "review", "--other", "other", "--label", "price"
     )
     assert "60 texts: Spearman" in told.stdout
+    write(place / "gap.csv", ["review", "other", "price"], [["a", "b", 1], ["c", "d", 2], ["e", "f", ""]])
+    told = call(
+        "evaluate", "price", "--labelled", "gap.csv", "--column", "review", "--other", "other", "--label", "price"
+    )
+    assert "2 texts (1 without a number left out): Spearman" in told.stdout
     single = ["--column", "review", "--label", "mood", "--columns", "price,colour"]
     call("finetune", "classify", "base", "reviews.csv", "-o", "both", *single, *QUICK)
     assert len(call("predict", "both", "reviews.csv", "--column", "review").stdout.splitlines()) == 60
@@ -95,7 +119,7 @@ def test_pairs_numbers_and_other_columns(call):
     assert "60 texts: accuracy" in told.stdout
 
 
-def test_tags_and_answers(call):
+def test_tags_and_answers(call, place):
     call("finetune", "tags", "base", "tags.conll", "-o", "tags", *QUICK)
     lines = call("predict", "tags", "-", input="the king sleeps\na river\n").stdout.split("\n")
     assert [line.split("\t")[0] for line in lines] == ["the", "king", "sleeps", "", "a", "river", "", ""]
@@ -107,6 +131,13 @@ def test_tags_and_answers(call):
     assert len(call("answer", "answers", "questions.csv").stdout.splitlines()) == 40
     figures = json.loads(call("evaluate", "answers", "--questions", "questions.csv", "--json").stdout)
     assert set(figures["answers"]["questions.csv"]) == {"questions", "unanswerable", "exact_match", "f1"}
+    named = (place / "questions.csv").read_text().replace("question,passage,answer", "q,p,a")
+    (place / "named.csv").write_text(named)
+    columns = ["--question-column", "q", "--passage-column", "p", "--answer-column", "a"]
+    again = json.loads(call("evaluate", "answers", "--questions", "named.csv", *columns, "--json").stdout)
+    assert again["answers"]["named.csv"] == figures["answers"]["questions.csv"]
+    short = ["finetune", "answer", "base", "questions.csv", "-o", "x", "--question-length", "1", "--longer", "refuse"]
+    assert "questions have more than 1 tokens; longer=cut" in call(*short, code=1).stderr
 
 
 def test_a_sweep_judges_by_the_column_it_learns_from(call):
@@ -117,7 +148,7 @@ def test_a_sweep_judges_by_the_column_it_learns_from(call):
     assert 0 <= json.loads(told)["best"]["score"] <= 1
 
 
-def test_features_are_judged_by_cross_validation(call):
+def test_features_are_judged_by_cross_validation(call, place):
     firth.LSA(dim=5).fit(World(seed=21).sentences(60)).save("lsa", overwrite=True)
     told = call(
         "evaluate", "base", "lsa", "--features", "reviews.csv", "--column", "review", "--label", "mood",
@@ -125,6 +156,11 @@ def test_features_are_judged_by_cross_validation(call):
     ).stdout  # fmt: skip
     figures = [found["reviews.csv"]["figures"]["accuracy"]["mean"] for found in json.loads(told).values()]
     assert len(figures) == 2 and min(figures) > 0.95  # the colour tells
+    rows = [["", "x"], ["the king", ""], *([f"word {n}", "xy"[n % 2]] for n in range(20))]
+    write(place / "gaps.csv", ["text", "label"], rows)
+    told = call("evaluate", "lsa", "--features", "gaps.csv", "--folds", "3")
+    assert "20 rows × 5" in told.stdout and "1 of 22 rows have no text" in told.stderr
+    assert "1 of 22 rows have no label" in told.stderr
 
 
 REVIEWS = ["reviews.csv", "-o", "m", "--text", "review", "--label", "mood"]

@@ -32,6 +32,7 @@ def test_texts_alone_with_dev_pairs(call, folder):
     told = json.loads(done.stdout)
     assert told["method"] == "sentence" and -1 <= told["spearman_before"] <= 1 and -1 <= told["spearman"] <= 1
     assert len(call("embed", folder / "better", folder / "text.txt").stdout.splitlines()) == 80
+    assert call("plot", "curve", folder / "better", "-o", folder / "curve.svg").exit_code == 0
     again = call(*asked, *dev, "--unit", "sentence")
     assert "is finished already" in again.stdout and "dev spearman" in again.stdout
 

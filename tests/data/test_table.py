@@ -14,7 +14,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from firth import FirthError, Table
+from firth import FirthError, OneHot, Table
 
 COLUMNS = {"color": ["red", None, "blue"], "age": [30.0, None, 2.5], "member": [True, False, None]}
 
@@ -97,6 +97,16 @@ def test_csv_reads_categories_as_they_are_written(tmp_path):
     assert Table(path).to_dict() == {"zip": [7, 12], "country": ["NA", "US"], "note": ["a\nb", None]}
     assert Table(path, categories=["zip"]).categories("zip") == ["007", "012"]
     assert Table(path, columns=["note", "zip"]).names == ["note", "zip"]
+
+
+def test_dates_of_csv_are_as_written(tmp_path):
+    """So that a column that was taken for dates is met again where it is read as text."""
+    path = tmp_path / "t.csv"
+    path.write_text("day,when,at,n\n2024-01-31,2024-01-31T10:00Z,10:30,1\n,2024-02-01T10:00Z,11:30,2\n")
+    written = Table(path, categories=["day", "when", "at"])
+    assert written.categories("when") == ["2024-01-31T10:00Z", "2024-02-01T10:00Z"]
+    assert Table(path).to_dict() == written.to_dict() and Table(path).kind("n") == "numeric"
+    assert OneHot(missing="mean").fit(path).transform(path).sum(axis=1).tolist() == [4.0, 4.0]
 
 
 def test_csv_kinds_do_not_depend_on_the_first_megabyte(tmp_path):

@@ -227,6 +227,10 @@ def test_squads_files_are_read(tmp_path):
     (tmp_path / "bad.json").write_text('{"data": [{"paragraphs": [{}]}]}')
     with pytest.raises(firth.FirthError, match="not in SQuAD's format"):
         firth.Questions(tmp_path / "bad.json")
+    for start in ("8", 8.5, [8]):
+        (tmp_path / "bad.json").write_text(json.dumps(squad([[{"text": "king", "answer_start": start}]])))
+        with pytest.raises(firth.FirthError, match="answer_start must be a whole number"):
+            firth.Questions(tmp_path / "bad.json")
     with pytest.raises(firth.FirthError, match=r"it has question, context.* \(--passage-column\)"):
         firth.Questions({"question": ["a"], "context": ["b"]})
 

@@ -144,6 +144,14 @@ def test_plain_text_is_cut_into_words_and_signs(base):
     assert model.tag([""]) == [[]] and model.tag([]) == []
 
 
+def test_what_the_tokenizer_leaves_nothing_of_keeps_its_place(base):
+    """The second half of an emoji, a space without width: one tag for each word nevertheless."""
+    words = ["the", "\ufe0f", "king", "\u200b", "sleeps"]
+    model = firth.Tags(**QUICK).fit([*world(), (words, ["O"] * 5)], ONE, base)
+    assert [[word.word for word in text] for text in model.tag([words, ["the", "king"]])] == [words, ["the", "king"]]
+    assert [word.word for word in model.tag(["the king \u2764\ufe0f"])[0]] == ["the", "king", "\u2764", "\ufe0f"]
+
+
 def test_what_teaches_nothing_is_refused(base):
     with pytest.raises(firth.FirthError, match="all words have the tag 'O'"):
         firth.Tags().fit([(["a", "b"], ["O", "O"])], ONE, base)

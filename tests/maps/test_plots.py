@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import cosine_similarity, euclidean_distances
 from sklearn.preprocessing import normalize
 
 from firth import FirthError, FirthWarning, Vectors
-from firth.maps import plot_analogies, plot_loss, plot_map, plot_similarity, plot_zipf
+from firth.maps import plot_analogies, plot_curve, plot_loss, plot_map, plot_similarity, plot_zipf
 from firth.maps.plots import zipf_fit
 
 LOSSES = {"epochs": [{"loss": 3.0, "held_out_loss": 2.9}, {"loss": 2.5, "held_out_loss": 2.6}, {"loss": 2.4}]}
@@ -169,3 +169,19 @@ def test_letters_that_no_font_has_are_told(tmp_path):
     with pytest.warns(FirthWarning, match="No installed font has 1 of the characters"):
         plot_map(strange, 3, tmp_path / "x.png")
     assert (tmp_path / "x.png").exists()
+
+
+def test_a_curve_has_the_epochs_of_a_try_and_marks_what_was_kept():
+    """Of equal scores the weights with less loss are kept; sentence vectors are learned in one try, without a rate."""
+    measured = [
+        {"share": share, "score": score, "held_out_loss": loss, "try": number, "rate": 1e-4, "epoch": epoch}
+        for number, share, epoch, score, loss in [
+            (1, 0.5, 1, 0.8, 0.6), (1, 1.0, 2, 0.9, 0.7), (2, 0.5, 3, 0.9, 0.5), (2, 1.0, 4, 0.7, 0.9)
+        ]
+    ]  # fmt: skip
+    figure = plot_curve({"held_out": measured, "finished_epochs": 4})
+    lines = [line.get_xydata().tolist() for line in figure.axes[0].lines]
+    assert lines == [[[1.0, 0.8], [2.0, 0.9]], [[1.0, 0.9], [2.0, 0.7]], [[1.0, 0.9]]]
+    assert any("2 tries of 2 epochs" in text.get_text() for text in [*figure.texts, *figure.axes[0].texts])
+    plain = plot_curve({"held_out": [{"share": 0.5, "score": 0.3}, {"share": 1.0, "score": 0.4}], "finished_epochs": 3})
+    assert plain.axes[0].lines[0].get_xydata().tolist() == [[1.5, 0.3], [3.0, 0.4]]

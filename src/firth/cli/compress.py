@@ -69,9 +69,12 @@ def open_labelled(path: str, settings: dict[str, Any]) -> Given:
     labels = None
     if label:
         found = whole.categories(label)
-        if None in found:
-            raise FirthError(f"Row {found.index(None) + 1:,} has no {label}.")
-        labels = [str(each) for each in found]
+        known = [row for row, each in enumerate(found) if each is not None]
+        if len(known) < len(found):
+            lost = f"{len(found) - len(known):,} of {len(found):,} rows have no {label} and are left out"
+            choose_report().note(f"{lost}; the first is row {found.index(None) + 1:,}.")
+            whole = rows_of(whole, known)
+        labels = [each for each in found if each is not None]
     if text:
         return Given(words_of([each or "" for each in whole.categories(text)]), labels, "common")
     wanted = settings["columns"].split(",") if settings["columns"] else whole.names
@@ -151,9 +154,8 @@ def networks(
     from firth.methods.compressing.vae import VAE
 
     for method in (Autoencoder, VAE):
-        began = time.perf_counter()
         model = method(dim=dim, numeric=numeric, epochs=epochs).fit(learned, run)
-        seconds = time.perf_counter() - began
+        seconds = model.training["seconds"]  # without what torch takes to load
         rebuilt = encoder.transform(model.reconstruct(judged))
         made_up = encoder.transform(model.sample(len(judged), seed=run.seed)) if method is VAE else None
         yield (

@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
-from firth.cli.common import RATING_OPTIONS, Function, json_flag, no_texts, open_model, open_vectors, print_json
+from firth.cli.common import (
+    QUESTION_OPTIONS,
+    RATING_OPTIONS,
+    Function,
+    choose_report,
+    json_flag,
+    no_texts,
+    open_model,
+    open_vectors,
+    print_json,
+)
 
 Files = tuple[str, ...]
 Tests = dict[str, Callable[[str], Any]]  # by name: what the model at a path makes of it
+Flags = tuple[tuple[str, dict[str, Any]], ...]
 
 
-def rating_options(function: Function) -> Function:
-    """--user, --item, --value and --time, as `firth train` has them."""
-    for name, settings in reversed(RATING_OPTIONS):
-        help = settings["help"]
-        function = click.option(name, metavar="NAME", help=f"Ratings: {help[0].lower()}{help[1:]}")(function)
-    return function
+def column_options(test: str, options: Flags) -> Callable[[Function], Function]:
+    """The columns of a test's data, as `firth train` and `firth finetune` have them."""
+
+    def added(function: Function) -> Function:
+        for name, settings in reversed(options):
+            help = f"{test}: {settings['help'][0].lower()}{settings['help'][1:]}"
+            function = click.option(name, **{**settings, "help": help})(function)
+        return function
+
+    return added
 
 
 @click.command()
@@ -40,6 +56,7 @@ def rating_options(function: Function) -> Function:
 @click.option(
     "--questions", multiple=True, metavar="FILE", help="Questions with passages and answers (SQuAD's json …)."
 )
+@column_options("Questions", QUESTION_OPTIONS[:3])
 @click.option(
     "--features", multiple=True, metavar="FILE", help="A table: how well vectors of its texts tell the label."
 )
@@ -57,7 +74,7 @@ def rating_options(function: Function) -> Function:
 @click.option("--splits", type=int, default=10, show_default=True, help="Nodes: how many random splits.")
 @click.option("--ratings", multiple=True, metavar="FILE", help="What users turned to later: user, item, rating.")
 @click.option("--history", metavar="FILE", help="Ratings: what users had whom the model does not know.")
-@rating_options
+@column_options("Ratings", RATING_OPTIONS)
 @json_flag
 def command(
     paths: Files,
@@ -85,7 +102,7 @@ def command(
     tests |= {file: similarity_test(file) for file in similarity}
     tests |= {file: sentence_test(file) for file in sentences}
     tests |= {file: labelled_test(file, settings) for file in labelled}
-    tests |= {file: question_test(file) for file in questions}
+    tests |= {file: question_test(file, settings) for file in questions}
     tests |= {file: feature_test(file, settings) for file in features}
     tests |= {file: node_test(file, settings) for file in nodes}
     for file in ratings:
@@ -144,10 +161,12 @@ def judged_labels(model: Any, path: str, file: str, settings: dict[str, Any]) ->
     from firth.cli.predict import classifier, rows_of
     from firth.core.model import Estimates
     from firth.data.labelled import Labelled
+    from firth.data.readers import kind_of
     from firth.evaluate import classification, label_result, number_result
 
     names, k = {name: settings[name] for name in ("column", "label")}, settings["k"]
-    if not (settings["other"] or getattr(model, "columns", ()) or isinstance(model, Estimates)):
+    tuned = hasattr(model, "columns") and kind_of(Path(file))[0]  # its labels are a table's: True is true, 01 is 1
+    if not (settings["other"] or tuned or isinstance(model, Estimates)):
         return classification(classifier(model, path), Labelled(file, **names), k)
     rows = rows_of(model, file, settings["column"], settings["other"], settings["label"] or "label")
     if isinstance(model, Estimates):
@@ -156,12 +175,12 @@ def judged_labels(model: Any, path: str, file: str, settings: dict[str, Any]) ->
     return label_result(zip(truths, rows.predict(k), strict=True), k)
 
 
-def question_test(file: str) -> Callable[[str], Any]:
+def question_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
     from firth.cli.answer import answering
     from firth.data.questions import Questions
     from firth.evaluate import answers
 
-    asked = Questions(file)
+    asked = Questions(file, **{name: settings[f"{name}_column"] for name in ("question", "passage", "answer")})
     return lambda path: answers(answering(open_model(path), path), asked)
 
 
@@ -171,15 +190,14 @@ def feature_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
     from firth.core import registry
     from firth.core.model import Embeds
     from firth.core.options import build_settings
-    from firth.data.examples import Examples
+    from firth.data.examples import Examples, labelled_rows
     from firth.data.table import Table
     from firth.evaluate import features
 
     names = {"text": settings["column"] or "text", "label": settings["label"] or "label"}
     columns = settings["columns"].split(",") if settings["columns"] else ()
     known = Examples(file, **names, columns=columns)
-    labels = known.numbers() if settings["head"] == "ridge" else np.array([label or "" for label in known.labels()])
-    there = ~np.isnan(labels) if settings["head"] == "ridge" else labels != ""
+    texts, labels, rows = labelled_rows(known, choose_report(), settings["head"] == "ridge")
     beside = np.zeros((len(known), 0))
     if columns:
         encoder: Any = build_settings(registry.method("onehot"), {"missing": "mean"})
@@ -189,8 +207,8 @@ def feature_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
         model = open_model(path)
         if not isinstance(model, Embeds):
             raise no_texts(model, path)
-        matrix = np.hstack([model.embed(known.texts()), beside])
-        return features(matrix[there], labels[there], settings["head"], settings["folds"])
+        matrix = np.hstack([model.embed(texts), beside[rows]])
+        return features(matrix, np.array(labels), settings["head"], settings["folds"])
 
     return test
 

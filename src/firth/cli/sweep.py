@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -93,7 +94,7 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     method = build_settings(method_class, given(method_class))
     run = Run(**given(Run), report=choose_report(values["progress"]))
     tries = dict(parsed_try(method_class, text) for text in values["tries"]) or None
-    task = task_of(values, run.seed)
+    task = task_of(method_class.kind, values, run.seed)
     data = KINDS[method_class.kind].open(values)
     start = open_model(values["start"]) if values["start"] else None
     if method_class.needs_start and start is None:
@@ -118,10 +119,12 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
         click.echo(str(found))
 
 
-def task_of(values: dict[str, Any], seed: int) -> Task:
+def task_of(kind: str, values: dict[str, Any], seed: int) -> Task:
     """The one task that is given."""
+    from firth.data.examples import Examples
     from firth.data.labelled import Labelled
     from firth.data.ratings import Ratings
+    from firth.data.readers import kind_of
     from firth.studies import documents, tasks
 
     asked = [name for name in TASKS if values[name]]
@@ -133,6 +136,9 @@ def task_of(values: dict[str, Any], seed: int) -> Task:
     columns["column"] = values.get("column") or values.get("text")  # fine-tuning calls it text
     if asked[0] == "documents":
         return tasks.document_task(documents.draw(path, seed=seed, unit=values.get("unit") or "line", **columns), seed)
+    if asked[0] == "labelled" and kind == "examples" and kind_of(Path(path))[0]:  # read as those that are learned from
+        known = Examples(path, text=columns["column"], label=values["label"])
+        return tasks.labelled_task(zip(known.texts(), known.labels(), strict=True), seed)
     if asked[0] == "labelled":
         return tasks.labelled_task(Labelled(path, column=columns["column"], label=values["label"]), seed)
     if asked[0] == "ratings":

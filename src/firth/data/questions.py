@@ -98,6 +98,8 @@ def squad_questions(source: Any) -> Iterator[Question]:
                     passage, question = paragraph["context"], asked["question"]
                     if not all(isinstance(text, str) for text in (passage, question, *texts)):
                         raise TypeError("texts must be strings")
+                    if not all(start is None or type(start) is int for start in starts):
+                        raise TypeError("answer_start must be a whole number")
                     yield Question(str(asked["id"]), question, passage, texts, starts)
     except (KeyError, TypeError, AttributeError) as error:
         raise FirthError(f"{path} is not in SQuAD's format: {type(error).__name__} {error}.") from None

@@ -47,9 +47,9 @@ class Table:
     numbers (of a file they are read as they are written: 007 stays 007).
 
     Numeric are whole numbers, floats and decimals. Categories are text, booleans ("true", "false"), dates and times (as
-    ISO text), and mixed columns, whose values are taken as text. A number as text is written without a needless ".0",
-    so that 1 and 1.0 are one category. A column with no value at all is numeric. Lists, structs, bytes and durations
-    are refused.
+    ISO text; of csv and tsv as written), and mixed columns, whose values are taken as text. A number as text is written
+    without a needless ".0", so that 1 and 1.0 are one category. A column with no value at all is numeric. Lists,
+    structs, bytes and durations are refused.
 
     Missing are None, NaN, null, and in csv and tsv the empty field; among numbers of csv and tsv also NA, N/A, NaN,
     null and their like, while a text "NA" (Namibia) stays a text. Infinities are kept: those who compute refuse them.

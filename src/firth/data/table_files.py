@@ -50,12 +50,19 @@ def read_separated(path: Path, data: bytes, form: str, as_text: Collection[str])
     # One block, for what a column holds is guessed from the first block alone.
     reading = csv.ReadOptions(block_size=min(max(len(data), 1), 2**31 - 1))
     parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    types = dict.fromkeys(as_text, pa.string())
-    converting = csv.ConvertOptions(column_types=types, decimal_point=decimal_sign(delimiter, data))
-    try:
+    decimal = decimal_sign(delimiter, data)
+
+    def read(texts: Collection[str]) -> Any:
+        converting = csv.ConvertOptions(column_types=dict.fromkeys(texts, pa.string()), decimal_point=decimal)
         source = pa.BufferReader(data)
-        table = csv.read_csv(source, read_options=reading, parse_options=parsing, convert_options=converting)
+        return csv.read_csv(source, read_options=reading, parse_options=parsing, convert_options=converting)
+
+    try:
+        table = read(as_text)
         names = table.column_names
+        dates = [field.name for field in table.schema if pa.types.is_temporal(field.type)]
+        if dates:  # as written, so that a column is the same whether it is taken for dates or for text
+            table = read([*as_text, *dates])
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         raise no_table(path, "a table", error) from None
     return pa.table([empty_is_missing(column) for column in table.columns], names=names)

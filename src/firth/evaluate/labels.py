@@ -168,33 +168,38 @@ def label_result(answers: Iterable[tuple[set[str], list[tuple[str, float]]]], k:
 
 @dataclass(frozen=True)
 class NumberResult:
-    """How well predicted numbers go with the right ones; correlations are NaN where all of either are the same."""
+    """How well predicted numbers go with the right ones; correlations are NaN where all of either are the same. Texts
+    without a right one, `unlabelled`, were left out."""
 
     texts: int
     spearman: float
     pearson: float
     error: float  # the root of the mean squared one
+    unlabelled: int = 0
 
     def to_json(self) -> dict[str, Any]:
         return {
             "texts": self.texts,
+            "unlabelled": self.unlabelled,
             "spearman": number_or_none(self.spearman),
             "pearson": number_or_none(self.pearson),
             "error": self.error,
         }
 
     def __str__(self) -> str:
+        left = f" ({self.unlabelled:,} without a number left out)" if self.unlabelled else ""
         return (
-            f"{self.texts:,} texts: Spearman {self.spearman:.3f}, Pearson {self.pearson:.3f}, "
+            f"{self.texts:,} texts{left}: Spearman {self.spearman:.3f}, Pearson {self.pearson:.3f}, "
             f"root mean squared error {self.error:.3f}"
         )
 
 
 def number_result(right: ArrayLike, found: ArrayLike) -> NumberResult:
     """Compares numbers; those whose right one is NaN are left out."""
-    x, y = np.asarray(right, np.float64), np.asarray(found, np.float64)
-    x, y = x[~np.isnan(x)], y[~np.isnan(x)]
+    whole, guessed = np.asarray(right, np.float64), np.asarray(found, np.float64)
+    x, y = whole[~np.isnan(whole)], guessed[~np.isnan(whole)]
     if not len(x):
         raise FirthError("There is no number to compare with.")
     ranked = figures.correlation(figures.ranks(x), figures.ranks(y))
-    return NumberResult(len(x), ranked, figures.correlation(x, y), float(np.sqrt(np.mean((x - y) ** 2))))
+    error = float(np.sqrt(np.mean((x - y) ** 2)))
+    return NumberResult(len(x), ranked, figures.correlation(x, y), error, len(whole) - len(x))

@@ -215,6 +215,8 @@ def window_length(method: Any, base: Any) -> int:
 
 
 def tell_cut(cut: int, method: Any, report: Report) -> None:
+    if cut and method.longer == "refuse":
+        raise FirthError(f"{cut:,} questions have more than {method.question_length} tokens; longer=cut cuts them.")
     if cut:
         report.note(f"{cut:,} questions have more than {method.question_length} tokens: cut behind them.")
 

@@ -43,27 +43,36 @@ def parts_of(tokenizer: SubwordTokenizer, sentences: Sequence[Sequence[str]], mo
     """Nothing is left out: what is too long is cut between words."""
     cls, sep = tokenizer.ids["[CLS]"], tokenizer.ids["[SEP]"]
     known = [list(words) for words in sentences]
-    read = tokenizer._call(tokenizer.engine.encode_batch, known, is_pretokenized=True, add_special_tokens=False)
+    read = encoded(tokenizer, known)
+    lost = [(words, set(range(len(words))) - set(found.word_ids)) for words, found in zip(known, read, strict=True)]
+    for words, places in lost:
+        for place in places:  # nothing is left of the second half of an emoji; it keeps its place
+            words[place] = "[UNK]"
+    if any(places for _, places in lost):
+        read = encoded(tokenizer, known)
     pieces, owners, marks = list[list[int]](), list[int](), list[list[int]]()
-    for owner, (encoding, words) in enumerate(zip(read, known, strict=True)):
+    for owner, encoding in enumerate(read):
         begins = [
             place for place, word in enumerate(encoding.word_ids) if not place or word != encoding.word_ids[place - 1]
         ]
-        seen = {encoding.word_ids[place] for place in begins}
         first = 0
         for begin, end in pairwise([*begins, len(encoding.ids)]):
             if end - first > most - 2 and begin > first:
                 add_part(encoding, first, begin, most, (cls, sep), pieces, marks)
                 owners.append(owner)
                 first = begin
-        if len(seen) < len(words):
-            lost = next(place for place in range(len(words)) if place not in seen)
-            raise FirthError(f"{words[lost]!r} is no word for this tokenizer: it leaves nothing of it.")
         add_part(encoding, first, len(encoding.ids), most, (cls, sep), pieces, marks)
         owners.append(owner)
     return Parts(
         joined(pieces, [len(part) for part in pieces]), np.array(owners), np.array([m for part in marks for m in part])
     )
+
+
+def encoded(tokenizer: SubwordTokenizer, sentences: list[list[str]]) -> list[Any]:
+    read: list[Any] = tokenizer._call(
+        tokenizer.engine.encode_batch, sentences, is_pretokenized=True, add_special_tokens=False
+    )
+    return read
 
 
 def add_part(

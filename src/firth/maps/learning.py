@@ -43,20 +43,21 @@ def plot_curve(training: Mapping[str, Any], path: PathLike | None = None) -> Fig
     measured = [found for found in training.get("held_out") or () if "score" in found]
     if not measured:
         raise FirthError("plot_curve needs scores on dev data, which fine-tuning measures; this model has none.")
-    tries = sorted({found["try"] for found in measured})
-    epochs = max(found["epoch"] for found in measured)
-    best = max(measured, key=lambda found: found["score"])
+    tries = sorted({found.get("try", 1) for found in measured})  # sentence vectors are learned in one, without a number
+    last = max(found.get("epoch", 1) for found in measured)
+    epochs = max(training.get("finished_epochs", 1) // len(tries), last if len(tries) == 1 else 1)
+    best = min(measured, key=lambda found: (-found["score"], found.get("held_out_loss", 0.0)))  # as weights are kept
     title = f"Score on dev data: {best['score']:.3f} at best"
-    figure, axes = new_figure(
-        8, 5, title, f"{len(tries)} {'try' if len(tries) == 1 else 'tries'}, {epochs} epochs each"
-    )
+    several = f"{len(tries)} {'try' if len(tries) == 1 else 'tries'}"
+    figure, axes = new_figure(8, 5, title, f"{several} of {epochs} {'epoch' if epochs == 1 else 'epochs'}")
     for number in tries:
-        own = [found for found in measured if found["try"] == number]
-        color = BLUE if number == best["try"] else MUTED
+        own = [found for found in measured if found.get("try", 1) == number]
+        color = BLUE if number == best.get("try", 1) else MUTED
         places = [found["share"] * epochs for found in own]
         axes.plot(places, [found["score"] for found in own], color=color, marker="o", markersize=4, linewidth=1.6)
-        end: dict[str, Any] = {"xytext": (8, 0), "textcoords": "offset points", "va": "center", "fontsize": 9}
-        axes.annotate(f"rate {own[-1]['rate']:g}", (places[-1], own[-1]["score"]), color=color, **end)
+        if "rate" in own[-1]:
+            end: dict[str, Any] = {"xytext": (8, 0), "textcoords": "offset points", "va": "center", "fontsize": 9}
+            axes.annotate(f"rate {own[-1]['rate']:g}", (places[-1], own[-1]["score"]), color=color, **end)
     axes.plot(
         [best["share"] * epochs], [best["score"]], marker="o", markersize=11, markerfacecolor="none", color=ORANGE
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,7 +133,7 @@ def document_task(documents: Drawn, seed: int = 1) -> Task:
     return task(first.name, f"{first.what}: mean of 1 / rank", part, len(first.queries), first[2:], seed)
 
 
-def labelled_task(examples: Labelled, seed: int = 1) -> Task:
+def labelled_task(examples: Labelled | Iterable[tuple[str, str | None]], seed: int = 1) -> Task:
     """Texts with one label each: what a classifier predicts, or what a linear probe tells from a model's vectors."""
     known = [(text, labels if isinstance(labels, str) else labels[0]) for text, labels in examples if labels]
     names = {name: place for place, name in enumerate(sorted({label for _, label in known}))}
