@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from bench import running
 from playwright.sync_api import expect
 
@@ -56,9 +57,10 @@ def test_a_column_of_any_name_filters(open_page, tmp_path):
         expect(page.locator(".hits strong")).to_have_text(["n1"])
 
 
-def test_a_long_text_is_shown_from_where_it_matches(open_page, tmp_path):
+@pytest.mark.parametrize("before", ["nothing to see here ", "。何もない。"])
+def test_a_long_text_is_shown_from_where_it_matches(open_page, tmp_path, before):
     with firth.Index.create(tmp_path / "notes", dim=2) as index:
-        index.add(["n1"], [[1, 0]], {"text": [f"{'nothing to see here ' * 60}but a refund came late"]})
+        index.add(["n1"], [[1, 0]], {"text": [f"{before * 60}a refund came late"]})
     with running(tmp_path / "notes") as address:
         page = open_page(f"{address}/#/search?q=refund")
         expect(page.locator(".hits mark")).to_have_text("refund")

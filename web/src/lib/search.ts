@@ -39,7 +39,7 @@ export function pieces(hit: Hit): { text: string; kind: string }[] {
   const letters = [...hit.text];
   const cut = (begin: number, end?: number) => letters.slice(begin, end).join("");
   const first = hit.marks[0]?.end ?? 0;
-  const begin = first > SEEN ? letters.indexOf(" ", first - LEAD) + 1 : 0;
+  const begin = first > SEEN ? letters.indexOf(" ", first - LEAD) + 1 || first - LEAD : 0; // some scripts have no spaces
   const found: { text: string; kind: string }[] = begin ? [{ text: "…", kind: "" }] : [];
   let at = begin && Math.min(begin, hit.marks[0]?.start ?? 0);
   for (const mark of hit.marks) {

@@ -36,7 +36,7 @@ def compare(request: Request, asked: Comparing) -> dict[str, Any]:
     if len(set(asked.models)) < 2 and not asked.source:
         raise FirthError("Choose two models, or data to measure one on.")
     paths = {name: str(workspace.models.path(name)) for name in asked.models}
-    arguments = ["compare", *(path if "=" in name else f"{name}={path}" for name, path in paths.items())]
+    arguments = ["compare", *(path if {"=", "/"} & {*name} else f"{name}={path}" for name, path in paths.items())]
     if asked.source:
         arguments += ["--data", str(workspace.source(asked.source)), f"--unit={asked.unit}", f"--texts={asked.texts}"]
         columns = {name: getattr(asked, name) for name in ("column", "title", "label")}
