@@ -10,7 +10,7 @@ import pytest
 
 from firth import FirthError
 from firth.index import Index
-from firth.index.where import mask, parse, sql
+from firth.index.where import mask, parse, sql, written
 
 YEARS = [2019, 2020, None, 2022, 2023, 2020]
 LANGUAGES = ["en", "de", "en", None, "fr", "it's"]
@@ -54,6 +54,16 @@ CONDITIONS = {
 def test_conditions(text):
     found = mask(parse(text, TABLE.column_names), TABLE)
     assert np.flatnonzero(found).tolist() == CONDITIONS[text]
+
+
+@pytest.mark.parametrize("name", ["due date", "class", "order-id", "amount €", 'a "b"', "2024", "ﬁne", "größe"])
+def test_a_column_of_any_name_can_be_asked_for(name):
+    table = pyarrow.table({name: ["x", "y", None]})
+    for text in (f'{written(name)} == "y"', f'not {written(name)} in ("x", "z")', f'"x" < {written(name)}'):
+        if text.startswith('"x"') and written(name) != name:
+            continue  # of two quoted ones the column is the first
+        assert np.flatnonzero(mask(parse(text, [name]), table)).tolist() == [1]
+    assert (written(name) == name) == (name == "größe")
 
 
 REFUSED = {

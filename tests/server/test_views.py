@@ -53,6 +53,11 @@ def test_neighbours_in_several_models_and_measures(post, made):
     ]
 
 
+def test_many_models_stand_beside_each_other(post):
+    for path, word in (("neighbors", {"word": "king"}), ("analogy", {"a": "man", "b": "king", "c": "woman"})):
+        assert len(told(post(path, models=["words"] * 12, **word))["models"]) == 12
+
+
 def test_keys_to_try(made):
     with serving(models={"words": made["words"]}) as client:
         headers = {"X-Firth-Token": client.settings.token}
@@ -108,6 +113,23 @@ def test_a_map_that_can_not_be_placed_says_why_each_time(made):
         for _ in range(2):
             answer = client.get("/api/map/points", params=asked, headers={"X-Firth-Token": client.settings.token})
             assert answer.status_code == 400 and "one of pca, tsne, umap" in answer.json()["error"]
+
+
+def test_what_is_near_is_looked_for_beyond_the_points_of_a_map(made, monkeypatch, tmp_path):
+    monkeypatch.setattr(maps, "MOST", 5)
+    users = firth.load(made["films"]).tables["users"]
+    with firth.Index.create(tmp_path / "index", dim=users.dim) as index:
+        index.add(users.keys, users.matrix, {"text": [f"likes of {key}" for key in users.keys]})
+    with serving(models={"films": made["films"]}, indexes={"index": tmp_path / "index"}) as client:
+        for of in ("model/films/users", "index/index"):
+            asked = {"params": {"of": of, "row": 2, "k": 11}, "headers": {"X-Firth-Token": client.settings.token}}
+            assert client.get("/api/map/about", **asked).json()["rows"] == 5
+            near = client.get("/api/map/neighbors", **asked).json()["near"]
+            assert [one["key"] for one in near] == [hit.key for hit in users.neighbors(users.keys[2], 11)]
+            assert {one["key"]: one["row"] for one in near if one["row"] is not None} == {
+                key: row for row, key in enumerate(users.keys[:5]) if row != 2
+            }
+    assert {one["text"] for one in near} == {f"likes of {key}" for key in users.keys if key != users.keys[2]}
 
 
 def test_words_that_one_model_lacks(post, made):

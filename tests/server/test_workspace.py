@@ -148,7 +148,9 @@ def test_an_index_is_made_and_searched(bench):
     job = done(bench, bench.post("/api/index", json=body).json())
     assert job["status"] == "finished", job["error"]
     (index,) = [one for one in bench.get("/api/indexes").json()["indexes"] if one["name"] == "rows"]
-    assert index["rows"] == 2 and index["columns"] == [{"name": "year", "kind": "number", "low": 2020, "high": 2021}]
+    assert index["rows"] == 2 and index["columns"] == [
+        {"name": "year", "written": "year", "kind": "number", "low": 2020, "high": 2021}
+    ]
     asked = {"index": "rows", "query": "the ship", "mode": "words", "where": "year > 2020"}
     (hit,) = bench.post("/api/search", json=asked).json()["hits"]
     assert hit["key"] == "b" and hit["marks"] == [{"start": 2, "end": 6, "kind": "same"}]
@@ -162,3 +164,10 @@ def test_models_are_compared(bench):
     assert set(job["result"]["models"]) == {"words", "sea"} and "recommendation" in json.dumps(job["result"])
     alone = bench.post("/api/compare", json={"models": ["words"]})
     assert alone.status_code == 400 and "Choose two models" in alone.json()["error"]
+
+
+def test_models_are_compared_under_the_names_they_have_here(places):
+    with serving(models={"mine": places["words"], "yours": places["counts"]}) as client:
+        client.headers["X-Firth-Token"] = client.settings.token
+        job = done(client, client.post("/api/compare", json={"models": ["mine", "yours"]}).json())
+    assert list(job["result"]["models"]) == ["mine", "yours"], job["error"]

@@ -136,6 +136,13 @@ def test_without_data_words_are_compared(learned, guess):
     assert found.measures == () and found.recommendation.startswith("No recommendation: nothing was measured")
 
 
+def test_models_are_called_as_they_are_named(learned, tmp_path):
+    for folder in ("old/model", "new/model", "dim=40"):
+        learned.save(tmp_path / folder)
+    named = [f"old={tmp_path / 'old/model'}", str(tmp_path / "new/model"), str(tmp_path / "dim=40")]
+    assert list(firth.compare(named).models) == ["old", "model", "dim=40"]
+
+
 def test_a_model_that_does_not_read_texts_is_named_and_left_out(learned, records):
     table = firth.Table({"x": [1.0, 2.0, 3.0, 4.0], "y": [1.0, 0.0, 1.0, 0.0]})
     rows = firth.PCA(dim=1).fit(table)
@@ -307,6 +314,8 @@ def test_bad_input_is_refused(learned, records, tmp_path):
     refused("Put it in a list", learned)
     refused("no such model", [tmp_path / "nowhere"])
     refused("is given twice", ["a", "a"])
+    refused("Two are called 'a': give one another name, as in other=c", ["a=b", "a=c"])
+    refused("runs/dim=5: no such model", ["runs/dim=5"])
     refused("got int", {"x": 3})
     refused("at least 10 documents; the data has 2", [learned], ["a b", "c d"])
     refused("texts must be at least 10; got 3", [learned], records, column="text", texts=3)

@@ -69,6 +69,37 @@ def test_no_command_is_shown_where_none_does_the_same(view: Open, open_page: Ope
     expect(page.get_by_role("tabpanel")).to_contain_text('index.search(index["T0001"])')
 
 
+def test_the_shown_search_and_index_do_the_same(
+    open_page: Open, studio: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = open_page(
+        f"{studio.address}/#/search?q=wrong+amount&k=4&mode=words&f.kind=billing&f.kind=login&f.year=2020.."
+    )
+    expect(page.locator(".hits > li")).to_have_count(4)
+    keys = page.locator(".hits strong").all_inner_texts()
+    page.get_by_role("button", name="Show me the command").click()
+    panel = page.get_by_role("tabpanel")
+    done = CliRunner().invoke(cli, shlex.split(panel.inner_text())[1:])
+    assert done.exit_code == 0 and [line.split()[2] for line in done.output.splitlines()[1:]] == keys, done.output
+    page = open_page(f"{studio.address}/#/search?model=lsa&data=root/tickets.csv&key=id&keep=year&keep=kind&as=new")
+    page.get_by_role("button", name="New index").click()
+    page.get_by_role("region", name="Make an index").get_by_role("button", name="Show me the command").click()
+    panel = page.get_by_role("tabpanel")
+    expect(panel).to_contain_text("--key=id --attributes=year,kind -o new")
+    for folder in ("shell", "python"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "shell")
+    done = CliRunner().invoke(cli, shlex.split(panel.inner_text())[1:])
+    assert done.exit_code == 0, done.output
+    page.get_by_role("tab", name="Python").click()
+    monkeypatch.chdir(tmp_path / "python")
+    exec(compile(panel.inner_text(), "shown", "exec"), {})
+    one, other = (firth.Index.open(tmp_path / folder / "new") for folder in ("shell", "python"))
+    assert one.columns == other.columns and len(one) == len(other) == 600
+    for key in keys:
+        assert one[key].tolist() == pytest.approx(other[key].tolist(), abs=1e-6)
+
+
 def test_the_shown_training_runs(view: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = view("train?data=root%2Fpeople.csv&method=pca&d.columns=age,pay&o.pca.dim=1&r.seed=3")
     page.get_by_role("button", name="Show me the command").click()

@@ -37,6 +37,22 @@ def test_words_are_compared_without_data(page, studio):
     )
 
 
+def test_columns_of_other_data_are_forgotten(page, studio):
+    page.goto(f"{studio.address}/#/compare?model=lsa&model=glove&data=root/tickets.csv&label=kind")
+    expect(page.get_by_label("Labels")).to_have_value("kind")
+    page.get_by_label("Your documents").select_option("root/world.txt")
+    page.get_by_role("button", name="Show me the command").click()
+    command = page.get_by_role("region", name="The command")
+    expect(command).to_contain_text("world.txt")
+    expect(command).not_to_contain_text("--label")
+
+
+def test_models_keep_their_names_in_the_command(view):
+    page = view("compare?model=words&model=minilm")  # the folder of the second is called model
+    page.get_by_role("button", name="Show me the command").click()
+    expect(page.get_by_role("region", name="The command")).to_contain_text("minilm=/")
+
+
 def test_the_button_is_called_what_the_page_says(view):
     for models, action in (("model=words", "Measure"), ("model=words&model=other", "Compare")):
         page = view(f"compare?{models}")

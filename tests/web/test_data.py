@@ -25,6 +25,13 @@ def test_a_file_under_the_root_is_picked_and_looked_at(page, studio, shot, acces
     accessible(page)
 
 
+def test_other_data_is_seen_from_its_beginning(page, studio):
+    page.goto(f"{studio.address}/#/data?data=root/tickets.csv&from=500")
+    expect(page.get_by_role("region", name="Rows").get_by_text("T0501", exact=True)).to_be_visible()
+    page.get_by_label("A file in").select_option("root/analogies.txt")
+    expect(page.locator(".pager")).to_contain_text("1–25")
+
+
 def test_a_file_is_dropped(page, studio, tmp_path):
     page.goto(f"{studio.address}/#/data")
     path = tmp_path / "notes on tides.txt"

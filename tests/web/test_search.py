@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from bench import running
 from playwright.sync_api import expect
 
@@ -35,6 +36,37 @@ def test_tickets_are_found_marked_and_filtered(page, studio, shot, accessible):
 def test_nothing_found_is_said(page, studio):
     page.goto(f"{studio.address}/#/search?mode=words&q=zebra")
     expect(page.get_by_role("status").filter(has_text="Nothing was found.")).to_be_visible()
+
+
+def test_a_column_of_any_name_filters(open_page, tmp_path):
+    with firth.Index.create(tmp_path / "notes", dim=2) as index:
+        about = {
+            "text": ["a refund", "no refund"],
+            "due date": ["May", "June"],
+            "class": ["it's", "b"],
+            "amount €": [5, 7],
+        }
+        index.add(["n1", "n2"], [[1, 0], [0, 1]], about)
+    with running(tmp_path / "notes") as address:
+        page = open_page(f"{address}/#/search?q=refund")
+        expect(page.locator(".hits > li")).to_have_count(2)
+        page.get_by_role("button", name="May").click()
+        page.get_by_role("button", name="it's").click()
+        page.get_by_label("amount € to").fill("6")
+        page.keyboard.press("Tab")
+        expect(page.locator(".hits strong")).to_have_text(["n1"])
+
+
+@pytest.mark.parametrize("before", ["nothing to see here ", "。何もない。"])
+def test_a_long_text_is_shown_from_where_it_matches(open_page, tmp_path, before):
+    with firth.Index.create(tmp_path / "notes", dim=2) as index:
+        index.add(["n1"], [[1, 0]], {"text": [f"{before * 60}a refund came late"]})
+    with running(tmp_path / "notes") as address:
+        page = open_page(f"{address}/#/search?q=refund")
+        expect(page.locator(".hits mark")).to_have_text("refund")
+        expect(page.locator(".hits .text")).to_contain_text("…")
+        box, mark = (page.locator(name).bounding_box() for name in (".hits .text", ".hits mark"))
+        assert mark["y"] + mark["height"] <= box["y"] + box["height"]
 
 
 def test_marks_stand_where_the_words_do_behind_letters_outside_the_first_plane(open_page, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bench import running
 from playwright.sync_api import expect
 
 JOB = 90_000  # milliseconds: starting Python twice on a busy machine takes a while
@@ -51,6 +52,29 @@ def test_a_run_is_stopped_and_goes_on(page, studio):
     expect(run.get_by_text("stopped", exact=True)).to_be_visible(timeout=JOB)
     run.get_by_role("button", name="Take long off the list").click()
     expect(run).to_have_count(0)
+
+
+def test_a_finished_run_leads_to_the_views_that_look_at_it(view):
+    page = view("train?data=root%2Fpeople.csv&method=vae&o.vae.epochs=1&o.vae.dim=2&n.vae=codes")
+    expect(page.get_by_label("Columns (a,b)")).to_have_attribute("placeholder", "all")
+    expect(page.get_by_label("Categories (a,b)")).to_have_attribute("placeholder", "none")
+    page.get_by_role("button", name="Start vae").click()
+    links = page.get_by_role("region", name="Runs").get_by_role("link")
+    expect(links).to_have_text(["Neighbours", "Latent space", "Compare"], timeout=JOB)  # two cities make no map
+
+
+def test_a_file_of_any_name_gives_a_name(open_page, tmp_path):
+    for name in ("Störung übersicht.txt", "日本.txt", f"{'long-' * 20}.txt"):
+        (tmp_path / name).write_text("the tide comes in\n" * 30, encoding="utf-8")
+    with running("--root", tmp_path) as address:
+        page = open_page(f"{address}/#/train?method=lsa")
+        for name, given in (
+            ("Störung übersicht", "Storung-ubersicht-lsa"),
+            ("日本", "lsa"),
+            ("long-" * 20, "long-" * 8 + "lsa"),
+        ):
+            page.get_by_role("combobox", name="Data").select_option(f"root/{name}.txt")
+            expect(page.get_by_label("Name of the model")).to_have_value(given)
 
 
 def test_what_is_wrong_is_said(page, studio):

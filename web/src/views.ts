@@ -1,4 +1,5 @@
 import type { Component } from "svelte";
+import type { Model } from "./lib/models.svelte";
 
 /** What a view says of itself, in its `<script module>`: `export const view: View = {…}`. */
 export interface View {
@@ -18,3 +19,9 @@ interface Module {
 export const views = Object.values(import.meta.glob<Module>("./views/*.svelte", { eager: true }))
   .map((module) => ({ ...module.view, component: module.default }))
   .sort((a, b) => a.order - b.order);
+
+/** The views that can look at a model. */
+export function looks(model: Model): { name: string; title: string }[] {
+  const drawn = Object.values(model.tables).some((size) => size.rows >= 4 && size.dim >= 2); // as the server has it
+  return views.filter((view) => view.can?.some((one) => model.can.includes(one)) && (view.name !== "map" || drawn));
+}

@@ -34,7 +34,7 @@ from firth.core.errors import FirthError
 def command(models: tuple[str, ...], data: tuple[str, ...], output: str | None, as_json: bool, **values: Any) -> None:
     """All models in one table, on the same items, with 95 % intervals and a recommendation.
 
-    MODEL is a model folder or a vector file (texts are then the mean of their words).
+    MODEL is a model folder or a vector file (texts are then the mean of their words), or NAME=PATH.
     """
     from firth.studies import compare, draw, write_report
 

@@ -1,13 +1,17 @@
 """Filters: `year >= 2020 and language in ("en", "de")` as a condition on attributes, for Arrow columns and for SQL.
 
 The grammar is Python's, of which only comparisons of a column with a value, `in`, `and`, `or`, `not` and brackets are
-taken. As in SQL, a comparison with a missing value is neither true nor false, and such rows are left out; `== None` and
-`!= None` ask for them.
+taken. A column whose name is no word of Python stands in quotes, left of the comparison: `"due date" >= "2024"`. As in
+SQL, a comparison with a missing value is neither true nor false, and such rows are left out; `== None` and `!= None`
+ask for them.
 """
 
 from __future__ import annotations
 
 import ast
+import json
+import keyword
+import unicodedata
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -50,8 +54,21 @@ def parse(text: str, columns: Sequence[str]) -> Condition:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = getattr(error, "msg", str(error))
-        raise FirthError(f"where cannot be read ({reason}): {text!r}. Write it as in {EXAMPLE}.") from None
+        odd = next(
+            (f"; the column {name!r} stands in quotes" for name in columns if name in text and not plain(name)), ""
+        )
+        raise FirthError(f"where cannot be read ({reason}): {text!r}. Write it as in {EXAMPLE}{odd}.") from None
     return condition(tree, columns, text)
+
+
+def written(column: str) -> str:
+    """A column's name as a condition has it."""
+    return column if plain(column) else json.dumps(column, ensure_ascii=False)
+
+
+def plain(column: str) -> bool:
+    """Python folds letters that look alike in names, so a name with such is not one."""
+    return column.isidentifier() and not keyword.iskeyword(column) and unicodedata.normalize("NFKC", column) == column
 
 
 def condition(node: ast.expr, columns: Sequence[str], text: str) -> Condition:
@@ -61,7 +78,7 @@ def condition(node: ast.expr, columns: Sequence[str], text: str) -> Condition:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return Junction("not", (condition(node.operand, columns, text),))
     if isinstance(node, ast.Name):
-        return Compare(column_named(node, columns), ast.Eq, True)
+        return Compare(column_named(node.id, columns), ast.Eq, True)
     if not isinstance(node, ast.Compare):
         raise FirthError(f"where takes comparisons, and, or, not; got {ast.unparse(node)!r}. As in {EXAMPLE}.")
     sides = [node.left, *node.comparators]
@@ -76,10 +93,11 @@ def comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr, columns: Se
     kind = type(operator)
     if not isinstance(left, ast.Name) and isinstance(right, ast.Name) and (kind in COMPARISONS):
         left, right, kind = right, left, TURNED.get(kind, kind)
-    if not isinstance(left, ast.Name) or isinstance(right, ast.Name):
+    name = left.id if isinstance(left, ast.Name) else left.value if isinstance(left, ast.Constant) else None
+    if not isinstance(name, str) or isinstance(right, ast.Name):
         got = f"{ast.unparse(left)} and {ast.unparse(right)}"
         raise FirthError(f"where compares a column with a value; got {got}. A text stands in quotes, as in {EXAMPLE}.")
-    column = column_named(left, columns)
+    column = column_named(name, columns)
     try:
         value = ast.literal_eval(right)
     except ValueError:
@@ -98,14 +116,14 @@ def comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr, columns: Se
     return Compare(column, kind, value)
 
 
-def column_named(node: ast.Name, columns: Sequence[str]) -> str:
-    if node.id not in columns:
+def column_named(name: str, columns: Sequence[str]) -> str:
+    if name not in columns:
         have = f"there are {', '.join(columns)}" if columns else "there are none"
         raise FirthError(
-            f"where names a column {node.id!r} that the index does not have; {have} (`firth index --attributes` keeps "
+            f"where names a column {name!r} that the index does not have; {have} (`firth index --attributes` keeps "
             "others)."
         )
-    return node.id
+    return name
 
 
 def mask(found: Condition, table: Any) -> NDArray[np.bool_]:

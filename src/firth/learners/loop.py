@@ -151,8 +151,8 @@ class Loop(ABC):
         self.run.report.note(f"Going on from a checkpoint at {share:.0%}.")
 
     def told(self) -> dict[str, float]:
-        """What is shown while it learns."""
-        return {"loss": self.loss()}
+        """What is shown while it learns: no loss yet where what was done so far has none."""
+        return {"loss": self.loss()} if self.progress.pairs or self.progress.epochs else {}
 
     def loss(self) -> float:
         """The average of this epoch so far, or of the last one at its end."""

@@ -55,13 +55,32 @@ class Contender:
 
 
 def contenders(models: Sequence[Any] | Mapping[str, Any]) -> list[Contender]:
-    """Models, vectors, or paths to either; in a list, paths give the names."""
+    """Models, vectors, or paths to either; in a list, paths give the names, or NAME=PATH does."""
     if isinstance(models, (str, os.PathLike, Model, Vectors)):
         raise FirthError("compare takes a list of models, or names with models; got one. Put it in a list.")
-    named = dict(models) if isinstance(models, Mapping) else dict(zip(names_of(models), models, strict=True))
+    named = dict(models) if isinstance(models, Mapping) else named_models(models)
     if not named:
         raise FirthError("compare needs at least one model.")
     return [contender(name, model) for name, model in named.items()]
+
+
+def named_models(models: Sequence[Any]) -> dict[str, Any]:
+    cut = [model.partition("=") if has_name(model) else ("", "", model) for model in models]
+    others = iter(names_of([model for name, _, model in cut if not name]))
+    named: dict[str, Any] = {}
+    for given, _, model in cut:
+        name = given or next(others)
+        if name in named:
+            raise FirthError(f"Two are called {name!r}: give one another name, as in other={model}.")
+        named[name] = model
+    return named
+
+
+def has_name(model: Any) -> bool:
+    """Whether it is NAME=PATH, and no path with such a sign in it."""
+    if not isinstance(model, str) or "=" not in model or Path(model).exists():
+        return False
+    return os.sep not in model.partition("=")[0]
 
 
 def names_of(models: Sequence[Any]) -> list[str]:

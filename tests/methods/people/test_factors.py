@@ -35,6 +35,17 @@ def test_als_minimises_its_objective(solver, ratings):
     assert losses[-1] == pytest.approx(objective(model, 1 + 3 * dense, (dense > 0).astype(float), 2.0), rel=1e-4)
 
 
+def test_als_tells_a_loss_once_there_is_one(ratings):
+    told = []
+
+    class Steps(Silence):
+        def step(self, done: float, **figures: float) -> None:
+            told.append(figures)
+
+    firth.ALS(dim=4, epochs=2).fit(ratings, firth.Run(report=Steps()))
+    assert "loss" in told[-1] and all(figures.get("loss", 1.0) > 0 for figures in told)
+
+
 def test_als_is_alternating_least_squares_written_out(ratings):
     """The same start, three epochs, every row solved by NumPy over the dense matrix."""
     method = firth.ALS(dim=6, alpha=2.0, weighting="log", regularization=1.5, solver="cholesky", epochs=3)

@@ -57,7 +57,7 @@ export function headOf(attention: Attention, layer: number, head: number, words:
 export function strongest(attention: Attention): { layer: number; head: number; query: number } {
   const found = { layer: 0, head: 0, query: Math.max(0, attention.marks.indexOf(false)), worth: -1 };
   const cross = attention.kind === "cross";
-  const isWord = (text = "") => /[\p{L}\p{N}]{2}/u.test(text);
+  const isWord = (text = "") => /[\p{L}\p{N}]{2}/u.test(text) && text !== "[UNK]";
   attention.weights.forEach((heads, layer) =>
     heads.forEach((rows, head) =>
       rows.forEach((row, query) =>

@@ -45,6 +45,36 @@ class Sources {
 
 export const sources = new Sources();
 
+const LONGEST = 40; // letters of a file's name in the names of what is made of it
+
+/** What a model or an index of the chosen data may be called, by letters that names have. */
+export function nameFor(what: string): string {
+  const stem = (sources.chosen?.name.split("/").at(-1)?.split(".")[0] ?? "")
+    .normalize("NFKD")
+    .replace(/\p{M}/gu, "") // ö is o and two dots
+    .replace(/\W+/g, "-")
+    .slice(0, LONGEST)
+    .replace(/^[-_]+|[-_]+$/g, "");
+  return [stem, what].filter(Boolean).join("-");
+}
+
+/** Of columns that an address names, those that the chosen data has: others are left from other data. */
+export function among(look: Look | undefined, names: string[]): string[] {
+  return names.filter((name) => sources.chosen?.records && look?.columns.includes(name));
+}
+
+/** One column of the chosen data, kept in the address; empty for none. */
+export function columnParam(look: Resource<Look>, name: string): { value: string } {
+  return {
+    get value() {
+      return among(look.data, route.all(name))[0] ?? "";
+    },
+    set value(value: string) {
+      route.set({ [name]: value || null });
+    },
+  };
+}
+
 /** The first rows of the chosen data: what columns there are. Called while a component starts. */
 export function columnsOfChosen(): Resource<Look> {
   return resource(

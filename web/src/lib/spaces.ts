@@ -21,7 +21,7 @@ export interface Tint {
 }
 
 export interface Point {
-  row: number;
+  row: number | null; // null: not among the points
   key: string;
   count?: number;
   text?: string;

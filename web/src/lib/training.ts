@@ -10,6 +10,7 @@ export interface Field {
   kind: "column" | "columns" | "choice" | "flag" | "source";
   choices: string[];
   needed: boolean;
+  empty: string; // what no columns mean
 }
 
 export interface Method {

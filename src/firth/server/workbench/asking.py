@@ -12,6 +12,7 @@ from firth.server.models import Models, abilities
 
 MOST_TEXT = 20_000  # characters of a text that a view takes
 MOST_KEY = 200  # of a word
+MOST_MODELS = 20  # beside each other
 
 
 def model_that(request: Request, name: str, ability: str, others: str) -> Any:

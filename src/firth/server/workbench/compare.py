@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from firth.core.errors import FirthError
+from firth.server.workbench.asking import MOST_MODELS
 from firth.server.workspace import Workspace
 
 router = APIRouter()
@@ -16,7 +17,7 @@ router = APIRouter()
 class Comparing(BaseModel):
     """As `firth compare` has it."""
 
-    models: list[str] = Field(min_length=1, max_length=20)
+    models: list[str] = Field(min_length=1, max_length=MOST_MODELS)
     source: str | None = None
     unit: str = "line"
     column: str = ""
@@ -34,7 +35,8 @@ def compare(request: Request, asked: Comparing) -> dict[str, Any]:
     workspace: Workspace = request.app.state.workspace
     if len(set(asked.models)) < 2 and not asked.source:
         raise FirthError("Choose two models, or data to measure one on.")
-    arguments = ["compare", *(str(workspace.models.path(name)) for name in dict.fromkeys(asked.models))]
+    paths = {name: str(workspace.models.path(name)) for name in asked.models}
+    arguments = ["compare", *(path if {"=", "/"} & {*name} else f"{name}={path}" for name, path in paths.items())]
     if asked.source:
         arguments += ["--data", str(workspace.source(asked.source)), f"--unit={asked.unit}", f"--texts={asked.texts}"]
         columns = {name: getattr(asked, name) for name in ("column", "title", "label")}

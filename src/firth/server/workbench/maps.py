@@ -46,7 +46,8 @@ class Space:
     """Something that can be put on a plane."""
 
     opened: Any  # the model or the index it was taken from: when that is opened anew, so is this
-    vectors: Vectors
+    vectors: Vectors  # of the points: the first MOST rows
+    whole: Vectors | Index  # all rows: what is near is looked for among them
     counts: NDArray[np.int64] | None = None  # how often each key stands in the text
     attributes: Any = None  # a pyarrow.Table, a row a key
     home: tuple[Path, str] | None = None  # the folder of the model and the table: where maps are kept
@@ -89,7 +90,7 @@ def of_model(model: Any, table: str, path: Path) -> Space:
     vectors = first_rows(tables[table], MOST)
     counts = getattr(getattr(model, "vocabulary", None), "counts", np.zeros(0, dtype=np.int64))
     known = counts[: len(vectors)] if len(counts) == len(tables[table]) else None
-    return Space(model, vectors, known, home=(path, table) if path.is_dir() else None)
+    return Space(model, vectors, tables[table], known, home=(path, table) if path.is_dir() else None)
 
 
 def of_index(index: Index) -> Space:
@@ -105,7 +106,7 @@ def of_index(index: Index) -> Space:
         room -= len(rows)
     if not keys:
         raise FirthError("The index is empty.")
-    return Space(index, Vectors(keys, np.concatenate(parts)), attributes=pyarrow.concat_tables(tables))
+    return Space(index, Vectors(keys, np.concatenate(parts)), index, attributes=pyarrow.concat_tables(tables))
 
 
 @router.get("/spaces")
@@ -248,12 +249,19 @@ def neighbors(request: Request, of: str, row: int, k: int = 12) -> dict[str, Any
     space = space_of(request, of)
     if not 0 <= row < len(space.vectors):
         raise RequestError(404, f"There is no row {row}; there are {len(space.vectors):,}.")
-    vectors = space.vectors
-    vector = vectors.matrix[row]
-    hits = vectors.neighbors(vector, min(max(1, k), 100) + 1) if np.any(vector) else []
-    own = vectors.keys[row]
-    near = [(vectors.row(hit.key), hit.score) for hit in hits if hit.key != own][: max(1, k)]
-    return {"point": point(space, row), "near": [{**point(space, each), "score": score} for each, score in near]}
+    own, vector, k = space.vectors.keys[row], space.vectors.matrix[row], min(max(1, k), 100)
+    find = space.whole.search if isinstance(space.whole, Index) else space.whole.neighbors
+    hits = [hit for hit in find(vector, k + 1) if hit.key != own] if np.any(vector) else []
+    return {"point": point(space, row), "near": [{**near(space, hit), "score": hit.score} for hit in hits[:k]]}
+
+
+def near(space: Space, hit: Any) -> dict[str, Any]:
+    """What is known of a hit; `row` is null where the map leaves it out."""
+    row = space.vectors.rows.get(hit.key)
+    if row is not None:
+        return point(space, row)
+    text = getattr(hit, "attributes", {}).get(TEXT)
+    return {"row": None, "key": hit.key} | ({} if text is None else {"text": snippet(text, width=400)})
 
 
 def point(space: Space, row: int) -> dict[str, Any]:

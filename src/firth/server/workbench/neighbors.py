@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from firth.core.errors import FirthError
 from firth.core.vectors import METRICS, Hits, Vectors
 from firth.evaluate import parallelogram
-from firth.server.workbench.asking import MOST_KEY, model_that
+from firth.server.workbench.asking import MOST_KEY, MOST_MODELS, model_that
 
 router = APIRouter()
 
@@ -21,14 +21,14 @@ RANKED = 200  # neighbours whose places by the other measures are told
 
 
 class Asked(BaseModel):
-    models: list[str] = Field(min_length=1, max_length=8)
+    models: list[str] = Field(min_length=1, max_length=MOST_MODELS)
     word: str = Field(min_length=1, max_length=MOST_KEY)
     k: int = Field(10, ge=1, le=100)
     table: str = Field("", max_length=MOST_KEY)  # of the models that have one of this name; of others the main one
 
 
 class Analogy(BaseModel):
-    models: list[str] = Field(min_length=1, max_length=8)
+    models: list[str] = Field(min_length=1, max_length=MOST_MODELS)
     a: str = Field(min_length=1, max_length=MOST_KEY)
     b: str = Field(min_length=1, max_length=MOST_KEY)
     c: str = Field(min_length=1, max_length=MOST_KEY)

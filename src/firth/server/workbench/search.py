@@ -13,6 +13,7 @@ from firth.core.errors import FirthError
 from firth.index import Hit, Index
 from firth.index.explain import explain
 from firth.index.segment import TEXT
+from firth.index.where import written
 from firth.index.words import words_of
 from firth.server.models import Models
 from firth.server.workspace import Workspace
@@ -66,9 +67,9 @@ def column(index: Index, name: str) -> dict[str, Any]:
         ends = [pc.min_max(part).as_py() for part in parts]
         low = min((end["min"] for end in ends if end["min"] is not None), default=None)
         high = max((end["max"] for end in ends if end["max"] is not None), default=None)
-        return {"name": name, "kind": "number", "low": low, "high": high}
+        return {"name": name, "written": written(name), "kind": "number", "low": low, "high": high}
     values = sorted({value for part in parts for value in pc.unique(part).to_pylist() if isinstance(value, str)})
-    return {"name": name, "kind": "text", "values": values if len(values) <= VALUES else []}
+    return {"name": name, "written": written(name), "kind": "text", "values": values if len(values) <= VALUES else []}
 
 
 class Searching(BaseModel):
@@ -92,13 +93,14 @@ def found(index: Index, asked: Searching, hit: Hit) -> dict[str, Any]:
     values = json.loads(json.dumps(dict(hit.attributes), default=str))
     text = str(values.pop(TEXT, None) or "")
     because = reasons(index, asked.query, text) if asked.mode != "words" else []
-    near = {reason["text"] for reason in because}
+    words = telling(words_of(asked.query))
+    near = telling([reason["text"].lower() for reason in because if reason["query"].lower() in words])
     return {
         "key": hit.key,
         "score": hit.score,
         "text": text,
         "attributes": values,
-        "marks": marks(text, telling(words_of(asked.query)), near),
+        "marks": marks(text, words, near),
         "because": because,
     }
 

@@ -25,6 +25,7 @@ class Field(NamedTuple):
     kind: str = "column"  # one column, "columns" with commas between, "choice", "flag", "source" (another file)
     choices: tuple[str, ...] = ()
     needed: bool = False
+    empty: str = "none"  # what no columns mean
 
 
 UNIT = Field("unit", "What one document of a text file is.", "choice", ("line", "block", "file"))
@@ -43,11 +44,11 @@ FIELDS: dict[str, tuple[Field, ...]] = {
     "tagged": (UNIT, TEXT, Field("key", "The documents' names."), Field("tags", "Columns with tags.", "columns")),
     "labelled": (TEXT, Field("label", "The labels' column.")),
     "table": (
-        Field("columns", "Only these columns.", "columns"),
+        Field("columns", "Only these columns.", "columns", empty="all"),
         Field("categories", "Columns that look like numbers and are categories.", "columns"),
     ),
     "graph": (
-        Field("columns", "Columns from,to or from,to,weight.", "columns"),
+        Field("columns", "Columns from,to or from,to,weight.", "columns", empty="from,to,weight by place"),
         Field("directed", "Links lead one way.", "flag"),
         Field("layout", "A line is an edge, or a node and all it is linked to.", "choice", ("edges", "adjacency")),
     ),
