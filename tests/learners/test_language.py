@@ -85,6 +85,7 @@ def test_what_writing_refuses():
         ({"k": 0}, "at least 1"),
         ({"tokens": 9}, "do not fit the context of 8"),
         ({"temperature": -1}, "temperature must be at least 0"),
+        ({"seed": 2**64}, "whole number of 64 bits"),
     ):
         with pytest.raises(FirthError, match=rule):
             model.write("the", **settings)

@@ -26,6 +26,7 @@ from firth.learners.network import TranslatorOptions
 from firth.learners.translator import (
     BEGIN,
     END,
+    MULTIPLE,
     PAD,
     Net,
     Translator,
@@ -38,7 +39,6 @@ from firth.nets.transformer import EncoderDecoder
 
 SIZES = ("architecture", "layers", "dim", "heads", "hidden")  # what the weights of a model to go on from must share
 STRETCH = 4096  # pairs encoded at a time
-MULTIPLE = 8  # lengths are rounded up to it: batches of few shapes, which a GPU prepares once each
 
 
 # ---- pairs as ids ----
