@@ -80,8 +80,8 @@ def from_gpt2(arrays: Mapping[str, NDArray[Any]], size: Size) -> dict[str, Tenso
 def from_foreign(arrays: Mapping[str, NDArray[Any]], size: Size, config: Mapping[str, Any]) -> dict[str, Tensor]:
     """Other people's weights, as config.json says they are used."""
     state, head = from_gpt2(arrays, size), arrays.get("lm_head.weight")
-    two = head is not None and config.get("tie_word_embeddings") is False
-    if two and not np.array_equal(head, state["embedding.tokens.weight"]):
+    tied = head is None or config.get("tie_word_embeddings", True)
+    if not tied and not np.array_equal(np.asarray(head), state["embedding.tokens.weight"]):
         raise FirthError("This GPT-2 reads and predicts by different tables (lm_head); GPT has one for both.")
     for layer in range(size.layers):  # other scales of the scores become part of the queries
         scale = 1.0 if config.get("scale_attn_weights", True) else (size.dim / size.heads) ** 0.5
