@@ -123,7 +123,7 @@ class GPTModel(Looking, ContextualModel, Model):
             ends = [place for place in (text.find(word) for word in stop if word) if place >= 0]
             if ends:
                 text, longest = text[: min(ends)], 0
-            sure = len(text) - longest if not text.endswith("\ufffd") else told
+            sure = len(text) - longest if ends or not text.endswith("\ufffd") else told
             if sure > told:
                 yield text[told:sure]
                 told = sure
