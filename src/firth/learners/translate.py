@@ -38,7 +38,6 @@ from firth.learners.translator import (
 from firth.nets.transformer import EncoderDecoder
 
 SIZES = ("architecture", "layers", "dim", "heads", "hidden")  # what the weights of a model to go on from must share
-NOTHING = "There is no pair to learn from: each needs a source and a target."
 STRETCH = 4096  # pairs encoded at a time
 
 
@@ -183,7 +182,7 @@ def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Model | None)
         has = ", ".join(f"{name}={getattr(start.method, name)}" for name in other)
         raise FirthError(f"start must be a Seq2Seq model of the same size; it has {has}.")
     if not any(all(side.strip() for side in pair) for pair in data):
-        raise FirthError(NOTHING)
+        raise FirthError("There is no pair to learn from: each needs a source and a target.")
     report = run.report
     texts = (text for pair in data if all(side.strip() for side in pair) for text in pair)
     tokenizer = start.tokenizer if start else new_tokenizer(method, texts, run)
@@ -195,7 +194,7 @@ def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Model | None)
         kept = int(len(pairs) * method.held_out)
         pairs, held_out = pairs.part(np.sort(order[kept:])), pairs.part(np.sort(order[:kept]))
     if not len(pairs):
-        raise FirthError(NOTHING)
+        raise FirthError(f"There is no pair to learn from: all are longer than context={method.context} tokens.")
     net = new_net(method, len(tokenizer), run.seed)
     if start is not None:
         load_weights(net, start.parts().arrays)
