@@ -99,6 +99,8 @@ def test_settings_and_figures(call, sample: Path, tmp_path: Path) -> None:
         (["decode", "{made}"], b"\xff\n", "Line 1 must be ids"),
         (["decode", "{made}"], "1 x" + "y" * 90, f"got '1 x{'y' * 37}'."),
         (["decode", "{made}"], '{"id": 1}', "Line 1 must be ids"),
+        (["decode", "{made}"], '{"ids": [1.7]}', "Line 1 must be ids"),
+        (["decode", "{made}"], '{"ids": "12"}', "Line 1 must be ids"),
         (["decode", "{made}"], "1\n99999", "There is no token 99999"),
     ],
 )

@@ -57,6 +57,12 @@ def answers(task: LanguageTraining) -> np.ndarray:
         return task.net.logits(task.net(torch.arange(10)[None])).numpy()
 
 
+def test_a_step_has_about_the_tokens_asked_for():
+    """Also where no number of stretches makes up just as many."""
+    task = training(Run(threads=1), batch_tokens=100)
+    assert sum(batch.tokens for batch in task.next_group(task.batches())) == 112
+
+
 def test_it_learns_what_there_is_to_learn():
     task = training(Run(threads=1))
     figures = task.go()

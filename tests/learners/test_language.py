@@ -66,6 +66,16 @@ def test_writing_tells_the_candidates_of_each_step():
     assert [each.probability for each in told] == pytest.approx(expected, rel=1e-3)
 
 
+def test_what_stands_before_a_stop_is_told_whole():
+    """Bytes that are no character too, which a net that has learned nothing writes in plenty."""
+    model = tiny_gpt()
+    whole = "".join(model.generate("the", 60, temperature=1.0))
+    stops = [letter for letter, before in zip(whole[1:], whole, strict=False) if before == "\ufffd" != letter]
+    assert stops
+    for stop in stops:
+        assert "".join(model.generate("the", 60, temperature=1.0, stop=stop)) == whole[: whole.index(stop)]
+
+
 def test_chances_are_those_of_sampling():
     model, words = tiny_gpt(), len(tiny_gpt().tokenizer)
     step = model.write("the king", k=words, temperature=0.5, top_k=7)[0]
@@ -85,6 +95,7 @@ def test_what_writing_refuses():
         ({"k": 0}, "at least 1"),
         ({"tokens": 9}, "do not fit the context of 8"),
         ({"temperature": -1}, "temperature must be at least 0"),
+        ({"seed": 2**64}, "whole number of 64 bits"),
     ):
         with pytest.raises(FirthError, match=rule):
             model.write("the", **settings)

@@ -173,3 +173,12 @@ def test_two_processes_equal_one_with_the_doubled_batch(tmp_path: Path):
     found = np.fromfile(out, np.float32).reshape(before.shape)
     np.testing.assert_allclose(found, said(alone), atol=1e-3)
     assert np.abs(found - before).max() > 0.1  # it did learn
+
+
+def test_a_context_of_any_length_is_learned_to_its_end():
+    """Batches are padded to few lengths, also beyond a context that is none of them."""
+    method = firth.Seq2Seq(layers=1, dim=8, heads=2, context=9, tokenizer="characters", epochs=1, held_out=0.0)
+    model = method.fit([("abcdefgh", "hgfedcba")], firth.Run(threads=1))
+    assert model.training["pairs"] == 1
+    with pytest.raises(firth.FirthError, match="10 tokens, its end among them; this model reads at most 9"):
+        model.translations(["abcdefghh"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -92,6 +94,15 @@ def test_a_gpts_last_token_tells(tmp_path):
     net.save_pretrained(tmp_path / "theirs")
     model.tokenizer.save(tmp_path / "theirs" / "tokenizer.json")
     np.testing.assert_allclose(logits(firth.load(tmp_path / "theirs"), TEXTS), found, atol=1e-4)
+    # A folder may have scores and norms of another kind; saved again, it computes the same.
+    config = net.config.to_dict() | {"layer_norm_epsilon": 0.01, "scale_attn_by_inverse_layer_idx": True}
+    (tmp_path / "theirs" / "config.json").write_text(json.dumps(config))
+    net = transformers.GPT2ForSequenceClassification.from_pretrained(tmp_path / "theirs").eval()
+    with torch.no_grad():
+        found = np.concatenate([net(torch.tensor([row])).logits.numpy() for row in ids])
+    firth.load(tmp_path / "theirs").save(tmp_path / "again")
+    for folder in ("theirs", "again"):
+        np.testing.assert_allclose(logits(firth.load(tmp_path / folder), TEXTS), found, atol=1e-4)
 
 
 def test_texts_read_together_are_read_as_alone(base):

@@ -54,6 +54,17 @@ def test_perplexity_is_that_of_each_token_given_those_before(model):
     )  # a context at a time, none left out
 
 
+def test_the_last_place_is_learned_too():
+    """A text of `context` tokens stands behind the token that begins it: the place of its last token is one more. From
+    there the next token is told at least as well as with one token less before it."""
+    model = firth.GPT(**SETTINGS | {"context": 3}, epochs=4, learning_rate=4e-3).fit(TEXTS, ALONE)
+    ids = torch.tensor([model.tokenizer.encode(text).ids[:5] for text in TEXTS])
+    with torch.no_grad():
+        whole, less = (model.net.logits(model.net(ids[:, first:4]))[:, -1] for first in (0, 1))
+    losses = [float(torch.nn.functional.cross_entropy(logits, ids[:, 4])) for logits in (whole, less)]
+    assert losses[0] < losses[1] + 0.05
+
+
 def test_a_saved_folder_is_hugging_faces_too(model, tmp_path: Path):
     model.save(tmp_path / "gpt")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "gpt").eval()
@@ -91,6 +102,49 @@ def test_hugging_faces_folders_open(tmp_path: Path):
     np.testing.assert_allclose(found.weights, torch.cat(weights).numpy(), atol=1e-5)
     model.save(tmp_path / "again")
     assert firth.load(tmp_path / "again").method == model.method
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"layer_norm_epsilon": 0.1},
+        {"scale_attn_weights": False},
+        {"scale_attn_by_inverse_layer_idx": True},
+        {"activation_function": "gelu_pytorch_tanh"},
+    ],
+)
+def test_unusual_gpt2_folders_compute_what_their_config_says(tmp_path: Path, setting):
+    """And still do when Firth has saved them: read by Firth, and by Hugging Face."""
+    theirs = written_by_others(tmp_path / "theirs", **setting)
+    firth.load(tmp_path / "theirs").save(tmp_path / "again")
+    ids = torch.randint(300, (2, 50))
+    with torch.no_grad():
+        expected = theirs(ids).logits
+        for folder in ("theirs", "again"):
+            net = firth.load(tmp_path / folder).net
+            torch.testing.assert_close(net.logits(net(ids)), expected, atol=1e-4, rtol=1e-4)
+        again = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "again").eval()
+        torch.testing.assert_close(again(ids).logits, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_gpt2_with_two_tables_is_refused(tmp_path: Path):
+    written_by_others(tmp_path, tie_word_embeddings=False)
+    with pytest.raises(firth.FirthError, match="reads and predicts by different tables"):
+        firth.load(tmp_path)
+
+
+def written_by_others(folder: Path, **settings) -> transformers.GPT2LMHeadModel:
+    config = transformers.GPT2Config(
+        n_layer=2, n_embd=32, n_head=4, n_positions=64, vocab_size=300, bos_token_id=0, eos_token_id=0, **settings
+    )
+    torch.manual_seed(1)
+    net = transformers.GPT2LMHeadModel(config).eval()
+    with torch.no_grad():
+        for weights in net.parameters():  # far from the start, where every setting makes a difference
+            weights.normal_(std=0.3)
+    net.save_pretrained(folder)
+    BPE(size=300, special_tokens=(END,)).train(TEXTS).save(folder / "tokenizer.json")
+    return net
 
 
 @pytest.mark.parametrize(
@@ -174,8 +228,11 @@ def test_going_on_from_a_model(model):
     more = list(World(seed=34).sentences(300))
     again = firth.GPT(**SETTINGS, epochs=1, learning_rate=1e-3).fit(more, ALONE, start=model)
     assert again.tokenizer is model.tokenizer and again.perplexity(more).loss < model.perplexity(more).loss
-    with pytest.raises(firth.FirthError, match="GPT model of the same size"):
-        firth.GPT(**SETTINGS | {"layers": 1}).fit(more, ALONE, start=model)
+    with pytest.raises(firth.FirthError, match=r"GPT model of the same size; it has layers=2, context=40\.$"):
+        firth.GPT(**SETTINGS | {"layers": 1, "context": 20}).fit(more, ALONE, start=model)
+    settings = SETTINGS | {"dropout": 0.2, "hidden": 4 * 48}  # the same weights, otherwise said
+    other = firth.GPT(**settings, epochs=1, learning_rate=1e-3).fit(more[:50], ALONE, start=model)
+    assert other.net.size.dropout == 0.2 and model.net.size.dropout == 0.0
 
 
 def test_bad_input():

@@ -163,7 +163,9 @@ def id_lines(file: IO[str]) -> Iterator[list[int]]:
 
 def ids_in(line: str) -> list[int] | None:
     try:
-        found = json.loads(line)["ids"] if line.lstrip().startswith("{") else line.split()
-        return [int(id) for id in found]
+        if not line.lstrip().startswith("{"):
+            return [int(id) for id in line.split()]
+        found = json.loads(line)["ids"]
+        return found if isinstance(found, list) and all(type(id) is int for id in found) else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,7 +123,7 @@ class GPTModel(Looking, ContextualModel, Model):
             ends = [place for place in (text.find(word) for word in stop if word) if place >= 0]
             if ends:
                 text, longest = text[: min(ends)], 0
-            sure = len(text) - longest if not text.endswith("\ufffd") else told
+            sure = len(text) - longest if ends or not text.endswith("\ufffd") else told
             if sure > told:
                 yield text[told:sure]
                 told = sure
@@ -282,13 +282,13 @@ class GPTModel(Looking, ContextualModel, Model):
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> GPTModel:
         """A GPT-2 of Hugging Face."""
         size, words = gpt2.size_of(config)
-        state = gpt2.from_gpt2(read_weights(folder), size)
+        state = gpt2.from_foreign(read_weights(folder), size, config)
         tokenizer = SubwordTokenizer.load(folder)
         if len(tokenizer) > words:
             raise FirthError(f"{folder}: the tokenizer has {len(tokenizer):,} tokens, the model {words:,}.")
         options = {
             "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden,
-            "context": size.places - 1, "dropout": size.dropout, "activation": size.activation,
+            "context": size.places - 1, "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
         }  # fmt: skip
         return cls(method(**options), net_of(state, size), tokenizer, {"source": "gpt2"})
 
@@ -317,26 +317,37 @@ def size_of(method: Any) -> Size:
         dropout=method.dropout,
         activation=method.activation,
         positions=method.positions,
+        epsilon=method.epsilon,
     )
+
+
+def unlike(start: Size, size: Size) -> list[str]:
+    """What a net to go on from has otherwise; dropout is no part of its weights."""
+    there, here = (asdict(replace(each, dropout=0.0, hidden=each.hidden or 4 * each.dim)) for each in (start, size))
+    for part in (there, here):
+        part["context"] = part.pop("places") - 1
+    return [f"{name}={value}" for name, value in there.items() if value != here[name]]
 
 
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> GPTModel:
     """Tokenizer, ids, weights."""
     size = size_of(method)
-    if start is not None and not (isinstance(start, GPTModel) and start.size == size):
-        raise FirthError(f"start must be a GPT model of the same size; got {start!r}.")
+    if start is not None and not isinstance(start, GPTModel):
+        raise FirthError(f"start must be a GPT model; got {start!r}.")
+    if start is not None and (other := unlike(start.size, size)):
+        raise FirthError(f"start must be a GPT model of the same size; it has {', '.join(other)}.")
     began = time.monotonic()
     corpus = data if isinstance(data, Corpus) else Corpus(data)
     tokenizer = start.tokenizer if start else train_tokenizer(method, corpus, run)
     tokens = encode_corpus(tokenizer, corpus, run, end=END)
     reading = time.monotonic() - began
     if start is not None:
-        net = copy.deepcopy(start.net)
+        net = net_of(start.net.state_dict(), size)
     else:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(run.seed)
             net = Decoder(-(-len(tokenizer) // MULTIPLE) * MULTIPLE, size)
-    training = LanguageTraining(method, net, tokens.ids, method.context, method.held_out, tokens.fingerprint, run)
+    training = LanguageTraining(method, net, tokens.ids, size.places, method.held_out, tokens.fingerprint, run)
     figures = training.go() | {
         "tokens": len(tokens.ids),
         "vocabulary": len(tokenizer),

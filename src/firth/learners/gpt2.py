@@ -77,6 +77,20 @@ def from_gpt2(arrays: Mapping[str, NDArray[Any]], size: Size) -> dict[str, Tenso
     }
 
 
+def from_foreign(arrays: Mapping[str, NDArray[Any]], size: Size, config: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Other people's weights, as config.json says they are used."""
+    state, head = from_gpt2(arrays, size), arrays.get("lm_head.weight")
+    tied = head is None or config.get("tie_word_embeddings", True)
+    if not tied and not np.array_equal(np.asarray(head), state["embedding.tokens.weight"]):
+        raise FirthError("This GPT-2 reads and predicts by different tables (lm_head); GPT has one for both.")
+    for layer in range(size.layers):  # other scales of the scores become part of the queries
+        scale = 1.0 if config.get("scale_attn_weights", True) else (size.dim / size.heads) ** 0.5
+        scale /= layer + 1 if config.get("scale_attn_by_inverse_layer_idx") else 1
+        for end in ("weight", "bias"):
+            state[f"stack.blocks.{layer}.attention.query_key_value.{end}"][: size.dim] *= scale
+    return state
+
+
 def told(found: list[str], what: str) -> str:
     return f"{', '.join(found[:3])}{f' and {len(found) - 3} more' if len(found) > 3 else ''} {what}"
 
@@ -111,7 +125,7 @@ def size_of(config: Mapping[str, Any]) -> tuple[Size, int]:
         return value
 
     activation = config.get("activation_function", "gelu_new")
-    ours = {theirs: ours for ours, theirs in ACTIVATIONS.items()}
+    ours = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | {"gelu_pytorch_tanh": "gelu_tanh"}
     if activation not in ours:
         raise FirthError(f"activation_function must be one of {', '.join(ours)}; got {activation!r}.")
     dim = number("n_embd")

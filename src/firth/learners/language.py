@@ -52,7 +52,8 @@ class LanguageTraining(Gradient):
         stretches = self.size // self.context
         room = len(self.ids) - 1 - stretches * self.context  # how far the cuts can move
         starts = int(random.integers(room + 1)) + self.context * random.permutation(stretches)
-        rows = max(1, min(MOST_TOKENS, self.method.batch_units // self.world) // self.context)
+        # Rounded up: were a step's stretches a little too few, it would take as many again.
+        rows = math.ceil(min(MOST_TOKENS, self.method.batch_units / self.world) / self.context)
         parts = [starts[first : first + rows] for first in range(0, stretches, rows)]
         return [Batch(part, len(part) * self.context) for part in parts]
 
@@ -113,6 +114,8 @@ class Sampling:
             raise FirthError(f"top_k must be at least 0; got {self.top_k}.")
         if not 0 < self.top_p <= 1:
             raise FirthError(f"top_p must be above 0 and at most 1; got {self.top_p}.")
+        if not -(2**63) <= self.seed < 2**63:
+            raise FirthError(f"seed must be a whole number of 64 bits; got {self.seed}.")
 
     def choose(self, logits: Tensor, generator: torch.Generator) -> int:
         """One of the tokens by its logits (words,)."""

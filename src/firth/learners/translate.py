@@ -26,6 +26,7 @@ from firth.learners.network import TranslatorOptions
 from firth.learners.translator import (
     BEGIN,
     END,
+    MULTIPLE,
     PAD,
     Net,
     Translator,
@@ -38,7 +39,6 @@ from firth.nets.transformer import EncoderDecoder
 
 SIZES = ("architecture", "layers", "dim", "heads", "hidden")  # what the weights of a model to go on from must share
 STRETCH = 4096  # pairs encoded at a time
-MULTIPLE = 8  # lengths are rounded up to it: batches of few shapes, which a GPU prepares once each
 
 
 # ---- pairs as ids ----
@@ -176,8 +176,13 @@ def bucketed(pairs: Encoded, random: np.random.Generator, tokens: int) -> list[N
 
 def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Model | None) -> Translator:
     """Tokenizer, ids, weights."""
-    if start is not None and not (isinstance(start, Translator) and all(same(method, start, name) for name in SIZES)):
-        raise FirthError(f"start must be a Seq2Seq model with the same {', '.join(SIZES)}; got {start!r}.")
+    if start is not None and not isinstance(start, Translator):
+        raise FirthError(f"start must be a Seq2Seq model; got {start!r}.")
+    if start is not None and (other := [name for name in SIZES if not same(method, start, name)]):
+        has = ", ".join(f"{name}={getattr(start.method, name)}" for name in other)
+        raise FirthError(f"start must be a Seq2Seq model of the same size; it has {has}.")
+    if not any(all(side.strip() for side in pair) for pair in data):
+        raise FirthError("There is no pair to learn from: each needs a source and a target.")
     report = run.report
     texts = (text for pair in data if all(side.strip() for side in pair) for text in pair)
     tokenizer = start.tokenizer if start else new_tokenizer(method, texts, run)
@@ -189,7 +194,7 @@ def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Model | None)
         kept = int(len(pairs) * method.held_out)
         pairs, held_out = pairs.part(np.sort(order[kept:])), pairs.part(np.sort(order[:kept]))
     if not len(pairs):
-        raise FirthError("There is no pair to learn from: each needs a source and a target.")
+        raise FirthError(f"There is no pair to learn from: all are longer than context={method.context} tokens.")
     net = new_net(method, len(tokenizer), run.seed)
     if start is not None:
         load_weights(net, start.parts().arrays)

@@ -27,6 +27,7 @@ from firth.nets.transformer import EncoderDecoder, Size
 
 PAD, BEGIN, END, _ = range(4)  # the ids of these
 ROWS = 64  # texts translated at a time
+MULTIPLE = 8  # lengths are rounded up to it in learning: batches of few shapes, which a GPU prepares once each
 
 Net = EncoderDecoder | RecurrentTranslator
 
@@ -36,8 +37,9 @@ def new_net(method: TranslatorOptions, words: int, seed: int) -> Net:
         torch.manual_seed(seed)
         if method.architecture == "lstm":
             return RecurrentTranslator(words, words, method.dim, method.layers, method.dropout, tied=True)
+        places = -(-method.context // MULTIPLE) * MULTIPLE
         size = Size(
-            method.layers, method.dim, method.heads, method.hidden, method.context, method.dropout, "relu", "sinusoidal"
+            method.layers, method.dim, method.heads, method.hidden, places, method.dropout, "relu", "sinusoidal"
         )
         return EncoderDecoder(words, words, size, tied=True)
 

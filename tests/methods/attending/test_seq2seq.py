@@ -146,12 +146,14 @@ def test_settings_and_data_are_checked():
     with pytest.raises(firth.FirthError, match="multiple of heads; got 10 and 4"):
         firth.Seq2Seq(dim=10)
     assert firth.Seq2Seq(dim=10, architecture="lstm").dim == 10  # it has no heads
-    with pytest.raises(firth.FirthError, match="no text to learn"):
+    with pytest.raises(firth.FirthError, match="no pair to learn from"):
         firth.Seq2Seq(dim=8).fit([("a", ""), ("", "b")])
-    with pytest.raises(firth.FirthError, match="no pair to learn from"), warnings.catch_warnings():
+    with pytest.raises(firth.FirthError, match="all are longer than context=4"), warnings.catch_warnings():
         warnings.simplefilter("ignore", firth.FirthWarning)
         firth.Seq2Seq(dim=8, context=4).fit(TRAIN[:5])
-    with pytest.raises(firth.FirthError, match="start must be a Seq2Seq model with the same architecture"):
+    with pytest.raises(firth.FirthError, match="start must be a Seq2Seq model; got"):
         firth.Seq2Seq(dim=8).fit(TRAIN[:5], start=object())
     with pytest.warns(firth.FirthWarning, match="1 of 4 pairs have an empty side"):
-        firth.Seq2Seq(dim=8, layers=1, epochs=1, vocabulary=261, heads=1).fit([*TRAIN[:3], ("a", "")])
+        start = firth.Seq2Seq(dim=8, layers=1, epochs=1, vocabulary=261, heads=1).fit([*TRAIN[:3], ("a", "")])
+    with pytest.raises(firth.FirthError, match=r"of the same size; it has layers=1, heads=1\.$"):
+        firth.Seq2Seq(dim=8).fit(TRAIN[:5], start=start)

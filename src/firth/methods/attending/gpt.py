@@ -26,6 +26,7 @@ class GPT(GradientOptions):
     context: int = option(256, "tokens that it looks back at", low=1, high=1_000_000)
     positions: str = option("learned", "how places are told", choices=("learned", "sinusoidal", "rotary"))
     activation: str = option("gelu_tanh", "of the feed-forward", choices=("gelu_tanh", "gelu", "relu", "swiglu"))
+    epsilon: float = option(1e-5, "added to the variance in norms", low=0, high=1)
     tokenizer: str = option(
         "bpe", "how text is cut: pieces of words found in it, or single characters", choices=("bpe", "characters")
     )
