@@ -293,6 +293,12 @@ def test_going_on_from_a_model_and_from_one_without_heads(tmp_path: Path):
     assert method.fit(DOCUMENTS, ALONE, start=encoder).net.following is not None
     with pytest.raises(FirthError, match=r"it has layers=2, context=40; got layers=1, context=50\."):
         firth.BERT(**TINY | {"layers": 1, "context": 50}).fit(DOCUMENTS, ALONE, start=model)
+    small = firth.BERT(**TINY, epochs=1)
+    pooled = model.with_pooling(how="cls", layers=(-2,), normalize=True)
+    assert small.fit(DOCUMENTS, ALONE, start=pooled).pooling == pooled.pooling
+    whitened = model.whitened([text[:60] for text in DOCUMENTS], dim=4)
+    with pytest.warns(firth.FirthWarning, match="whitening.*left out"):
+        assert small.fit(DOCUMENTS, ALONE, start=whitened).projection is None
     wide = firth.BERT(**TINY | {"hidden": 4 * model.size.dim}, epochs=1)  # what 0 stands for
     assert wide.fit(DOCUMENTS, ALONE, start=model).training["epochs"]
 

@@ -370,3 +370,5 @@ def test_ids_of_tokens_give_the_vectors_of_their_texts(model):
     for wrong in (-1, len(model.tokenizer)):
         with pytest.raises(firth.FirthError, match=f"There is no token {wrong}"):
             model.embed_ids([[101, wrong, 102]])
+    with pytest.raises(firth.FirthError, match=r"Text 2 has no ids"):
+        model.embed_ids([[101, 102], []])

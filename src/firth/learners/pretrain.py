@@ -237,8 +237,12 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
         torch.manual_seed(run.seed)
         rows = -(-len(tokenizer) // MULTIPLE) * MULTIPLE
         net = Bert(rows, size, pooler=following, following=following, segments=segments)
+    pooling = Pooling()
     if isinstance(start, BertModel):
         take_over(net, start.net)
+        pooling = start.pooling
+        if start.projection is not None:
+            run.report.note("What stands behind the pooling of start, such as a whitening, fits its vectors: left out.")
     set_rows(net, len(tokenizer), rows)
     training = Pretraining(method, net, sentences, tokenizer, run)
     figures = training.go() | {
@@ -251,7 +255,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
         "seed": run.seed,
     }
     set_rows(net.cpu(), len(tokenizer), len(tokenizer))
-    return BertModel(method, net, tokenizer, Pooling(), figures)
+    return BertModel(method, net, tokenizer, pooling, figures)
 
 
 def check_start(start: Model, size: Size) -> None:
