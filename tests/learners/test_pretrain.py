@@ -179,6 +179,20 @@ def test_a_resumed_run_equals_an_unbroken_one(tmp_path: Path, monkeypatch, phase
     assert weights(resumed) == weights(whole) and figures["steps"] == whole.progress.steps
 
 
+def test_a_run_goes_on_at_the_same_share_with_batches_of_another_size(tmp_path: Path, monkeypatch):
+    """As with fewer processes, which take larger ones."""
+    monkeypatch.setattr("firth.learners.loop.SLICE_SECONDS", 1e-9)  # a slice is a step
+    monkeypatch.setattr("firth.learners.pretrain.MOST_TOKENS", 100)
+    broken = training(Run(deterministic=True, checkpoint_folder=tmp_path, report=Breaks(6)), epochs=1)
+    with pytest.raises(KeyboardInterrupt):
+        broken.go()
+    done, size = broken.progress.position, broken.size
+    assert 0.3 < done / size < 0.7
+    monkeypatch.setattr("firth.learners.pretrain.MOST_TOKENS", 200)
+    resumed = training(Run(deterministic=True, checkpoint_folder=tmp_path, report=Breaks(-1)), epochs=1)
+    assert resumed.go()["epochs"][0]["pairs"] == pytest.approx(size, rel=0.05)
+
+
 def test_short_sequences_come_first(monkeypatch):
     monkeypatch.setattr("firth.learners.pretrain.SHORT", 20)
     task = training(epochs=1, short_first=0.5)
@@ -277,8 +291,14 @@ def test_going_on_from_a_model_and_from_one_without_heads(tmp_path: Path):
     bare.load_state_dict({k: v for k, v in model.net.state_dict().items() if k.split(".")[0] in ("input", "stack")})
     encoder = firth.learners.bert.BertModel(model.method, bare, model.tokenizer, model.pooling, {})
     assert method.fit(DOCUMENTS, ALONE, start=encoder).net.following is not None
-    with pytest.raises(FirthError, match=f"same size; it has {TINY['layers']}, not layers=1"):
-        firth.BERT(**TINY | {"layers": 1}).fit(DOCUMENTS, ALONE, start=model)
+    with pytest.raises(FirthError, match=r"it has layers=2, context=40; got layers=1, context=50\."):
+        firth.BERT(**TINY | {"layers": 1, "context": 50}).fit(DOCUMENTS, ALONE, start=model)
+    small = firth.BERT(**TINY, epochs=1)
+    pooled = model.with_pooling(how="cls", layers=(-2,), normalize=True)
+    assert small.fit(DOCUMENTS, ALONE, start=pooled).pooling == pooled.pooling
+    whitened = model.whitened([text[:60] for text in DOCUMENTS], dim=4)
+    with pytest.warns(firth.FirthWarning, match="whitening.*left out"):
+        assert small.fit(DOCUMENTS, ALONE, start=whitened).projection is None
     wide = firth.BERT(**TINY | {"hidden": 4 * model.size.dim}, epochs=1)  # what 0 stands for
     assert wide.fit(DOCUMENTS, ALONE, start=model).training["epochs"]
 
@@ -290,6 +310,10 @@ def test_pairs_need_two_segments():
     assert model.states("the river").shape[0] == TINY["layers"] + 1
     with pytest.raises(FirthError, match=r"one segment.*not pairs"):
         model.states("the river", "a boat")
+    with pytest.raises(FirthError, match=r"one segment.*next_sentence=False"):
+        firth.BERT(**TINY, epochs=1).fit(DOCUMENTS, ALONE, start=model)
+    again = firth.BERT(**TINY, epochs=1, next_sentence=False).fit(DOCUMENTS, ALONE, start=model)
+    assert again.net.input.segments.num_embeddings == 1 and again.training["held_out_loss"] > 0
 
 
 def test_tokens_that_are_given(tmp_path: Path):
@@ -310,6 +334,18 @@ def test_one_document_is_trained_on_without_next_sentences():
         model = firth.BERT(**TINY, epochs=1).fit([" . ".join(DOCUMENTS[:20])], ALONE)
     assert model.net.following is None and "next_accuracy" not in model.training
     assert model.training["held_out_loss"] > 0  # its last sentences
+
+
+def test_a_large_last_document_is_not_held_out_whole():
+    first, second = " . ".join(DOCUMENTS[:2]), " . ".join(DOCUMENTS[2:])
+    task = training()
+    for texts in ([first, second], [second, first], [second, second]):
+        trained, held_out = split(read_sentences(task.tokenizer, texts, Run(threads=1)), 0.05)
+        share = (held_out.starts[-1] - held_out.starts[0]) / held_out.starts[-1]
+        assert 0.02 < share < 0.1 and len(trained.documents) == (2 if texts[1] == first else 3)
+    with pytest.warns(firth.FirthWarning, match="to learn from is one document.*trained without it"):
+        model = firth.BERT(**TINY, epochs=1, held_out=0.3).fit([second, second], ALONE)
+    assert model.net.following is None  # B would follow A in all pairs
 
 
 def test_of_one_held_out_document_next_sentences_are_not_judged():

@@ -88,7 +88,9 @@ def test_any_layers_and_pooling(model, how, layers, combine):
         np.testing.assert_allclose(row, right, atol=1e-5 * max(1, np.abs(right).max()))
 
 
-def test_the_same_vector_whatever_the_batch(model):
+@pytest.mark.parametrize("whitened", [False, True])
+def test_the_same_vector_whatever_the_batch(model, whitened):
+    model = model.whitened(whitening_texts(), dim=50) if whitened else model
     texts = [*TEXTS, *("word " * length for length in range(1, 60, 7))]
     together = embed(model, texts)
     alone = np.concatenate([embed(model, [text]) for text in texts])
@@ -368,3 +370,5 @@ def test_ids_of_tokens_give_the_vectors_of_their_texts(model):
     for wrong in (-1, len(model.tokenizer)):
         with pytest.raises(firth.FirthError, match=f"There is no token {wrong}"):
             model.embed_ids([[101, wrong, 102]])
+    with pytest.raises(firth.FirthError, match=r"Text 2 has no ids"):
+        model.embed_ids([[101, 102], []])

@@ -183,10 +183,11 @@ def open_shards(path: str, texts: Any, folder: Path, settings: dict[str, Any], v
 
 
 def model_print(path: Path) -> str:
-    """Of all files of a model."""
-    from firth.core.storage import fingerprint
+    """Of all files of a model; maps that were drawn of it are no part of it."""
+    from firth.core.storage import MAPS, fingerprint
 
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+    files = [file for file in files if path / MAPS not in file.parents]
     facts = [(file.name, fingerprint(file)["sha256"]) for file in files]
     return hashlib.sha256(repr(facts).encode()).hexdigest()
 

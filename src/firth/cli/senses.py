@@ -83,7 +83,7 @@ def show(found: Senses) -> None:
     shown = pairs if len(pairs) <= MOST_COLUMNS else []
     columns = [f"{names[a]}–{names[b]}" for a, b in shown] if len(shown) > 1 else []
     columns += ["distance" if len(pairs) == 1 else "mean", "others", ""]
-    longest = max([*means, *(value for value in found.others if not math.isnan(value)), 1e-9])
+    longest = max([*means, *(value for value in found.others if not math.isnan(value)), 1e-3])  # less is rounding
     rows = []
     for layer, (distances, mean, others) in enumerate(zip(found.distances, means, found.others, strict=True)):
         each = [f"{distances[pair]:.3f}" for pair in shown] if len(shown) > 1 else []

@@ -209,6 +209,9 @@ class BertModel(Looking, ContextualModel, Model):
         precision: str = "auto",
     ) -> Matrix:
         """`embed` for texts that are ids of tokens already, [CLS] and [SEP] around them."""
+        for number, text in enumerate(texts, 1):
+            if not text:
+                raise FirthError(f"Text {number:,} has no ids; a text without any token is [CLS] and [SEP].")
         lowest, highest = min(map(min, texts), default=0), max(map(max, texts), default=0)
         if lowest < 0 or highest >= len(self.tokenizer):
             wrong = lowest if lowest < 0 else highest

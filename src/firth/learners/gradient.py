@@ -47,6 +47,7 @@ class Steps(Progress):
     """Where a run stands."""
 
     batch: int = 0  # of this epoch: the next one
+    batches: int = 0  # of the plan that `batch` counts in; fewer or more processes may follow another
     position: int = 0  # tokens of this epoch that are done
     steps: int = 0
     phase: int = 0  # which plan of batches is followed, where there are several
@@ -183,6 +184,8 @@ class Gradient(Loop):
         began, first, trained = time.perf_counter(), progress.position, 0
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         batches = self.batches()
+        if progress.batches:  # the same share of the epoch, where it was begun with another plan
+            progress.batch = progress.batch * len(batches) // progress.batches
         if self.measures_start and not progress.steps:
             self.measure(0.0)
         while progress.batch < len(batches):
@@ -201,6 +204,7 @@ class Gradient(Loop):
             # Here, not once a slice: where slices end depends on the clock, and the best weights must not.
             if self.due(len(batches), time.perf_counter() - began) and math.isfinite(float(total)):
                 self.measure(self.share(time.perf_counter() - began))
+        progress.batches = len(batches)
         over = progress.batch >= len(batches)
         if over:
             progress.position = self.size

@@ -35,6 +35,7 @@ from firth.nets.transformer import Block, Size
 MOST_TOKENS = 32_768  # of a batch that is held in memory at once; larger steps add up several
 SHORT = 128  # tokens of the sequences that a run begins with, where the context is longer
 MULTIPLE = 64  # rows of the embedding while learning: products with an even number of columns are faster
+MOST_HELD_OUT = 0.2  # of the text, where whole documents are more than the share that is asked for
 HELD_OUT_EPOCH = -1  # the masks of the held-out part are those of no epoch
 NEVER = -1e4  # the logit of a row that stands for no token
 
@@ -193,13 +194,16 @@ class Pretraining(Gradient):
 
 
 def split(sentences: Sentences, held_out: float) -> tuple[Sentences, Sentences]:
-    """The last documents, about this share of the tokens, are held out; of a single document its last sentences."""
-    last = len(sentences.starts) - 1
-    places = sentences.documents if len(sentences.documents) > 2 else np.arange(last + 1)
-    wanted = sentences.starts[-1] - held_out * (sentences.starts[-1] - sentences.starts[0])
-    cut = int(places[np.searchsorted(sentences.starts[places], wanted)]) if held_out else last
-    if held_out and cut == last and len(places) > 2:
-        cut = int(places[-2])
+    """The last documents, about this share of the tokens, are held out; of a single document, or where the last one is
+    a large part of all, its last sentences."""
+    starts, last = sentences.starts, len(sentences.starts) - 1
+    total, cut = starts[-1] - starts[0], last
+    for places in (sentences.documents, np.arange(last + 1)) if held_out else ():
+        cut = int(places[np.searchsorted(starts[places], starts[-1] - held_out * total)])
+        if cut == last and len(places) > 2:
+            cut = int(places[-2])
+        if cut < last and starts[-1] - starts[cut] <= max(MOST_HELD_OUT, 2 * held_out) * total:
+            break
     return sentences.part(0, cut), sentences.part(cut, last)
 
 
@@ -217,18 +221,28 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     sentences = read_sentences(tokenizer, corpus, run)
     reading = time.monotonic() - began
     following = method.next_sentence
-    if following and len(sentences.documents) < 3:
+    if following and len(split(sentences, method.held_out)[0].documents) < 3:
         run.report.note(
-            "The corpus is one document, and next-sentence prediction needs sentences of another one: trained without "
-            "it. (unit says what a document is: a line, a block between blank lines, or a file.)"
+            "The text to learn from is one document, and next-sentence prediction needs sentences of another one: "
+            "trained without it. (unit says what a document is: a line, a block between blank lines, or a file.)"
         )
         following = False
+    segments = start.net.input.segments.num_embeddings if isinstance(start, BertModel) else 2
+    if following and segments < 2:
+        raise FirthError(
+            "start has one segment (type_vocab_size 1), and a pair of sentences needs two; next_sentence=False goes on "
+            "without pairs."
+        )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         rows = -(-len(tokenizer) // MULTIPLE) * MULTIPLE
-        net = Bert(rows, size, pooler=following, following=following)
+        net = Bert(rows, size, pooler=following, following=following, segments=segments)
+    pooling = Pooling()
     if isinstance(start, BertModel):
         take_over(net, start.net)
+        pooling = start.pooling
+        if start.projection is not None:
+            run.report.note("What stands behind the pooling of start, such as a whitening, fits its vectors: left out.")
     set_rows(net, len(tokenizer), rows)
     training = Pretraining(method, net, sentences, tokenizer, run)
     figures = training.go() | {
@@ -241,7 +255,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
         "seed": run.seed,
     }
     set_rows(net.cpu(), len(tokenizer), len(tokenizer))
-    return BertModel(method, net, tokenizer, Pooling(), figures)
+    return BertModel(method, net, tokenizer, pooling, figures)
 
 
 def check_start(start: Model, size: Size) -> None:
@@ -249,10 +263,11 @@ def check_start(start: Model, size: Size) -> None:
         raise FirthError(f"start must be a BERT; got {start!r}.")
     names = {"places": "context"}  # as the options call it
     asked, there = (replace(each, hidden=each.hidden or 4 * each.dim) for each in (size, start.size))
-    for name, value in asdict(asked).items():
-        if value != getattr(there, name):
-            given = f"{names.get(name, name)}={value}"
-            raise FirthError(f"start must be a BERT of the same size; it has {getattr(there, name)}, not {given}.")
+    has, got = asdict(there), asdict(asked)
+    other = [name for name in has if has[name] != got[name]]
+    if other:
+        right, wrong = (", ".join(f"{names.get(name, name)}={values[name]}" for name in other) for values in (has, got))
+        raise FirthError(f"start must be a BERT of the same size: it has {right}; got {wrong}.")
 
 
 def make_tokenizer(method: Any, corpus: Corpus, run: Run) -> SubwordTokenizer:

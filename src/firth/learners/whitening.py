@@ -18,8 +18,11 @@ class Projection(NamedTuple):
     bias: NDArray[np.float32]
 
     def __call__(self, rows: Matrix) -> Matrix:
-        found: Matrix = rows @ self.weight.T + self.bias
-        return found
+        """Row by row: how a product of matrices adds up depends on how many rows there are."""
+        found: Matrix = np.empty((len(rows), self.dim), np.float32)
+        for row, into in zip(rows, found, strict=True):
+            into[:] = self.weight @ row
+        return found + self.bias
 
     @property
     def dim(self) -> int:
@@ -63,5 +66,5 @@ def whitening(rows: Matrix, dim: int = 0) -> Projection:
             f"These {len(rows):,} texts differ in {differing} directions, of which {dim} were asked for: give more "
             f"texts, or a dim from 1 to {differing}."
         )
-    weight = directions[:, :kept].T / np.sqrt(sizes[:kept])[:, None]
+    weight = np.ascontiguousarray(directions[:, :kept].T) / np.sqrt(sizes[:kept])[:, None]
     return Projection(weight.astype(np.float32), (-weight @ mean).astype(np.float32))

@@ -68,7 +68,7 @@ def draw_distances(axes: Axes, senses: Senses) -> None:
     if not np.isnan(senses.others).any():
         axes.plot(layers, senses.others, color=MUTED, linewidth=1.2, linestyle=(0, (4, 3)))
         axes.annotate("other words", (0, senses.others[0]), (4, 5), textcoords="offset points", color=MUTED, fontsize=9)
-    axes.set_ylim(0, None)
+    axes.set_ylim(0, max(1e-3, axes.get_ylim()[1]))  # less is rounding
     axes.set_xticks(layers if len(layers) <= 14 else layers[:: len(layers) // 12 + 1])
     axes.set_xlabel("layer")
     axes.set_ylabel("distance")
