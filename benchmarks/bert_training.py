@@ -37,9 +37,9 @@ from firth.core.report import PlainNotes
 from firth.data.sentences import Sentences, read_sentences
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners import bert_files
+from firth.learners.adamw import optimizer, rate_share
 from firth.learners.bert import size_of
 from firth.learners.device import peak_of
-from firth.learners.gradient import optimizer, rate_share
 from firth.learners.pretrain import Pretraining, make_tokenizer
 from firth.learners.sentence_pairs import FOLLOWS, FOREIGN, Pairs
 

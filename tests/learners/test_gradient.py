@@ -17,7 +17,8 @@ from breaking import Breaks
 
 from firth.core.errors import FirthError
 from firth.core.run import Run
-from firth.learners.gradient import AHEAD, rate_share
+from firth.learners.adamw import rate_share
+from firth.learners.gradient import AHEAD
 from firth.learners.language import LanguageTraining, Sampling, continued
 from firth.learners.network import GradientOptions
 from firth.nets.transformer import Decoder, Size

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from bench import Open, settled
 from click.testing import CliRunner
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 import firth
 from firth.cli.main import cli
@@ -86,14 +86,7 @@ def test_the_shown_search_and_index_do_the_same(
     page.get_by_role("region", name="Make an index").get_by_role("button", name="Show me the command").click()
     panel = page.get_by_role("tabpanel")
     expect(panel).to_contain_text("--key=id --attributes=year,kind -o new")
-    for folder in ("shell", "python"):
-        (tmp_path / folder).mkdir()
-    monkeypatch.chdir(tmp_path / "shell")
-    done = CliRunner().invoke(cli, shlex.split(panel.inner_text())[1:])
-    assert done.exit_code == 0, done.output
-    page.get_by_role("tab", name="Python").click()
-    monkeypatch.chdir(tmp_path / "python")
-    exec(compile(panel.inner_text(), "shown", "exec"), {})
+    run_both(panel, tmp_path, monkeypatch)
     one, other = (firth.Index.open(tmp_path / folder / "new") for folder in ("shell", "python"))
     assert one.columns == other.columns and len(one) == len(other) == 600
     for key in keys:
@@ -105,14 +98,19 @@ def test_the_shown_training_runs(view: Open, tmp_path: Path, monkeypatch: pytest
     page.get_by_role("button", name="Show me the command").click()
     panel = page.get_by_role("tabpanel")
     expect(panel).to_contain_text("people.csv --columns=age,pay --dim=1 --seed=3 -o people-pca")
+    run_both(panel, tmp_path, monkeypatch)
+    expect(panel).to_contain_text("run=firth.Run(seed=3)")
+    one, other = (firth.load(tmp_path / folder / "people-pca") for folder in ("shell", "python"))
+    assert one.method == other.method == firth.PCA(dim=1)
+
+
+def run_both(panel: Locator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is shown, in the folder `shell` as a command and in `python` as Python."""
     for folder in ("shell", "python"):
         (tmp_path / folder).mkdir()
     monkeypatch.chdir(tmp_path / "shell")
     done = CliRunner().invoke(cli, shlex.split(panel.inner_text())[1:])
     assert done.exit_code == 0, done.output
-    page.get_by_role("tab", name="Python").click()
-    expect(panel).to_contain_text("run=firth.Run(seed=3)")
+    panel.page.get_by_role("tab", name="Python").click()
     monkeypatch.chdir(tmp_path / "python")
     exec(compile(panel.inner_text(), "shown", "exec"), {})
-    one, other = (firth.load(tmp_path / folder / "people-pca") for folder in ("shell", "python"))
-    assert one.method == other.method == firth.PCA(dim=1)

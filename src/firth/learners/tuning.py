@@ -20,7 +20,8 @@ from firth.core.errors import FirthError
 from firth.core.report import Report
 from firth.core.run import Run
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
-from firth.learners.gradient import Batch, Gradient, optimizer
+from firth.learners.adamw import optimizer
+from firth.learners.gradient import Batch, Gradient
 from firth.learners.transfer import TuningOptions
 from firth.nets.attention import Packed
 from firth.nets.bert import Bert
