@@ -137,6 +137,7 @@ def test_embed_writes_one_row_a_line(call, model, tmp_path):
     assert np.array_equal(np.array([row["vector"] for row in rows], dtype=np.float32), pooled.matrix)
     result = call("embed", model, "-", input="\n".join(lines))
     assert output(result) == (tmp_path / "out.jsonl").read_text()
+    assert output(call("embed", model, "-", "-o", "-", input="\n".join(lines))) == result.stdout
     assert (
         f"{pooled.unknown.sum()} of {pooled.unknown.sum() + pooled.known.sum()} words have no vector" in result.stderr
     )

@@ -235,6 +235,11 @@ def has_capitals(vectors: Vectors) -> bool:
     return any(key != key.lower() for key in vectors.keys if key[:1] not in ("[", "<"))  # [CLS] and <unk> are no words
 
 
+def or_stdout(_: click.Context, __: click.Parameter, output: str | None) -> str | None:
+    """-o - is standard output, as if -o were left out."""
+    return None if output == "-" else output
+
+
 def keep_inputs(output: str | None, *inputs: str) -> None:
     """Refuses to write over what is read, or over a file in the folder of a model that is read."""
     if not output or not Path(output).exists():

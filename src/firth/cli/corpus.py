@@ -11,10 +11,12 @@ from typing import IO, Any
 
 import click
 
-from firth.cli.common import choose_report, data_options, json_flag, print_facts, print_json, print_table
+from firth.cli.common import choose_report, data_options, json_flag, or_stdout, print_facts, print_json, print_table
 from firth.core.errors import FirthError
 
-output_option = click.option("-o", "--output", metavar="FILE", help=".jsonl or .txt; standard output if left out.")
+output_option = click.option(
+    "-o", "--output", metavar="FILE", callback=or_stdout, help=".jsonl or .txt; standard output if left out."
+)
 
 
 @click.group()

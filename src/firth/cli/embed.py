@@ -23,6 +23,7 @@ from firth.cli.common import (
     one_file,
     open_model,
     open_rows,
+    or_stdout,
     print_json,
 )
 from firth.cli.pooling import given_pooling, pooling_flags
@@ -46,6 +47,7 @@ NOTHING = "There is nothing to embed: the input has no documents."
     "-o",
     "--output",
     metavar="OUT",
+    callback=or_stdout,
     help=".npy (keys in NAME.keys.json), .parquet, .jsonl, or .npz (sparse rows, of counts and tf-idf); or a folder, "
     "for shards. JSON lines on standard output if left out.",
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from firth.cli.common import json_flag, keep_inputs, open_model, print_rows
+from firth.cli.common import json_flag, keep_inputs, open_model, or_stdout, print_rows
 from firth.core.errors import FirthError
 
 
@@ -18,7 +18,9 @@ from firth.core.errors import FirthError
 @click.option("--expected", is_flag=True, help="What is expected at a drawn code, without the scatter around it.")
 @click.option("--between", nargs=2, type=click.IntRange(1), metavar="ROW ROW", help="Rows on the way between these…")
 @click.option("--of", "table", metavar="TABLE", help="… two rows of this table, numbered from 1.")
-@click.option("-o", "--output", metavar="FILE", help="csv, tsv, jsonl or parquet; else they are printed.")
+@click.option(
+    "-o", "--output", metavar="FILE", callback=or_stdout, help="csv, tsv, jsonl or parquet; else they are printed."
+)
 @json_flag
 def command(
     model: str,

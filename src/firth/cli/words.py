@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import click
 
-from firth.cli.common import choose_report, data_options, json_flag, keep_inputs, open_model, print_json
+from firth.cli.common import choose_report, data_options, json_flag, keep_inputs, open_model, or_stdout, print_json
 from firth.core.errors import FirthError
 
 BATCH = 256  # texts at a time
@@ -23,7 +23,11 @@ LEAST_1 = click.IntRange(1)
 @click.argument("model")
 @click.argument("data", nargs=-1, required=True, metavar="DATA…")
 @click.option(
-    "-o", "--output", metavar="OUT", help=".jsonl, standard output if left out; with --static a file of vectors."
+    "-o",
+    "--output",
+    metavar="OUT",
+    callback=or_stdout,
+    help=".jsonl, standard output if left out; with --static a file of vectors.",
 )
 @click.option("--layers", default="-1", show_default=True, metavar="N,…", help="0 is the input, -1 the last.")
 @click.option(
