@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,9 +12,6 @@ from firth.cli.common import Function
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.options import options_of
 from firth.learners.pooling import Pooling
-
-if TYPE_CHECKING:
-    from firth.core.model import Model
 
 NAMES = ("how", "layers", "combine", "normalize", "max_tokens", "long")
 
@@ -30,7 +27,7 @@ def pooling_flags(function: Function) -> Function:
     return click.option("--layers", metavar="NUMBERS", help="As in -1 (the last) or -2,-1; 0 is the input.")(function)
 
 
-def given_pooling(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
+def given_pooling(model: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of `Pooling` that were given, for a model that has one."""
     given = {name: values[name] for name in NAMES if values[name] is not None}
     if given and not hasattr(model, "with_pooling"):
@@ -43,7 +40,7 @@ def given_pooling(model: Model, values: Mapping[str, Any]) -> dict[str, Any]:
         except ValueError:
             raise FirthError(f"--layers takes whole numbers, as in -2,-1; got {given['layers']!r}.") from None
     if given and getattr(model, "projection", None) is not None:
-        changed = model.with_pooling(**given)  # type: ignore[attr-defined]
+        changed = model.with_pooling(**given)
         if changed.projection is None:
             warnings.warn(
                 "Whitening is of the model's own pooling; with another one it is left out.", FirthWarning, stacklevel=2

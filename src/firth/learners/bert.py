@@ -262,7 +262,7 @@ class BertModel(Looking, ContextualModel, Model):
         if not dim and found.dim < width - len(self.pooling.layers):  # behind the norm of a layer one is always missing
             default_report().note(
                 f"These {len(texts):,} texts differ in {found.dim:,} directions, and whitened vectors have no more "
-                f"dimensions; with more than {width:,} different texts all of them are kept."
+                f"dimensions; texts that differ more keep more of the {width:,}."
             )
         return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, found)
 

@@ -117,6 +117,7 @@ class EncoderReader(TextReader):
     """Of a BERT: texts wait as tokens, so that those of many requests are computed together."""
 
     around = 2
+    room: int
 
     def __init__(self, model: Any, precision: str = "auto") -> None:
         self.encoder = getattr(model, "base", model)
@@ -132,11 +133,11 @@ class EncoderReader(TextReader):
             self.check_ids(list(chain.from_iterable(inputs)), len(self.encoder.tokenizer))  # type: ignore[arg-type]
             items = [self.enclosed(list(ids)) for ids in inputs]  # type: ignore[arg-type]
         counts = [len(ids) for ids in items]
-        if max(counts, default=0) <= self.room or self.pooling.long == "chunk":  # type: ignore[operator]
+        if max(counts, default=0) <= self.room or self.pooling.long == "chunk":
             return Reading(items, counts, 0)
-        longer = longer_than(self.room, counts, long)  # type: ignore[arg-type]
+        longer = longer_than(self.room, counts, long)
         for place in longer:
-            items[place] = [*items[place][: self.room - 1], self.last]  # type: ignore[operator]
+            items[place] = [*items[place][: self.room - 1], self.last]
         return Reading(items, [len(ids) for ids in items], len(longer))
 
     def enclosed(self, ids: list[int]) -> list[int]:
