@@ -17,7 +17,7 @@ class Notes(Silence):
     def __init__(self) -> None:
         self.notes: list[str] = []
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, code: str = "note") -> None:
         self.notes.append(text)
 
 

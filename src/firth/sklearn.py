@@ -117,7 +117,7 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def opened(path: str) -> Any:
     """A saved model that embeds."""
     if not path:
-        raise FirthError("Features needs the folder of a model: Features(model=FOLDER).")
+        raise FirthError("missing_option", "Features needs the folder of a model: Features(model=FOLDER).")
     place = Path(path, "config.json") if Path(path).is_dir() else Path(path)
     return kept(path, (place.stat().st_ino, place.stat().st_mtime_ns) if place.exists() else None)
 
@@ -130,7 +130,12 @@ def kept(path: str, stamp: tuple[int, int] | None) -> Any:
 
     model = load_model(path)
     if not isinstance(model, Embeds):
-        raise FirthError(f"{path} embeds no texts ({type(model.method).method_name()}).")
+        raise FirthError(
+            "unsupported_model",
+            "{path} embeds no texts ({method}).",
+            path=path,
+            method=type(model.method).method_name(),
+        )
     return model
 
 

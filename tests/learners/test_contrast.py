@@ -267,7 +267,7 @@ def test_empty_and_repeated_texts_are_told(tmp_path: Path):
         def __init__(self) -> None:
             self.notes: list[str] = []
 
-        def note(self, text: str) -> None:
+        def note(self, text: str, code: str = "note") -> None:
             self.notes.append(text)
 
     said = Notes()

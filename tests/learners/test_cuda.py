@@ -41,7 +41,7 @@ class PowerCut(Silence):
             raise KeyboardInterrupt
 
 class Notes(Silence):
-    def note(self, text):
+    def note(self, text, code="note"):
         notes.append(text)
 
 method = firth.SkipGram(epochs=2, held_out=0.2, **text)

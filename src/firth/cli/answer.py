@@ -78,5 +78,10 @@ def answering(model: Model, path: str) -> Answers:
 
     if not isinstance(model, Answers):
         method = type(model.method).method_name()
-        raise FirthError(f"{path} answers no questions ({method}); what firth finetune answer makes does.")
+        raise FirthError(
+            "unsupported_model",
+            "{path} answers no questions ({method}); what firth finetune answer makes does.",
+            path=path,
+            method=method,
+        )
     return model

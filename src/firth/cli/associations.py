@@ -22,7 +22,12 @@ def command(model: str, word: str, k: int, by: str, min_count: float, as_json: b
     opened = open_model(model)
     if not hasattr(opened, "associations"):
         method = type(opened.method).method_name()
-        raise FirthError(f"{model} holds no counts of pairs ({method}); `firth train pmi` makes a model that does.")
+        raise FirthError(
+            "unsupported_model",
+            "{model} holds no counts of pairs ({method}); `firth train pmi` makes a model that does.",
+            model=model,
+            method=method,
+        )
     found = opened.associations(word, k, by=by, min_count=min_count)
     if as_json:
         print_json([asdict(one) for one in found])

@@ -39,7 +39,12 @@ def command(
     opened = open_model(model)
     if not isinstance(opened, Attends):
         method = type(opened.method).method_name()
-        raise FirthError(f"{model} does not attend ({method}); bert, gpt and seq2seq do.")
+        raise FirthError(
+            "unsupported_model",
+            "{model} does not attend ({method}); bert, gpt and seq2seq do.",
+            model=model,
+            method=method,
+        )
     found = opened.attention(text, other)
     if no_marks:
         found = without_marks(found)

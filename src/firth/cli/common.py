@@ -167,20 +167,36 @@ def open_model(path: str) -> Model:
 
     folder = Path(path)
     if (folder / UNFINISHED).is_dir() and not (folder / CONFIG).exists():
-        raise FirthError(f"{path} holds an unfinished run; `firth info {path}` tells how far it is and how to go on.")
+        raise FirthError(
+            "other_run",
+            "{path} holds an unfinished run; `firth info {path}` tells how far it is and how to go on.",
+            path=path,
+        )
     if (folder / "sweep.json").is_file():
-        raise FirthError(f"{path} holds a sweep; its model is {folder / 'best'}.")
+        raise FirthError(
+            "wrong_input", "{path} holds a sweep; its model is {path_2}.", path=path, path_2=folder / "best"
+        )
     if (folder / "index.json").is_file():
-        raise FirthError(f"{path} is an index, which `firth search` asks; this needs a model's folder.")
+        raise FirthError(
+            "wrong_input", "{path} is an index, which `firth search` asks; this needs a model's folder.", path=path
+        )
     if folder.is_file() and not is_model_file(path):
-        raise FirthError(f"{path} is a file; this needs the folder of a trained model, or a fastText model.")
+        raise FirthError(
+            "wrong_input", "{path} is a file; this needs the folder of a trained model, or a fastText model.", path=path
+        )
     return load_model(folder)
 
 
 def no_texts(model: Model, path: str) -> FirthError:
     """What to say of a model that embeds no texts."""
     way_out = "; `firth convert` writes the vectors that it has" if hasattr(model, "tables") else ""
-    return FirthError(f"{path} does not embed texts ({type(model.method).method_name()}){way_out}.")
+    return FirthError(
+        "unsupported_model",
+        "{path} does not embed texts ({method}){hint}.",
+        path=path,
+        method=type(model.method).method_name(),
+        hint=way_out,
+    )
 
 
 def is_model_file(path: str) -> bool:
@@ -193,7 +209,7 @@ def is_model_file(path: str) -> bool:
 def one_file(data: Sequence[str], what: str) -> str:
     """The file that holds a table or a graph."""
     if len(data) > 1:
-        raise FirthError(f"A {what} is one file; got {len(data)}.")
+        raise FirthError("wrong_input", "A {detail} is one file; got {got}.", detail=what, got=len(data))
     return data[0]
 
 
@@ -203,7 +219,9 @@ def open_vectors(path: str, table: str | None = None) -> Vectors:
         from firth.formats import read_vectors
 
         if table:
-            raise FirthError(f"{path} is a vector file, which has no tables; leave --table out.")
+            raise FirthError(
+                "wrong_input", "{path} is a vector file, which has no tables; leave --table out.", path=path
+            )
         return read_vectors(path)
     return vectors_of(open_model(path), path, table)
 
@@ -212,12 +230,23 @@ def vectors_of(model: Model, path: str, table: str | None = None) -> Vectors:
     from firth.core.model import HasVectors
 
     if not isinstance(model, HasVectors):
-        raise FirthError(f"{path} is a model without a table of vectors ({type(model.method).method_name()}).")
+        raise FirthError(
+            "unsupported_model",
+            "{path} is a model without a table of vectors ({method}).",
+            path=path,
+            method=type(model.method).method_name(),
+        )
     if table is None:
         return model.vectors
     tables = model.tables
     if table not in tables:
-        raise FirthError(f"{path} has no table {table!r}; it has {', '.join(tables)}.")
+        raise FirthError(
+            "unknown_table",
+            "{path} has no table {table!r}; it has {tables}.",
+            path=path,
+            table=table,
+            tables=", ".join(tables),
+        )
     return tables[table]
 
 
@@ -248,7 +277,9 @@ def keep_inputs(output: str | None, *inputs: str) -> None:
     for path in map(Path, filter(None, inputs)):
         is_part = place.is_file() and (path / "config.json").is_file() and place.is_relative_to(path.resolve())
         if is_part or place == path.resolve():
-            raise FirthError(f"{output} is what is read; choose another place for what is written.")
+            raise FirthError(
+                "output_is_input", "{path} is what is read; choose another place for what is written.", path=output
+            )
 
 
 def open_rows(path: str) -> Any:
@@ -267,7 +298,7 @@ def write_table(table: Any, path: str) -> None:
 
     suffix = Path(path).suffix
     if suffix not in (".csv", ".tsv", ".jsonl", ".parquet"):
-        raise FirthError(f"A table is written as .csv, .tsv, .jsonl or .parquet; got {path}.")
+        raise FirthError("unknown_format", "A table is written as .csv, .tsv, .jsonl or .parquet; got {got}.", got=path)
     with new_file(Path(path)) as work:
         if suffix == ".parquet":
             pyarrow.parquet.write_table(table.arrow(), work)

@@ -39,7 +39,7 @@ def command(models: tuple[str, ...], data: tuple[str, ...], output: str | None, 
     from firth.studies import compare, draw, write_report
 
     if output and Path(output).suffix.lower() not in (".html", ".htm"):
-        raise FirthError(f"The report is written as .html; got {output}.")
+        raise FirthError("unknown_format", "The report is written as .html; got {got}.", got=output)
     reading = {name: values[name] for name in ("column", "title", "name", "label")}
     needless = [f"--{name}" for name, given in reading.items() if given]
     if not data and needless:

@@ -104,7 +104,11 @@ def compared(
     from firth.methods.counting.onehot import OneHot
 
     if len(table) < 50:
-        raise FirthError(f"A comparison needs at least 50 rows, a fifth of them to be judged on; got {len(table)}.")
+        raise FirthError(
+            "too_few",
+            "A comparison needs at least 50 rows, a fifth of them to be judged on; got {got}.",
+            got=len(table),
+        )
     order = np.random.default_rng(run.seed).permutation(len(table))
     parts = np.split(order, [len(order) * 4 // 5])
     learned, judged = (rows_of(table, np.sort(part)) for part in parts)

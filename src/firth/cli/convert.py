@@ -75,12 +75,16 @@ def command(
     model = open_model(source) if whole_model and suffix in (".bin", ".ftz") else None
     if model is not None and (hasattr(model, "to_file") or suffix == ".ftz"):
         if storage != "float":
-            raise FirthError(f"fastText's models hold float, or codes in .ftz; --storage {storage} needs .safetensors.")
+            raise FirthError(
+                "conflicting_options",
+                "fastText's models hold float, or codes in .ftz; --storage {storage} needs .safetensors.",
+                storage=storage,
+            )
         size, error = written(model, place, settings)
         lost = "" if error is None else f", quantised with a relative squared error of {error:.2%}"
         return tell(f"a fastText model of {size:,} bytes in {target}{lost}", bytes=size, error=error)
     if settings:
-        raise FirthError("--cutoff and --norms are for fastText's models in .ftz.")
+        raise FirthError("conflicting_options", "--cutoff and --norms are for fastText's models in .ftz.")
     foreign = is_model_file(source) or (is_model and foreign_config(Path(source)))
     if foreign and whole_model and format_of_name(place) is None and not suffix:
         open_model(source).save(place)

@@ -67,7 +67,7 @@ def write_documents(output: str | None, documents: Iterable[tuple[str, str]]) ->
     """A .txt file has one text a line, anything else JSON lines; how many were written."""
     suffix = Path(output).suffix if output else ".jsonl"
     if suffix not in (".jsonl", ".txt"):
-        raise FirthError(f"The output must end with .jsonl or .txt; got {output}.")
+        raise FirthError("unknown_format", "The output must end with .jsonl or .txt; got {got}.", got=output)
     count = 0
     with opened(output) as file:
         for key, text in documents:
@@ -137,6 +137,6 @@ class Noting:
         self.report, self.notes = choose_report(), list[str]()
         self.begin, self.step, self.end = self.report.begin, self.report.step, self.report.end
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, code: str = "note") -> None:
         self.notes.append(text)
-        self.report.note(text)
+        self.report.note(text, code)

@@ -87,13 +87,23 @@ def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool
 
     keep_inputs(output, model, *data)
     if output and Path(output).suffix not in (*SUFFIXES, ""):
-        raise FirthError(f"The output must be a folder or end with one of {', '.join(SUFFIXES)}; got {output}.")
+        raise FirthError(
+            "unknown_format",
+            "The output must be a folder or end with one of {choices}; got {got}.",
+            choices=", ".join(SUFFIXES),
+            got=output,
+        )
     if as_json and not output:
         raise click.UsageError("--json needs -o OUT: without it the rows themselves are JSON.")
     embedder = open_model(model)
     if embedder.method.kind == "table":
         if output and not Path(output).suffix:
-            raise FirthError(f"A table's rows go to one file: {', '.join(SUFFIXES[:3])}; got {output}.")
+            raise FirthError(
+                "unknown_format",
+                "A table's rows go to one file: {suffixes}; got {got}.",
+                suffixes=", ".join(SUFFIXES[:3]),
+                got=output,
+            )
         embed_table(embedder, one_file(data, "table"), values["key"], output, as_json)
         return
     settings = settings_of(embedder, model, values)
@@ -143,10 +153,20 @@ def settings_of(model: Any, path: str, values: dict[str, Any]) -> dict[str, Any]
     chosen = {name: values[name] for name in ("device", "precision") if values[name]}
     method = type(model.method).method_name()
     if values["smoothing"] and "smoothing" not in inspect.signature(getattr(model, "pool", bool)).parameters:
-        raise FirthError(f"--smoothing weighs words whose vectors are averaged; {method} does not average any.")
+        raise FirthError(
+            "unsupported_model",
+            "--smoothing weighs words whose vectors are averaged; {method} does not average any.",
+            method=method,
+        )
     if not hasattr(model, "pool_windows"):
         if chosen:
-            raise FirthError(f"--{next(iter(chosen))} is for models such as BERT; {path} is {method}.")
+            raise FirthError(
+                "unsupported_model",
+                "--{chosen} is for models such as BERT; {path} is {method}.",
+                chosen=next(iter(chosen)),
+                path=path,
+                method=method,
+            )
         return {"smoothing": values["smoothing"]} if values["smoothing"] else {}
     return {"pooling": model.with_pooling(**pooling).pooling, **chosen}
 
@@ -165,14 +185,17 @@ def embed_to_file(model: Any, path: str, texts: Corpus, output: str | None, sett
             total.update(figures)
             progress.rows(total["rows"])
         if not total["rows"]:
-            raise FirthError(NOTHING)
+            raise FirthError("empty_data", NOTHING)
     return total
 
 
 def open_shards(path: str, texts: Any, folder: Path, settings: dict[str, Any], values: dict[str, Any]) -> Shards:
     source = texts.fingerprint()
     if source is None:
-        raise FirthError("Shards can be gone on with only where the texts can be read again: give files, not -.")
+        raise FirthError(
+            "conflicting_options",
+            "Shards can be gone on with only where the texts can be read again: give files, not -.",
+        )
     options = {name: value for name, value in settings.items() if name != "device"}
     if "pooling" in settings:
         from firth.learners.encoding import chosen_engine
@@ -220,7 +243,7 @@ def embed_to_shards(model: Any, texts: Corpus, shards: Shards, settings: dict[st
                     batch = next(found, None) if left else None
             batch = next(found, None)
     if not shards.done:
-        raise FirthError(NOTHING)
+        raise FirthError("empty_data", NOTHING)
     shards.finished = True
     shards.tell()
     return shards.figures()
@@ -316,7 +339,12 @@ def sparse_batches(model: Any, documents: Iterable[Batch], path: str) -> Iterato
     """`batches` for models that give sparse rows."""
     if not hasattr(model, "transform") or not hasattr(model, "weighed"):
         method = type(model.method).method_name()
-        raise FirthError(f"{path} gives no sparse rows ({method}); choose .npy, .parquet or .jsonl.")
+        raise FirthError(
+            "unsupported_model",
+            "{path} gives no sparse rows ({method}); choose .npy, .parquet or .jsonl.",
+            path=path,
+            method=method,
+        )
     for batch in documents:
         found = model.weighed(batch.texts)
         yield Rows(batch.keys, found.matrix, found.unknown.tolist()), figures_of(model, batch, found, None)
@@ -331,11 +359,13 @@ def embed_table(model: Any, path: str, key: str | None, output: str | None, as_j
     named = None if isinstance(rows, str) else list(rows.keys)  # vectors
     keys = table.categories(key) if key else named or list(map(str, range(1, len(table) + 1)))
     if None in keys:
-        raise FirthError(f"The key column {key!r} is empty in row {keys.index(None) + 1:,}.")
+        raise FirthError(
+            "malformed_data", "The key column {key!r} is empty in row {index:,}.", key=key, index=keys.index(None) + 1
+        )
     unseen = 0
     with writer(output) as write:
         if not len(table):
-            raise FirthError("There is nothing to embed: the table has no rows.")
+            raise FirthError("empty_data", "There is nothing to embed: the table has no rows.")
         for start in range(0, len(table), BATCH):
             coded = model.coded(table.slice(start, start + BATCH))
             write(Rows(keys[start : start + BATCH], single_precision(coded.matrix), coded.unseen.tolist()))

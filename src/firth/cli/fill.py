@@ -26,8 +26,18 @@ def command(model: str, text: str, other: str | None, k: int, as_json: bool) -> 
     if not isinstance(opened, Fills):
         method = type(opened.method).method_name()
         if hasattr(opened, "base"):
-            raise FirthError(f"{model} fills no blanks: it was fine-tuned ({method}); ask the BERT that it began with.")
-        raise FirthError(f"{model} fills no blanks ({method}); bert, skipgram and cbow do.")
+            raise FirthError(
+                "unsupported_model",
+                "{model} fills no blanks: it was fine-tuned ({method}); ask the BERT that it began with.",
+                model=model,
+                method=method,
+            )
+        raise FirthError(
+            "unsupported_model",
+            "{model} fills no blanks ({method}); bert, skipgram and cbow do.",
+            model=model,
+            method=method,
+        )
     found = opened.fill(text, k, other)
     if as_json:
         blanks = [[{"token": token, "probability": chance} for token, chance in blank] for blank in found]

@@ -42,7 +42,12 @@ def command(
 
     opened = open_model(model)
     if not isinstance(opened, Generates):
-        raise FirthError(f"{model} does not write text ({type(opened.method).method_name()}); gpt does.")
+        raise FirthError(
+            "unsupported_model",
+            "{model} does not write text ({method}); gpt does.",
+            model=model,
+            method=type(opened.method).method_name(),
+        )
     given = sys.stdin.read() if prompt == "-" else prompt
     settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "stop": stop, "slide": slide}
     pieces = opened.generate(given, tokens, **settings)

@@ -69,7 +69,11 @@ def command(
     embedder = open_model(model)
     fields = [name.strip() for name in attributes.split(",")] if attributes else []
     if "text" in fields and column not in (None, "text"):
-        raise FirthError(f"An index calls the texts 'text', here {column}; --attributes takes no other column 'text'.")
+        raise FirthError(
+            "duplicate_name",
+            "An index calls the texts 'text', here {column}; --attributes takes no other column 'text'.",
+            column=column,
+        )
     texts = Corpus(*data, unit=unit, column=column, key=key, fields=fields)
     embed = embedding(embedder, model)
     started = time.perf_counter()
@@ -81,7 +85,7 @@ def command(
             with index:
                 facts = fill(index, texts, embed)
                 if not len(index):
-                    raise FirthError("There is nothing to index: the input has no documents.")
+                    raise FirthError("empty_data", "There is nothing to index: the input has no documents.")
                 index.optimize()
                 index.note(finished=True)
         except BaseException:
@@ -135,12 +139,20 @@ def opened(
             why = difference({"identity": index.about.get("identity")}, identity)
             if index.about.get("identity") == identity:
                 why = "whether of the same data can't be told"
-            raise FirthError(f"{place.describe} holds another index ({why}); choose another place, or --overwrite it.")
+            raise FirthError(
+                "other_run",
+                "{path} holds another index ({reason}); choose another place, or --overwrite it.",
+                path=place.describe,
+                reason=why,
+            )
         place.remove()
     dim = int(model.embed(["a"]).shape[1])  # type: ignore[attr-defined]
     if dim > WIDEST:
         raise FirthError(
-            f"{path} gives rows of {dim:,} numbers, mostly zeros; index denser ones, such as those of lsa."
+            "unsupported_model",
+            "{path} gives rows of {dim:,} numbers, mostly zeros; index denser ones, such as those of lsa.",
+            path=path,
+            dim=dim,
         )
     about = {"identity": identity, "finished": False}
     where = str(Path(path).resolve())
@@ -251,4 +263,10 @@ def typed(name: str, values: list[Any], kind: Any) -> Any:
             return pyarrow.array(texts, pyarrow.string()).cast(kind)
         return pyarrow.array(values, kind)
     except (pyarrow.ArrowException, OverflowError) as error:
-        raise FirthError(f"The attribute {name} holds {kind} in the index; got something else ({error}).") from None
+        raise FirthError(
+            "invalid_type",
+            "The attribute {name} holds {kind} in the index; got something else ({reason}).",
+            name=name,
+            kind=kind,
+            reason=str(error),
+        ) from None

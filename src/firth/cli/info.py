@@ -161,7 +161,11 @@ def file_facts(path: Path) -> dict[str, Any]:
     from firth.formats.detect import detect
 
     if path.is_file() and kind_of(path)[0]:
-        raise FirthError(f"{path} is data, not a model or vectors; `firth corpus info {path}` tells what it holds.")
+        raise FirthError(
+            "wrong_input",
+            "{path} is data, not a model or vectors; `firth corpus info {path}` tells what it holds.",
+            path=path,
+        )
     vectors = read_vectors(path)
     return {
         "kind": "vector file",

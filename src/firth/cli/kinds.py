@@ -64,7 +64,9 @@ def open_table(values: Values) -> Any:
     rows = open_rows(one_file(values["data"], "table"))
     if not isinstance(rows, str):
         if columns or categories:
-            raise FirthError("--columns and --categories are for tables; vectors are taken whole.")
+            raise FirthError(
+                "conflicting_options", "--columns and --categories are for tables; vectors are taken whole."
+            )
         return rows
     return Table(rows, columns=columns, categories=categories or ())
 
@@ -102,7 +104,7 @@ def open_examples(values: Values) -> Any:
 
 def open_pair_examples(values: Values) -> Any:
     if not values["other"]:
-        raise FirthError("Pairs have two columns of text: name them by --column and --other.")
+        raise FirthError("missing_option", "Pairs have two columns of text: name them by --column and --other.")
     return open_examples(values)
 
 
@@ -114,7 +116,11 @@ def open_alike(values: Values) -> Any:
     if values["dev"]:
         columns = values["dev_columns"].split(",")
         if len(columns) != 3:
-            raise FirthError(f"--dev-columns names three columns, as in text,other,score; got {values['dev_columns']}.")
+            raise FirthError(
+                "invalid_value",
+                "--dev-columns names three columns, as in text,other,score; got {got}.",
+                got=values["dev_columns"],
+            )
         dev = Alike(values["dev"], **dict(zip(("text", "other", "score"), columns, strict=True)))
     return Alike(*values["data"], **names, unit=values["unit"], dev=dev)
 

@@ -6,11 +6,12 @@ import contextlib
 import difflib
 import importlib
 import io
+import json
 import os
 import signal
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
@@ -62,18 +63,40 @@ VERBS = {
 
 
 class Failure(click.ClickException):
-    """One line on standard error."""
+    """One line on standard error: the message, with --debug its code before it, with --json an object."""
 
     exit_code = 1
 
+    def __init__(self, code: str, message: str, values: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code, self.values = code, values or {}
+        context = click.get_current_context(silent=True)
+        root = context.find_root() if context else None
+        self.debug = bool(root and root.params.get("debug"))
+        self.as_json = bool(context and context.meta.get("json"))
+
     def show(self, file: Any = None) -> None:
-        click.echo(f"firth: {self.message}", err=True)
+        if self.as_json:
+            show_json({"error": {"code": self.code, "message": self.message, "values": self.values}})
+        else:
+            click.echo(f"firth: [{self.code}] {self.message}" if self.debug else f"firth: {self.message}", err=True)
 
 
 class Interrupted(Failure):
     """Ctrl-C: 128 + SIGINT, as shells have it."""
 
     exit_code = 130
+
+
+class Misused(Failure):
+    """A command line that click refuses, where --json asks for objects."""
+
+    exit_code = 2
+
+
+def show_json(line: Mapping[str, Any]) -> None:
+    """One JSON object on a line of standard error; what JSON does not know becomes text."""
+    click.echo(json.dumps(line, ensure_ascii=False, default=str), err=True)
 
 
 class Verbs(click.Group):
@@ -100,6 +123,11 @@ class Verbs(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        flags = args[: args.index("--")] if "--" in args else args
+        ctx.meta["json"] = "--json" in flags  # errors and notes are JSON too, also where the command is not understood
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         with failures(ctx.params["debug"]), warnings.catch_warnings():
             warnings.simplefilter("always", FirthWarning)
@@ -113,12 +141,16 @@ def failures(debug: bool) -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()  # here, where a full disk can still be told, not at the interpreter's end
+    except click.UsageError as error:
+        if not click.get_current_context().meta["json"]:
+            raise
+        raise Misused("usage", error.format_message()) from error
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except FirthError as error:
-        raise Failure(str(error)) from error
+        raise Failure(error.code, str(error), error.values) from error
     except KeyboardInterrupt:
-        raise Interrupted("stopped.") from None
+        raise Interrupted("interrupted", "stopped.") from None
     except BrokenPipeError:  # `firth … | head` has read enough
         drop_output()
         raise click.exceptions.Exit(0) from None
@@ -127,12 +159,13 @@ def failures(debug: bool) -> Iterator[None]:
             raise
         drop_output()
         if isinstance(error, MemoryError):
-            raise Failure(f"not enough memory ({error})." if str(error) else "not enough memory.") from error
+            why = f"not enough memory ({error})." if str(error) else "not enough memory."
+            raise Failure("out_of_memory", why) from error
         if isinstance(error, OSError):
             where = f"{error.filename!s:.200}: " if error.filename else ""  # a text may stand where a file should
-            raise Failure(f"{where}{error.strerror or error}.") from error
+            raise Failure("operating_system", f"{where}{error.strerror or error}.", {"errno": error.errno}) from error
         what = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise Failure(f"{what} (a fault in Firth; `firth --debug …` shows the trace)") from error
+        raise Failure("fault", f"{what} (a fault in Firth; `firth --debug …` shows the trace)") from error
 
 
 def drop_output() -> None:
@@ -143,12 +176,16 @@ def drop_output() -> None:
 
 def show_warning(message: Warning | str, category: type[Warning], *_: Any, **more: Any) -> None:
     if issubclass(category, FirthWarning):
-        click.echo(f"note: {message}", err=True)
+        context = click.get_current_context(silent=True)
+        if context and context.meta.get("json"):
+            show_json({"event": "note", "code": getattr(message, "code", "note"), "text": str(message)})
+        else:
+            click.echo(f"note: {message}", err=True)
 
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="firth")
-@click.option("--debug", is_flag=True, help="Show the trace of an unexpected error.")
+@click.option("--debug", is_flag=True, help="Show error codes, and the trace of an unexpected error.")
 def cli(debug: bool) -> None:
     """Firth turns text, tables, graphs and who-used-what into vectors and lets you ask them.
 

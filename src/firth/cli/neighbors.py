@@ -106,7 +106,13 @@ def look_elsewhere(path: str, word: str) -> None:
     for name, table in tables.items():
         if word in table:
             main = next(iter(tables))
-            raise FirthError(f"No vector for {word!r} among the {main}; the {name} have one: --table {name}.")
+            raise FirthError(
+                "unknown_key",
+                "No vector for {word!r} among the {main}; the {name} have one: --table {name}.",
+                word=word,
+                main=main,
+                name=name,
+            )
 
 
 def near_text(path: str) -> Callable[..., Hits]:
@@ -115,7 +121,10 @@ def near_text(path: str) -> Callable[..., Hits]:
     found: Callable[..., Hits] | None = getattr(model, "neighbors", None)
     if found is None:
         raise FirthError(
-            f"{path} is no model of documents ({type(model.method).method_name()}): --texts has none to find."
+            "unsupported_model",
+            "{path} is no model of documents ({method}): --texts has none to find.",
+            path=path,
+            method=type(model.method).method_name(),
         )
     return found
 

@@ -128,7 +128,12 @@ def loss(path: str, output: str) -> None:
     training = model.training
     if not training.get("epochs") or not isinstance(training["epochs"], list):  # of fastText's own file, a number
         method = type(model.method).method_name()
-        raise FirthError(f"{path} has no loss by epoch ({method}); models that Firth trained in epochs have one.")
+        raise FirthError(
+            "unsupported_model",
+            "{path} has no loss by epoch ({method}); models that Firth trained in epochs have one.",
+            path=path,
+            method=method,
+        )
     parts = sum("kl" in measured for measured in training.get("held_out", ())) > 1
     (plot_parts if parts else plot_loss)(training, output)
 
@@ -159,7 +164,7 @@ def confusion(path: str, data: str, column: str | None, other: str | None, label
     settings = {"column": column, "other": other, "label": label, "k": 1}
     found = judged_labels(open_model(path), path, data, settings)
     if not isinstance(found, LabelResult):
-        raise FirthError(f"{path} predicts numbers; confusion is for labels.")
+        raise FirthError("unsupported_model", "{path} predicts numbers; confusion is for labels.", path=path)
     plot_confusion(found.confusion, output)
 
 
@@ -205,7 +210,9 @@ def places(path: str | None, n: int, dim: int, output: str) -> None:
     else:
         table = getattr(open_model(path), "places", None)
         if table is None:
-            raise FirthError(f"{path} adds no vectors for places; places is for bert and gpt models.")
+            raise FirthError(
+                "unsupported_model", "{path} adds no vectors for places; places is for bert and gpt models.", path=path
+            )
     title = f"Places of {Path(path).name}" if path else "Places as waves (sinusoids)"
     plot_places(table[:n], output, title)
 
@@ -213,10 +220,16 @@ def places(path: str | None, n: int, dim: int, output: str) -> None:
 def word_counts(path: str, column: str | None) -> Mapping[str, int]:
     if Path(path).is_dir():
         if column:
-            raise FirthError(f"--column is of a file of texts; {path} is a model, which has its words.")
+            raise FirthError(
+                "unsupported_model",
+                "--column is of a file of texts; {path} is a model, which has its words.",
+                path=path,
+            )
         vocabulary: Any = getattr(open_model(path), "vocabulary", None)
         if vocabulary is None:
-            raise FirthError(f"{path} is a model without counts of words; give a text file.")
+            raise FirthError(
+                "unsupported_model", "{path} is a model without counts of words; give a text file.", path=path
+            )
     else:
         from firth.cli.common import choose_report
         from firth.core.run import Run
@@ -262,16 +275,30 @@ def heatmap(path: str, rows: tuple[str, ...], k: int, counts: bool, output: str)
 
     model = open_model(path)
     if not isinstance(model, HasMatrix):
-        raise FirthError(f"{path} keeps no matrix; heatmap is for counts, tfidf and pmi models.")
+        raise FirthError(
+            "unsupported_model", "{path} keeps no matrix; heatmap is for counts, tfidf and pmi models.", path=path
+        )
     names, columns = model.matrix_keys
     places = {name: place for place, name in enumerate(names)}
     unknown = [row for row in rows if row not in places]
     if unknown:
-        raise FirthError(f"{path} has no row {unknown[0]!r}; there are {len(names):,}, such as {', '.join(names[:3])}.")
+        raise FirthError(
+            "unknown_key",
+            "{path} has no row {unknown!r}; there are {n_available:,}, such as {available}.",
+            path=path,
+            unknown=unknown[0],
+            n_available=len(names),
+            available=", ".join(names[:3]),
+        )
     chosen = [places[row] for row in rows] or list(range(min(12, len(names))))
     matrix: Any = getattr(model, "counts", None) if counts else model.matrix
     if matrix is None:
-        raise FirthError(f"{path} has no counts of words that met ({type(model.method).method_name()}); pmi models do.")
+        raise FirthError(
+            "unsupported_model",
+            "{path} has no counts of words that met ({method}); pmi models do.",
+            path=path,
+            method=type(model.method).method_name(),
+        )
     part = matrix[chosen]
     heaviest = top_rows(np.asarray(abs(part).sum(axis=0), dtype=np.float32).ravel(), k)
     block = part[:, heaviest].toarray()
@@ -292,7 +319,11 @@ def variance(path: str, output: str) -> None:
 
     shares = getattr(open_model(path), "explained_variance", None)
     if shares is None:
-        raise FirthError(f"{path} does not say what its dimensions explain; variance is for lsa and pca models.")
+        raise FirthError(
+            "unsupported_model",
+            "{path} does not say what its dimensions explain; variance is for lsa and pca models.",
+            path=path,
+        )
     plot_variance(shares, output)
 
 
@@ -357,12 +388,22 @@ def samples(path: str, table: str, n: int, seed: int, output: str) -> None:
 
     model = table_model(path)
     if not isinstance(model, Samples):
-        raise FirthError(f"{path} can't make up rows ({type(model.method).method_name()}); vae models can.")
+        raise FirthError(
+            "unsupported_model",
+            "{path} can't make up rows ({method}); vae models can.",
+            path=path,
+            method=type(model.method).method_name(),
+        )
     plot_columns(table_model(path).open(table).to_dict(), model.sample(n, seed=seed).to_dict(), output)
 
 
 def table_model(path: str) -> Any:
     model: Any = open_model(path)
     if model.method.kind != "table" or not hasattr(model, "reconstruct"):
-        raise FirthError(f"{path} is no model of tables ({type(model.method).method_name()}).")
+        raise FirthError(
+            "unsupported_model",
+            "{path} is no model of tables ({method}).",
+            path=path,
+            method=type(model.method).method_name(),
+        )
     return model

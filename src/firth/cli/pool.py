@@ -37,7 +37,12 @@ def command(model: str, folder: str, overwrite: bool, as_json: bool, **values: A
     found: Any = open_model(model)
     settings = given_pooling(found, values)
     if not hasattr(found, "with_pooling"):
-        raise FirthError(f"{model} is no BERT ({type(found.method).method_name()}): it has no pooling to change.")
+        raise FirthError(
+            "unsupported_model",
+            "{model} is no BERT ({method}): it has no pooling to change.",
+            model=model,
+            method=type(found.method).method_name(),
+        )
     changed: BertModel = found.with_pooling(**settings)
     choice = None
     if values["choose"]:
@@ -45,7 +50,11 @@ def command(model: str, folder: str, overwrite: bool, as_json: bool, **values: A
         for name in flags.keys() & settings.keys():
             raise click.UsageError(f"--choose or {flags[name]}, not both.")
         if found.projection is not None:
-            raise FirthError(f"--choose is of plain vectors; those of {model} are whitened or cut. Choose before that.")
+            raise FirthError(
+                "conflicting_options",
+                "--choose is of plain vectors; those of {model} are whitened or cut. Choose before that.",
+                model=model,
+            )
         choice = chosen(changed, values["choose"])
         changed = changed.with_pooling(how=choice.best.how, layers=choice.best.layers, combine="mean")
     if values["whiten"]:

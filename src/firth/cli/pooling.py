@@ -33,12 +33,19 @@ def given_pooling(model: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     if given and not hasattr(model, "with_pooling"):
         method, first = type(model.method).method_name(), next(iter(given))
         flag = "pooling" if first == "how" else first.replace("_", "-")
-        raise FirthError(f"--{flag} is for models such as BERT; this one is {method}.")
+        raise FirthError(
+            "unsupported_model", "--{flag} is for models such as BERT; this one is {method}.", flag=flag, method=method
+        )
     if "layers" in given:
         try:
             given["layers"] = tuple(int(number) for number in given["layers"].split(","))
         except ValueError:
-            raise FirthError(f"--layers takes whole numbers, as in -2,-1; got {given['layers']!r}.") from None
+            raise FirthError(
+                "invalid_value",
+                "{option} takes whole numbers, as in -2,-1; got {got!r}.",
+                option="--layers",
+                got=given["layers"],
+            ) from None
     if given and getattr(model, "projection", None) is not None:
         changed = model.with_pooling(**given)
         if changed.projection is None:

@@ -132,7 +132,9 @@ def rows_of(model: Any, file: str, column: str | None, other: str | None, label:
 
     if not hasattr(model, "columns"):
         raise FirthError(
-            f"{type(model.method).method_name()} reads single texts; pairs are for `firth finetune pairs`."
+            "unsupported_model",
+            "{method} reads single texts; pairs are for `firth finetune pairs`.",
+            method=type(model.method).method_name(),
         )
     names = [column or "text", *([other] if other else [])]
     wanted = dict.fromkeys([*names, *model.columns, *([label] if label else [])])
@@ -147,6 +149,9 @@ def classifier(model: Model, path: str) -> Predicts:
     if not isinstance(model, Predicts):
         method = type(model.method).method_name()
         raise FirthError(
-            f"{path} predicts no labels ({method}); firth train fasttext_classifier and firth finetune classify do."
+            "unsupported_model",
+            "{path} predicts no labels ({method}); firth train fasttext_classifier and firth finetune classify do.",
+            path=path,
+            method=method,
         )
     return model

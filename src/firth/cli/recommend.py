@@ -27,7 +27,12 @@ def command(model: str, users: tuple[str, ...], items: str | None, k: int, seen:
     opened = open_model(model)
     if not isinstance(opened, Recommends):
         method = type(opened.method).method_name()
-        raise FirthError(f"{model} does not recommend ({method}); `firth train als` makes a model that does.")
+        raise FirthError(
+            "unsupported_model",
+            "{model} does not recommend ({method}); `firth train als` makes a model that does.",
+            model=model,
+            method=method,
+        )
     if items:
         found = {items: opened.recommend_for(parse_items(items, opened.tables["items"]), k, seen=seen)}
     else:
@@ -53,7 +58,9 @@ def parse_items(text: str, known: Container[str]) -> list[str] | dict[str, float
         try:
             weights[item] = float(number)
         except ValueError:
-            raise FirthError(f"--items takes A,B or A=2,B=5; got {part!r}.") from None
+            raise FirthError(
+                "invalid_value", "{option} takes A,B or A=2,B=5; got {got!r}.", option="--items", got=part
+            ) from None
     if weights and plain:
-        raise FirthError(f"Give all items a number or none; {plain[0]!r} has none.")
+        raise FirthError("invalid_value", "Give all items a number or none; {plain!r} has none.", plain=plain[0])
     return weights or plain

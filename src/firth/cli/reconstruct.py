@@ -28,10 +28,15 @@ def command(model: str, table: str, k: int, output: str | None, errors: str | No
     keep_inputs(errors, model, table)
     found: Any = open_model(model)
     if not hasattr(found, "errors"):
-        raise FirthError(f"{model} does not rebuild rows ({type(found.method).method_name()}); autoencoders do.")
+        raise FirthError(
+            "unsupported_model",
+            "{model} does not rebuild rows ({method}); autoencoders do.",
+            model=model,
+            method=type(found.method).method_name(),
+        )
     rows = found.open(open_rows(table))
     if not len(rows):
-        raise FirthError("There is nothing to rebuild: the table has no rows.")
+        raise FirthError("empty_data", "There is nothing to rebuild: the table has no rows.")
     wrong = found.errors(rows)
     if output:
         write_table(found.reconstruct(rows), output)

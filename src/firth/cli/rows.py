@@ -61,7 +61,7 @@ class Shards:
         from firth.core.storage import read_json, saying_where
 
         if rows < 1:
-            raise FirthError(f"A shard needs at least 1 row; got {rows}.")
+            raise FirthError("too_few", "A shard needs at least 1 row; got {got}.", got=rows)
         self.folder, self.kind, self.rows = folder, kind, rows
         self.identity = {**identity, "kind": kind, "rows a shard": rows}
         with saying_where(folder):
@@ -69,13 +69,20 @@ class Shards:
         there = sorted(path.name for path in folder.iterdir())
         record = read_json(folder / RECORD) if RECORD in there else None
         if record is None and there:
-            raise FirthError(f"{folder} holds other files ({there[0]}); shards need a folder of their own.")
+            raise FirthError(
+                "unsafe_output",
+                "{folder} holds other files ({available}); shards need a folder of their own.",
+                folder=folder,
+                available=there[0],
+            )
         if record is not None and record.get("identity") != self.identity:
             known = record.get("identity") or {}
             other = [name for name, value in self.identity.items() if known.get(name) != value]
             raise FirthError(
-                f"{folder} holds shards of something else (another {', '.join(other)}); choose another folder, or "
-                "remove it."
+                "other_run",
+                "{folder} holds shards of something else (another {other}); choose another folder, or remove it.",
+                folder=folder,
+                other=", ".join(other),
             )
         told = {int(number): figures for number, figures in (record or {}).get("shards", {}).items()}
         self.done = {number: figures for number, figures in told.items() if self.size(number) == figures["bytes"]}

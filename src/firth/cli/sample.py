@@ -42,10 +42,20 @@ def command(
         raise click.UsageError("--between needs --of TABLE, and the other way round.")
     if between:
         if not isinstance(found, Interpolates):
-            raise FirthError(f"{model} has no codes to go between ({type(found.method).method_name()}).")
+            raise FirthError(
+                "unsupported_model",
+                "{model} has no codes to go between ({method}).",
+                model=model,
+                method=type(found.method).method_name(),
+            )
         print_rows(found.interpolate(table, between[0] - 1, between[1] - 1, max(2, n)), output, as_json)
         return
     if not isinstance(found, Samples):
-        raise FirthError(f"{model} can't make up rows ({type(found.method).method_name()}); vae models can.")
+        raise FirthError(
+            "unsupported_model",
+            "{model} can't make up rows ({method}); vae models can.",
+            model=model,
+            method=type(found.method).method_name(),
+        )
     made: Any = found
     print_rows(made.sample(n, seed=seed, noise=not expected, prior=prior), output, as_json)

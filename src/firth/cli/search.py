@@ -51,7 +51,7 @@ def command(
 
     place = place_of(index, postgres)
     if postgres and mode not in (None, "vector"):
-        raise FirthError("A table is searched by nearness alone; leave --mode out.")
+        raise FirthError("conflicting_options", "A table is searched by nearness alone; leave --mode out.")
     opened, mode = place.open(), mode or "both"
     if mode != "words" or explained:
         opened = place.open(open_model(model_path(opened, model)))
@@ -85,9 +85,13 @@ def model_path(index: Index | PostgresIndex, given: str | None) -> str:
     made = index.facts["model"] if isinstance(index, PostgresIndex) else index.store.manifest.get("model")
     path = given or (made or {}).get("path")
     if not path:
-        raise FirthError("The index does not say where its model is: give --model PATH, or search by --mode words.")
+        raise FirthError(
+            "missing_model", "The index does not say where its model is: give --model PATH, or search by --mode words."
+        )
     if not Path(path).exists():
-        raise FirthError(f"There is no model at {path}; give --model PATH, or search by --mode words.")
+        raise FirthError(
+            "not_found", "There is no model at {path}; give --model PATH, or search by --mode words.", path=path
+        )
     return str(path)
 
 

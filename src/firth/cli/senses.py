@@ -42,7 +42,10 @@ def command(model: str, texts: tuple[str, ...], word: str, pieces: str, output: 
     opened = open_model(model)
     if not isinstance(opened, Contextual):
         raise FirthError(
-            f"{model} has one vector a word ({type(opened.method).method_name()}); bert and gpt have many."
+            "unsupported_model",
+            "{model} has one vector a word ({method}); bert and gpt have many.",
+            model=model,
+            method=type(opened.method).method_name(),
         )
     found = opened.senses(texts, word, pieces)
     if output:

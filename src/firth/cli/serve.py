@@ -70,7 +70,9 @@ def serve(
         from firth.server.running import run
         from firth.server.settings import Settings
     except ModuleNotFoundError as error:
-        raise FirthError(f'The server needs the package {error.name}: pip install "firth[server]".') from None
+        raise FirthError(
+            "missing_package", 'The server needs the package {name}: pip install "firth[server]".', name=error.name
+        ) from None
     places, indexes = named(list(models))
     settings = Settings(
         models=places,
@@ -91,4 +93,9 @@ def read_key(file: str | None) -> str | None:
     try:
         return Path(file).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise FirthError(f"Cannot read the key in {file}: {getattr(error, 'strerror', None) or error}.") from None
+        raise FirthError(
+            "unreadable_file",
+            "Cannot read the key in {file}: {got}.",
+            file=file,
+            got=getattr(error, "strerror", None) or error,
+        ) from None

@@ -25,5 +25,5 @@ def command(models: tuple[str, ...], root: str | None, browser: bool, **values: 
             click.launch(address)
 
     if root is not None and not Path(root).is_dir():
-        raise FirthError(f"--root must be a folder; got {root}.")
+        raise FirthError("invalid_value", "{option} must be a folder; got {got}.", option="--root", got=root)
     serve(models, values, ready, requests=False, root=None if root is None else Path(root).resolve())

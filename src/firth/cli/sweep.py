@@ -98,7 +98,11 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     data = KINDS[method_class.kind].open(values)
     start = open_model(values["start"]) if values["start"] else None
     if method_class.needs_start and start is None:
-        raise FirthError(f"{method_class.__name__} begins from a model; give it by --start MODEL.")
+        raise FirthError(
+            "missing_start",
+            "{method_class} begins from a model; give it by --start MODEL.",
+            method_class=method_class.__name__,
+        )
     try:
         found = sweep(
             method,
@@ -112,7 +116,7 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
             overwrite=values["overwrite"],
         )
     except KeyboardInterrupt:
-        raise Interrupted("stopped; the same command goes on from here.") from None
+        raise Interrupted("interrupted", "stopped; the same command goes on from here.") from None
     if values["as_json"]:
         print_json(found.to_json())
     else:

@@ -65,7 +65,7 @@ def train(data: tuple[str, ...], output: str, kind: str, **values: Any) -> None:
 
     target = Path(output)
     if target.exists() and not values["overwrite"] and (not target.is_dir() or any(target.iterdir())):
-        raise FirthError(f"{output} exists; --overwrite replaces it.")
+        raise FirthError("output_exists", "{path} exists; --overwrite replaces it.", path=output)
     settings: Any = {"bpe": subwords.BPE, "wordpiece": subwords.WordPiece, "characters": subwords.Characters}[kind]
     names = ("size", "level", "lowercase", "min_count", "max_characters")
     given = {name: values[name] for name in names if values[name] is not None}
@@ -76,7 +76,9 @@ def train(data: tuple[str, ...], output: str, kind: str, **values: Any) -> None:
         given["special_tokens"] = values["special"]
     method = settings(**given)
     if target.suffix == ".txt" and kind != "wordpiece":
-        raise FirthError(f"vocab.txt is WordPiece's file; for {kind} choose a .json file or a folder.")
+        raise FirthError(
+            "unknown_format", "vocab.txt is WordPiece's file; for {kind} choose a .json file or a folder.", kind=kind
+        )
     run = Run(threads=values["threads"], memory=values["memory"], report=choose_report(values["progress"]))
     corpus = Corpus(*data, **{option[0][2:]: values[option[0][2:]] for option in DATA_OPTIONS})
     tokenizer = method.train(corpus, run)
@@ -157,7 +159,12 @@ def id_lines(file: IO[str]) -> Iterator[list[int]]:
     for number, line in enumerate(file, 1):
         found = ids_in(line)
         if found is None:
-            raise FirthError(f"Line {number} must be ids with spaces between, or JSON with ids; got {line[:40]!r}.")
+            raise FirthError(
+                "malformed_data",
+                "Line {number} must be ids with spaces between, or JSON with ids; got {got!r}.",
+                number=number,
+                got=line[:40],
+            )
         yield found
 
 

@@ -146,7 +146,7 @@ def run_command(method_class: type[Method], values: dict[str, Any], kind: str) -
     try:
         done = train(method, data, values["folder"], run=run, start=start, overwrite=values["overwrite"], command=typed)
     except KeyboardInterrupt:
-        raise Interrupted(how_to_go_on(values["folder"])) from None
+        raise Interrupted("interrupted", how_to_go_on(values["folder"])) from None
     if first:
         tell(done, values["as_json"], kind)
 

@@ -39,11 +39,19 @@ def command(
     translator = open_model(model)
     if not isinstance(translator, Translator):
         method = type(translator.method).method_name()
-        raise FirthError(f"{model} does not translate ({method}); `firth train seq2seq` makes a model that does.")
+        raise FirthError(
+            "unsupported_model",
+            "{model} does not translate ({method}); `firth train seq2seq` makes a model that does.",
+            model=model,
+            method=method,
+        )
     file = next(filter(os.path.isfile, texts), None)  # Path would fail on a long text
     if file is not None:
         raise FirthError(
-            f"A TEXT is translated as it stands; {file} is a file. For its lines: firth translate {model} - < {file}"
+            "wrong_input",
+            "A TEXT is translated as it stands; {file} is a file. For its lines: firth translate {model} - < {file}",
+            file=file,
+            model=model,
         )
     sources = [line.rstrip("\r\n") for line in sys.stdin] if texts == ("-",) else list(texts)
     right = read_lines(reference, len(sources)) if reference else None
@@ -72,5 +80,11 @@ def read_lines(path: str, count: int) -> list[str]:
 
     found = [document.text for document in Corpus(path)]
     if len(found) != count:
-        raise FirthError(f"{path} has {len(found):,} lines for {count:,} texts; it takes one line a text.")
+        raise FirthError(
+            "wrong_input",
+            "{path} has {n_got:,} lines for {count:,} texts; it takes one line a text.",
+            path=path,
+            n_got=len(found),
+            count=count,
+        )
     return found

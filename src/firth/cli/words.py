@@ -77,11 +77,16 @@ def command(
     if output is None and (static or as_json):
         raise click.UsageError("--static and --json need -o OUT.")
     if output and not static and Path(output).suffix != ".jsonl":
-        raise FirthError(f"The output must end with .jsonl, or --static be given; got {output}.")
+        raise FirthError(
+            "unknown_format", "The output must end with .jsonl, or --static be given; got {got}.", got=output
+        )
     opened: Any = open_model(model)
     if not isinstance(opened, Contextual):
         raise FirthError(
-            f"{model} has one vector a word ({type(opened.method).method_name()}); bert and gpt have many."
+            "unsupported_model",
+            "{model} has one vector a word ({method}); bert and gpt have many.",
+            model=model,
+            method=type(opened.method).method_name(),
         )
     corpus = Corpus(*data, unit=unit, column=column, key=key)
     keep_inputs(output, *(source.name for source in corpus.sources))
@@ -105,7 +110,12 @@ def numbers_of(layers: str) -> list[int]:
     try:
         return [int(layer) for layer in layers.split(",")]
     except ValueError:
-        raise FirthError(f"--layers must be numbers, as in -1 or 9,10,11,12; got {layers!r}.") from None
+        raise FirthError(
+            "invalid_value",
+            "{option} must be numbers, as in -1 or 9,10,11,12; got {got!r}.",
+            option="--layers",
+            got=layers,
+        ) from None
 
 
 def words_in(path: str) -> list[str]:
@@ -121,7 +131,11 @@ def write_static(
     from firth.formats import format_of_name, write_vectors
 
     if format_of_name(Path(output)) is None:
-        raise FirthError(f"{output}: the suffix names no format of vectors, such as .vec, .npy or .safetensors.")
+        raise FirthError(
+            "unknown_format",
+            "{path}: the suffix names no format of vectors, such as .vec, .npy or .safetensors.",
+            path=output,
+        )
     found = model.averaged(corpus, words, **chosen, contexts=contexts, run=Run(report=choose_report()))
     write_vectors(found.vectors, output)
     return {"words": len(found.vectors), "contexts": int(found.contexts.sum())}
@@ -145,7 +159,7 @@ def write_words(model: Any, corpus: Any, output: str | None, chosen: dict[str, A
                 words += len(each.words)
             texts += len(batch)
         if not texts:
-            raise FirthError("There is nothing to read: the input has no documents.")
+            raise FirthError("empty_data", "There is nothing to read: the input has no documents.")
     return {"words": words, "texts": texts}
 
 

@@ -38,8 +38,11 @@ class Checkpoints:
         record = read_json(self.folder / STATE)
         if record.get("identity") != self.identity:
             raise FirthError(
-                f"{self.folder} holds an unfinished run with other settings ({difference(record, self.identity)}); "
-                "run that command again to go on with it, or overwrite it."
+                "other_run",
+                "{folder} holds an unfinished run with other settings ({difference}); run that command again to "
+                "go on with it, or overwrite it.",
+                folder=self.folder,
+                difference=difference(record, self.identity),
             )
         arrays = read_arrays(self.folder / record["arrays"])
         return {name: np.array(array) for name, array in arrays.items()}, record["state"]

@@ -28,9 +28,13 @@ def principal_components(matrix: ArrayLike) -> Components:
     """In each direction the largest loading is positive (the first of equals), so signs are fixed."""
     rows = np.asarray(matrix, dtype=np.float64)
     if rows.ndim != 2 or len(rows) < 2:
-        raise FirthError(f"PCA needs a matrix of at least 2 rows; got shape {rows.shape}.")
+        raise FirthError("too_few", "PCA needs a matrix of at least 2 rows; got shape {got}.", got=rows.shape)
     if not np.isfinite(rows).all():
-        raise FirthError(f"PCA needs finite numbers; row {int(np.argmin(np.isfinite(rows).all(axis=1)))} has others.")
+        raise FirthError(
+            "non_finite",
+            "PCA needs finite numbers; row {argmin} has others.",
+            argmin=int(np.argmin(np.isfinite(rows).all(axis=1))),
+        )
     mean = rows.mean(axis=0)
     # Rows = QR, and R has the singular values and directions of the rows (Chan 1982): the long Q is not needed.
     _, lengths, directions = np.linalg.svd(np.linalg.qr(rows - mean, mode="r"), full_matrices=False)

@@ -34,7 +34,11 @@ def read_modules(folder: Path) -> list[tuple[str, Path]]:
         for module in modules
     )
     if not right:
-        raise FirthError(f"{folder / MODULES} must list modules, each with a type and a path inside the folder.")
+        raise FirthError(
+            "damaged_model",
+            "{path} must list modules, each with a type and a path inside the folder.",
+            path=folder / MODULES,
+        )
     return [(module["type"].rsplit(".", 1)[-1], folder / module["path"]) for module in modules]
 
 
@@ -53,7 +57,13 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
     place = network_folder(folder)
     if not (place / CONFIG).is_file():
         if place != folder:
-            raise FirthError(f"{folder / MODULES} says that the network is in {place}, which has no {CONFIG}.")
+            raise FirthError(
+                "incomplete_model",
+                "{path} says that the network is in {path_2}, which has no {config}.",
+                path=folder / MODULES,
+                path_2=place,
+                config=CONFIG,
+            )
         return None
     config = read_json(place / CONFIG)
     if not isinstance(config, dict):
@@ -68,9 +78,17 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
     theirs = {"architectures", "hidden_size", "transformers_version"} & config.keys()
     if isinstance(kind, str) or theirs:
         if kind:
-            raise FirthError(f"{folder} holds a network of the kind {kind!r}; Firth reads {' and '.join(METHODS)}.")
+            raise FirthError(
+                "unsupported_architecture",
+                "{folder} holds a network of the kind {kind!r}; Firth reads {choices}.",
+                folder=folder,
+                kind=kind,
+                choices=" and ".join(METHODS),
+            )
         raise FirthError(
-            f'{place / CONFIG} does not say which kind of network it is; write "model_type": "bert" or "gpt2" into it.'
+            "unsupported_architecture",
+            '{path} does not say which kind of network it is; write "model_type": "bert" or "gpt2" into it.',
+            path=place / CONFIG,
         )
     return None
 
@@ -100,20 +118,39 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
         pickled = min(place.glob("pytorch_model*.bin"), default=None)
         if pickled:
             raise FirthError(
-                f"{pickled} is a pickle, which can run any code when it is opened, so Firth does not; "
-                f"`firth convert {folder} NEW-FOLDER --pickled` reads its numbers alone and writes safetensors."
+                "unsafe_pickle",
+                "{pickled} is a pickle, which can run any code when it is opened, so Firth does not; `firth "
+                "convert {folder} NEW-FOLDER --pickled` reads its numbers alone and writes safetensors.",
+                pickled=pickled,
+                folder=folder,
             )
-        raise FirthError(f"{place} has no weights: neither {FOREIGN_ARRAYS} nor {WEIGHTS_INDEX}.")
+        raise FirthError(
+            "incomplete_model",
+            "{path} has no weights: neither {foreign_arrays} nor {weights_index}.",
+            path=place,
+            foreign_arrays=FOREIGN_ARRAYS,
+            weights_index=WEIGHTS_INDEX,
+        )
     index = read_json(place / WEIGHTS_INDEX)
     places = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
-        raise FirthError(f"{place / WEIGHTS_INDEX} does not say in which file each array is (weight_map).")
+        raise FirthError(
+            "damaged_model", "{path} does not say in which file each array is (weight_map).", path=place / WEIGHTS_INDEX
+        )
     found: dict[str, NDArray[Any]] = {}
     for file in sorted(set(places.values())):
         if Path(file).name != file:
-            raise FirthError(f"{place / WEIGHTS_INDEX} names a file of another folder: {file}.")
+            raise FirthError(
+                "damaged_model", "{path} names a file of another folder: {file}.", path=place / WEIGHTS_INDEX, file=file
+            )
         found |= read_arrays(place / file)
     missing = sorted(places.keys() - found.keys())
     if missing:
-        raise FirthError(f"{place}: {missing[0]} is in none of the files that {WEIGHTS_INDEX} names.")
+        raise FirthError(
+            "incomplete_model",
+            "{path}: {missing} is in none of the files that {weights_index} names.",
+            path=place,
+            missing=missing[0],
+            weights_index=WEIGHTS_INDEX,
+        )
     return found

@@ -59,8 +59,10 @@ def refusing_labels(fit: Callable[..., Model]) -> Callable[..., Model]:
         run = settings.get("run", data[1] if len(data) > 1 else None)
         if run is not None and not isinstance(run, Run):
             raise FirthError(
-                f"fit takes the data and a Run, as in fit(data, Run(seed=2)); got {type(run).__name__}. "
-                "Labels belong to the data: fit(zip(texts, labels))."
+                "invalid_type",
+                "fit takes the data and a Run, as in fit(data, Run(seed=2)); got {got}. Labels belong to the "
+                "data: fit(zip(texts, labels)).",
+                got=type(run).__name__,
             )
         return fit(self, *data, **settings)
 

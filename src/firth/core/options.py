@@ -102,7 +102,14 @@ def check_options(settings: Any) -> None:
             continue
         problem = item.problem(value)
         if problem:
-            raise FirthError(f"{type(settings).__name__}.{item.name} {problem}; got {value!r}.")
+            raise FirthError(
+                "invalid_value",
+                "{method}.{name} {problem}; got {got!r}.",
+                method=type(settings).__name__,
+                name=item.name,
+                problem=problem,
+                got=value,
+            )
 
 
 def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
@@ -110,5 +117,11 @@ def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
     known = [item.name for item in options_of(kind)]
     unknown = sorted(set(values) - set(known))
     if unknown:
-        raise FirthError(f"{kind.__name__} has no option {unknown[0]!r}; it has {', '.join(known)}.")
+        raise FirthError(
+            "unknown_option",
+            "{kind} has no option {unknown!r}; it has {available}.",
+            kind=kind.__name__,
+            unknown=unknown[0],
+            available=", ".join(known),
+        )
     return kind(**values)

@@ -45,7 +45,13 @@ def method(name: str) -> type[Method]:
     if name not in modules:
         near = difflib.get_close_matches(name, modules, n=1)
         meant = f" Did you mean {near[0]!r}?" if near else ""
-        raise FirthError(f"There is no method {name!r}.{meant} There are {', '.join(sorted(modules))}.")
+        raise FirthError(
+            "unknown_method",
+            "There is no method {name!r}.{hint} There are {modules}.",
+            name=name,
+            hint=meant,
+            modules=", ".join(sorted(modules)),
+        )
     return class_in(modules[name])
 
 
@@ -56,7 +62,7 @@ def class_in(module_name: str) -> type[Method]:
     for value in vars(module).values():
         if isinstance(value, type) and issubclass(value, Method) and value.__module__ == module_name:
             return value
-    raise FirthError(f"{module_name} holds no Method.")
+    raise FirthError("missing_method", "{module_name} holds no Method.", module_name=module_name)
 
 
 def class_named(class_name: str) -> type[Method] | None:

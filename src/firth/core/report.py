@@ -24,8 +24,8 @@ class Report(Protocol):
     def end(self) -> None:
         """The task that began last is over."""
 
-    def note(self, text: str) -> None:
-        """Something the user should know: dropped words, bad bytes, a cut."""
+    def note(self, text: str, code: str = "note") -> None:
+        """Something the user should know: dropped words, bad bytes, a cut. `code` names it for programs."""
 
 
 class Silence:
@@ -40,14 +40,14 @@ class Silence:
     def end(self) -> None:
         pass
 
-    def note(self, text: str) -> None:
-        warnings.warn(text, FirthWarning, stacklevel=3)
+    def note(self, text: str, code: str = "note") -> None:
+        warnings.warn(FirthWarning(text, code), stacklevel=3)
 
 
 class Nothing(Silence):
     """No notes either: for all processes but the first."""
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, code: str = "note") -> None:
         pass
 
 
@@ -89,7 +89,7 @@ class TerminalBar:
         self.stream.write("\r\x1b[2K")
         self.stream.flush()
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, code: str = "note") -> None:
         self.stream.write(f"\r\x1b[2Knote: {text}\n")
         self.stream.flush()
 
@@ -100,7 +100,7 @@ class PlainNotes(Silence):
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, code: str = "note") -> None:
         self.stream.write(f"note: {text}\n")
 
 
@@ -129,8 +129,8 @@ class JsonLines:
     def end(self) -> None:
         self._write(event="end", task=self.task)
 
-    def note(self, text: str) -> None:
-        self._write(event="note", text=text)
+    def note(self, text: str, code: str = "note") -> None:
+        self._write(event="note", code=code, text=text)
 
 
 def default_report() -> Report:

@@ -58,5 +58,7 @@ def parse_bytes(text: str) -> int:
     except (ValueError, KeyError, OverflowError):
         size = 0
     if size <= 0:
-        raise FirthError(f"memory must be a size such as 500MB or 2GB; got {text!r}.")
+        raise FirthError(
+            "invalid_value", "{option} must be a size such as 500MB or 2GB; got {got!r}.", option="memory", got=text
+        )
     return size

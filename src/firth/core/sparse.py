@@ -115,8 +115,12 @@ def dense(sparse: Any) -> Matrix:
     rows, columns = sparse.shape
     if rows * columns > MOST_DENSE:
         raise FirthError(
-            f"{rows:,} × {columns:,} numbers are too many to write out with their zeros (at most {MOST_DENSE:,}); "
-            "keep them sparse (transform, .npz), lower max_vocabulary, or let LSA make short vectors of them."
+            "out_of_memory",
+            "{rows:,} × {columns:,} numbers are too many to write out with their zeros (at most {most_dense:,}); "
+            "keep them sparse (transform, .npz), lower max_vocabulary, or let LSA make short vectors of them.",
+            rows=rows,
+            columns=columns,
+            most_dense=MOST_DENSE,
         )
     table: Matrix = sparse.toarray().astype(np.float32, copy=False)
     return table

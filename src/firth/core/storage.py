@@ -41,7 +41,11 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
     """Writes `model` to `folder`: to a temporary sibling, fsynced, then put in place at once."""
     with saying_where(folder):
         if folder.exists() and not overwrite and (not folder.is_dir() or any(folder.iterdir())):
-            raise FirthError(f"{folder} exists; choose another folder or pass overwrite=True (--overwrite).")
+            raise FirthError(
+                "output_exists",
+                "{folder} exists; choose another folder or pass overwrite=True (--overwrite).",
+                folder=folder,
+            )
     parts = model.parts()
     with new_folder(folder) as work:
         foreign = bool(parts.foreign)
@@ -101,41 +105,65 @@ def load_model(folder: str | os.PathLike[str], whole: bool = False) -> Model:
             parts = Parts(read_arrays(path / main), documents, more=more)
             return method_class.model.from_parts(method, parts, training)
     except KeyError as error:
-        raise FirthError(f"{path} is incomplete: it has no {error} for {method_class.__name__}.") from error
+        raise FirthError(
+            "incomplete_model",
+            "{path} is incomplete: it has no {reason} for {method_class}.",
+            path=path,
+            reason=str(error),
+            method_class=method_class.__name__,
+        ) from error
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     """config.json of a model folder, checked for what the loader relies on."""
     if not folder.is_dir():
-        raise FirthError(f"No model folder at {folder}.")
+        raise FirthError("not_found", "No model folder at {folder}.", folder=folder)
     if not (folder / CONFIG).is_file():
         weights = min([*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")], default=None)
         if weights:
             raise FirthError(
-                f"{folder} has {weights.name} and no {CONFIG}, which tells what is in it (layers, heads, …): copy it "
-                "from where the weights are from."
+                "incomplete_model",
+                "{folder} has {name} and no {config}, which tells what is in it (layers, heads, …): copy it from "
+                "where the weights are from.",
+                folder=folder,
+                name=weights.name,
+                config=CONFIG,
             )
-        raise FirthError(f"{folder} is not a model: it has no {CONFIG}.")
+        raise FirthError("not_found", "{folder} is not a model: it has no {config}.", folder=folder, config=CONFIG)
     config = read_json(folder / CONFIG)
     if not isinstance(config, dict) or "format" not in config or not isinstance(config.get("files"), dict):
-        raise FirthError(f"{folder / CONFIG} does not describe a Firth model.")
+        raise FirthError("damaged_model", "{path} does not describe a Firth model.", path=folder / CONFIG)
     if config["format"] != FORMAT:
         raise FirthError(
-            f"{folder} has format {config['format']!r}, this Firth ({__version__}) reads format {FORMAT}; "
-            "open it with the version that wrote it or a newer one."
+            "unsupported_format",
+            "{folder} has format {format!r}, this Firth ({version__}) reads format {format_2}; open it with the "
+            "version that wrote it or a newer one.",
+            folder=folder,
+            format=config["format"],
+            version__=__version__,
+            format_2=FORMAT,
         )
     if not isinstance(config.get("method"), str) or not isinstance(config.get("options"), dict):
-        raise FirthError(f"{folder / CONFIG} does not name its method and options.")
+        raise FirthError("damaged_model", "{path} does not name its method and options.", path=folder / CONFIG)
     for name, facts in config["files"].items():
         inside = not Path(name).is_absolute() and ".." not in Path(name).parts
         if not inside or not (folder / name).is_file():
-            raise FirthError(f"{folder} is incomplete: {name} is missing.")
+            raise FirthError("incomplete_model", "{folder} is incomplete: {name} is missing.", folder=folder, name=name)
         known = isinstance(facts, dict) and isinstance(facts.get("bytes"), int) and isinstance(facts.get("sha256"), str)
         if not known:
-            raise FirthError(f"{folder / CONFIG} does not give the bytes and sha256 of {name}.")
+            raise FirthError(
+                "damaged_model", "{path} does not give the bytes and sha256 of {name}.", path=folder / CONFIG, name=name
+            )
         found = (folder / name).stat().st_size
         if found != facts["bytes"]:
-            raise FirthError(f"{folder / name} has {found:,} bytes where {CONFIG} says {facts['bytes']:,}.")
+            raise FirthError(
+                "damaged_model",
+                "{path} has {got:,} bytes where {config} says {bytes:,}.",
+                path=folder / name,
+                got=found,
+                config=CONFIG,
+                bytes=facts["bytes"],
+            )
     return config
 
 
@@ -146,14 +174,22 @@ def verify_model(folder: str | os.PathLike[str]) -> dict[str, str]:
     path = Path(folder)
     if foreign_config(path):
         raise FirthError(
-            f"{path} was written by another library, with no hashes to check by; `firth convert {path} NEW-FOLDER` "
-            "writes a folder that has them."
+            "no_hashes",
+            "{path} was written by another library, with no hashes to check by; `firth convert {path} NEW-FOLDER` "
+            "writes a folder that has them.",
+            path=path,
         )
     config = read_config(path)
     for name, facts in config["files"].items():
         found = fingerprint(path / name)["sha256"]
         if found != facts["sha256"]:
-            raise FirthError(f"{path / name} was changed: its sha256 is {found[:12]}…, not {facts['sha256'][:12]}….")
+            raise FirthError(
+                "hash_mismatch",
+                "{path} was changed: its sha256 is {got}…, not {sha256}….",
+                path=path / name,
+                got=found[:12],
+                sha256=facts["sha256"][:12],
+            )
     return {name: facts["sha256"] for name, facts in config["files"].items()}
 
 
@@ -209,7 +245,13 @@ def dump_arrays(file: BinaryIO, arrays: Arrays, foreign: bool = False) -> None:
     for name, array in ordered:
         kind = array.dtype.newbyteorder("<")
         if kind not in names:
-            raise FirthError(f"{name} holds {array.dtype}; safetensors takes {', '.join(KINDS)}.")
+            raise FirthError(
+                "invalid_type",
+                "{name} holds {dtype}; safetensors takes {choices}.",
+                name=name,
+                dtype=array.dtype,
+                choices=", ".join(KINDS),
+            )
         header[name] = {"dtype": names[kind], "shape": array.shape, "data_offsets": (end, end + array.nbytes)}
         end += array.nbytes
     text = json.dumps(header).encode()
@@ -229,7 +271,14 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         kind, shape, begin, end = checked_entry(path, name, entry)
         count = math.prod(shape)
         if begin < 0 or min(shape, default=0) < 0 or end - begin != count * kind.itemsize or data + end > size:
-            raise FirthError(f"{path}: {name} of shape {shape} does not fit the file's {size:,} bytes.")
+            raise FirthError(
+                "damaged_model",
+                "{path}: {name} of shape {shape} does not fit the file's {size:,} bytes.",
+                path=path,
+                name=name,
+                shape=shape,
+                size=size,
+            )
         try:
             arrays[name] = (
                 np.memmap(path, dtype=kind, mode="r", offset=data + begin, shape=shape)
@@ -239,7 +288,14 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             if entry["dtype"] == "BF16":
                 arrays[name] = (arrays[name].astype("<u4") << 16).view("<f4")
         except (ValueError, OverflowError, OSError) as error:  # too many dimensions, or one too long for an empty array
-            raise FirthError(f"{path}: {name} of shape {shape} cannot be opened ({error}).") from None
+            raise FirthError(
+                "damaged_model",
+                "{path}: {name} of shape {shape} cannot be opened ({reason}).",
+                path=path,
+                name=name,
+                shape=shape,
+                reason=str(error),
+            ) from None
     return arrays
 
 
@@ -250,16 +306,24 @@ def read_header(path: Path) -> tuple[dict[str, Any], int]:
             size = os.fstat(file.fileno()).st_size
             length = int.from_bytes(file.read(8), "little")
             if size < 8 or length > min(size - 8, 100_000_000):
-                raise FirthError(f"{path} is not a safetensors file: its header would be {length:,} bytes of {size:,}.")
+                raise FirthError(
+                    "damaged_model",
+                    "{path} is not a safetensors file: its header would be {length:,} bytes of {size:,}.",
+                    path=path,
+                    length=length,
+                    size=size,
+                )
             header = json.loads(file.read(length))
     except OSError as error:
-        raise FirthError(f"Cannot read {path}: {error.strerror}.") from None
+        raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
     except FirthError:
         raise
     except (ValueError, RecursionError) as error:
-        raise FirthError(f"{path} has a broken safetensors header ({error}).") from None
+        raise FirthError(
+            "damaged_model", "{path} has a broken safetensors header ({reason}).", path=path, reason=str(error)
+        ) from None
     if not isinstance(header, dict):
-        raise FirthError(f"{path} has a broken safetensors header (not an object).")
+        raise FirthError("damaged_model", "{path} has a broken safetensors header (not an object).", path=path)
     header.pop("__metadata__", None)
     return header, 8 + length
 
@@ -269,9 +333,16 @@ def checked_entry(path: Path, name: str, entry: Any) -> tuple[np.dtype[Any], tup
     facts = entry if isinstance(entry, dict) else {}
     kind, shape, offsets = facts.get("dtype"), facts.get("shape"), facts.get("data_offsets")
     if not isinstance(kind, str) or kind not in (*KINDS, "BF16"):
-        raise FirthError(f"{path}: {name} has the kind {kind!r}; Firth reads {', '.join(KINDS)}, BF16.")
+        raise FirthError(
+            "damaged_model",
+            "{path}: {name} has the kind {kind!r}; Firth reads {choices}, BF16.",
+            path=path,
+            name=name,
+            kind=kind,
+            choices=", ".join(KINDS),
+        )
     if not (whole_numbers(shape) and whole_numbers(offsets) and len(offsets) == 2):
-        raise FirthError(f"{path}: {name} has no proper shape and data_offsets.")
+        raise FirthError("damaged_model", "{path}: {name} has no proper shape and data_offsets.", path=path, name=name)
     return np.dtype(KINDS.get(kind, "<u2")), tuple(shape), offsets[0], offsets[1]
 
 
@@ -291,9 +362,11 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise FirthError(f"{path} is not valid JSON ({error}).") from None
+        raise FirthError(
+            "damaged_model", "{path} is not valid JSON ({reason}).", path=path, reason=str(error)
+        ) from None
     except OSError as error:
-        raise FirthError(f"Cannot read {path}: {error.strerror}.") from None
+        raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
 
 
 def fingerprint(path: Path) -> dict[str, Any]:
@@ -310,7 +383,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     with saying_where(folder):
         folder = folder.resolve()  # of a link, the folder it names is replaced
         if folder.exists() and not folder.is_dir():
-            raise FirthError(f"{folder} is a file; choose another place for the folder.")
+            raise FirthError("unsafe_output", "{folder} is a file; choose another place for the folder.", folder=folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
@@ -328,7 +401,9 @@ def new_file(path: Path) -> Iterator[Path]:
     with saying_where(path):
         path = path.resolve()
         if path.exists() and not path.is_file():
-            raise FirthError(f"{path} is not a plain file; choose another place.")  # a rename would destroy /dev/null
+            raise FirthError(
+                "unsafe_output", "{path} is not a plain file; choose another place.", path=path
+            )  # a rename would destroy /dev/null
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
         os.close(handle)
@@ -388,7 +463,7 @@ def saying_which(folder: Path) -> Iterator[None]:
     except FirthError as error:
         if re.search(rf"(^|\s){re.escape(str(folder))}(\W|$)", str(error)):
             raise
-        raise FirthError(f"{folder}: {error}") from error
+        raise FirthError("damaged_model", "{folder}: {reason}", folder=folder, reason=str(error)) from error
 
 
 @contextlib.contextmanager
@@ -397,4 +472,6 @@ def saying_where(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise FirthError(f"Cannot write {path}: {error.strerror or error}.") from error
+        raise FirthError(
+            "unwritable_file", "Cannot write {path}: {reason}.", path=path, reason=error.strerror or error
+        ) from error

@@ -125,26 +125,41 @@ def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> Non
     """Refuses a folder that holds something else, unless it may be overwritten."""
     with saying_where(folder):
         if folder.exists() and not folder.is_dir():
-            raise FirthError(f"{folder} is a file; choose another place for the model's folder.")
+            raise FirthError(
+                "unsafe_output", "{folder} is a file; choose another place for the model's folder.", folder=folder
+            )
         names = {path.name for path in folder.iterdir()} if folder.exists() else set()
     unfinished = unfinished_identity(folder)
     others = sorted(name for name in names if name not in (UNFINISHED, MAPS) and not is_part(folder / name))
     if others or (names and not names & {CONFIG, UNFINISHED}):
         some = ", ".join(others[:3] or sorted(names)[:3])
-        raise FirthError(f"{folder} holds other files ({some}), which Firth does not replace; choose another folder.")
+        raise FirthError(
+            "unsafe_output",
+            "{folder} holds other files ({examples}), which Firth does not replace; choose another folder.",
+            folder=folder,
+            examples=some,
+        )
     if overwrite or unfinished == identity:
         return
     if unfinished is not None:
         raise FirthError(
-            f"{folder} holds an unfinished run of another command ({difference({'identity': unfinished}, identity)}); "
-            f"repeat that command to go on with it (`firth info {folder}` shows it), or overwrite it (--overwrite)."
+            "other_run",
+            "{folder} holds an unfinished run of another command ({difference}); repeat that command to go on "
+            "with it (`firth info {folder}` shows it), or overwrite it (--overwrite).",
+            folder=folder,
+            difference=difference({"identity": unfinished}, identity),
         )
     if CONFIG in names:
         finished = finished_identity(folder)
         why = difference({"identity": finished}, identity) if finished else "saved by hand"
         if finished == identity:
             why = "whether from the same data can't be told"
-        raise FirthError(f"{folder} holds another model ({why}); choose another folder, or overwrite it (--overwrite).")
+        raise FirthError(
+            "other_run",
+            "{folder} holds another model ({reason}); choose another folder, or overwrite it (--overwrite).",
+            folder=folder,
+            reason=why,
+        )
 
 
 def is_part(path: Path) -> bool:
@@ -193,5 +208,7 @@ def lock(work: Path, folder: Path) -> int:
             raise FileNotFoundError
     except (BlockingIOError, FileNotFoundError):  # held, or removed with the run that just ended
         os.close(handle)
-        raise FirthError(f"Another process is training into {folder}; wait for it, or choose another folder.") from None
+        raise FirthError(
+            "locked", "Another process is training into {folder}; wait for it, or choose another folder.", folder=folder
+        ) from None
     return handle

@@ -56,7 +56,7 @@ class Vectors:
     ) -> None:
         array = np.asarray(matrix, dtype=np.float32)
         if array.ndim != 2:
-            raise FirthError(f"Vectors need a matrix of two dimensions; got {array.ndim}.")
+            raise FirthError("shape_mismatch", "Vectors need a matrix of two dimensions; got {got}.", got=array.ndim)
         self.matrix: Matrix = array.view()
         self.matrix.flags.writeable = False
         self._keys = keys  # a function is called at the first use: a million words open at once
@@ -69,7 +69,12 @@ class Vectors:
 
     def _check_keys(self, keys: Sequence[str]) -> None:
         if len(keys) != len(self):
-            raise FirthError(f"Vectors need one key a row; got {len(keys):,} keys for {len(self):,} rows.")
+            raise FirthError(
+                "shape_mismatch",
+                "Vectors need one key a row; got {got:,} keys for {n_self:,} rows.",
+                got=len(keys),
+                n_self=len(self),
+            )
 
     @property
     def keys(self) -> Sequence[str]:
@@ -116,8 +121,11 @@ class Vectors:
         odd = np.flatnonzero(~np.isfinite(figures))
         if len(odd):
             raise FirthError(
-                f"The vector of {self.keys[odd[0]]!r} (row {odd[0] + 1:,}) holds NaN, infinity or numbers too large to "
-                "compare; leave such rows out."
+                "non_finite",
+                "The vector of {key!r} (row {row:,}) holds NaN, infinity or numbers too large to compare; leave "
+                "such rows out.",
+                key=self.keys[odd[0]],
+                row=odd[0] + 1,
             )
 
     def fingerprint(self) -> str:
@@ -142,7 +150,9 @@ class Vectors:
         try:
             return self.rows[key]
         except KeyError:
-            raise FirthError(f"No vector for {key!r:.80}{self._why_missing(key)}") from None
+            raise FirthError(
+                "unknown_key", "No vector for {key!r:.80}{why_missing}", key=key, why_missing=self._why_missing(key)
+            ) from None
 
     def _why_missing(self, key: str) -> str:
         missing = self._missing() if callable(self._missing) else self._missing
@@ -183,14 +193,23 @@ class Vectors:
         """
         plus, minus = key_list(positive), key_list(negative)
         if minus is None:
-            raise FirthError(f"negative takes keys; got {type(negative).__name__}. Subtract a vector from the query.")
+            raise FirthError(
+                "invalid_type",
+                "negative takes keys; got {got}. Subtract a vector from the query.",
+                got=type(negative).__name__,
+            )
         if plus is None:
             query = np.asarray(positive, dtype=np.float32)
             if query.shape != (self.dim,) or not np.isfinite(query).all():
-                raise FirthError(f"The query must be a finite vector of {self.dim} numbers; got shape {query.shape}.")
+                raise FirthError(
+                    "shape_mismatch",
+                    "The query must be a finite vector of {dim} numbers; got shape {got}.",
+                    dim=self.dim,
+                    got=query.shape,
+                )
             plus = []
         elif not plus and not minus:
-            raise FirthError("neighbors needs at least one key to start from.")
+            raise FirthError("too_few", "neighbors needs at least one key to start from.")
         else:
             query = self._mean_of(plus, minus, metric)
         asked = self._asked(plus + minus)
@@ -205,7 +224,9 @@ class Vectors:
     def _last(self, restrict: int | None) -> int:
         """How many rows, from the first on, a query looks at."""
         if restrict is not None and restrict < 1:
-            raise FirthError(f"restrict must be at least 1; got {restrict}.")
+            raise FirthError(
+                "invalid_value", "{option} must be at least 1; got {got}.", option="restrict", got=restrict
+            )
         return len(self) if restrict is None else min(restrict, len(self))
 
     def _mean_of(self, plus: list[str], minus: list[str], metric: str) -> Matrix:
@@ -220,7 +241,7 @@ class Vectors:
     def _best(self, scores: Matrix, k: int, asked: Sequence[int]) -> Hits:
         """The `k` largest scores, the asked rows left out."""
         if k < 1:
-            raise FirthError(f"k must be at least 1; got {k}.")
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="k", got=k)
         self._refuse_odd(scores)
         scores[[row for row in asked if row < len(scores)]] = -np.inf
         return Hits(Hit(self.keys[row], float(scores[row])) for row in top_rows(scores, k) if scores[row] > -np.inf)
@@ -235,7 +256,13 @@ class Vectors:
             parts = (self.matrix[first : min(first + ROWS, last)] - query for first in range(0, last, ROWS))
             scores = -np.concatenate([np.zeros(0), *(np.linalg.norm(part, axis=1) for part in parts)])
         else:
-            raise FirthError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be one of {choices}; got {got!r}.",
+                option="metric",
+                choices=", ".join(METRICS),
+                got=metric,
+            )
         return np.asarray(scores, dtype=np.float32)
 
     def _cosines(self, unit: Matrix, last: int) -> Matrix:
@@ -256,7 +283,7 @@ class Vectors:
             near = [(cosine + 1) / 2 for cosine in (cos_a, cos_b, cos_c)]
             scores = near[1] * near[2] / (near[0] + 1e-3)
         else:
-            raise FirthError(f"analogy method must be add or mul; got {method!r}.")
+            raise FirthError("invalid_value", "analogy method must be add or mul; got {got!r}.", got=method)
         return self._best(np.asarray(scores, dtype=np.float32), k, self._asked([a, b, c]))
 
     def similarity(self, a: str, b: str, metric: str = "cosine") -> float:
@@ -279,13 +306,24 @@ def similarity(a: ArrayLike, b: ArrayLike, metric: str = "cosine") -> float:
     """The textbook definitions; cosine with a zero vector is 0."""
     left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if left.ndim != 1 or left.shape != right.shape or not np.isfinite([left, right]).all():
-        raise FirthError(f"similarity needs two finite vectors of one length; got {left.shape} and {right.shape}.")
+        raise FirthError(
+            "shape_mismatch",
+            "similarity needs two finite vectors of one length; got {got} and {shape}.",
+            got=left.shape,
+            shape=right.shape,
+        )
     if metric == "dot":
         return float(left @ right)
     if metric == "euclidean":
         return float(np.sqrt(np.sum((left - right) ** 2)))
     if metric != "cosine":
-        raise FirthError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be one of {choices}; got {got!r}.",
+            option="metric",
+            choices=", ".join(METRICS),
+            got=metric,
+        )
     lengths = float(np.linalg.norm(left) * np.linalg.norm(right))
     return float(left @ right) / lengths if lengths else 0.0
 
@@ -293,7 +331,7 @@ def similarity(a: ArrayLike, b: ArrayLike, metric: str = "cosine") -> float:
 def odd_one_out(vectors: Vectors, keys: Sequence[str]) -> str:
     """The key whose vector is furthest in angle from the mean of all of them."""
     if len(keys) < 3:
-        raise FirthError(f"odd_one_out needs at least 3 keys; got {len(keys)}.")
+        raise FirthError("too_few", "odd_one_out needs at least 3 keys; got {got}.", got=len(keys))
     rows = vectors.unit_of(keys)
     return keys[int(np.argmin(rows @ rows.mean(axis=0)))]
 

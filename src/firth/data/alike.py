@@ -54,13 +54,22 @@ class Alike:
         dev: Alike | None = None,
     ) -> None:
         if other is None and (negative or score):
-            raise FirthError("negative and score are columns of pairs: name the second texts' column too (other).")
+            raise FirthError(
+                "conflicting_options",
+                "negative and score are columns of pairs: name the second texts' column too (other).",
+            )
         if negative and score:
-            raise FirthError("Pairs have a score, or a negative text beside them; not both.")
+            raise FirthError("conflicting_options", "Pairs have a score, or a negative text beside them; not both.")
         if unit not in (*UNITS, SENTENCE):
-            raise FirthError(f"Alike.unit must be one of {', '.join((*UNITS, SENTENCE))}; got {unit!r}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be one of {choices}; got {got!r}.",
+                option="Alike.unit",
+                choices=", ".join((*UNITS, SENTENCE)),
+                got=unit,
+            )
         if dev is not None and dev.score is None:
-            raise FirthError("The dev data must be pairs with scores: name their column (score).")
+            raise FirthError("invalid_value", "The dev data must be pairs with scores: name their column (score).")
         self.score: str | None = score
         self.unit, self.dev = unit, dev
         self.names = [text or "text", other, *([negative] if negative else [])] if other else []
@@ -68,7 +77,7 @@ class Alike:
             self.corpus: Corpus | None = Corpus(*sources, unit="line" if unit == SENTENCE else unit, column=text)
             return
         if len(sources) != 1:
-            raise FirthError(f"Pairs are one table; got {len(sources)} sources.")
+            raise FirthError("wrong_input", "Pairs are one table; got {got} sources.", got=len(sources))
         self.corpus = None
         self.table = Table(sources[0], columns=[*self.names, *([score] if score else [])], categories=self.names)
 
@@ -77,7 +86,9 @@ class Alike:
         found = self._texts(report) if self.corpus is not None else self._table_rows(report)
         if len(found) < 2:
             raise FirthError(
-                f"Texts are told apart from each other, so at least 2 different ones are needed; got {len(found)}."
+                "too_few",
+                "Texts are told apart from each other, so at least 2 different ones are needed; got {got}.",
+                got=len(found),
             )
         return found
 
@@ -111,7 +122,9 @@ class Alike:
                     f"{len(rows):,} of {len(scores):,} rows have {what} and are left out; the first is row {first}."
                 )
         if any(map(math.isinf, scores)):
-            raise FirthError(f"Column {self.score!r} must hold finite numbers; it has an infinite one.")
+            raise FirthError(
+                "non_finite", "Column {score!r} must hold finite numbers; it has an infinite one.", score=self.score
+            )
         kept = sorted(set(range(len(scores))) - set(empty) - set(lacking))
         left = tuple([side[row] for row in kept] for side in sides)
         return Rows(left, scores[kept] if self.score else None)

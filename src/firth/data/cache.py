@@ -37,7 +37,9 @@ def cache_size() -> int:
     try:
         return parse_bytes(asked)
     except FirthError:
-        raise FirthError(f"FIRTH_CACHE_SIZE must be a size such as 20GB; got {asked!r}.") from None
+        raise FirthError(
+            "invalid_value", "{option} must be a size such as 20GB; got {got!r}.", option="FIRTH_CACHE_SIZE", got=asked
+        ) from None
 
 
 def entry_name(*facts: Any) -> str:

@@ -61,12 +61,19 @@ class Cooccurrence:
         words, records = len(self.vocabulary), len(self.indices)
         ends = self.indptr[[0, -1]].tolist() if len(self.indptr) == words + 1 else None
         if ends != [0, records] or (np.diff(self.indptr) < 0).any() or len(self.weights) != records:
-            raise FirthError(f"indptr must lead from 0 to the {records:,} records in {words:,} steps, one a word.")
+            raise FirthError(
+                "damaged_file",
+                "indptr must lead from 0 to the {records:,} records in {words:,} steps, one a word.",
+                records=records,
+                words=words,
+            )
         if records and not 0 <= self.indices.min() <= self.indices.max() < words:
             wrong = min(self.indices.min(), 0) or self.indices.max()
-            raise FirthError(f"Contexts must be ids from 0 to {words - 1:,}; got {wrong:,}.")
+            raise FirthError(
+                "damaged_file", "Contexts must be ids from 0 to {words:,}; got {got:,}.", words=words - 1, got=wrong
+            )
         if records and not 0 < self.weights.min() <= self.weights.max() < np.inf:  # NaN fails each comparison
-            raise FirthError("Weights must be finite and above 0: a pair never met has no record.")
+            raise FirthError("damaged_file", "Weights must be finite and above 0: a pair never met has no record.")
 
     def __len__(self) -> int:
         """How many pairs there are."""
@@ -103,7 +110,13 @@ class Cooccurrence:
         check_choice("side", side, kernel.SIDES)
         check_choice("weighting", weighting, kernel.WEIGHTINGS)
         if not 1 <= window <= kernel.MOST_WINDOW:
-            raise FirthError(f"window must be from 1 to {kernel.MOST_WINDOW}; got {window}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be from 1 to {most_window}; got {got}.",
+                option="window",
+                most_window=kernel.MOST_WINDOW,
+                got=window,
+            )
         sides = 2 if side == "both" else 1
         plan = make_plan(tokens, window * sides, run)
         weights = kernel.weights(weighting, window, len(tokens.ids))
@@ -161,12 +174,16 @@ def read_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
     try:
         lines = Path(path).read_bytes().decode("utf-8", "replace").split("\n")
     except OSError as error:
-        raise FirthError(f"Cannot read {path}: {error.strerror}.") from None
+        raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
     pairs = [line.rpartition(" ") for line in lines if line]
     for number, (word, _, count) in enumerate(pairs, 1):
         if not word or not (count.isascii() and count.isdigit()) or int(count) >= 2**63:
             raise FirthError(
-                f"{path}, line {number}: must be a word, a space and its count; got {lines[number - 1]!r}."
+                "malformed_data",
+                "{path}, line {number}: must be a word, a space and its count; got {got!r}.",
+                path=path,
+                number=number,
+                got=lines[number - 1],
             )
     document = {"tokens": [word for word, _, _ in pairs], "counts": [int(count) for _, _, count in pairs]}
     return Vocabulary.from_json(document)  # which refuses a word that stands twice
@@ -177,12 +194,18 @@ def open_records(path: Path) -> NDArray[Any]:
         size = path.stat().st_size
         if size % RECORD.itemsize:
             raise FirthError(
-                f"{path} ends in the middle of a record: {size:,} bytes are {size // RECORD.itemsize:,} records of "
-                f"{RECORD.itemsize} and {size % RECORD.itemsize} more; it was cut short or is another kind of file."
+                "malformed_data",
+                "{path} ends in the middle of a record: {size:,} bytes are {size_2:,} records of {itemsize} and "
+                "{size_3} more; it was cut short or is another kind of file.",
+                path=path,
+                size=size,
+                size_2=size // RECORD.itemsize,
+                itemsize=RECORD.itemsize,
+                size_3=size % RECORD.itemsize,
             )
         return np.memmap(path, dtype=RECORD, mode="r") if size else np.zeros(0, dtype=RECORD)
     except OSError as error:
-        raise FirthError(f"Cannot read {path}: {error.strerror}.") from None
+        raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
 
 
 def check_records(path: Path, records: NDArray[Any], begin: int, words: int) -> None:
@@ -191,14 +214,22 @@ def check_records(path: Path, records: NDArray[Any], begin: int, words: int) -> 
         wrong = np.flatnonzero((records[name] < 1) | (records[name] > words))
         if len(wrong):
             raise FirthError(
-                f"{path}, record {begin + wrong[0] + 1:,}: {name} must be from 1 to {words:,}, the number of words; "
-                f"got {records[name][wrong[0]]:,}."
+                "malformed_data",
+                "{path}, record {begin:,}: {name} must be from 1 to {words:,}, the number of words; got {got:,}.",
+                path=path,
+                begin=begin + wrong[0] + 1,
+                name=name,
+                words=words,
+                got=records[name][wrong[0]],
             )
     wrong = np.flatnonzero(~((records["weight"] > 0) & (records["weight"] < np.inf)))
     if len(wrong):
         raise FirthError(
-            f"{path}, record {begin + wrong[0] + 1:,}: weight must be finite and above 0; "
-            f"got {records['weight'][wrong[0]]:g}."
+            "malformed_data",
+            "{path}, record {begin:,}: weight must be finite and above 0; got {got:g}.",
+            path=path,
+            begin=begin + wrong[0] + 1,
+            got=records["weight"][wrong[0]],
         )
 
 
@@ -229,8 +260,13 @@ def make_plan(tokens: Tokens, contexts: int, run: Run) -> Plan:
     while plan_within(enough, counts, contexts, 1) is None:
         enough += enough // 8 + 1
     raise FirthError(
-        f"memory={run.memory} is too small to count pairs of {words:,} words in {size:,} tokens; about "
-        f"{human(enough)}B are enough. Fewer words (max_vocabulary) need less."
+        "out_of_memory",
+        "memory={memory} is too small to count pairs of {words:,} words in {size:,} tokens; about {enough}B are "
+        "enough. Fewer words (max_vocabulary) need less.",
+        memory=run.memory,
+        words=words,
+        size=size,
+        enough=human(enough),
     )
 
 
@@ -302,4 +338,10 @@ def mapped(path: Path, kind: Any) -> NDArray[Any]:
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise FirthError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
+        raise FirthError(
+            "invalid_value",
+            "{name} must be one of {choices}; got {got!r}.",
+            name=name,
+            choices=", ".join(choices),
+            got=value,
+        )

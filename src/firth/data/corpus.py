@@ -51,14 +51,22 @@ class Corpus:
         fields: Sequence[str] = (),
     ) -> None:
         if unit not in UNITS:
-            raise FirthError(f"Corpus.unit must be one of {', '.join(UNITS)}; got {unit!r}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be one of {choices}; got {got!r}.",
+                option="Corpus.unit",
+                choices=", ".join(UNITS),
+                got=unit,
+            )
         if not sources:
-            raise FirthError('Corpus needs at least one source: a path, a glob, "-" or an iterable of texts.')
+            raise FirthError(
+                "missing_option", 'Corpus needs at least one source: a path, a glob, "-" or an iterable of texts.'
+            )
         self.unit, self.column, self.key = unit, column, key
         self.tags = (tags,) if isinstance(tags, str) else tuple(tags)
         self.fields = tuple(fields)
         if self.tags and self.fields:
-            raise FirthError("Corpus takes tags or fields, not both.")
+            raise FirthError("conflicting_options", "Corpus takes tags or fields, not both.")
         self.sources: list[Source] = [part for source in sources for part in self._sources_of(source)]
         self.replaced = 0  # byte sequences that were not UTF-8, as far as a walk has come
 
@@ -75,7 +83,11 @@ class Corpus:
             return [TableSource(source, self.columns)]
         if isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray, dict)):
             return [IterableSource(source)]
-        raise FirthError(f"Corpus reads paths, iterables of str and data frames; got {type(source).__name__}.")
+        raise FirthError(
+            "invalid_type",
+            "Corpus reads paths, iterables of str and data frames; got {got}.",
+            got=type(source).__name__,
+        )
 
     @property
     def columns(self) -> readers.Columns:
@@ -200,15 +212,23 @@ class StreamSource(Source):
 
 def refuse_columns(corpus: Corpus, name: str, *more: str | None) -> None:
     for wanted in (*corpus.tags, *corpus.fields, *filter(None, more)):
-        raise FirthError(f"{name} is plain text, without a column {wanted!r}; that needs jsonl, csv or Parquet.")
+        raise FirthError(
+            "unknown_column",
+            "{name} is plain text, without a column {expected!r}; that needs jsonl, csv or Parquet.",
+            name=name,
+            expected=wanted,
+        )
 
 
 def source_in(path: Path) -> Source:
     """A file, or a pipe with a name."""
     if path.name.lower().removesuffix(readers.kind_of(path)[1]).endswith(".json"):
         raise FirthError(
-            f"{path} is JSON, whose names and signs are no text; records are read as JSON lines, one object a line, "
-            f"from a .jsonl file. Of a list of objects: jq -c '.[]' {shlex.quote(str(path))} > NEW.jsonl"
+            "malformed_data",
+            "{path} is JSON, whose names and signs are no text; records are read as JSON lines, one object a "
+            "line, from a .jsonl file. Of a list of objects: jq -c '.[]' {quote} > NEW.jsonl",
+            path=path,
+            quote=shlex.quote(str(path)),
         )
     return FileSource(path) if path.is_file() else StreamSource(lambda: path.open("rb"), str(path))
 
@@ -219,7 +239,11 @@ class IterableSource(Source):
     def __init__(self, items: Iterable[Any]) -> None:
         self.items = Spilled(items) if isinstance(items, Iterator) else items
         if isinstance(items, (list, tuple)) and items and is_file_name(items[0]):
-            raise FirthError(f"{items[0]!r} is a file's name, not a text; pass names one by one: Corpus(*names).")
+            raise FirthError(
+                "wrong_input",
+                "{item!r} is a file's name, not a text; pass names one by one: Corpus(*names).",
+                item=items[0],
+            )
 
     def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
         yield from filler.records(checked_documents(self.items))
@@ -273,9 +297,16 @@ def checked_documents(items: Iterable[Any]) -> Iterator[readers.Record]:
         elif is_document(item):
             yield readers.Record(item[0], item[1], readers.tags_of(item[2:], f"document {item[0]!r}"))
         elif isinstance(item, (list, tuple)):
-            raise FirthError("These documents are lists of tokens: pass them to Tokens.from_lists, not to Corpus.")
+            raise FirthError(
+                "wrong_input", "These documents are lists of tokens: pass them to Tokens.from_lists, not to Corpus."
+            )
         else:
-            raise FirthError(f"A corpus is made of str or Document; got {type(item).__name__}: {item!r:.40}.")
+            raise FirthError(
+                "invalid_type",
+                "A corpus is made of str or Document; got {got}: {item!r:.40}.",
+                got=type(item).__name__,
+                item=item,
+            )
 
 
 def is_document(item: Any) -> bool:

@@ -92,7 +92,9 @@ def _wanted(
                     files.setdefault(module, (file, is_package))
     missing = sorted(set(packages or ()) - found)
     if missing:
-        raise FirthError(f"No Python package {missing[0]!r} is installed; `pip list` tells what is.")
+        raise FirthError(
+            "not_found", "No Python package {missing!r} is installed; `pip list` tells what is.", missing=missing[0]
+        )
     return files
 
 

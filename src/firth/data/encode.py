@@ -161,7 +161,10 @@ def token_blocks(documents: Iterable[tuple[Sequence[str], int, list[str], list[T
     for tokens, done, key, tagged in documents:
         text = "\0".join([*tokens, ""])
         if text.count("\0") != len(tokens):
-            raise FirthError("A token must not contain the character NUL; this tokenizer or list gives one that does.")
+            raise FirthError(
+                "invalid_value",
+                "A token must not contain the character NUL; this tokenizer or list gives one that does.",
+            )
         parts.append(text.encode("utf-8", "surrogatepass"))
         filled += len(parts[-1])
         ends.append(filled)
@@ -175,8 +178,15 @@ def token_blocks(documents: Iterable[tuple[Sequence[str], int, list[str], list[T
 
 def nothing_left(merged: kernel.Merged, min_count: int) -> FirthError:
     if not merged.tokens:
-        return FirthError("The corpus has no words: it is empty, or its text has only separators for this tokenizer.")
+        return FirthError(
+            "empty_data", "The corpus has no words: it is empty, or its text has only separators for this tokenizer."
+        )
     return FirthError(
-        f"No word occurs min_count={min_count} times: of {merged.types:,} different words in {merged.tokens:,} "
-        f"the most frequent occurs {merged.top_count:,} times. A smaller min_count keeps some."
+        "empty_vocabulary",
+        "No word occurs min_count={min_count} times: of {types:,} different words in {tokens:,} the most "
+        "frequent occurs {top_count:,} times. A smaller min_count keeps some.",
+        min_count=min_count,
+        types=merged.types,
+        tokens=merged.tokens,
+        top_count=merged.top_count,
     )

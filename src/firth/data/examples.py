@@ -41,11 +41,17 @@ class Examples:
         dev: Any = None,
     ) -> None:
         if isinstance(columns, str):
-            raise FirthError(f"columns takes a list of names; got {columns!r}. Put it in a list.")
+            raise FirthError(
+                "invalid_type", "columns takes a list of names; got {got!r}. Put it in a list.", got=columns
+            )
         texts = [name for name in (text, other) if name is not None]
         names = [*texts, label, *columns]
         if len(set(names)) < len(names):
-            raise FirthError(f"Text, other text, label and columns must be different columns; got {', '.join(names)}.")
+            raise FirthError(
+                "duplicate_name",
+                "Text, other text, label and columns must be different columns; got {got}.",
+                got=", ".join(names),
+            )
         self.text, self.other, self.label, self.columns = text, other, label, tuple(columns)
         self.table = Table(source, columns=names, categories=texts)
         given = isinstance(dev, Examples) or dev is None
@@ -53,7 +59,10 @@ class Examples:
             dev if given else Examples(dev, text=text, other=other, label=label, columns=columns)
         )
         if self.dev is not None and (self.dev.other is None) != (other is None):
-            raise FirthError("The dev data must be of pairs where the examples are, and of single texts where not.")
+            raise FirthError(
+                "conflicting_options",
+                "The dev data must be of pairs where the examples are, and of single texts where not.",
+            )
 
     def __len__(self) -> int:
         return len(self.table)
@@ -90,10 +99,17 @@ def labelled_rows(examples: Examples, report: Report, numbers: bool = False) -> 
             first = examples.table.row_number(rows[0])
             report.note(f"{len(rows):,} of {len(texts):,} rows have {what} and are left out; the first is row {first}.")
     if numbers and any(math.isinf(label) for label in labels):
-        raise FirthError(f"Column {examples.label!r} must hold finite numbers; it has an infinite one.")
+        raise FirthError(
+            "non_finite", "Column {label!r} must hold finite numbers; it has an infinite one.", label=examples.label
+        )
     kept = sorted(set(range(len(texts))) - set(lacking) - set(empty))
     if not kept:
-        raise FirthError(f"There is nothing to learn from: none of {len(texts):,} rows has text and {examples.label}.")
+        raise FirthError(
+            "empty_data",
+            "There is nothing to learn from: none of {n_texts:,} rows has text and {label}.",
+            n_texts=len(texts),
+            label=examples.label,
+        )
     return [texts[row] for row in kept], [labels[row] for row in kept], kept
 
 
@@ -113,7 +129,12 @@ def tell_balance(labels: Sequence[str], weighed: bool, report: Report) -> list[s
     counts = Counter(labels)
     if len(counts) < 2:
         (only,) = counts
-        raise FirthError(f"All {len(labels):,} texts have the label {only!r}: there is nothing to tell apart.")
+        raise FirthError(
+            "no_variation",
+            "All {n_labels:,} texts have the label {only!r}: there is nothing to tell apart.",
+            n_labels=len(labels),
+            only=only,
+        )
     (most, many), (least, few) = counts.most_common(1)[0], counts.most_common()[-1]
     if many >= UNBALANCED * few and not weighed:
         report.note(

@@ -48,7 +48,13 @@ class Graph:
         keys: Iterable[Any] | None = None,
     ) -> None:
         if layout not in LAYOUTS:
-            raise FirthError(f"layout must be one of {', '.join(LAYOUTS)}; got {layout!r}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be one of {choices}; got {got!r}.",
+                option="layout",
+                choices=", ".join(LAYOUTS),
+                got=layout,
+            )
         found = edges_of(source, layout, columns, weighted, keys)
         #: The nodes' names, in the order they are first met.
         self.keys: list[str] = found.keys
@@ -139,7 +145,9 @@ def compressed(edges: Edges, directed: bool, weighted: bool) -> Rows:
 
     nodes = len(edges.keys)
     if nodes > MOST_NODES:
-        raise FirthError(f"A graph has at most {MOST_NODES:,} nodes; got {nodes:,}.")
+        raise FirthError(
+            "too_large", "A graph has at most {most_nodes:,} nodes; got {got:,}.", most_nodes=MOST_NODES, got=nodes
+        )
     weights = np.ones(len(edges.first)) if edges.weights is None or not weighted else edges.weights
     here = np.flatnonzero(weights)
     first, second, weights = edges.first[here], edges.second[here], weights[here]
@@ -160,7 +168,9 @@ def compressed(edges: Edges, directed: bool, weighted: bool) -> Rows:
         values = matrix.data.astype(np.float32)
     odd = np.flatnonzero(~np.isfinite(values) | (values == 0))
     if len(odd):
-        raise FirthError(f"Weights must be from 1e-45 to 3e38, together too; got {matrix.data[odd[0]]:g}.")
+        raise FirthError(
+            "invalid_value", "Weights must be from 1e-45 to 3e38, together too; got {got:g}.", got=matrix.data[odd[0]]
+        )
     return Rows(
         matrix.indptr.astype(np.int64),
         matrix.indices.astype(np.int32),
@@ -177,7 +187,9 @@ def edges_of(
     """The edges of anything a graph can be made of."""
     matrix = hasattr(source, "tocoo")
     if keys is not None and not matrix:
-        raise FirthError("keys name the nodes of a sparse matrix; other sources name their nodes themselves.")
+        raise FirthError(
+            "conflicting_options", "keys name the nodes of a sparse matrix; other sources name their nodes themselves."
+        )
     if columns is not None:
         return table_edges(source, columns)
     if isinstance(source, Graph):
@@ -192,7 +204,10 @@ def edges_of(
     if hasattr(source, "columns"):
         names = ", ".join(map(str, getattr(source, "column_names", source.columns)))
         raise FirthError(
-            f"Which columns are the ends of an edge? Pass columns=(from, to) or (from, to, weight); there are {names}."
+            "unknown_column",
+            "Which columns are the ends of an edge? Pass columns=(from, to) or (from, to, weight); there are "
+            "{available}.",
+            available=names,
         )
     if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] == 2 and source.dtype.kind in "iu":
         keys_, first, second = coded(source[:, 0], source[:, 1])
@@ -200,17 +215,26 @@ def edges_of(
     if isinstance(source, Iterable):
         rows = ((f"Edge {place:,}", edge_row(edge, place)) for place, edge in enumerate(source, 1))
         return collect(rows)
-    raise FirthError(f"A Graph is made of {SOURCES}; got {type(source).__name__}.")
+    raise FirthError(
+        "invalid_type", "A Graph is made of {sources}; got {got}.", sources=SOURCES, got=type(source).__name__
+    )
 
 
 def edge_row(edge: Any, place: int) -> tuple[Sequence[str], float | None]:
     """The names and the weight of one edge of an iterable."""
     if isinstance(edge, (str, bytes)) or not hasattr(edge, "__len__") or not 1 <= len(edge) <= 3:
-        raise FirthError(f"Edge {place:,} must be (a, b) or (a, b, weight), or (a,) for a node alone; got {edge!r}.")
+        raise FirthError(
+            "malformed_data",
+            "Edge {path:,} must be (a, b) or (a, b, weight), or (a,) for a node alone; got {got!r}.",
+            path=place,
+            got=edge,
+        )
     weight = None
     if len(edge) == 3:
         if not isinstance(edge[2], numbers.Real):
-            raise FirthError(f"Edge {place:,}: the weight must be a number; got {edge[2]!r}.")
+            raise FirthError(
+                "malformed_data", "Edge {path:,}: the weight must be a number; got {got!r}.", path=place, got=edge[2]
+            )
         weight = float(edge[2])
     return [node_key(node, f"Edge {place:,}") for node in edge[:2]], weight
 
@@ -222,14 +246,19 @@ def node_key(node: Any, where: str) -> str:
     if isinstance(node, numbers.Integral) and not isinstance(node, bool):
         return str(int(node))
     if node is None or (isinstance(node, numbers.Real) and not math.isfinite(node)):
-        raise FirthError(f"{where}: a node must have a name; got {node!r}.")
+        raise FirthError("malformed_data", "{where}: a node must have a name; got {got!r}.", where=where, got=node)
     return text_of(node) if isinstance(node, numbers.Real) else str(node)
 
 
 def table_edges(source: Any, columns: Sequence[str]) -> Edges:
     """Edges of a table's named columns: from, to and, where there are three, weight."""
     if isinstance(columns, str) or not 2 <= len(columns) <= 3 or len(set(columns)) < len(columns):
-        raise FirthError(f"columns must name from and to, or from, to and weight; got {columns!r}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must name from and to, or from, to and weight; got {got!r}.",
+            option="columns",
+            got=columns,
+        )
     table = Table(source, columns=columns, categories=columns[:2])
     ids, levels = [], []
     for name in columns[:2]:
@@ -237,7 +266,10 @@ def table_edges(source: Any, columns: Sequence[str]) -> Edges:
         missing = np.flatnonzero(codes.ids < 0)
         if len(missing):
             raise FirthError(
-                f"Row {table.row_number(missing[0])} has no node in column {name!r}; fill it or leave it out."
+                "malformed_data",
+                "Row {row} has no node in column {name!r}; fill it or leave it out.",
+                row=table.row_number(missing[0]),
+                name=name,
             )
         ids.append(codes.ids)
         levels.append(codes.levels)
@@ -246,7 +278,10 @@ def table_edges(source: Any, columns: Sequence[str]) -> Edges:
         odd = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
         if len(odd):
             raise FirthError(
-                f"Row {table.row_number(odd[0])}: weights must be finite and not negative; got {weights[odd[0]]:g}."
+                "malformed_data",
+                "Row {row}: weights must be finite and not negative; got {got:g}.",
+                row=table.row_number(odd[0]),
+                got=weights[odd[0]],
             )
     names: dict[str, int] = {}
     maps = [np.array([names.setdefault(key, len(names)) for key in part], np.int64) for part in levels]
@@ -257,14 +292,20 @@ def table_edges(source: Any, columns: Sequence[str]) -> Edges:
 def matrix_edges(matrix: Any, keys: Iterable[Any] | None) -> Edges:
     """Edges of a square sparse matrix: entry (a, b) is the weight of the link from a to b."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise FirthError(f"The matrix of a graph must be square; got the shape {matrix.shape}.")
+        raise FirthError(
+            "shape_mismatch", "The matrix of a graph must be square; got the shape {got}.", got=matrix.shape
+        )
     names = list(map(str, range(matrix.shape[0])))
     if keys is not None:
         names = [node_key(key, f"Key {place:,}") for place, key in enumerate(keys, 1)]
         if len(names) != matrix.shape[0] or len(set(names)) != len(names):
             raise FirthError(
-                f"keys must name each of the {matrix.shape[0]:,} nodes, each differently; got {len(names):,} keys, "
-                f"{len(set(names)):,} different ones."
+                "shape_mismatch",
+                "keys must name each of the {shape:,} nodes, each differently; got {got:,} keys, {n_available:,} "
+                "different ones.",
+                shape=matrix.shape[0],
+                got=len(names),
+                n_available=len(set(names)),
             )
     found = matrix.tocoo()
     weights = found.data.astype(np.float64)
@@ -272,7 +313,11 @@ def matrix_edges(matrix: Any, keys: Iterable[Any] | None) -> Edges:
     if len(odd):
         row, column = found.row[odd[0]], found.col[odd[0]]
         raise FirthError(
-            f"Entry ({row}, {column}) of the matrix: weights must be finite and not negative; got {weights[odd[0]]:g}."
+            "non_finite",
+            "Entry ({row}, {column}) of the matrix: weights must be finite and not negative; got {got:g}.",
+            row=row,
+            column=column,
+            got=weights[odd[0]],
         )
     return Edges(names, found.row.astype(np.int64), found.col.astype(np.int64), weights)
 
@@ -286,5 +331,9 @@ def networkx_edges(graph: Any) -> Edges:
     )
     found = collect(row for rows in (nodes, edges) for row in rows)
     if len(found.keys) != len(graph.nodes):
-        raise FirthError(f"Two of the {len(graph.nodes):,} nodes have the same name as text; rename one of them.")
+        raise FirthError(
+            "duplicate_name",
+            "Two of the {n_nodes:,} nodes have the same name as text; rename one of them.",
+            n_nodes=len(graph.nodes),
+        )
     return found._replace(directed=bool(graph.is_directed()))

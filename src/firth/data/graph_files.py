@@ -50,7 +50,12 @@ def collect(rows: Iterable[tuple[str, Row]]) -> Edges:
             continue
         if weight is not None:
             if not (math.isfinite(weight) and weight >= 0):
-                raise FirthError(f"{where}: weights must be finite and not negative; got {weight:g}.")
+                raise FirthError(
+                    "malformed_data",
+                    "{where}: weights must be finite and not negative; got {got:g}.",
+                    where=where,
+                    got=weight,
+                )
             plain = False
         ends += found
         weights.append(1.0 if weight is None else weight)
@@ -64,11 +69,17 @@ def read_graph(source: str | os.PathLike[str], layout: str, weighted: bool) -> E
         return parse_graph(sys.stdin.buffer.read(), "standard input", "", layout, weighted)
     paths = find_files(source)
     if len(paths) > 1:
-        raise FirthError(f"A Graph is one file; {source} matches {len(paths)}.")
+        raise FirthError(
+            "wrong_input", "A Graph is one file; {source} matches {n_paths}.", source=source, n_paths=len(paths)
+        )
     path = paths[0]
     form, _ = kind_of(path)
     if form in (".parquet", ".jsonl", ".ndjson"):
-        raise FirthError(f"{path} is a table: which columns are the ends of an edge? Pass columns=from,to[,weight].")
+        raise FirthError(
+            "unknown_column",
+            "{path} is a table: which columns are the ends of an edge? Pass columns=from,to[,weight].",
+            path=path,
+        )
     with opened(path) as (_, stream):
         data = stream.read()
     return parse_graph(data, str(path), form, layout, weighted)
@@ -114,9 +125,16 @@ def field_lines(data: bytes, name: str, delimiter: str) -> Iterator[tuple[str, l
         try:
             fields = [part.decode("utf-8") for part in parts]
         except UnicodeDecodeError:
-            raise FirthError(f"{where} is not UTF-8 text; convert the file first.") from None
+            raise FirthError(
+                "invalid_encoding", "{where} is not UTF-8 text; convert the file first.", where=where
+            ) from None
         if not all(fields):
-            raise FirthError(f"{where} has an empty field: {', '.join(map(repr, fields[:5]))}.")
+            raise FirthError(
+                "malformed_data",
+                "{where} has an empty field: {fields}.",
+                where=where,
+                fields=", ".join(map(repr, fields[:5])),
+            )
         yield where, fields
 
 
@@ -130,8 +148,12 @@ def refuse_header(data: bytes, name: str, delimiter: str) -> None:
     numbers = len(second) == len(first) and (all(map(is_number, second)) or (len(second) == 3 and is_number(second[2])))
     if numbers or {field.lower() for field in first} <= HEADERS:
         raise FirthError(
-            f"{where} looks like a header: {', '.join(first)}. Name the columns of from, to and weight, as in "
-            f"columns={','.join(first[:3])} (--columns), or take the line out."
+            "malformed_data",
+            "{where} looks like a header: {first}. Name the columns of from, to and weight, as in "
+            "columns={first_2} (--columns), or take the line out.",
+            where=where,
+            first=", ".join(first),
+            first_2=",".join(first[:3]),
         )
 
 
@@ -160,7 +182,15 @@ def edge_lines(data: bytes, name: str, delimiter: str, weighted: bool) -> Iterat
         if len(fields) > 3 or (width and len(fields) > 1 and len(fields) != width):
             before = f" where others have {width}" if width else ""
             table = "; columns=from,to[,weight] names those of a table" if not width else ""
-            raise FirthError(f"{where} has {len(fields)} fields{before}: {WAY_OUT}{table}.")
+            raise FirthError(
+                "malformed_data",
+                "{where} has {n_fields} fields{before}: {hint}{table}.",
+                where=where,
+                n_fields=len(fields),
+                before=before,
+                hint=WAY_OUT,
+                table=table,
+            )
         width = max(width, len(fields)) if len(fields) > 1 else width
         weight = weight_of(fields[2], where) if len(fields) == 3 and weighted else None
         yield where, (fields[:2], weight)
@@ -170,7 +200,13 @@ def weight_of(text: str, where: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise FirthError(f"{where}: the weight must be a number; got {text!r} ({WAY_OUT}).") from None
+        raise FirthError(
+            "malformed_data",
+            "{where}: the weight must be a number; got {got!r} ({hint}).",
+            where=where,
+            got=text,
+            hint=WAY_OUT,
+        ) from None
 
 
 def adjacency(data: bytes, name: str, delimiter: str) -> Edges:

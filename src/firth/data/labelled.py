@@ -44,12 +44,18 @@ class Labelled:
 
     def __init__(self, *sources: Any, column: str | None = None, label: str | None = None) -> None:
         if not sources:
-            raise FirthError("Labelled needs at least one source: a path, a glob, - or an iterable of (text, label).")
+            raise FirthError(
+                "missing_option",
+                "Labelled needs at least one source: a path, a glob, - or an iterable of (text, label).",
+            )
         given = [pairs_of(source) for source in sources]
         self.corpus = Corpus(*given, column=column, tags=label or "label")
         in_text = {is_text(source) for source in self.corpus.sources}
         if len(in_text) > 1:
-            raise FirthError("Labelled reads either text files with __label__ words or records; got both at once.")
+            raise FirthError(
+                "conflicting_options",
+                "Labelled reads either text files with __label__ words or records; got both at once.",
+            )
         self.in_text = in_text.pop()  # labels stand in the text
         if self.in_text:
             self.corpus = Corpus(self.corpus)  # without columns
@@ -107,7 +113,9 @@ def tagged(items: Iterable[Any]) -> Iterator[tuple[None, str, list[str]]]:
         names = list(several) if right and several is not None else []
         if not right or not all(isinstance(name, Real) or is_name(name) for name in names):
             got = f"{text!r:.40} with {labels!r:.40}" if isinstance(item, (tuple, list)) else f"{item!r:.60}"
-            raise FirthError(f"Labelled data are pairs: (text, label) or (text, [label, …]); got {got}.")
+            raise FirthError(
+                "invalid_type", "Labelled data are pairs: (text, label) or (text, [label, …]); got {got}.", got=got
+            )
         yield None, str(text), names
 
 
@@ -195,7 +203,7 @@ class LabelIds:
     def add_lists(self, lists: Sequence[Tags]) -> None:
         """The labels of each text."""
         if any("\0" in label for labels in lists for label in labels):
-            raise FirthError("A label must not contain the character NUL; there is one that does.")
+            raise FirthError("invalid_value", "A label must not contain the character NUL; there is one that does.")
         parts = [readers.to_bytes("".join(label + "\0" for label in labels)) for labels in lists]
         ends = np.cumsum([0, *map(len, parts)])[1:].astype(np.int64)
         self.add(text_kernel.as_bytes(b"".join(parts)), ends)

@@ -37,7 +37,9 @@ class Pairs:
     ) -> None:
         if not 1 <= len(data) <= 2:
             raise FirthError(
-                f"Pairs takes two parallel files, one table or one iterable of pairs; got {len(data)} things."
+                "invalid_type",
+                "Pairs takes two parallel files, one table or one iterable of pairs; got {got} things.",
+                got=len(data),
             )
         self.validation = validation
         self._items: Iterable[Any] | None = None
@@ -48,15 +50,20 @@ class Pairs:
         elif isinstance(data[0], (str, os.PathLike)) or is_table(data[0]):
             if isinstance(data[0], (str, os.PathLike)) and not kind_of(Path(data[0]))[0]:
                 raise FirthError(
-                    f"{data[0]} holds one side; give two files (sources, then targets), or one csv, tsv, jsonl or "
-                    "Parquet."
+                    "wrong_input",
+                    "{data} holds one side; give two files (sources, then targets), or one csv, tsv, jsonl or Parquet.",
+                    data=data[0],
                 )
             self._sides = (Corpus(data[0], column=source), Corpus(data[0], column=target))
             self.names = (source, target)
         elif isinstance(data[0], Iterable):
             self._items = list(data[0]) if isinstance(data[0], Iterator) else data[0]
         else:
-            raise FirthError(f"Pairs reads files, data frames and iterables of pairs; got {type(data[0]).__name__}.")
+            raise FirthError(
+                "invalid_type",
+                "Pairs reads files, data frames and iterables of pairs; got {got}.",
+                got=type(data[0]).__name__,
+            )
 
     def __iter__(self) -> Iterator[Pair]:
         """All of them, those with an empty side too."""
@@ -68,8 +75,12 @@ class Pairs:
             if source is None or target is None:
                 longer, shorter = self.names if target is None else reversed(self.names)
                 raise FirthError(
-                    f"{longer} has more lines than {shorter}, which ends after {number:,}: "
-                    "parallel files have one line a pair."
+                    "wrong_input",
+                    "{longer} has more lines than {shorter}, which ends after {number:,}: parallel files have one "
+                    "line a pair.",
+                    longer=longer,
+                    shorter=shorter,
+                    number=number,
                 )
             yield Pair(source.text, target.text)
 
@@ -86,7 +97,12 @@ class Pairs:
 def checked(item: Any, number: int) -> Pair:
     if isinstance(item, (tuple, list)) and len(item) == 2 and all(isinstance(side, str) for side in item):
         return Pair(*item)
-    raise FirthError(f"Pair {number:,} must be two texts, (source, target); got {item!r:.60}.")
+    raise FirthError(
+        "malformed_data",
+        "Pair {number:,} must be two texts, (source, target); got {got!r:.60}.",
+        number=number,
+        got=item,
+    )
 
 
 def as_pairs(data: Any) -> Pairs:

@@ -51,7 +51,13 @@ def phrase_scores(
         return np.asarray(np.log(pairs / by_chance) / -np.log(pairs / total))
     if score == "word2phrase":
         return np.asarray((pairs - min_count) / by_chance)
-    raise FirthError(f"score must be one of {', '.join(THRESHOLDS)}; got {score!r}.")
+    raise FirthError(
+        "invalid_value",
+        "{option} must be one of {choices}; got {got!r}.",
+        option="score",
+        choices=", ".join(THRESHOLDS),
+        got=score,
+    )
 
 
 def find_phrases(
@@ -72,7 +78,13 @@ def stream_phrases(
 ) -> tuple[list[Phrase], bool]:
     """The phrases of a stream, and whether pairs had to be dropped to keep to the memory."""
     if score not in THRESHOLDS:
-        raise FirthError(f"score must be one of {', '.join(THRESHOLDS)}; got {score!r}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be one of {choices}; got {got!r}.",
+            option="score",
+            choices=", ".join(THRESHOLDS),
+            got=score,
+        )
     counter = PairCounter(memory)
     keep = (stream.counts >= min_count).astype(np.uint8)
     for piece in stream.pieces():

@@ -31,7 +31,9 @@ def count_pieces(corpus: Corpus, split: str, lowercase: bool, run: Run) -> Piece
     pruned = read_blocks(encoder, slots, blocks_of(corpus, split, None, run, keys=False), corpus.size, run)
     parts = encoder.merge(1, 0)
     if not parts["tokens"]:
-        raise FirthError("The corpus has no text to learn a tokenizer from: it is empty or has only whitespace.")
+        raise FirthError(
+            "empty_data", "The corpus has no text to learn a tokenizer from: it is empty or has only whitespace."
+        )
     notes = []
     invalid, _ = encoder.facts()
     if invalid:

@@ -58,7 +58,7 @@ class Questions:
         else:
             self.rows = list(table_questions(source, names))
         if not self.rows:
-            raise FirthError("There is no question to learn from or to answer.")
+            raise FirthError("empty_data", "There is no question to learn from or to answer.")
         self.dev = dev if dev is None or isinstance(dev, Questions) else Questions(dev, **names)
 
     def __len__(self) -> int:
@@ -88,7 +88,9 @@ def squad_questions(source: Any) -> Iterator[Question]:
         try:
             document = json.loads(stream.read())
         except (ValueError, RecursionError) as error:
-            raise FirthError(f"{path} is not valid JSON ({error}).") from None
+            raise FirthError(
+                "malformed_data", "{path} is not valid JSON ({reason}).", path=path, reason=str(error)
+            ) from None
     try:
         for article in document["data"]:
             for paragraph in article["paragraphs"]:
@@ -102,7 +104,13 @@ def squad_questions(source: Any) -> Iterator[Question]:
                         raise TypeError("answer_start must be a whole number")
                     yield Question(str(asked["id"]), question, passage, texts, starts)
     except (KeyError, TypeError, AttributeError) as error:
-        raise FirthError(f"{path} is not in SQuAD's format: {type(error).__name__} {error}.") from None
+        raise FirthError(
+            "malformed_data",
+            "{path} is not in SQuAD's format: {reason_type} {reason}.",
+            path=path,
+            reason_type=type(error).__name__,
+            reason=str(error),
+        ) from None
 
 
 def table_questions(source: Any, names: dict[str, Any]) -> Iterator[Question]:

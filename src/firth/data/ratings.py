@@ -97,7 +97,7 @@ class Ratings:
         if len(odd):
             row = int(np.searchsorted(rows.indptr, odd[0], side="right")) - 1
             place = f"row {row}, column {rows.indices[odd[0]]} has {rows.data[odd[0]]}"
-            raise FirthError(f"The matrix must hold finite numbers; {place}.")
+            raise FirthError("non_finite", "The matrix must hold finite numbers; {path}.", path=place)
         rank, new_id = by_use(rows.indices, rows.shape[1])
         ordered = csr_array((rows.data.astype(np.float32), new_id[rows.indices], rows.indptr.copy()), rows.shape)
         ordered.sort_indices()
@@ -131,11 +131,16 @@ class Ratings:
         low = np.flatnonzero(self.weights < 0)
         if len(low):
             raise FirthError(
-                f"Implicit feedback needs weights of at least 0; {self.name_event(low[0])} has "
-                f"{self.weights[low[0]]:g}. RatingFactors learns from ratings of any size."
+                "malformed_data",
+                "Implicit feedback needs weights of at least 0; {name_event} has {weight:g}. RatingFactors learns "
+                "from ratings of any size.",
+                name_event=self.name_event(low[0]),
+                weight=self.weights[low[0]],
             )
         if len(self) and not self.weights.any():
-            raise FirthError("Implicit feedback needs weights above 0; all are 0, so nobody used anything.")
+            raise FirthError(
+                "empty_data", "Implicit feedback needs weights above 0; all are 0, so nobody used anything."
+            )
         from scipy.sparse import csr_array
 
         shape = (len(self.users), len(self.items))
@@ -211,16 +216,25 @@ def columns_of(source: Any, wanted: Mapping[str, str | None]) -> Columns:
     if isinstance(source, Mapping):
         lengths = {len(values) for values in source.values()}
         if len(lengths) > 1:
-            raise FirthError(f"The columns must be equally long; got {min(lengths)} to {max(lengths)} values.")
+            raise FirthError(
+                "shape_mismatch",
+                "The columns must be equally long; got {got} to {lengths} values.",
+                got=min(lengths),
+                lengths=max(lengths),
+            )
         rows = [dict(zip(source, row, strict=True)) for row in zip(*source.values(), strict=True)]
         return record_columns(rows, wanted, "The data")
     if not isinstance(source, Iterable):
-        raise FirthError(f"Ratings are made of {SOURCES}; got {type(source).__name__}.")
+        raise FirthError(
+            "invalid_type", "Ratings are made of {sources}; got {got}.", sources=SOURCES, got=type(source).__name__
+        )
     rows = list(source)
     if rows and all(isinstance(row, Mapping) for row in rows):
         return record_columns(rows, wanted, "The data")
     if any(wanted.values()):
-        raise FirthError("Tuples have no names of columns; leave user, item, value and time out.")
+        raise FirthError(
+            "conflicting_options", "Tuples have no names of columns; leave user, item, value and time out."
+        )
     return tuple_columns(rows)
 
 
@@ -228,12 +242,19 @@ def tuple_columns(rows: Sequence[Any]) -> Columns:
     widths = set()
     for number, row in enumerate(rows, 1):
         if isinstance(row, str) or not isinstance(row, (Sequence, np.ndarray)) or not 2 <= len(row) <= 4:
-            raise FirthError(f"Row {number:,} must be (user, item[, weight[, time]]); got {row!r:.60}.")
+            raise FirthError(
+                "malformed_data",
+                "Row {number:,} must be (user, item[, weight[, time]]); got {got!r:.60}.",
+                number=number,
+                got=row,
+            )
         widths.add(len(row))
     if not rows:
         return Columns([], [])
     if 4 in widths and len(widths) > 1:
-        raise FirthError("Some rows have a time and some have none; give all of them one, or leave it out.")
+        raise FirthError(
+            "malformed_data", "Some rows have a time and some have none; give all of them one, or leave it out."
+        )
     parts = [[row[place] for row in rows] for place in range(2)]
     values = [row[2] if len(row) > 2 else 1.0 for row in rows] if max(widths) > 2 else None
     times = [row[3] for row in rows] if max(widths) > 3 else None
@@ -254,7 +275,10 @@ def checked(events: Events, columns: Columns) -> Events:
     odd = np.flatnonzero(~np.isfinite(events.weights))
     if len(odd):
         raise FirthError(
-            f"{place_of(columns, odd[0])}: the weight must be a finite number; got {events.weights[odd[0]]}."
+            "malformed_data",
+            "{place_of}: the weight must be a finite number; got {got}.",
+            place_of=place_of(columns, odd[0]),
+            got=events.weights[odd[0]],
         )
     return events
 
@@ -280,7 +304,9 @@ def coded(values: Any, role: str, columns: Columns) -> tuple[list[str], NDArray[
         keys, ids = coded_one_by_one(values, role, columns)
     missing = np.flatnonzero((ids < 0) | np.isin(ids, [number for number, key in enumerate(keys) if key == ""]))
     if len(missing):
-        raise FirthError(f"{place_of(columns, missing[0])} has no {role}.")
+        raise FirthError(
+            "malformed_data", "{place_of} has no {role}.", place_of=place_of(columns, missing[0]), role=role
+        )
     return keys, ids
 
 
@@ -295,7 +321,11 @@ def coded_one_by_one(values: Iterable[Any], role: str, columns: Columns) -> tupl
             key = text_of(value)
         except (TypeError, ValueError):
             raise FirthError(
-                f"{place_of(columns, row)}: the {role} must be text or a number; got a {type(value).__name__}."
+                "malformed_data",
+                "{place_of}: the {role} must be text or a number; got a {got}.",
+                place_of=place_of(columns, row),
+                role=role,
+                got=type(value).__name__,
             ) from None
         ids.append(known.setdefault(key, len(known)))
     return list(known), np.array(ids, dtype=np.int64)
@@ -322,7 +352,13 @@ def one_number(cell: Any, role: str, columns: Columns, row: int) -> float:
     try:
         return np.nan if cell is None else float(cell)
     except (TypeError, ValueError, OverflowError):
-        raise FirthError(f"{place_of(columns, row)}: the {role} must be a number; got {cell!r:.40}.") from None
+        raise FirthError(
+            "malformed_data",
+            "{place_of}: the {role} must be a number; got {got!r:.40}.",
+            place_of=place_of(columns, row),
+            role=role,
+            got=cell,
+        ) from None
 
 
 def times_of(values: Any, columns: Columns) -> NDArray[np.float64]:
@@ -338,8 +374,17 @@ def times_of(values: Any, columns: Columns) -> NDArray[np.float64]:
         else:
             found = numbers_of(column, "time", columns)
     except pa.ArrowException as error:
-        raise FirthError(f"{columns.where}: the time must be a number or a date such as 2024-05-31; {error}.") from None
+        raise FirthError(
+            "malformed_data",
+            "{where}: the time must be a number or a date such as 2024-05-31; {reason}.",
+            where=columns.where,
+            reason=str(error),
+        ) from None
     odd = np.flatnonzero(~np.isfinite(found))
     if len(odd):
-        raise FirthError(f"{place_of(columns, odd[0])} has no time; leave the column out where some are unknown.")
+        raise FirthError(
+            "malformed_data",
+            "{place_of} has no time; leave the column out where some are unknown.",
+            place_of=place_of(columns, odd[0]),
+        )
     return np.asarray(found, dtype=np.float64)

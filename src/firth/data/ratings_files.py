@@ -40,7 +40,9 @@ def read_file(source: str | os.PathLike[str], wanted: Wanted) -> Columns:
     commas or `::`."""
     paths = find_files(source)
     if len(paths) > 1:
-        raise FirthError(f"Ratings are one file; {source} matches {len(paths)}.")
+        raise FirthError(
+            "wrong_input", "Ratings are one file; {source} matches {n_paths}.", source=source, n_paths=len(paths)
+        )
     path = paths[0]
     form, _ = kind_of(path)
     with opened(path) as (_, stream):
@@ -66,7 +68,12 @@ def separated_columns(path: Path, data: bytes, form: str, wanted: Wanted) -> Col
         data, delimiter = with_one_separator(data)
     head, second = (next(csv.reader([line], delimiter=delimiter), []) for line in first_lines(data))
     if len(head) < 2:
-        raise FirthError(f"{path} needs at least a user and an item a line; got {first_lines(data)[0][:60]!r}.")
+        raise FirthError(
+            "too_few",
+            "{path} needs at least a user and an item a line; got {got!r}.",
+            path=path,
+            got=first_lines(data)[0][:60],
+        )
     named = any(wanted.values()) or is_header(head, second)
     chosen = choose(head, wanted, str(path)) if named else dict(zip(USUAL, range(len(head)), strict=False))
     names = [f"f{place}" for place in range(len(head))]
@@ -132,7 +139,13 @@ def choose(names: Sequence[str], wanted: Wanted, where: str) -> dict[str, int]:
     for role, name in wanted.items():
         if name is not None:
             if name not in names:
-                raise FirthError(f"{where}: no column {name!r}; there are {', '.join(names)}.")
+                raise FirthError(
+                    "unknown_column",
+                    "{where}: no column {name!r}; there are {choices}.",
+                    where=where,
+                    name=name,
+                    choices=", ".join(names),
+                )
             found[role] = list(names).index(name)
         else:
             place = next((lower.index(usual) for usual in USUAL[role] if usual in lower), None)
@@ -143,15 +156,27 @@ def choose(names: Sequence[str], wanted: Wanted, where: str) -> dict[str, int]:
     if any(wanted.values()):
         missing = "user" if "user" not in found else "item"
         raise FirthError(
-            f"{where}: which column is the {missing}? Pass {missing}=… (--{missing}); there are {', '.join(names)}."
+            "unknown_column",
+            "{where}: which column is the {missing}? Pass {missing}=… (--{missing}); there are {choices}.",
+            where=where,
+            missing=missing,
+            choices=", ".join(names),
         )
     if len(names) < 2:
-        raise FirthError(f"{where} needs at least a user and an item column; it has {', '.join(names) or 'none'}.")
+        raise FirthError(
+            "too_few",
+            "{where} needs at least a user and an item column; it has {available}.",
+            where=where,
+            available=", ".join(names) or "none",
+        )
     by_place = dict(zip(USUAL, range(len(names)), strict=False))
     if len(names) > len(USUAL):
         raise FirthError(
-            f"{where}: which columns are the user and the item? Pass user=… and item=… (--user, --item), and value=… "
-            f"where it counts how much; there are {', '.join(names)}."
+            "unknown_column",
+            "{where}: which columns are the user and the item? Pass user=… and item=… (--user, --item), and "
+            "value=… where it counts how much; there are {choices}.",
+            where=where,
+            choices=", ".join(names),
         )
     taken = ", ".join(f"{role} in {names[place]!r}" for role, place in by_place.items())
     warnings.warn(f"{where}: columns are taken by their place, {taken}.", FirthWarning, stacklevel=2)

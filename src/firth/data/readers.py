@@ -60,15 +60,20 @@ def find_files(pattern: str | os.PathLike[str]) -> list[Path]:
     """The files a path or glob names, in order."""
     path = Path(pattern).expanduser()
     if path.is_dir():
-        raise FirthError(f"{path} is a folder; name files in it, such as '{path / '**' / '*.txt'}' (in quotes).")
+        raise FirthError(
+            "wrong_input",
+            "{path} is a folder; name files in it, such as '{path_2}' (in quotes).",
+            path=path,
+            path_2=path / "**" / "*.txt",
+        )
     if path.exists():
         return [path]
     if not any(sign in str(path) for sign in "*?["):
         text = " A text itself goes to standard input (-), or in Python into a list." if " " in str(path) else ""
-        raise FirthError(f"There is no file {path}.{text}")
+        raise FirthError("not_found", "There is no file {path}.{text}", path=path, text=text)
     found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if Path(name).is_file()]  # noqa: PTH207
     if not found:
-        raise FirthError(f"No file matches {path}.")
+        raise FirthError("not_found", "No file matches {path}.", path=path)
     return found
 
 
@@ -99,10 +104,16 @@ def opened(path: Path) -> Iterator[tuple[IO[bytes], Any]]:
         with path.open("rb", buffering=0) as raw, decompressed(raw, compression) as stream:
             yield raw, stream
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise FirthError(f"{path} is damaged or not {compression[1:]}: {error}.") from None
+        raise FirthError(
+            "malformed_data",
+            "{path} is damaged or not {compression}: {reason}.",
+            path=path,
+            compression=compression[1:],
+            reason=str(error),
+        ) from None
     except OSError as error:
         reason = error.strerror or f"damaged or not {compression[1:]} ({error})"
-        raise FirthError(f"Cannot read {path}: {reason}.") from None
+        raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=reason) from None
 
 
 def decompressed(raw: Any, compression: str) -> Any:
@@ -137,9 +148,16 @@ def is_number(text: str) -> bool:
 def check_head(head: bytes, name: str) -> bytes:
     """The head without a UTF-8 byte order mark; refuses what is no UTF-8 text at all."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise FirthError(f"{name} is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 {shlex.quote(name)} > NEW.")
+        raise FirthError(
+            "invalid_encoding",
+            "{name} is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 {quote} > NEW.",
+            name=name,
+            quote=shlex.quote(name),
+        )
     if b"\0" in head:
-        raise FirthError(f"{name} looks binary: it has NUL bytes; give text, jsonl, csv, tsv or Parquet.")
+        raise FirthError(
+            "malformed_data", "{name} looks binary: it has NUL bytes; give text, jsonl, csv, tsv or Parquet.", name=name
+        )
     return head.removeprefix(b"\xef\xbb\xbf")
 
 
@@ -211,9 +229,21 @@ def json_records(lines: Iterable[str], path: Path, columns: Columns) -> Iterator
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise FirthError(f"{path}, line {number}: not valid JSON ({error}).") from None
+            raise FirthError(
+                "malformed_data",
+                "{path}, line {number}: not valid JSON ({reason}).",
+                path=path,
+                number=number,
+                reason=str(error),
+            ) from None
         if not isinstance(record, dict):
-            raise FirthError(f"{path}, line {number}: a record must be an object; got {line.strip()[:40]}.")
+            raise FirthError(
+                "malformed_data",
+                "{path}, line {number}: a record must be an object; got {got}.",
+                path=path,
+                number=number,
+                got=line.strip()[:40],
+            )
         where = f"{path}, line {number}"
         if not columns.text:
             texts = [name for name, value in record.items() if isinstance(value, str)]
@@ -238,7 +268,12 @@ def tags_of(values: Iterable[Any], where: str) -> tuple[str, ...]:
     """Each value is a tag or a list of tags; null, NaN and empty texts are none; one that stands twice counts once."""
     tags = [tag for value in values for tag in (value if isinstance(value, (list, tuple)) else [value])]
     if any(isinstance(tag, (dict, list, tuple)) for tag in tags):
-        raise FirthError(f"{where}: a tag is a text, or there is a list of them; got {tags!r:.60}.")
+        raise FirthError(
+            "malformed_data",
+            "{where}: a tag is a text, or there is a list of them; got {got!r:.60}.",
+            where=where,
+            got=tags,
+        )
     return tuple(dict.fromkeys(tag_text(tag) for tag in tags if tag not in (None, "") and tag == tag))
 
 
@@ -250,10 +285,16 @@ def tag_text(tag: Any) -> str:
 def field(record: dict[str, Any], name: str, where: str) -> str:
     """The text of a record's field; null is an empty text."""
     if name not in record:
-        raise FirthError(no_column(name, record, where))
+        raise no_column(name, record, where)
     value = record[name]
     if isinstance(value, (dict, list)):
-        raise FirthError(f"{where}: column {name!r} holds no text but a {type(value).__name__}.")
+        raise FirthError(
+            "malformed_data",
+            "{where}: column {name!r} holds no text but a {value_type}.",
+            where=where,
+            name=name,
+            value_type=type(value).__name__,
+        )
     return "" if value is None else str(value)
 
 
@@ -261,22 +302,31 @@ def key_of(record: dict[str, Any], name: str, where: str) -> str:
     """A record's key, by which others find its row again: it must be there, and readable."""
     key = field(record, name, where)
     if not key:
-        raise FirthError(empty_key(name, where))
+        raise empty_key(name, where)
     try:
         key.encode("utf-8")
     except UnicodeEncodeError:
         shown = to_bytes(key).decode("utf-8", "backslashreplace")
-        raise FirthError(f"{where}: the key {shown} is not valid UTF-8. Convert the file: {ICONV}") from None
+        raise FirthError(
+            "invalid_encoding",
+            "{where}: the key {got} is not valid UTF-8. Convert the file: {iconv}",
+            where=where,
+            got=shown,
+            iconv=ICONV,
+        ) from None
     return key
 
 
-def empty_key(name: str, where: str) -> str:
-    return f"{where}: the key column {name!r} is empty; fill it, or leave the key out: rows are then numbered."
+def empty_key(name: str, where: str) -> FirthError:
+    rule = "{where}: the key column {name!r} is empty; fill it, or leave the key out: rows are then numbered."
+    return FirthError("malformed_data", rule, where=where, name=name)
 
 
-def no_column(name: str, names: Iterable[str], where: str) -> str:
-    way_out = ask_for(name) if name != "text" else ""  # which is guessed unless it was named
-    return f"{where}: no column {name!r}; there are {', '.join(names) or 'none'}.{way_out}"
+def no_column(name: str, names: Iterable[str], where: str) -> FirthError:
+    rule = "{where}: no column {name!r}; there are {available}.{hint}"
+    hint = ask_for(name) if name != "text" else ""  # which is guessed unless it was named
+    available = ", ".join(names) or "none"
+    return FirthError("unknown_column", rule, where=where, name=name, available=available, hint=hint)
 
 
 def ask_for(name: str) -> str:
@@ -294,7 +344,10 @@ def choose_text(columns: Columns, names: Sequence[str], texts: Sequence[str], wh
     if len(others) == 1:
         return columns._replace(text=others[0])
     raise FirthError(
-        f"{where}: which column is the text? Pass column=… (--column); there are {', '.join(names) or 'none'}."
+        "unknown_column",
+        "{where}: which column is the text? Pass column=… (--column); there are {available}.",
+        where=where,
+        available=", ".join(names) or "none",
     )
 
 
@@ -307,19 +360,26 @@ def separated_records(lines: Iterator[str], path: Path, form: str, columns: Colu
         columns = choose_text(columns, header, header, f"{path}, line 1")
         for name in columns.names:
             if name not in header:
-                raise FirthError(no_column(name, header, f"{path}, line 1"))
+                raise no_column(name, header, f"{path}, line 1")
         for row in rows:
             if not row:
                 continue
             if len(row) != len(header):
                 fields = f"{len(row)} field{'s' * (len(row) != 1)}"
                 raise FirthError(
-                    f"{path}, line {rows.line_num}: {fields} where the header has {len(header)}; mend the line or "
-                    'take it out (a text with a separator or a line break in it stands in "quotes").'
+                    "malformed_data",
+                    "{path}, line {line_num}: {fields} where the header has {n_header}; mend the line or take it "
+                    'out (a text with a separator or a line break in it stands in "quotes").',
+                    path=path,
+                    line_num=rows.line_num,
+                    fields=fields,
+                    n_header=len(header),
                 )
             yield record_of(dict(zip(header, row, strict=True)), columns, f"{path}, line {rows.line_num}")
     except csv.Error as error:
-        raise FirthError(f"{path}, line {rows.line_num}: {error}.") from None
+        raise FirthError(
+            "malformed_data", "{path}, line {line_num}: {reason}.", path=path, line_num=rows.line_num, reason=str(error)
+        ) from None
 
 
 def parquet_records(path: Path, stream: Any, compression: str, columns: Columns) -> Iterator[Record]:
@@ -330,14 +390,14 @@ def parquet_records(path: Path, stream: Any, compression: str, columns: Columns)
     try:
         parquet = pyarrow.parquet.ParquetFile(file)
     except pyarrow.ArrowInvalid as error:
-        raise FirthError(f"{path} is not Parquet: {error}.") from None
+        raise FirthError("malformed_data", "{path} is not Parquet: {reason}.", path=path, reason=str(error)) from None
     if parquet.metadata.num_rows == 0:
-        raise FirthError(f"{path} has no rows.")
+        raise FirthError("empty_data", "{path} has no rows.", path=path)
     found = text_columns(parquet.schema_arrow, columns, str(path))
     try:
         yield from table_records(parquet.iter_batches(batch_size=4096, columns=found.names), found, str(path))
     except (pyarrow.ArrowInvalid, OSError) as error:
-        raise FirthError(f"{path} is damaged: {error}.") from None
+        raise FirthError("malformed_data", "{path} is damaged: {reason}.", path=path, reason=str(error)) from None
 
 
 def text_columns(schema: Any, columns: Columns, where: str) -> Columns:
@@ -352,9 +412,15 @@ def text_columns(schema: Any, columns: Columns, where: str) -> Columns:
     found = choose_text(columns, schema.names, texts, where)
     for name in found.names:
         if name not in schema.names:
-            raise FirthError(no_column(name, schema.names, where))
+            raise no_column(name, schema.names, where)
     if found.text not in texts:
-        raise FirthError(f"{where}: column {found.text!r} holds no text but {schema.field(found.text).type}.")
+        raise FirthError(
+            "malformed_data",
+            "{where}: column {text!r} holds no text but {type}.",
+            where=where,
+            text=found.text,
+            type=schema.field(found.text).type,
+        )
     return found
 
 
@@ -369,6 +435,6 @@ def table_records(batches: Iterable[Any], columns: Columns, where: str) -> Itera
         for key, text, values in zip(keys, texts, rows, strict=True):
             row += 1
             if columns.key and key in (None, ""):
-                raise FirthError(empty_key(columns.key, f"{where}, row {row:,}"))
+                raise empty_key(columns.key, f"{where}, row {row:,}")
             name = str(key) if columns.key else None
             yield Record(name, text or "", tuple(values) if columns.fields else tags_of(values, where))

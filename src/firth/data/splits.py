@@ -33,9 +33,11 @@ def split(ratings: Ratings, by: str = "random", share: float = 0.2, seed: int = 
       to fold them in, and the rest is the test (Liang et al. 2018). Users with one item only are not drawn.
     """
     if by not in WAYS:
-        raise FirthError(f"split is by one of {', '.join(WAYS)}; got {by!r}.")
+        raise FirthError("invalid_value", "split is by one of {choices}; got {got!r}.", choices=", ".join(WAYS), got=by)
     if not 0 < share < 1:
-        raise FirthError(f"split.share must lie between 0 and 1; got {share}.")
+        raise FirthError(
+            "invalid_value", "{option} must lie between 0 and 1; got {got}.", option="split.share", got=share
+        )
     random = np.random.default_rng(seed)
     pair, owner, first = pairs_of(ratings)
     if by == "time":
@@ -69,7 +71,10 @@ def last_of_each(owner: NDArray[np.int64], when: NDArray[Any]) -> NDArray[np.boo
 
 def split_time(ratings: Ratings, pair: NDArray[np.int64], first: NDArray[np.intp], share: float) -> Split:
     if ratings.times is None:
-        raise FirthError("A split by time needs times; give the data a time column, or split by random, last or user.")
+        raise FirthError(
+            "missing_option",
+            "A split by time needs times; give the data a time column, or split by random, last or user.",
+        )
     when = np.sort(ratings.times)
     cut = when[min(len(when) - 1, len(when) - round(len(when) * share))] if len(when) else 0.0
     late = ratings.times >= cut

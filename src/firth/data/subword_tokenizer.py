@@ -39,7 +39,13 @@ class SubwordTokenizer:
         self.engine = engine
         if self.size > MOST_TOKENS:
             count = len(self.ids)
-            raise FirthError(f"The highest id is {self.size - 1:,} for {count:,} tokens; Firth takes {MOST_TOKENS:,}.")
+            raise FirthError(
+                "invalid_tokenizer",
+                "The highest id is {size:,} for {count:,} tokens; Firth takes {most_tokens:,}.",
+                size=self.size - 1,
+                count=count,
+                most_tokens=MOST_TOKENS,
+            )
 
     # ---- text to ids and back ----
 
@@ -62,7 +68,12 @@ class SubwordTokenizer:
         numbers = [int(id) for id in ids]
         wrong = [id for id in numbers if id not in self.tokens]
         if wrong:
-            raise FirthError(f"There is no token {wrong[0]}; ids go from 0 to {self.size - 1}.")
+            raise FirthError(
+                "unknown_token",
+                "There is no token {problem}; ids go from 0 to {size}.",
+                problem=wrong[0],
+                size=self.size - 1,
+            )
         return str(self._call(self.engine.decode, numbers, skip_special_tokens=not special))
 
     def _call(self, work: Callable[..., Any], *values: Any, **settings: Any) -> Any:
@@ -103,7 +114,12 @@ class SubwordTokenizer:
         """The id of a special token."""
         if token not in self.special_tokens:
             known = ", ".join(self.special_tokens) or "none"
-            raise FirthError(f"This tokenizer has no special token {token!r}; it has {known}.")
+            raise FirthError(
+                "unknown_token",
+                "This tokenizer has no special token {token!r}; it has {available}.",
+                token=token,
+                available=known,
+            )
         return self.special_tokens[token]
 
     @cached_property
@@ -166,9 +182,16 @@ class SubwordTokenizer:
 
     def _vocab_text(self) -> str:
         if self.kind != "wordpiece":
-            raise FirthError(f"vocab.txt is WordPiece's file; this is {self.kind}: save a .json file or a folder.")
+            raise FirthError(
+                "unknown_format",
+                "vocab.txt is WordPiece's file; this is {kind}: save a .json file or a folder.",
+                kind=self.kind,
+            )
         if sorted(self.tokens) != list(range(self.size)):
-            raise FirthError("vocab.txt has a line for each id, but here some ids have no token; save a .json file.")
+            raise FirthError(
+                "conflicting_options",
+                "vocab.txt has a line for each id, but here some ids have no token; save a .json file.",
+            )
         return "".join(token + "\n" for token in self.ids)
 
     @classmethod
@@ -188,19 +211,33 @@ class SubwordTokenizer:
             return cls.load(place / VOCAB_TXT, lowercase)
         if (place / VOCAB_JSON).exists() and (place / MERGES).exists():
             return cls(read_gpt2(place))
-        raise FirthError(f"{place} holds no tokenizer: no {TOKENIZER}, {VOCAB_TXT}, or {VOCAB_JSON} with {MERGES}.")
+        raise FirthError(
+            "invalid_tokenizer",
+            "{path} holds no tokenizer: no {tokenizer}, {vocab_txt}, or {vocab_json} with {merges}.",
+            path=place,
+            tokenizer=TOKENIZER,
+            vocab_txt=VOCAB_TXT,
+            vocab_json=VOCAB_JSON,
+            merges=MERGES,
+        )
 
 
 def checked_texts(texts: Sequence[str]) -> list[str]:
     if isinstance(texts, str):
-        raise FirthError("encode_batch takes a list of texts; for one text there is encode.")
+        raise FirthError("invalid_type", "encode_batch takes a list of texts; for one text there is encode.")
     for text in texts:
         if not isinstance(text, str):
-            raise FirthError(f"A text must be str; got {type(text).__name__}: {text!r:.40}.")
+            raise FirthError(
+                "invalid_type", "A text must be str; got {got}: {text!r:.40}.", got=type(text).__name__, text=text
+            )
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise FirthError(f"A text can't hold {text[error.start]!a}, a lone surrogate: no character.") from None
+            raise FirthError(
+                "invalid_encoding",
+                "A text can't hold {text!a}, a lone surrogate: no character.",
+                text=text[error.start],
+            ) from None
     return list(texts)
 
 
@@ -212,14 +249,18 @@ def saying_what(rule: str) -> Iterator[None]:
     except (FirthError, KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
         raise
     except BaseException as error:
-        raise FirthError(f"{rule}: {str(error).strip() or type(error).__name__}.") from None
+        raise FirthError(
+            "invalid_tokenizer", "{rule}: {reason}.", rule=rule, reason=str(error).strip() or type(error).__name__
+        ) from None
 
 
 def load_engine() -> Any:
     try:
         import tokenizers
     except ImportError:
-        raise FirthError('Subword tokenizers need the package tokenizers: pip install "firth[tokenizers]".') from None
+        raise FirthError(
+            "missing_package", 'Subword tokenizers need the package tokenizers: pip install "firth[tokenizers]".'
+        ) from None
     return tokenizers
 
 
@@ -291,17 +332,25 @@ def read_bytes(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > MOST_BYTES:
-            raise FirthError(f"{path} has {size:,} bytes; a file of a tokenizer has at most {MOST_BYTES:,}.")
+            raise FirthError(
+                "invalid_tokenizer",
+                "{path} has {size:,} bytes; a file of a tokenizer has at most {most_bytes:,}.",
+                path=path,
+                size=size,
+                most_bytes=MOST_BYTES,
+            )
         return path.read_bytes()
     except OSError as error:
-        raise FirthError(f"Cannot read {path}: {error.strerror}.") from None
+        raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
 
 
 def read_lines(path: Path) -> list[str]:
     try:
         text = read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FirthError(f"{path} is not UTF-8 (byte {error.start:,}).") from None
+        raise FirthError(
+            "invalid_encoding", "{path} is not UTF-8 (byte {start:,}).", path=path, start=error.start
+        ) from None
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
@@ -310,9 +359,16 @@ def read_vocab_text(path: Path) -> dict[str, int]:
     lines = read_lines(path)
     vocab = {token: id for id, token in enumerate(lines)}
     if len(vocab) < len(lines) or "" in vocab:
-        raise FirthError(f"{path}: each line must be another token; {len(lines) - len(vocab) + ('' in vocab)} are not.")
+        raise FirthError(
+            "invalid_tokenizer",
+            "{path}: each line must be another token; {n_lines} are not.",
+            path=path,
+            n_lines=len(lines) - len(vocab) + ("" in vocab),
+        )
     if "[UNK]" not in vocab:
-        raise FirthError(f"{path} has no [UNK], which WordPiece needs for what no piece fits.")
+        raise FirthError(
+            "invalid_tokenizer", "{path} has no [UNK], which WordPiece needs for what no piece fits.", path=path
+        )
     return vocab
 
 
@@ -321,19 +377,35 @@ def read_gpt2(folder: Path) -> Any:
     vocab = read_json(folder / VOCAB_JSON)
     right = isinstance(vocab, dict) and all(type(id) is int and 0 <= id < MOST_TOKENS for id in vocab.values())
     if not right or not vocab:
-        raise FirthError(f"{folder / VOCAB_JSON} must give an id below {MOST_TOKENS:,} to each token.")
+        raise FirthError(
+            "invalid_tokenizer",
+            "{path} must give an id below {most_tokens:,} to each token.",
+            path=folder / VOCAB_JSON,
+            most_tokens=MOST_TOKENS,
+        )
     if len(set(vocab.values())) < len(vocab):
-        raise FirthError(f"{folder / VOCAB_JSON} gives the same id to several tokens.")
+        raise FirthError("invalid_tokenizer", "{path} gives the same id to several tokens.", path=folder / VOCAB_JSON)
     lines = [line for line in read_lines(folder / MERGES) if line]
     lines = lines[1:] if lines and lines[0].startswith("#version") else lines
     merges = [tuple(line.split(" ")) for line in lines]
     odd = next((line for line, pair in zip(lines, merges, strict=True) if len(pair) != 2), None)
     if odd is not None:
-        raise FirthError(f"{folder / MERGES}: a line is two tokens with a space between; got {odd!r:.60}.")
+        raise FirthError(
+            "invalid_tokenizer",
+            "{path}: a line is two tokens with a space between; got {got!r:.60}.",
+            path=folder / MERGES,
+            got=odd,
+        )
     learned = {part for left, right in merges for part in (left, right, left + right)}
     lacking = min(learned - set(vocab), default=None)
     if lacking is not None:
-        raise FirthError(f"{folder / MERGES} has or merges to {lacking!r:.60}, which {VOCAB_JSON} lacks.")
+        raise FirthError(
+            "invalid_tokenizer",
+            "{path} has or merges to {missing!r:.60}, which {vocab_json} lacks.",
+            path=folder / MERGES,
+            missing=lacking,
+            vocab_json=VOCAB_JSON,
+        )
     shaped = (token for token in vocab if len(token) > 2 and token[0] + token[-1] in ("<>", "[]"))
     special = [token for token in shaped if token not in learned]
     with saying_what(f"{folder} is not a tokenizer"):

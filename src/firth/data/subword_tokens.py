@@ -51,7 +51,7 @@ def encode_corpus(tokenizer: SubwordTokenizer, corpus: Any, run: Run = Run(), en
             run.report.end()
         ids, starts = map_arrays(folder)
         if not len(ids):
-            raise FirthError("The corpus has no text to encode: it is empty.")
+            raise FirthError("empty_data", "The corpus has no text to encode: it is empty.")
         names = [tokenizer.tokens.get(id, f"<no token {id}>") for id in range(tokenizer.size)]
         tokens = Tokens(ids, starts, Vocabulary(names, counts), len(ids))
         notes = [not_utf8(texts.replaced, texts)] if texts.replaced else []

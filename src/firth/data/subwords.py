@@ -50,9 +50,14 @@ class BPE:
         check_options(self)
         check_special(self)
         if self.level == "bytes" and self.lowercase:
-            raise FirthError("BPE.lowercase needs level=characters: bytes give every text back as it was.")
+            raise FirthError(
+                "conflicting_options", "BPE.lowercase needs level=characters: bytes give every text back as it was."
+            )
         if self.level == "characters" and "<unk>" not in self.special:
-            raise FirthError('BPE.special_tokens must have "<unk>" for level characters: it stands for new characters.')
+            raise FirthError(
+                "invalid_value",
+                'BPE.special_tokens must have "<unk>" for level characters: it stands for new characters.',
+            )
 
     @property
     def special(self) -> Special:
@@ -86,7 +91,9 @@ class WordPiece:
         check_options(self)
         check_special(self)
         if "[UNK]" not in self.special_tokens:
-            raise FirthError('WordPiece.special_tokens must have "[UNK]": it stands for what no piece fits.')
+            raise FirthError(
+                "invalid_value", 'WordPiece.special_tokens must have "[UNK]": it stands for what no piece fits.'
+            )
 
     def train(self, corpus: Any, run: Run = Run()) -> SubwordTokenizer:
         load_engine()
@@ -107,7 +114,9 @@ class Characters:
         check_options(self)
         check_special(self)
         if "<unk>" not in self.special_tokens:
-            raise FirthError('Characters.special_tokens must have "<unk>": it stands for new characters.')
+            raise FirthError(
+                "invalid_value", 'Characters.special_tokens must have "<unk>": it stands for new characters.'
+            )
 
     def train(self, corpus: Any, run: Run = Run()) -> SubwordTokenizer:
         load_engine()
@@ -129,9 +138,14 @@ def check_special(settings: BPE | WordPiece | Characters) -> None:
         return
     name = f"{type(settings).__name__}.special_tokens"
     if not isinstance(tokens, tuple) or not all(isinstance(token, str) for token in tokens):
-        raise FirthError(f'{name} must be a tuple of str, such as ("<s>", "</s>"); got {tokens!r}.')
+        raise FirthError(
+            "invalid_value",
+            '{name} must be a tuple of str, such as ("<s>", "</s>"); got {got!r}.',
+            name=name,
+            got=tokens,
+        )
     if any(not token or "\0" in token for token in tokens) or len(set(tokens)) < len(tokens):
-        raise FirthError(f"{name} must differ and not be empty; got {tokens!r}.")
+        raise FirthError("duplicate_name", "{name} must differ and not be empty; got {got!r}.", name=name, got=tokens)
 
 
 def counted(corpus: Any, split: str, lowercase: bool, run: Run) -> Pieces:
@@ -159,7 +173,11 @@ def learn(settings: BPE | WordPiece, pieces: Pieces, begin: kernel.Start, run: R
     first, size, name = len(begin.tokens), settings.size, type(settings).__name__
     if first > size:
         raise FirthError(
-            f"{name}.size must be at least {first:,} here: so many are special tokens and characters; got {size:,}."
+            "invalid_value",
+            "{name}.size must be at least {first:,} here: so many are special tokens and characters; got {got:,}.",
+            name=name,
+            first=first,
+            got=size,
         )
     run.report.begin("merging", size - first, "tokens")
     try:

@@ -58,7 +58,11 @@ class Table:
     def __init__(self, source: Any, *, columns: Sequence[str] | None = None, categories: Sequence[str] = ()) -> None:
         for given in (columns, categories):
             if isinstance(given, str):
-                raise FirthError(f"columns and categories take lists of names; got {given!r}. Put it in a list.")
+                raise FirthError(
+                    "invalid_type",
+                    "columns and categories take lists of names; got {got!r}. Put it in a list.",
+                    got=given,
+                )
         found = columns_of(source, frozenset(categories))
         #: False where the columns have no names of their own and are told by their place.
         self.named = found.named
@@ -67,7 +71,13 @@ class Table:
         for name in [*(columns or ()), *categories]:
             if name not in found.columns:
                 there = ", ".join(found.columns) or "none"
-                raise FirthError(f"The table has no column {name!r}; it has {there}.{ask_for(name)}")
+                raise FirthError(
+                    "unknown_column",
+                    "The table has no column {name!r}; it has {available}.{hint}",
+                    name=name,
+                    available=there,
+                    hint=ask_for(name),
+                )
         wanted = found.columns if columns is None else {name: found.columns[name] for name in columns}
         self._columns: dict[str, Any] = {name: plain_column(column, name) for name, column in wanted.items()}
         for name in categories:
@@ -75,7 +85,7 @@ class Table:
                 self._columns[name] = text_column(self._columns[name])
         lengths = {name: len(column) for name, column in self._columns.items()}
         if len(set(lengths.values())) > 1:
-            raise FirthError(f"The columns of a table must be equally long; got {lengths}.")
+            raise FirthError("shape_mismatch", "The columns of a table must be equally long; got {got}.", got=lengths)
         self._rows = next(iter(lengths.values()), 0)
 
     @property
@@ -92,7 +102,12 @@ class Table:
 
     def _column(self, name: str) -> Any:
         if name not in self._columns:
-            raise FirthError(f"The table has no column {name!r}; it has {', '.join(self.names) or 'none'}.")
+            raise FirthError(
+                "unknown_column",
+                "The table has no column {name!r}; it has {available}.",
+                name=name,
+                available=", ".join(self.names) or "none",
+            )
         return self._columns[name]
 
     def kind(self, name: str) -> str:
@@ -157,7 +172,12 @@ class Table:
     def renamed(self, names: Sequence[str]) -> Table:
         """The same columns under other names, which are told by their place from now on."""
         if len(names) != len(self._columns):
-            raise FirthError(f"The table has {len(self._columns)} columns; got {len(names)} names.")
+            raise FirthError(
+                "shape_mismatch",
+                "The table has {n_columns} columns; got {got} names.",
+                n_columns=len(self._columns),
+                got=len(names),
+            )
         return self._with(dict(zip(names, self._columns.values(), strict=True)))
 
     def _with(self, columns: dict[str, Any]) -> Table:
@@ -193,7 +213,9 @@ def columns_of(source: Any, as_text: frozenset[str]) -> Found:
     if isinstance(source, (str, os.PathLike)):
         return columns_of(read_table(source, as_text), as_text)
     if hasattr(source, "tocsr"):
-        raise FirthError("A Table is dense; got a sparse matrix. Make it dense first: matrix.toarray().")
+        raise FirthError(
+            "invalid_type", "A Table is dense; got a sparse matrix. Make it dense first: matrix.toarray()."
+        )
     if hasattr(source, "iloc") and hasattr(source, "columns"):  # pandas: a column at a time, for it may be mixed
         return Found(distinct_names((str(name), source.iloc[:, place]) for place, name in enumerate(source.columns)))
     if hasattr(source, "__arrow_c_stream__") and hasattr(source, "columns"):
@@ -212,7 +234,9 @@ def columns_of(source: Any, as_text: frozenset[str]) -> Found:
         return Found({"x0": source}, named=False)
     if isinstance(source, (list, tuple)):
         return list_columns(source)
-    raise FirthError(f"A Table is made of {SOURCES}; got {type(source).__name__}.")
+    raise FirthError(
+        "invalid_type", "A Table is made of {sources}; got {got}.", sources=SOURCES, got=type(source).__name__
+    )
 
 
 def list_columns(rows: Sequence[Any]) -> Found:
@@ -225,7 +249,12 @@ def list_columns(rows: Sequence[Any]) -> Found:
     if all(isinstance(row, (list, tuple, np.ndarray)) for row in rows):
         widths = {len(row) for row in rows}
         if len(widths) > 1:
-            raise FirthError(f"The rows of a table must be equally long; got {min(widths)} to {max(widths)} values.")
+            raise FirthError(
+                "shape_mismatch",
+                "The rows of a table must be equally long; got {got} to {widths} values.",
+                got=min(widths),
+                widths=max(widths),
+            )
         return Found({f"x{place}": list(values) for place, values in enumerate(zip(*rows, strict=True))}, named=False)
     return Found({"x0": rows}, named=False)
 
@@ -234,7 +263,7 @@ def distinct_names(columns: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, values in columns:
         if name in found:
-            raise FirthError(f"Two columns are called {name!r}; rename one of them.")
+            raise FirthError("duplicate_name", "Two columns are called {name!r}; rename one of them.", name=name)
         found[name] = values
     return found
 
@@ -257,8 +286,19 @@ def plain_column(values: Any, name: str) -> Any:
     if kinds.is_integer(kind) or kinds.is_boolean(kind) or kinds.is_string(kind) or kinds.is_null(kind):
         return column
     if kinds.is_binary(kind):  # what Arrow makes of text in another encoding
-        raise CellError(f"Column {name!r} holds bytes, not text. A file that is not UTF-8 is converted first: {ICONV}")
-    raise CellError(f"Column {name!r} holds {kind}; {TAKEN}. Convert it, or name the columns to take (--columns).")
+        raise CellError(
+            "invalid_encoding",
+            "Column {name!r} holds bytes, not text. A file that is not UTF-8 is converted first: {iconv}",
+            name=name,
+            iconv=ICONV,
+        )
+    raise CellError(
+        "invalid_type",
+        "Column {name!r} holds {kind}; {taken}. Convert it, or name the columns to take (--columns).",
+        name=name,
+        kind=kind,
+        taken=TAKEN,
+    )
 
 
 def arrow_column(values: Any, name: str) -> Any:
@@ -281,16 +321,27 @@ def mixed_column(values: Any, name: str) -> Any:
     try:
         cells = [None if value is None or is_nan(value) else value for value in values]
     except TypeError:
-        raise FirthError(f"Column {name!r} must be a list of values; got {type(values).__name__}.") from None
+        raise FirthError(
+            "invalid_type", "Column {name!r} must be a list of values; got {got}.", name=name, got=type(values).__name__
+        ) from None
     if all(value is None or (is_real(value) and not isinstance(value, bool)) for value in cells):
         return pa.array([None if value is None else float(value) for value in cells], pa.float64())
     for row, value in enumerate(cells):
         if not (value is None or isinstance(value, (str, bool, np.bool_)) or is_real(value)):
-            raise CellError(f"Column {name!r}, row {row + 1:,} holds a {type(value).__name__}; {TAKEN}.")
+            raise CellError(
+                "invalid_type",
+                "Column {name!r}, row {row:,} holds a {value_type}; {taken}.",
+                name=name,
+                row=row + 1,
+                value_type=type(value).__name__,
+                taken=TAKEN,
+            )
     try:
         return pa.array([None if value is None else text_of(value) for value in cells], pa.string())
     except UnicodeEncodeError:
-        raise FirthError(f"Column {name!r} holds text that is not Unicode; mend it where it is made.") from None
+        raise FirthError(
+            "invalid_encoding", "Column {name!r} holds text that is not Unicode; mend it where it is made.", name=name
+        ) from None
 
 
 def text_column(column: Any) -> Any:
@@ -347,4 +398,4 @@ def read_number(value: str | None, where: str) -> float:
     try:
         return math.nan if value is None else float(value)
     except ValueError:
-        raise FirthError(f"{where} must be a number; got {value!r}.") from None
+        raise FirthError("malformed_data", "{where} must be a number; got {got!r}.", where=where, got=value) from None

@@ -28,7 +28,9 @@ def read_table(source: str | os.PathLike[str], as_text: Collection[str]) -> Any:
     are read as they are written."""
     paths = find_files(source)
     if len(paths) > 1:
-        raise FirthError(f"A Table is one file; {source} matches {len(paths)}.")
+        raise FirthError(
+            "wrong_input", "A Table is one file; {source} matches {n_paths}.", source=source, n_paths=len(paths)
+        )
     path = paths[0]
     form, _ = kind_of(path)
     with opened(path) as (_, stream):
@@ -38,7 +40,7 @@ def read_table(source: str | os.PathLike[str], as_text: Collection[str]) -> Any:
             return read_parquet(path, stream.read())
         if form in (".jsonl", ".ndjson"):
             return read_json_lines(path, stream)
-    raise FirthError(f"A Table is read from csv, tsv, jsonl or Parquet; got {path}.")
+    raise FirthError("unknown_format", "A Table is read from csv, tsv, jsonl or Parquet; got {got}.", got=path)
 
 
 def read_separated(path: Path, data: bytes, form: str, as_text: Collection[str]) -> Any:
@@ -71,8 +73,10 @@ def read_separated(path: Path, data: bytes, form: str, as_text: Collection[str])
 def no_table(path: Path, what: str, error: Exception) -> FirthError:
     """What to say of a file that Arrow does not read."""
     if not is_utf8(path):
-        return FirthError(f"{path} is not UTF-8 text; convert it first, as in: {ICONV}")
-    return FirthError(f"{path} is not {what}: {error}.")
+        return FirthError(
+            "invalid_encoding", "{path} is not UTF-8 text; convert it first, as in: {iconv}", path=path, iconv=ICONV
+        )
+    return FirthError("malformed_data", "{path} is not {detail}: {reason}.", path=path, detail=what, reason=str(error))
 
 
 def decimal_sign(delimiter: str, data: bytes) -> str:
@@ -96,7 +100,9 @@ def read_parquet(path: Path, data: bytes) -> Any:
     try:
         return pyarrow.parquet.read_table(pa.BufferReader(data))
     except (pa.ArrowInvalid, OSError) as error:
-        raise FirthError(f"{path} is not Parquet, or damaged: {error}.") from None
+        raise FirthError(
+            "malformed_data", "{path} is not Parquet, or damaged: {reason}.", path=path, reason=str(error)
+        ) from None
 
 
 def read_json_lines(path: Path, stream: Any) -> list[dict[str, Any]]:
@@ -107,8 +113,20 @@ def read_json_lines(path: Path, stream: Any) -> list[dict[str, Any]]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise FirthError(f"{path}, line {number}: not valid JSON ({error}).") from None
+            raise FirthError(
+                "malformed_data",
+                "{path}, line {number}: not valid JSON ({reason}).",
+                path=path,
+                number=number,
+                reason=str(error),
+            ) from None
         if not isinstance(row, dict):
-            raise FirthError(f"{path}, line {number}: a row must be an object; got {line.strip()[:40]}.")
+            raise FirthError(
+                "malformed_data",
+                "{path}, line {number}: a row must be an object; got {got}.",
+                path=path,
+                number=number,
+                got=line.strip()[:40],
+            )
         rows.append(row)
     return rows

@@ -74,13 +74,28 @@ def sentence_of(row: Any, where: str, text: str, tags: str) -> Sentence:
         lacking = [name for name in (text, tags) if name not in row]
         if lacking:
             there = ", ".join(map(str, row)) or "none"
-            raise FirthError(f"{where} has no column {lacking[0]!r}; it has {there}.{ask_for(lacking[0])}")
+            raise FirthError(
+                "malformed_data",
+                "{where} has no column {missing!r}; it has {available}.{hint}",
+                where=where,
+                missing=lacking[0],
+                available=there,
+                hint=ask_for(lacking[0]),
+            )
         row = row[text], row[tags]
     if not isinstance(row, (tuple, list)) or len(row) != 2:
-        raise FirthError(f"{where} must be words and their tags; got {row!r:.60}.")
+        raise FirthError(
+            "malformed_data", "{where} must be words and their tags; got {got!r:.60}.", where=where, got=row
+        )
     words, given = (listed(part, where) for part in row)
     if len(words) != len(given):
-        raise FirthError(f"{where} has {len(words)} words and {len(given)} tags; each word must have one.")
+        raise FirthError(
+            "malformed_data",
+            "{where} has {n_words} words and {n_got} tags; each word must have one.",
+            where=where,
+            n_words=len(words),
+            n_got=len(given),
+        )
     return Sentence(words, given)
 
 
@@ -90,7 +105,9 @@ def listed(part: Any, where: str) -> tuple[str, ...]:
         return ()
     found = part.split() if isinstance(part, str) else list(part) if isinstance(part, Iterable) else [None]
     if not all(isinstance(word, str) for word in found):
-        raise FirthError(f"{where}: words and tags must be text; got {part!r:.60}.")
+        raise FirthError(
+            "malformed_data", "{where}: words and tags must be text; got {got!r:.60}.", where=where, got=part
+        )
     return tuple(found)
 
 
@@ -105,7 +122,13 @@ def conll_sentences(path: Path) -> Iterator[Sentence]:
                 words = []
             elif not line.startswith("# "):
                 if len(parts) < 2:
-                    raise FirthError(f"{path}, line {number}: a word and its tag are needed; got {line.strip()!r:.40}.")
+                    raise FirthError(
+                        "malformed_data",
+                        "{path}, line {number}: a word and its tag are needed; got {got!r:.40}.",
+                        path=path,
+                        number=number,
+                        got=line.strip(),
+                    )
                 words.append((parts[0], parts[-1]))
     yield Sentence(*zip(*words, strict=True)) if words else Sentence((), ())
 

@@ -54,9 +54,17 @@ def tokenizer(name: str = "words", lowercase: bool = True) -> Tokenizer:
     if name in NATIVE:
         return NativeTokenizer(name, lowercase)
     if name not in SEGMENTERS:
-        raise FirthError(f"tokenizer must be one of {', '.join(TOKENIZERS)}; got {name!r}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be one of {choices}; got {got!r}.",
+            option="tokenizer",
+            choices=", ".join(TOKENIZERS),
+            got=name,
+        )
     try:
         package = importlib.import_module(name)
     except ImportError:
-        raise FirthError(f"tokenizer={name} needs the package {name}: pip install {name}.") from None
+        raise FirthError(
+            "missing_package", "tokenizer={name} needs the package {name}: pip install {name}.", name=name
+        ) from None
     return Jieba(package.lcut, str(getattr(package, "__version__", "")), lowercase)

@@ -82,7 +82,13 @@ class Tokens:
         tokens = encode_text(text, Wanted(min_count, max_size), run, name=None)
         for name, given in (("keys", keys), ("tags", tags)):
             if given and len(given) != len(tokens):
-                raise FirthError(f"{name} must be one entry a document; got {len(given):,} for {len(tokens):,}.")
+                raise FirthError(
+                    "shape_mismatch",
+                    "{name} must be one entry a document; got {got:,} for {n_tokens:,}.",
+                    name=name,
+                    got=len(given),
+                    n_tokens=len(tokens),
+                )
         tagged = [readers.tags_of([these], "tags") for these in tags]
         return cls(tokens.ids, tokens.starts, tokens.vocabulary, tokens.raw_tokens, (), keys, tagged)
 

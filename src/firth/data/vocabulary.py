@@ -34,7 +34,12 @@ class Vocabulary:
         self.dropped_tokens = dropped_tokens
         self._ids: dict[str, int] | None = None
         if self.counts.shape != (len(tokens),):
-            raise FirthError(f"A vocabulary needs one count a token; got {self.counts.size:,} for {len(tokens):,}.")
+            raise FirthError(
+                "damaged_model",
+                "A vocabulary needs one count a token; got {got:,} for {n_tokens:,}.",
+                got=self.counts.size,
+                n_tokens=len(tokens),
+            )
 
     @property
     def ids(self) -> Mapping[str, int]:
@@ -74,12 +79,18 @@ class Vocabulary:
             tokens, counts = document["tokens"], document["counts"]
             facts = {name: document.get(name, 0) for name in names}
         except (TypeError, KeyError, AttributeError) as error:
-            raise FirthError(f"A vocabulary has tokens and counts; this one lacks {error}.") from None
+            raise FirthError(
+                "damaged_model", "A vocabulary has tokens and counts; this one lacks {reason}.", reason=str(error)
+            ) from None
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-            raise FirthError("A vocabulary's tokens must be a list of strings.")
+            raise FirthError("damaged_model", "A vocabulary's tokens must be a list of strings.")
         numbers = [*counts, *facts.values()] if isinstance(counts, list) else [None]
         if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
-            raise FirthError("A vocabulary's counts must be whole numbers of at least 0.")
+            raise FirthError("damaged_model", "A vocabulary's counts must be whole numbers of at least 0.")
         if len(set(tokens)) < len(tokens):
-            raise FirthError(f"A vocabulary's tokens must differ; {len(tokens) - len(set(tokens)):,} stand twice.")
+            raise FirthError(
+                "damaged_model",
+                "A vocabulary's tokens must differ; {n_tokens:,} stand twice.",
+                n_tokens=len(tokens) - len(set(tokens)),
+            )
         return cls(tokens, np.array(counts, dtype=np.int64), **facts)

@@ -126,12 +126,26 @@ def read_questions(path: str | os.PathLike[str]) -> list[Section]:
             continue
         words = line.split()
         if len(words) != 4:
-            raise FirthError(f"{path}, line {number}: a question has 4 words; got {len(words)}: {line[:60]!r}.")
+            raise FirthError(
+                "malformed_data",
+                "{path}, line {number}: a question has 4 words; got {got}: {line!r}.",
+                path=path,
+                number=number,
+                got=len(words),
+                line=line[:60],
+            )
         if not names:
-            raise FirthError(f"{path}, line {number}: a line ': section name' must come before the first question.")
+            raise FirthError(
+                "malformed_data",
+                "{path}, line {number}: a line ': section name' must come before the first question.",
+                path=path,
+                number=number,
+            )
         questions[-1].append((words[0], words[1], words[2], words[3]))
     if not any(questions):
-        raise FirthError(f"{path} has no questions; it needs a line ': section name', then lines of 4 words.")
+        raise FirthError(
+            "empty_data", "{path} has no questions; it needs a line ': section name', then lines of 4 words.", path=path
+        )
     return [Section(name, tuple(asked)) for name, asked in zip(names, questions, strict=True)]
 
 
@@ -145,7 +159,7 @@ def analogies(
 ) -> AnalogyResult:
     """How many of `questions` (a file or its sections) the first `restrict` vectors answer rightly."""
     if method not in ("add", "mul"):
-        raise FirthError(f"analogy method must be add or mul; got {method!r}.")
+        raise FirthError("invalid_value", "analogy method must be add or mul; got {got!r}.", got=method)
     sections = _sections(questions)
     lookup = row_lookup(vectors, restrict, fold_case)
     check_finite(vectors, restrict)
@@ -196,7 +210,7 @@ def common_questions(
 ) -> list[Section]:
     """Those questions which all of `vectors` can answer: what models of different vocabularies are compared on."""
     if not vectors:
-        raise FirthError("common_questions needs at least one set of vectors.")
+        raise FirthError("too_few", "common_questions needs at least one set of vectors.")
     shared = set.intersection(*(set(row_lookup(each, restrict, fold_case)) for each in vectors))
     return [
         Section(section.name, tuple(q for q in section.questions if shared.issuperset(_folded(q, fold_case))))

@@ -56,5 +56,5 @@ def answers(model: Answers, asked: Iterable[Asked]) -> AnswerResult:
             overlap.append(answer_f1(span.text, row.answers))
             unanswerable += not row.answers
     if not exact:
-        raise FirthError("There is no question to ask.")
+        raise FirthError("empty_data", "There is no question to ask.")
     return AnswerResult(len(exact), unanswerable, sum(exact) / len(exact), sum(overlap) / len(exact))

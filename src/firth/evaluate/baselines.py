@@ -30,7 +30,12 @@ def item_knn(seen: Histories, items: int, neighbors: int = 100, weighting: str =
     items says less about each ("bm25", users as documents).
     """
     if weighting not in WEIGHTINGS:
-        raise FirthError(f"item-kNN weighs by one of {', '.join(WEIGHTINGS)}; got {weighting!r}.")
+        raise FirthError(
+            "invalid_value",
+            "item-kNN weighs by one of {choices}; got {got!r}.",
+            choices=", ".join(WEIGHTINGS),
+            got=weighting,
+        )
     likeness = item_likeness(seen, items, neighbors, weighting)
 
     def score(histories: Sequence[Sequence[int]]) -> Matrix:

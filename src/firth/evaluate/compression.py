@@ -123,7 +123,12 @@ def lost_variance(rows: ArrayLike, rebuilt: ArrayLike) -> float:
     """Σ |x − x̂|² / Σ |x − mean|²: 0 where nothing is lost, 1 where each row became the mean."""
     real, again = matrix_of(rows, "rows"), matrix_of(rebuilt, "rebuilt rows")
     if real.shape != again.shape:
-        raise FirthError(f"As many must be rebuilt as there are; got {again.shape} for {real.shape}.")
+        raise FirthError(
+            "shape_mismatch",
+            "As many must be rebuilt as there are; got {got} for {shape}.",
+            got=again.shape,
+            shape=real.shape,
+        )
     whole = float(((real - real.mean(axis=0)) ** 2).sum())
     return float(((real - again) ** 2).sum()) / whole if whole else 0.0
 
@@ -133,7 +138,14 @@ def neighbors_kept(rows: ArrayLike, codes: ArrayLike, k: int = 10, *, seed: int 
     (over 2,000 drawn ones where there are more)."""
     real, coded = matrix_of(rows, "rows"), matrix_of(codes, "codes")
     if len(real) != len(coded) or not 1 <= k < len(real):
-        raise FirthError(f"k must be from 1 to {len(real) - 1} for {len(real):,} rows and codes; got {k}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be from 1 to {n_real} for {n_real_2:,} rows and codes; got {got}.",
+            option="k",
+            n_real=len(real) - 1,
+            n_real_2=len(real),
+            got=k,
+        )
     asked = np.sort(np.random.default_rng(seed).permutation(len(real))[:MOST_ROWS])
     near, near_codes = (nearest(matrix, asked, k) for matrix in (real, coded))
     kept = [len(np.intersect1d(a, b)) for a, b in zip(near, near_codes, strict=True)]
@@ -156,7 +168,12 @@ def probe(codes: ArrayLike, labels: Sequence[str], *, splits: int = 5, seed: int
     """How often logistic regression, trained on half of the codes, tells the label of the others."""
     points = matrix_of(codes, "codes")
     if len(points) != len(labels):
-        raise FirthError(f"There must be a label for each code; got {len(labels):,} for {len(points):,}.")
+        raise FirthError(
+            "shape_mismatch",
+            "There must be a label for each code; got {got:,} for {n_points:,}.",
+            got=len(labels),
+            n_points=len(points),
+        )
     scaled = (points - points.mean(axis=0)) / np.maximum(points.std(axis=0), 1e-12)
     keys = [str(row) for row in range(len(scaled))]
     known = {key: [str(label)] for key, label in zip(keys, labels, strict=True)}
@@ -171,10 +188,18 @@ def two_sample(real: ArrayLike, made_up: ArrayLike, *, folds: int = 3, seed: int
         from sklearn.metrics import roc_auc_score
         from sklearn.model_selection import cross_val_predict
     except ImportError:
-        raise FirthError("A two-sample test needs scikit-learn; install it: pip install scikit-learn.") from None
+        raise FirthError(
+            "missing_package", "A two-sample test needs scikit-learn; install it: pip install scikit-learn."
+        ) from None
     a, b = matrix_of(real, "rows"), matrix_of(made_up, "made-up rows")
     if a.shape[1] != b.shape[1] or min(len(a), len(b)) < folds:
-        raise FirthError(f"Both sides need the same columns and {folds} rows; got {a.shape} and {b.shape}.")
+        raise FirthError(
+            "shape_mismatch",
+            "Both sides need the same columns and {folds} rows; got {got} and {shape}.",
+            folds=folds,
+            got=a.shape,
+            shape=b.shape,
+        )
     size = min(len(a), len(b))
     random = np.random.default_rng(seed)
     both = np.vstack([a[random.permutation(len(a))[:size]], b[random.permutation(len(b))[:size]]])
@@ -195,5 +220,10 @@ def independent_rows(columns: Mapping[str, Sequence[Any]], n: int, *, seed: int 
 def matrix_of(values: ArrayLike, what: str) -> Array:
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 2 or not found.size or not np.isfinite(found).all():
-        raise FirthError(f"The {what} must be a matrix of finite numbers; got the shape {found.shape}.")
+        raise FirthError(
+            "non_finite",
+            "The {detail} must be a matrix of finite numbers; got the shape {got}.",
+            detail=what,
+            got=found.shape,
+        )
     return found

@@ -56,9 +56,15 @@ def features(matrix: NDArray[Any], labels: NDArray[Any], head: str = "logistic",
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
     except ImportError:
-        raise FirthError('Features need scikit-learn: pip install "firth[sklearn]".') from None
+        raise FirthError("missing_package", 'Features need scikit-learn: pip install "firth[sklearn]".') from None
     if head not in HEADS:
-        raise FirthError(f"head must be one of {', '.join(HEADS)}; got {head!r}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be one of {choices}; got {got!r}.",
+            option="head",
+            choices=", ".join(HEADS),
+            got=head,
+        )
     numbers = head == "ridge"
     check_folds(labels, folds, numbers)
     heads = {
@@ -96,17 +102,36 @@ def splits(folds: int, numbers: bool) -> Any:
 
 def check_folds(labels: NDArray[Any], folds: int, numbers: bool) -> None:
     if folds < 2 or folds > len(labels):
-        raise FirthError(f"folds must be from 2 to the {len(labels):,} rows; got {folds}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be from 2 to the {n_labels:,} rows; got {got}.",
+            option="folds",
+            n_labels=len(labels),
+            got=folds,
+        )
     if numbers:
         return
     names, counts = np.unique(labels, return_counts=True)
     if len(names) < 2:
-        raise FirthError(f"All {len(labels):,} texts have the label {str(names[0])!r}: there is nothing to tell apart.")
+        raise FirthError(
+            "no_variation",
+            "All {n_labels:,} texts have the label {available!r}: there is nothing to tell apart.",
+            n_labels=len(labels),
+            available=str(names[0]),
+        )
     if counts.min() < folds:
         rare, least = str(names[counts.argmin()]), int(counts.min())
         if least == 1:
             once = f"{np.count_nonzero(counts == 1):,} of {len(names):,} labels stand once, such as {rare!r}"
             raise FirthError(
-                f"{once}: what is learned can't be judged. Drop such rows, or merge their labels with others."
+                "too_few",
+                "{once}: what is learned can't be judged. Drop such rows, or merge their labels with others.",
+                once=once,
             )
-        raise FirthError(f"{rare!r} stands {least:,} times, too few for {folds} folds; take at most {least:,} folds.")
+        raise FirthError(
+            "too_few",
+            "{rare!r} stands {minimum:,} times, too few for {folds} folds; take at most {minimum:,} folds.",
+            rare=rare,
+            minimum=least,
+            folds=folds,
+        )

@@ -160,7 +160,9 @@ def label_result(answers: Iterable[tuple[set[str], list[tuple[str, float]]]], k:
         if len(truth) == 1:
             confusion[next(iter(truth)), names[0] if names else ""] += 1
     if not texts:
-        raise FirthError(f"None of the {unlabelled:,} texts has a label to compare with.")
+        raise FirthError(
+            "empty_data", "None of the {unlabelled:,} texts has a label to compare with.", unlabelled=unlabelled
+        )
     ranked = sorted(having | given, key=lambda name: (-having[name], name))
     scores = tuple(LabelScore(name, having[name], given[name], right[name]) for name in ranked)
     return LabelResult(k, texts, unlabelled, best_right, scores, dict(confusion))
@@ -199,7 +201,7 @@ def number_result(right: ArrayLike, found: ArrayLike) -> NumberResult:
     whole, guessed = np.asarray(right, np.float64), np.asarray(found, np.float64)
     x, y = whole[~np.isnan(whole)], guessed[~np.isnan(whole)]
     if not len(x):
-        raise FirthError("There is no number to compare with.")
+        raise FirthError("empty_data", "There is no number to compare with.")
     ranked = figures.correlation(figures.ranks(x), figures.ranks(y))
     error = float(np.sqrt(np.mean((x - y) ** 2)))
     return NumberResult(len(x), ranked, figures.correlation(x, y), error, len(whole) - len(x))

@@ -64,7 +64,13 @@ def read_labels(path: str | os.PathLike[str]) -> dict[str, list[str]]:
         sign = next((sign for sign in ("\t", ",") if sign in line), None)
         node, *found = (field.strip() for field in line.split(sign))
         if not found or not all(found) or not node:
-            raise FirthError(f"{path}, line {number}: a line is a node and its labels; got {line[:60]!r}.")
+            raise FirthError(
+                "malformed_data",
+                "{path}, line {number}: a line is a node and its labels; got {got!r}.",
+                path=path,
+                number=number,
+                got=line[:60],
+            )
         here = labels.setdefault(node, [])
         here += [label for label in found if label not in here]
     return labels
@@ -80,13 +86,23 @@ def node_classification(
 ) -> NodeResult:
     """Trains the probe on `share` of the labelled nodes and asks it for the others, `splits` times."""
     if not 0 < share < 1 or splits < 1:
-        raise FirthError(f"share must be between 0 and 1, splits at least 1; got {share} and {splits}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be between 0 and 1, splits at least 1; got {got} and {splits}.",
+            option="share",
+            got=share,
+            splits=splits,
+        )
     nodes = [node for node, found in labels.items() if node in vectors and found]
     names = sorted({label for node in nodes for label in labels[node]})
     if len(nodes) < 2 or len(names) < 2:
         raise FirthError(
-            f"Classification needs two nodes and two labels; of {len(labels):,} labelled nodes {len(nodes):,} have a "
-            f"vector, with {len(names)} labels."
+            "too_few",
+            "Classification needs two nodes and two labels; of {n_labels:,} labelled nodes {n_nodes:,} have a "
+            "vector, with {n_available} labels.",
+            n_labels=len(labels),
+            n_nodes=len(nodes),
+            n_available=len(names),
         )
     check_finite(vectors, None)
     matrix = vectors.matrix[[vectors.rows[node] for node in nodes]].astype(np.float64)
@@ -112,7 +128,9 @@ def label_scores(inputs: Floats, truth: Bools, asked: Floats) -> Floats:
     try:
         from sklearn.linear_model import LogisticRegression
     except ImportError:
-        raise FirthError("Classifying nodes needs scikit-learn; install it: pip install scikit-learn.") from None
+        raise FirthError(
+            "missing_package", "Classifying nodes needs scikit-learn; install it: pip install scikit-learn."
+        ) from None
     scores = np.full((len(asked), truth.shape[1]), -np.inf)
     for column, here in enumerate(truth.T):
         if here.all():

@@ -43,7 +43,9 @@ def parallelogram(
     a, b, c and b − a + c lie on one plane: the picture shows them as they are, and the answers by their shadows on it.
     """
     if len({a, b, c}) < 3:
-        raise FirthError(f"An analogy needs three different words; got {a}, {b}, {c}.")
+        raise FirthError(
+            "duplicate_name", "An analogy needs three different words; got {got}, {b}, {c}.", got=a, b=b, c=c
+        )
     answers = vectors.analogy(a, b, c, k, restrict=restrict)
     x, y, z = (row.astype(np.float64) for row in vectors.unit_of([a, b, c]))
     target = y - x + z

@@ -103,7 +103,11 @@ def recommendations(
     those most like (by cosine) the items that the user had.
     """
     if not isinstance(model, Recommends):
-        raise FirthError(f"{model!r} does not recommend; ALS, BPR, RatingFactors and Item2Vec models do.")
+        raise FirthError(
+            "unsupported_model",
+            "{model!r} does not recommend; ALS, BPR, RatingFactors and Item2Vec models do.",
+            model=model,
+        )
     cut = [parsed(metric) for metric in metrics]
     cases, left_out = cases_of(model, by_user(test), by_user(history) if history is not None else {})
     size = len(items_of(model))
@@ -124,14 +128,14 @@ def items_of(model: Any) -> Mapping[str, int]:
 def by_user(data: Any) -> Tests:
     found = data.histories() if hasattr(data, "histories") else data
     if not isinstance(found, Mapping):
-        raise FirthError(f"A test is Ratings or items by user; got {type(data).__name__}.")
+        raise FirthError("invalid_type", "A test is Ratings or items by user; got {got}.", got=type(data).__name__)
     return found
 
 
 def parsed(metric: str) -> tuple[str, int]:
     found = re.fullmatch(r"(recall|ndcg|map)@([1-9][0-9]*)", metric)
     if not found:
-        raise FirthError(f"A metric is recall@k, ndcg@k or map@k; got {metric!r}.")
+        raise FirthError("invalid_value", "A metric is recall@k, ndcg@k or map@k; got {got!r}.", got=metric)
     return found[1], int(found[2])
 
 
@@ -220,7 +224,11 @@ def case_metrics(
 def recommended(model: Recommends, test: Any, metric: str = "ndcg@100") -> dict[str, float]:
     """One metric of each user who could be judged, for comparing models user by user."""
     if not isinstance(model, Recommends):
-        raise FirthError(f"{model!r} does not recommend; ALS, BPR, RatingFactors and Item2Vec models do.")
+        raise FirthError(
+            "unsupported_model",
+            "{model!r} does not recommend; ALS, BPR, RatingFactors and Item2Vec models do.",
+            model=model,
+        )
     cases, _ = cases_of(model, by_user(test), {})
     found = case_metrics(partial(model_scores, model), cases, [parsed(metric)], len(items_of(model)))
     return {case.user: float(value) for case, value in zip(cases, found[:, 0], strict=True)}
@@ -272,13 +280,17 @@ class RatingResult:
 def rating_errors(model: Rates, test: Any) -> RatingResult:
     """Root mean square and mean absolute error of predicted ratings; `test` is Ratings, or ratings by item by user."""
     if not isinstance(model, Rates):
-        raise FirthError(f"{model!r} does not predict ratings; RatingFactors models do.")
+        raise FirthError(
+            "unsupported_model", "{model!r} does not predict ratings; RatingFactors models do.", model=model
+        )
     tables: Any = model.tables  # type: ignore[attr-defined]  # as all that knows users and items has them
     given = {user: rated for user, rated in by_user(test).items() if isinstance(rated, Mapping)}
     triples = [(user, item, value) for user, rated in given.items() for item, value in rated.items()]
     known = [(u, i, r) for u, i, r in triples if u in tables["users"] and i in tables["items"]]
     if not known:
-        raise FirthError(f"The model knows none of the {len(triples):,} rated pairs of the test.")
+        raise FirthError(
+            "empty_data", "The model knows none of the {n_triples:,} rated pairs of the test.", n_triples=len(triples)
+        )
     users, items, values = zip(*known, strict=True)
     off = model.rate(users, items).astype(np.float64) - np.array(values)
     plain = model.mean - np.array(values)

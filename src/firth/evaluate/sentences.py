@@ -41,15 +41,25 @@ def read_sentence_pairs(path: str | os.PathLike[str]) -> list[SentencePair]:
         if pair is not None:
             pairs.append(pair)
         elif pairs:
-            raise FirthError(f"{path}, row {number}: a pair is two texts and a number; got {str(fields)[:80]}.")
+            raise FirthError(
+                "malformed_data",
+                "{path}, row {number}: a pair is two texts and a number; got {got}.",
+                path=path,
+                number=number,
+                got=str(fields)[:80],
+            )
     if not pairs:
-        raise FirthError(f"{path} has no pairs; each row needs two texts and a number behind them.")
+        raise FirthError(
+            "empty_data", "{path} has no pairs; each row needs two texts and a number behind them.", path=path
+        )
     return pairs
 
 
 def rows_of(path: Path) -> Iterator[tuple[int, list[Any]]]:
     if path.suffix not in (".csv", ".tsv", ".jsonl"):
-        raise FirthError(f"Pairs of sentences are read from .csv, .tsv or .jsonl; got {path.name}.")
+        raise FirthError(
+            "unknown_format", "Pairs of sentences are read from .csv, .tsv or .jsonl; got {got}.", got=path.name
+        )
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             if path.suffix == ".jsonl":
@@ -60,11 +70,22 @@ def rows_of(path: Path) -> Iterator[tuple[int, list[Any]]]:
                 return
             yield from enumerate(csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ","), 1)
     except UnicodeDecodeError as error:
-        raise FirthError(f"{path} is not UTF-8 text (byte {error.start:,}); convert it first.") from None
+        raise FirthError(
+            "invalid_encoding",
+            "{path} is not UTF-8 text (byte {start:,}); convert it first.",
+            path=path,
+            start=error.start,
+        ) from None
     except OSError as error:
-        raise FirthError(f"Cannot read {path}: {error.strerror}.") from None
+        raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
     except (ValueError, TypeError, csv.Error) as error:
-        raise FirthError(f"{path} can't be read as {path.suffix[1:]} ({error}).") from None
+        raise FirthError(
+            "malformed_data",
+            "{path} can't be read as {suffix} ({reason}).",
+            path=path,
+            suffix=path.suffix[1:],
+            reason=str(error),
+        ) from None
 
 
 def pair_of(fields: Sequence[Any]) -> SentencePair | None:
@@ -156,14 +177,22 @@ def choose_pooling(
     `layers_of(how, texts)`: the texts' vectors from every layer, (texts, layers, dim), the input's first.
     """
     if len(pairs) < 20:
-        raise FirthError(f"To choose by half of the pairs and measure on the rest takes at least 20; got {len(pairs)}.")
+        raise FirthError(
+            "too_few",
+            "To choose by half of the pairs and measure on the rest takes at least 20; got {got}.",
+            got=len(pairs),
+        )
     order = np.random.default_rng(seed).permutation(len(pairs))
     halves = order[: len(pairs) // 2], order[len(pairs) // 2 :]
     texts = [pair.a for pair in pairs] + [pair.b for pair in pairs]
     scores = np.array([pair.score for pair in pairs])
     for half in halves:
         if len(set(scores[half])) == 1:
-            raise FirthError(f"To choose takes scores that differ; all of a half of the pairs are {scores[half[0]]:g}.")
+            raise FirthError(
+                "no_variation",
+                "To choose takes scores that differ; all of a half of the pairs are {score:g}.",
+                score=scores[half[0]],
+            )
     tried = []
     for how in ("mean", "cls", "max"):
         rows = layers_of(how, texts)

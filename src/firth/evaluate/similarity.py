@@ -82,10 +82,18 @@ def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
         if pair is not None:
             pairs.append(pair)
         elif pairs:
-            raise FirthError(f"{path}, line {number}: a pair is two words and a number; got {line[:60]!r}.")
+            raise FirthError(
+                "malformed_data",
+                "{path}, line {number}: a pair is two words and a number; got {got!r}.",
+                path=path,
+                number=number,
+                got=line[:60],
+            )
     if not pairs:
         raise FirthError(
-            f"{path} has no pairs; it needs lines of two words and a number with tab, comma or space between."
+            "empty_data",
+            "{path} has no pairs; it needs lines of two words and a number with tab, comma or space between.",
+            path=path,
         )
     return pairs
 

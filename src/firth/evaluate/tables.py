@@ -80,7 +80,7 @@ def neighbor_table(
     """The `k` nearest keys of each word, by cosine; several models, given by name, are shown side by side."""
     models = {"": vectors} if isinstance(vectors, Vectors) else dict(vectors)
     if not models or not words:
-        raise FirthError("neighbor_table needs at least one model and one word.")
+        raise FirthError("too_few", "neighbor_table needs at least one model and one word.")
     for word in words:
         if not any(word in each for each in models.values()):
             next(iter(models.values())).row(word)  # known nowhere: the error says what can be done

@@ -18,7 +18,7 @@ def bleu(found: Sequence[str], right: Sequence[str], tokenize: str = "none") -> 
     try:
         import sacrebleu
     except ImportError:
-        raise FirthError("BLEU is computed by sacrebleu: pip install sacrebleu.") from None
+        raise FirthError("missing_package", "BLEU is computed by sacrebleu: pip install sacrebleu.") from None
     # force: a text that ends with " ." is what "none" is for.
     return float(sacrebleu.corpus_bleu(list(found), [list(right)], tokenize=tokenize, force=True).score)
 
@@ -66,4 +66,9 @@ def longest_common(a: Sequence[str], b: Sequence[str]) -> int:
 
 def check(found: Sequence[str], right: Sequence[str]) -> None:
     if len(found) != len(right):
-        raise FirthError(f"{len(found):,} texts can't be held against {len(right):,}: there must be one for each.")
+        raise FirthError(
+            "shape_mismatch",
+            "{n_got:,} texts can't be held against {n_expected:,}: there must be one for each.",
+            n_got=len(found),
+            n_expected=len(right),
+        )

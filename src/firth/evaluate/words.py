@@ -22,7 +22,12 @@ def fold(word: str, fold_case: bool) -> str:
 def row_lookup(vectors: Vectors, restrict: int | None, fold_case: bool) -> Lookup:
     """Rows of each word among the first `restrict`: several where keys differ in case only, the most frequent first."""
     if restrict is not None and restrict < 1:
-        raise FirthError(f"restrict must be at least 1, or None for all words; got {restrict}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be at least 1, or None for all words; got {got}.",
+            option="restrict",
+            got=restrict,
+        )
     lookup: Lookup = {}
     for row, key in enumerate(vectors.keys[:restrict]):
         lookup.setdefault(fold(key, fold_case), []).append(row)
@@ -35,8 +40,10 @@ def check_finite(vectors: Vectors, restrict: int | None) -> None:
     if not finite.all():
         bad = int(np.argmin(finite))
         raise FirthError(
-            f"Vectors to evaluate must be finite; that of {vectors.keys[bad]!r} (row {bad}) is not. "
-            "Remove it or train again."
+            "non_finite",
+            "Vectors to evaluate must be finite; that of {key!r} (row {bad}) is not. Remove it or train again.",
+            key=vectors.keys[bad],
+            bad=bad,
         )
 
 
@@ -45,9 +52,14 @@ def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FirthError(f"{path} is not UTF-8 text (byte {error.start:,}); convert it first.") from None
+        raise FirthError(
+            "invalid_encoding",
+            "{path} is not UTF-8 text (byte {start:,}); convert it first.",
+            path=path,
+            start=error.start,
+        ) from None
     except OSError as error:
-        raise FirthError(f"Cannot read {path}: {error.strerror}.") from None
+        raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield number, line.strip()

@@ -72,9 +72,14 @@ def read_vectors(path: str | os.PathLike[str], format: str | None = None) -> Vec
     """
     place = Path(path)
     if place.is_dir():
-        raise FirthError(f"{place} is a folder; a model is opened by firth.load({str(place)!r}).")
+        raise FirthError(
+            "wrong_input",
+            "{path} is a folder; a model is opened by firth.load({path_2!r}).",
+            path=place,
+            path_2=str(place),
+        )
     if not place.is_file():
-        raise FirthError(f"No file at {place}.")
+        raise FirthError("not_found", "No file at {path}.", path=place)
     return known(format or format_of(place)).read(place)
 
 
@@ -82,7 +87,9 @@ def format_of(path: Path) -> str:
     """The format of a file's content, or else of its name."""
     name = detect(path) or format_of_name(path.with_name(path.name.removesuffix(".gz")))
     if name is None:
-        raise FirthError(f"{path} is in none of the formats Firth reads: {listing()}.")
+        raise FirthError(
+            "unknown_format", "{path} is in none of the formats Firth reads: {listing}.", path=path, listing=listing()
+        )
     return name
 
 
@@ -96,17 +103,35 @@ def write_vectors(
     a row), the last two in .safetensors only.
     """
     if isinstance(vectors, HasVectors):
-        raise FirthError("A table of vectors is written, not a model: pass model.vectors, or one of model.tables.")
+        raise FirthError(
+            "invalid_type", "A table of vectors is written, not a model: pass model.vectors, or one of model.tables."
+        )
     place = Path(path)
     name = format or format_of_name(place)
     if name is None:
-        raise FirthError(f"The name {place.name} does not say its format; end it with one of: {listing()}.")
+        raise FirthError(
+            "unknown_format",
+            "The name {name} does not say its format; end it with one of: {listing}.",
+            name=place.name,
+            listing=listing(),
+        )
     write = known(name).write
     if storage not in STORAGES:
-        raise FirthError(f"storage must be one of {', '.join(STORAGES)}; got {storage!r}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be one of {choices}; got {got!r}.",
+            option="storage",
+            choices=", ".join(STORAGES),
+            got=storage,
+        )
     if storage != "float":
         if name != "safetensors":
-            raise FirthError(f"{name} holds float only; storage={storage!r} needs .safetensors.")
+            raise FirthError(
+                "conflicting_options",
+                "{name} holds float only; storage={storage!r} needs .safetensors.",
+                name=name,
+                storage=storage,
+            )
         write = partial(write_safetensors, storage=storage)
     check_numbers(vectors)
     write(vectors, place)
@@ -114,21 +139,31 @@ def write_vectors(
 
 def check_numbers(vectors: Vectors) -> None:
     if not vectors.matrix.size:
-        raise FirthError(f"Nothing to write: there are {len(vectors)} vectors of {vectors.dim} numbers.")
+        raise FirthError(
+            "empty_data",
+            "Nothing to write: there are {n_vectors} vectors of {dim} numbers.",
+            n_vectors=len(vectors),
+            dim=vectors.dim,
+        )
     step = max(1, (1 << 20) // vectors.dim)  # a block at a time, for the matrix may be larger than memory
     for first in range(0, len(vectors), step):
         odd = np.flatnonzero(~np.isfinite(vectors.matrix[first : first + step]).all(axis=1))
         if len(odd):
             row = first + int(odd[0])
             raise FirthError(
-                f"The vector of {vectors.keys[row]!r} (row {row + 1:,}) holds NaN or infinity, which Firth does not "
-                "write; leave such rows out."
+                "non_finite",
+                "The vector of {key!r} (row {row:,}) holds NaN or infinity, which Firth does not write; leave "
+                "such rows out.",
+                key=vectors.keys[row],
+                row=row + 1,
             )
 
 
 def known(name: str) -> Format:
     if name not in FORMATS:
-        raise FirthError(f"There is no format {name!r}; there are {', '.join(FORMATS)}.")
+        raise FirthError(
+            "unknown_format", "There is no format {name!r}; there are {choices}.", name=name, choices=", ".join(FORMATS)
+        )
     return FORMATS[name]
 
 

@@ -25,11 +25,16 @@ def read_safetensors(path: Path) -> Vectors:
     keys = arrays.get("keys")
     if keys is None or keys.dtype != np.uint8 or keys.ndim != 1:
         names = ", ".join(arrays) or "nothing"
-        raise FirthError(f'{path} holds {names}, but no keys of its rows: the bytes of a JSON list, named "keys".')
+        raise FirthError(
+            "damaged_file",
+            '{path} holds {available}, but no keys of its rows: the bytes of a JSON list, named "keys".',
+            path=path,
+            available=names,
+        )
     try:
         matrix = unpack_rows(arrays)
     except FirthError as error:
-        raise FirthError(f"{path}: {error}.") from None
+        raise FirthError("damaged_file", "{path}: {reason}.", path=path, reason=str(error)) from None
     return mapped(path, lambda: keys.tobytes(), matrix)
 
 
@@ -44,7 +49,13 @@ def read_npy(path: Path) -> Vectors:
     matrix = map_npy(path)
     beside = keys_path(path)
     if not beside.is_file():
-        raise FirthError(f"{path} has no keys: put {beside.name}, a JSON list of {len(matrix):,} strings, beside it.")
+        raise FirthError(
+            "damaged_file",
+            "{path} has no keys: put {name}, a JSON list of {n_matrix:,} strings, beside it.",
+            path=path,
+            name=beside.name,
+            n_matrix=len(matrix),
+        )
     return mapped(beside, beside.read_bytes, matrix)
 
 
@@ -82,13 +93,28 @@ def map_npy(path: Path) -> Matrix:
         shape, by_columns, kind = read(head)
         start = head.tell()
     except _BROKEN as error:
-        raise FirthError(f"{path} is not a .npy file ({error}).") from None
+        raise FirthError(
+            "damaged_file", "{path} is not a .npy file ({reason}).", path=path, reason=str(error)
+        ) from None
     if len(shape) != 2 or kind.kind != "f" or kind.itemsize > 8 or min(shape) < 1:
-        raise FirthError(f"{path} holds {kind} of shape {shape}; vectors are a matrix of float, at least 1 × 1.")
+        raise FirthError(
+            "damaged_file",
+            "{path} holds {kind} of shape {shape}; vectors are a matrix of float, at least 1 × 1.",
+            path=path,
+            kind=kind,
+            shape=shape,
+        )
     size = path.stat().st_size
     needed = start + shape[0] * shape[1] * kind.itemsize
     if needed != size:
-        raise FirthError(f"{path} has {size:,} bytes where its header {shape} needs {needed:,}; it is cut or damaged.")
+        raise FirthError(
+            "damaged_file",
+            "{path} has {size:,} bytes where its header {shape} needs {needed:,}; it is cut or damaged.",
+            path=path,
+            size=size,
+            shape=shape,
+            needed=needed,
+        )
     matrix = np.memmap(path, dtype=kind, mode="r", offset=start, shape=shape, order="F" if by_columns else "C")
     with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite and is refused at its use
         return np.asarray(matrix, dtype=np.float32)
@@ -96,15 +122,27 @@ def map_npy(path: Path) -> Matrix:
 
 def mapped(path: Path, read: Callable[[], bytes], matrix: Matrix) -> Vectors:
     if not matrix.size:
-        raise FirthError(f"{path} holds a matrix of {matrix.shape}; vectors are at least 1 × 1.")
+        raise FirthError(
+            "damaged_file",
+            "{path} holds a matrix of {shape}; vectors are at least 1 × 1.",
+            path=path,
+            shape=matrix.shape,
+        )
 
     def keys() -> Sequence[str]:
         try:
             found = json.loads(read())
         except (ValueError, RecursionError, OSError) as error:
-            raise FirthError(f"The keys in {path} are not a JSON list ({error}).") from None
+            raise FirthError(
+                "damaged_file", "The keys in {path} are not a JSON list ({reason}).", path=path, reason=str(error)
+            ) from None
         if not isinstance(found, list) or not all(isinstance(key, str) for key in found) or len(found) != len(matrix):
-            raise FirthError(f"The keys in {path} must be a JSON list of {len(matrix):,} strings, one a row.")
+            raise FirthError(
+                "damaged_file",
+                "The keys in {path} must be a JSON list of {n_matrix:,} strings, one a row.",
+                path=path,
+                n_matrix=len(matrix),
+            )
         return found
 
     return Vectors(keys, matrix)
@@ -114,4 +152,6 @@ def keys_to_json(keys: Sequence[str]) -> bytes:
     try:
         return json.dumps(list(keys), ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
-        raise FirthError(f"A key is not Unicode text ({error.reason}); rename it.") from None
+        raise FirthError(
+            "invalid_encoding", "A key is not Unicode text ({reason}); rename it.", reason=error.reason
+        ) from None

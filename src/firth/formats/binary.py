@@ -31,14 +31,31 @@ def read_binary(path: Path) -> Vectors:
             used = take_rows(table, data, rows, dims)
             if not used and not more:
                 raise FirthError(
-                    f"{path} ends at byte {begin + len(data):,}, before the end of row {len(table.keys) + 1:,} of "
-                    f"{rows:,}: it is cut, or its first line is wrong."
+                    "damaged_file",
+                    "{path} ends at byte {begin:,}, before the end of row {n_keys:,} of {rows:,}: it is cut, or "
+                    "its first line is wrong.",
+                    path=path,
+                    begin=begin + len(data),
+                    n_keys=len(table.keys) + 1,
+                    rows=rows,
                 )
             data, begin = data[used:], begin + used
             if len(data) >= SEARCHED and data.find(b" ", 0, SEARCHED) < 0:
-                raise FirthError(f"{path}: row {len(table.keys) + 1:,} at byte {begin:,} has no space after its word.")
+                raise FirthError(
+                    "damaged_file",
+                    "{path}: row {n_keys:,} at byte {begin:,} has no space after its word.",
+                    path=path,
+                    n_keys=len(table.keys) + 1,
+                    begin=begin,
+                )
         if (data + file.read(LONGEST_WORD)).strip(b"\n"):
-            raise FirthError(f"{path}: more follows row {rows:,}, the last by its first line, from byte {begin:,} on.")
+            raise FirthError(
+                "damaged_file",
+                "{path}: more follows row {rows:,}, the last by its first line, from byte {begin:,} on.",
+                path=path,
+                rows=rows,
+                begin=begin,
+            )
         return table.vectors()
 
 

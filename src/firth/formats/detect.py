@@ -16,9 +16,14 @@ def detect(path: Path) -> str | None:
     with opened(path) as file:
         head = file.read(BLOCK)
     if not head:
-        raise FirthError(f"{path} is empty.")
+        raise FirthError("damaged_file", "{path} is empty.", path=path)
     if head.startswith(MAGIC.to_bytes(4, "little")):
-        raise FirthError(f"{path} is a fastText model, not a table of vectors; firth.load({str(path)!r}) opens it.")
+        raise FirthError(
+            "wrong_input",
+            "{path} is a fastText model, not a table of vectors; firth.load({path_2!r}) opens it.",
+            path=path,
+            path_2=str(path),
+        )
     if head.startswith(b"\x93NUMPY"):
         return "npy"
     if head[8:9] == b"{" and int.from_bytes(head[:8], "little") <= path.stat().st_size - 8:

@@ -167,18 +167,34 @@ class _Source:
                     mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else b""
                 )
         except OSError as error:
-            raise FirthError(f"Cannot read {path}: {error.strerror}.") from None
+            raise FirthError(
+                "unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror
+            ) from None
 
     def wrong(self, rule: str, wanted: Any, found: Any) -> FirthError:
-        return FirthError(f"{self.path}: {rule} {wanted}; found {found} before byte {self.place:,}.")
+        return FirthError(
+            "damaged_file",
+            "{path}: {rule} {expected}; found {got} before byte {path_2:,}.",
+            path=self.path,
+            rule=rule,
+            expected=wanted,
+            got=found,
+            path_2=self.place,
+        )
 
     def reserve(self, length: int, what: str) -> int:
         """Where the next `length` bytes begin; the place moves behind them."""
         begin = self.place
         if not 0 <= length <= self.size - begin:
             raise FirthError(
-                f"{self.path} is cut or damaged: {what} needs {length:,} bytes from byte {begin:,} on; it has "
-                f"{self.size:,} in all."
+                "damaged_file",
+                "{path} is cut or damaged: {detail} needs {length:,} bytes from byte {begin:,} on; it has "
+                "{size:,} in all.",
+                path=self.path,
+                detail=what,
+                length=length,
+                begin=begin,
+                size=self.size,
             )
         self.place += length
         return begin
@@ -203,7 +219,13 @@ class _Source:
     def finish(self) -> None:
         if self.place < self.size:
             more = self.size - self.place
-            raise FirthError(f"{self.path}: {more:,} bytes follow the model's end at byte {self.place:,}.")
+            raise FirthError(
+                "damaged_file",
+                "{path}: {more:,} bytes follow the model's end at byte {path_2:,}.",
+                path=self.path,
+                more=more,
+                path_2=self.place,
+            )
 
 
 def _read_args(source: _Source) -> FastTextArgs:
@@ -247,7 +269,13 @@ def _read_entries(source: _Source, size: int, words: int) -> tuple[list[bytes], 
     for place in range(size):
         end = data.find(b"\0", at)
         if end < 0 or end + _LEAST_ENTRY > source.size:
-            raise FirthError(f"{source.path} is cut or damaged: it ends inside entry {place + 1:,} of {size:,}.")
+            raise FirthError(
+                "damaged_file",
+                "{path} is cut or damaged: it ends inside entry {path_2:,} of {size:,}.",
+                path=source.path,
+                path_2=place + 1,
+                size=size,
+            )
         entries.append(data[at:end])
         ends[place] = end
         at = end + _LEAST_ENTRY
@@ -352,14 +380,18 @@ def check_file(model: FastTextFile) -> None:
         if with_nul is not None:
             problem = ("a word must be", "without NUL", with_nul)
     if problem:
-        raise FirthError("A fastText model can't be written so: {} {}; found {}.".format(*problem))
+        raise FirthError(
+            "conflicting_options", "A fastText model can't be written so: {} {}; found {}.".format(*problem)
+        )
 
 
 def key_of(choices: dict[int, str], wanted: str) -> int:
     for number, name in choices.items():
         if name == wanted:
             return number
-    raise FirthError(f"fastText knows {', '.join(choices.values())}; got {wanted!r}.")
+    raise FirthError(
+        "invalid_value", "fastText knows {values}; got {got!r}.", values=", ".join(choices.values()), got=wanted
+    )
 
 
 def _write_matrix(file: BinaryIO, matrix: Matrix | SpreadRows | ProductCodes) -> None:

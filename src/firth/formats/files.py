@@ -34,7 +34,7 @@ def opened(path: Path) -> Iterator[io.BufferedIOBase]:
             else:
                 yield file
     except (OSError, EOFError, zlib.error) as error:
-        raise FirthError(f"Cannot read {path}: {error}.") from error
+        raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=str(error)) from error
 
 
 def looks_like_header(head: bytes) -> bool:
@@ -55,12 +55,29 @@ def parse_header(path: Path, line: bytes) -> tuple[int, int]:
     """Rows and dimensions. Nothing is allocated by them: they are compared with what the file holds."""
     fields = line.split()
     if len(fields) != 2 or not all(field.isdigit() and len(field) <= 30 for field in fields):
-        raise FirthError(f'{path}: line 1 must be rows and dimensions, such as "400000 300"; got {shown(line)}.')
+        raise FirthError(
+            "damaged_file",
+            '{path}: line 1 must be rows and dimensions, such as "400000 300"; got {got}.',
+            path=path,
+            got=shown(line),
+        )
     rows, dims = int(fields[0]), int(fields[1])
     if rows < 1 or dims < 1:
-        raise FirthError(f"{path}: line 1 says {rows:,} rows of {dims:,} numbers; there must be at least 1 of each.")
+        raise FirthError(
+            "damaged_file",
+            "{path}: line 1 says {rows:,} rows of {dims:,} numbers; there must be at least 1 of each.",
+            path=path,
+            rows=rows,
+            dims=dims,
+        )
     if dims > LONGEST_ROW // 4:
-        raise FirthError(f"{path}: line 1 says {dims:,} dimensions; Firth reads at most {LONGEST_ROW // 4:,}.")
+        raise FirthError(
+            "damaged_file",
+            "{path}: line 1 says {dims:,} dimensions; Firth reads at most {longest_row:,}.",
+            path=path,
+            dims=dims,
+            longest_row=LONGEST_ROW // 4,
+        )
     return rows, dims
 
 
@@ -77,8 +94,12 @@ class Collector:
         if not np.isfinite(numbers).all():
             odd = int(np.flatnonzero(~np.isfinite(numbers).all(axis=1))[0])
             raise FirthError(
-                f"{self.path}: row {len(self.keys) + odd + 1:,} ({shown(words[odd])}) holds NaN, infinity or a number "
-                "beyond float32; remove the row from the file."
+                "non_finite",
+                "{path}: row {n_keys:,} ({word}) holds NaN, infinity or a number beyond float32; remove the row "
+                "from the file.",
+                path=self.path,
+                n_keys=len(self.keys) + odd + 1,
+                word=shown(words[odd]),
             )
         first, last = len(self.keys), len(self.keys) + len(words)
         if last > len(self._matrix):
@@ -120,11 +141,20 @@ def check_words(vectors: Vectors) -> list[bytes]:
         try:
             word = key.encode()
         except UnicodeEncodeError:
-            raise FirthError(f"The key {key!r} (row {row + 1:,}) is not Unicode text; rename it.") from None
+            raise FirthError(
+                "invalid_encoding",
+                "The key {key!r} (row {row:,}) is not Unicode text; rename it.",
+                key=key,
+                row=row + 1,
+            ) from None
         if not 0 < len(word) <= LONGEST_WORD or _SPACE.search(key):
             raise FirthError(
-                f"A word of this format must be 1 to {LONGEST_WORD:,} bytes without white space; row {row + 1:,} is "
-                f"{shown(word)}. Write .safetensors or .npy, which take any key."
+                "invalid_value",
+                "A word of this format must be 1 to {longest_word:,} bytes without white space; row {row:,} is "
+                "{word}. Write .safetensors or .npy, which take any key.",
+                longest_word=LONGEST_WORD,
+                row=row + 1,
+                word=shown(word),
             )
         words.append(word)
     return words

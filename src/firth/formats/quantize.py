@@ -44,11 +44,21 @@ def pack_rows(matrix: Matrix, storage: str) -> dict[str, NDArray[Any]]:
         codes, scales = quantize_rows(matrix)
         return {"vectors": codes, "scales": scales}
     if storage != "half":
-        raise FirthError(f"storage must be one of {', '.join(STORAGES)}; got {storage!r}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be one of {choices}; got {got!r}.",
+            option="storage",
+            choices=", ".join(STORAGES),
+            got=storage,
+        )
     with np.errstate(over="ignore"):
         half = matrix.astype(np.float16)
     if not np.isfinite(half).all():
-        raise FirthError(f"half holds numbers up to 65,504; the largest here is {np.abs(matrix).max():g}: store float.")
+        raise FirthError(
+            "out_of_range",
+            "half holds numbers up to 65,504; the largest here is {max:g}: store float.",
+            max=np.abs(matrix).max(),
+        )
     return {"vectors": half}
 
 
@@ -56,13 +66,13 @@ def unpack_rows(arrays: Mapping[str, NDArray[Any]]) -> Matrix:
     """The inverse of `pack_rows`; float32 stays mapped from its file."""
     vectors = arrays.get("vectors")
     if vectors is None or vectors.ndim != 2:
-        raise FirthError('there must be a matrix named "vectors"')
+        raise FirthError("damaged_file", 'there must be a matrix named "vectors"')
     if vectors.dtype == np.int8:
         scales = arrays.get("scales")
         if scales is None or scales.dtype != np.float32 or scales.shape != vectors.shape[:1]:
-            raise FirthError('int8 vectors need float32 "scales", one a row')
+            raise FirthError("damaged_file", 'int8 vectors need float32 "scales", one a row')
         return dequantize_rows(vectors, scales)
     if vectors.dtype.kind != "f":
-        raise FirthError(f"vectors must be float or int8; got {vectors.dtype}")
+        raise FirthError("damaged_file", "vectors must be float or int8; got {got}", got=vectors.dtype)
     with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite and is refused at its use
         return np.asarray(vectors, dtype=np.float32)

@@ -37,7 +37,7 @@ def read_text(path: Path, header: bool | None = True) -> Vectors:
         blocks = line_blocks(path, file)
         block = next(blocks, b"")
         if not block:
-            raise FirthError(f"{path} is empty.")
+            raise FirthError("damaged_file", "{path} is empty.", path=path)
         line_number, rows = 1, None
         if header or looks_like_header(block):
             line, _, block = block.partition(b"\n")
@@ -53,7 +53,11 @@ def read_text(path: Path, header: bool | None = True) -> Vectors:
             block = b""
     if rows is not None and rows != len(table.keys):
         raise FirthError(
-            f"{path}: line 1 says {rows:,} rows, but {len(table.keys):,} follow; the file is cut, or line 1 is wrong."
+            "damaged_file",
+            "{path}: line 1 says {rows:,} rows, but {n_keys:,} follow; the file is cut, or line 1 is wrong.",
+            path=path,
+            rows=rows,
+            n_keys=len(table.keys),
         )
     return table.vectors()
 
@@ -69,7 +73,12 @@ def line_blocks(path: Path, file: io.BufferedIOBase) -> Iterator[bytes]:
             parts = []
         parts.append(chunk[cut:])
         if len(parts) > LONGEST_ROW // BLOCK:
-            raise FirthError(f"{path}: a line is longer than {LONGEST_ROW:,} bytes; it is no text of vectors.")
+            raise FirthError(
+                "damaged_file",
+                "{path}: a line is longer than {longest_row:,} bytes; it is no text of vectors.",
+                path=path,
+                longest_row=LONGEST_ROW,
+            )
     if last := b"".join(parts):
         yield last.rstrip(b"\r") + b"\n"
 
@@ -101,7 +110,12 @@ def usual_dims(path: Path, block: bytes) -> int:
     dims = int(np.bincount(split_lines(block).fields).argmax()) - 1
     if dims < 1:
         first = block.partition(b"\n")[0]
-        raise FirthError(f"{path}: line 1 must be a word and its numbers, with one space between; got {shown(first)}.")
+        raise FirthError(
+            "damaged_file",
+            "{path}: line 1 must be a word and its numbers, with one space between; got {got}.",
+            path=path,
+            got=shown(first),
+        )
     return dims
 
 
@@ -110,20 +124,38 @@ def parse_rows(path: Path, lines: Lines, dims: int, line_number: int) -> tuple[l
     short = np.flatnonzero(lines.fields <= dims)
     if len(short):
         found = lines.fields[short[0]] - 1
-        raise FirthError(f"{path}: line {line_number + short[0]:,} has {found:,} numbers where {dims:,} are expected.")
+        raise FirthError(
+            "damaged_file",
+            "{path}: line {line_number:,} has {got:,} numbers where {dims:,} are expected.",
+            path=path,
+            line_number=line_number + short[0],
+            got=found,
+            dims=dims,
+        )
     word_ends = lines.separators[lines.last - dims]
     words = [lines.block[start:end] for start, end in zip(lines.starts.tolist(), word_ends.tolist(), strict=True)]
     for row in np.flatnonzero(lines.fields > dims + 1):
         if is_number(words[row].rpartition(b" ")[2]):
             raise FirthError(
-                f"{path}: line {line_number + row:,} has more than {dims:,} numbers, or a word that ends in a number "
-                f"({shown(words[row])}); remove the line."
+                "damaged_file",
+                "{path}: line {line_number:,} has more than {dims:,} numbers, or a word that ends in a number "
+                "({word}); remove the line.",
+                path=path,
+                line_number=line_number + row,
+                dims=dims,
+                word=shown(words[row]),
             )
     bounds = lines.separators[lines.last[:, None] + np.arange(-dims, 1)]  # rows × (dims + 1)
     numbers = parse_numbers(lines.block, bounds)
     if numbers is None:
         odd, field = first_bad_field(lines.block, bounds)
-        raise FirthError(f"{path}: line {line_number + odd:,} has {shown(field)} where a number is expected.")
+        raise FirthError(
+            "damaged_file",
+            "{path}: line {line_number:,} has {field} where a number is expected.",
+            path=path,
+            line_number=line_number + odd,
+            field=shown(field),
+        )
     return words, numbers
 
 
@@ -163,7 +195,10 @@ def write_text(vectors: Vectors, path: Path, header: bool = True) -> None:
 
     words = check_words(vectors)
     if vectors.dim == 1 and not header:
-        raise FirthError("GloVe text of one dimension cannot be told from a header; write word2vec text (.txt).")
+        raise FirthError(
+            "conflicting_options",
+            "GloVe text of one dimension cannot be told from a header; write word2vec text (.txt).",
+        )
     step = max(1, BLOCK // (12 * vectors.dim))
     with new_file(path) as work, work.open("wb") as file:
         if header:

@@ -43,7 +43,7 @@ def word_vectors(model: Any, text: str) -> tuple[Counter[str], Matrix]:
     """The text's known words, how often each stands in it, and their vectors."""
     tokenize, vectors = getattr(model, "tokenize", None), getattr(model, "vectors", None)
     if tokenize is None or vectors is None or not hasattr(model, "pool"):
-        raise FirthError(why_not(model))
+        raise why_not(model)
     counts: Counter[str] = Counter()
     rows = []
     for word, count in Counter(tokenize(text)).items():
@@ -55,10 +55,10 @@ def word_vectors(model: Any, text: str) -> tuple[Counter[str], Matrix]:
     matrix = np.array(rows, dtype=np.float32)
     mean = np.average(matrix, axis=0, weights=list(counts.values())) if rows else 0
     if not np.allclose(mean, model.embed([text])[0], rtol=1e-3, atol=1e-4):
-        raise FirthError(why_not(model))
+        raise why_not(model)
     return counts, matrix
 
 
-def why_not(model: Any) -> str:
-    method = type(model.method).method_name()
-    return f"Only a mean of word vectors can be explained word by word; {method} makes texts into vectors otherwise."
+def why_not(model: Any) -> FirthError:
+    rule = "Only a mean of word vectors can be explained word by word; {method} makes texts into vectors otherwise."
+    return FirthError("unsupported_model", rule, method=type(model.method).method_name())

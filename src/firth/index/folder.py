@@ -47,15 +47,25 @@ def read_manifest(folder: Path, check: bool = True) -> dict[str, Any]:
     """The manifest, checked for what opening relies on; with `check`, its files too."""
     if not is_index(folder):
         if not folder.exists():
-            raise FirthError(f"There is no index at {folder}.")
-        raise FirthError(f"{folder} is no index: it has no {MANIFEST}. `firth index MODEL DATA` makes one.")
+            raise FirthError("not_found", "There is no index at {folder}.", folder=folder)
+        raise FirthError(
+            "not_found",
+            "{folder} is no index: it has no {manifest}. `firth index MODEL DATA` makes one.",
+            folder=folder,
+            manifest=MANIFEST,
+        )
     found = read_json(folder / MANIFEST)
     if not isinstance(found, dict) or "format" not in found:
-        raise FirthError(f"{folder / MANIFEST} does not describe a Firth index.")
+        raise FirthError("damaged_index", "{path} does not describe a Firth index.", path=folder / MANIFEST)
     if found["format"] != FORMAT:
         raise FirthError(
-            f"{folder} has format {found['format']!r}, this Firth ({__version__}) reads format {FORMAT}; "
-            "open it with the version that wrote it or a newer one."
+            "unsupported_format",
+            "{folder} has format {format!r}, this Firth ({version__}) reads format {format_2}; open it with the "
+            "version that wrote it or a newer one.",
+            folder=folder,
+            format=found["format"],
+            version__=__version__,
+            format_2=FORMAT,
         )
     space = [found.get(name) for name in Space._fields]
     right = type(space[0]) is int and space[0] >= 1 and space[1] in METRICS and space[2] in NUMBERS
@@ -64,7 +74,11 @@ def read_manifest(folder: Path, check: bool = True) -> dict[str, Any]:
     counts = counts and isinstance(graph, dict) and all(type(graph.get(name)) is int for name in ("rows", "epoch"))
     counts = counts and isinstance(found.get("id"), str)
     if not right or not counts or not isinstance(found.get("segments"), list):
-        raise FirthError(f"{folder / MANIFEST} does not give id, dim, metric, numbers, commit, epoch and segments.")
+        raise FirthError(
+            "damaged_index",
+            "{path} does not give id, dim, metric, numbers, commit, epoch and segments.",
+            path=folder / MANIFEST,
+        )
     if check:
         check_files(folder, found)
     return found
@@ -74,10 +88,17 @@ def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Every file is there and as long as it was."""
     for name, facts in manifest_files(manifest, folder).items():
         if not (folder / name).is_file():
-            raise FirthError(f"{folder} is incomplete: {name} is missing.")
+            raise FirthError("damaged_index", "{folder} is incomplete: {name} is missing.", folder=folder, name=name)
         size = (folder / name).stat().st_size
         if size != facts["bytes"]:
-            raise FirthError(f"{folder / name} has {size:,} bytes where {MANIFEST} says {facts['bytes']:,}.")
+            raise FirthError(
+                "damaged_index",
+                "{path} has {size:,} bytes where {manifest} says {bytes:,}.",
+                path=folder / name,
+                size=size,
+                manifest=MANIFEST,
+                bytes=facts["bytes"],
+            )
 
 
 def manifest_files(manifest: Mapping[str, Any], folder: Path) -> dict[str, dict[str, Any]]:
@@ -86,12 +107,19 @@ def manifest_files(manifest: Mapping[str, Any], folder: Path) -> dict[str, dict[
     for record in [*manifest["segments"], *([manifest["deleted"]] if manifest.get("deleted") else [])]:
         listed = record.get("files") if isinstance(record, dict) else None
         if not isinstance(listed, dict) or type(record.get("rows")) is not int:
-            raise FirthError(f"{folder / MANIFEST} does not give the files and rows of every segment.")
+            raise FirthError(
+                "damaged_index", "{path} does not give the files and rows of every segment.", path=folder / MANIFEST
+            )
         files |= listed
     for name, facts in files.items():
         known = isinstance(facts, dict) and isinstance(facts.get("bytes"), int) and isinstance(facts.get("sha256"), str)
         if Path(name).name != name or not known:
-            raise FirthError(f"{folder / MANIFEST} does not give the bytes and sha256 of {name}.")
+            raise FirthError(
+                "damaged_index",
+                "{path} does not give the bytes and sha256 of {name}.",
+                path=folder / MANIFEST,
+                name=name,
+            )
     return files
 
 
@@ -102,7 +130,13 @@ def verify_index(folder: str | os.PathLike[str]) -> dict[str, str]:
     for name, facts in files.items():
         found = fingerprint(path / name)["sha256"]
         if found != facts["sha256"]:
-            raise FirthError(f"{path / name} was changed: its sha256 is {found[:12]}…, not {facts['sha256'][:12]}….")
+            raise FirthError(
+                "hash_mismatch",
+                "{path} was changed: its sha256 is {got}…, not {sha256}….",
+                path=path / name,
+                got=found[:12],
+                sha256=facts["sha256"][:12],
+            )
     return {name: facts["sha256"] for name, facts in files.items()}
 
 
@@ -118,7 +152,9 @@ class Lock:
             self.file.seek(0)
             holder = self.file.read().strip() or "another process"
             self.file.close()
-            raise FirthError(f"{folder} is being written by {holder}; wait until it is done.") from None
+            raise FirthError(
+                "locked", "{folder} is being written by {holder}; wait until it is done.", folder=folder, holder=holder
+            ) from None
         self.file.truncate(0)
         self.file.write(f"process {os.getpid()}")
         self.file.flush()
@@ -145,21 +181,30 @@ def open_segment(folder: Path, record: Mapping[str, Any]) -> Segment:
     name, rows = str(record.get("name")), record["rows"]
     files = record["files"]
     if f"{name}.safetensors" not in files or f"{name}.arrow" not in files:
-        raise FirthError(f"{folder / MANIFEST} does not name the files of the segment {name}.")
+        raise FirthError(
+            "damaged_index", "{path} does not name the files of the segment {name}.", path=folder / MANIFEST, name=name
+        )
     arrays = read_arrays(folder / f"{name}.safetensors")
     table = read_table(folder / f"{name}.arrow")
     words = f"{name}-words.arrow"
     terms = read_table(folder / words).column(0).combine_chunks() if words in files else None
     if terms is not None and terms.type != pyarrow.large_string():
-        raise FirthError(f"{folder / words} holds no words.")
+        raise FirthError("damaged_index", "{path} holds no words.", path=folder / words)
     needed = {"vectors", "hashes", "hash_rows"}
     if terms is not None:
         needed |= {"word_starts", "word_rows", "word_counts", "lengths"}
     lengths = [len(arrays[each]) for each in ("vectors", "hash_rows") if each in arrays]
     if "vectors" in arrays and (arrays["vectors"].ndim != 2 or arrays["vectors"].dtype not in (np.float32, np.float16)):
-        raise FirthError(f"{folder / name}.safetensors does not hold a matrix of float32 or float16.")
+        raise FirthError(
+            "damaged_index", "{path}.safetensors does not hold a matrix of float32 or float16.", path=folder / name
+        )
     if needed - set(arrays) or set(lengths) != {rows} or table.num_rows != rows or KEY not in table.column_names:
-        raise FirthError(f"{folder / name}.safetensors and .arrow do not hold {rows:,} rows of vectors and keys.")
+        raise FirthError(
+            "damaged_index",
+            "{path}.safetensors and .arrow do not hold {rows:,} rows of vectors and keys.",
+            path=folder / name,
+            rows=rows,
+        )
     return Segment(arrays, table, terms, dict(record))
 
 
@@ -180,7 +225,9 @@ def read_table(path: Path) -> Any:
             if text and not all(map(offsets_rise, column.chunks)):
                 raise pyarrow.ArrowInvalid("texts without an end")
     except (pyarrow.ArrowException, OSError) as error:
-        raise FirthError(f"{path} is no Arrow file, or damaged: {error}.") from None
+        raise FirthError(
+            "damaged_index", "{path} is no Arrow file, or damaged: {reason}.", path=path, reason=str(error)
+        ) from None
     return table
 
 
@@ -207,7 +254,7 @@ def read_deleted(folder: Path, record: Mapping[str, Any] | None) -> NDArray[np.i
     path = folder / next(iter(record["files"]))
     found = read_arrays(path).get("deleted")
     if found is None or found.ndim != 1 or found.dtype != np.int64:
-        raise FirthError(f"{path} does not list deleted rows.")
+        raise FirthError("damaged_index", "{path} does not list deleted rows.", path=path)
     return np.array(found)
 
 
@@ -225,7 +272,12 @@ def remove_index(folder: Path) -> None:
     if others:
         lock.release()
         some = ", ".join(others[:3])
-        raise FirthError(f"{folder} holds other files ({some}), which Firth does not remove; choose another folder.")
+        raise FirthError(
+            "unsafe_output",
+            "{folder} holds other files ({examples}), which Firth does not remove; choose another folder.",
+            folder=folder,
+            examples=some,
+        )
     with saying_where(folder):
         for name in sorted(names, key=lambda name: name != MANIFEST):  # without it the rest is no index any more
             (folder / name).unlink()

@@ -44,7 +44,7 @@ class Graph:
     def __init__(self, space: Space, reach: float = 0.0) -> None:
         """`reach`: the longest row, under dot."""
         if not self.available():
-            raise FirthError(self.NEEDED[0].upper() + self.NEEDED[1:])
+            raise FirthError("missing_package", self.NEEDED[0].upper() + self.NEEDED[1:])
         self.space, self.rows, self.reach, self.epoch = space, 0, reach, 0
         made: Any = importlib.import_module("usearch.index").Index
         self.index = made(

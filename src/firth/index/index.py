@@ -63,10 +63,12 @@ class Index:
         `model`: what makes its vectors; it then takes texts as queries, and another model is refused.
         """
         if type(dim) is not int or dim < 1:
-            raise FirthError(f"Index.dim must be at least 1; got {dim!r}.")
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got!r}.", option="Index.dim", got=dim)
         if metric not in METRICS or numbers not in NUMBERS:
             rule = f"metric must be one of {', '.join(METRICS)} and numbers one of {', '.join(NUMBERS)}"
-            raise FirthError(f"Index: {rule}; got {metric!r} and {numbers!r}.")
+            raise FirthError(
+                "invalid_value", "Index: {rule}; got {got!r} and {numbers!r}.", rule=rule, got=metric, numbers=numbers
+            )
         facts = {"model": None if model is None else identity_of(model, model_path), "about": dict(about or {})}
         place = None if folder is None else Path(folder)
         return cls(Store.create(place, Space(dim, metric, numbers), **facts), model)
@@ -145,7 +147,12 @@ class Index:
         there = self.store.positions(keys)
         if there:
             some = ", ".join(map(repr, list(there)[:3]))
-            raise FirthError(f"{len(there):,} keys are in the index already ({some}); update replaces them.")
+            raise FirthError(
+                "duplicate_name",
+                "{n_available:,} keys are in the index already ({examples}); update replaces them.",
+                n_available=len(there),
+                examples=some,
+            )
         self.store.commit(self._segment(keys, vectors, attributes))
 
     def update(self, keys: Sequence[str], vectors: ArrayLike, attributes: Any = None) -> None:
@@ -162,7 +169,13 @@ class Index:
         there = self.store.positions(keys)
         missing = [key for key in keys if key not in there]
         if missing:
-            raise FirthError(f"The index has no key {missing[0]!r} ({len(missing):,} of {len(keys):,} are missing).")
+            raise FirthError(
+                "unknown_key",
+                "The index has no key {missing!r} ({n_missing:,} of {n_keys:,} are missing).",
+                missing=missing[0],
+                n_missing=len(missing),
+                n_keys=len(keys),
+            )
         self.store.commit(gone=list(there.values()))
 
     @property
@@ -253,13 +266,21 @@ class Index:
         there is something quicker.
         """
         if mode not in MODES:
-            raise FirthError(f"mode must be one of {', '.join(MODES)}; got {mode!r}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be one of {choices}; got {got!r}.",
+                option="mode",
+                choices=", ".join(MODES),
+                got=mode,
+            )
         if k < 1:
-            raise FirthError(f"k must be at least 1; got {k}.")
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="k", got=k)
         texts = [query] if isinstance(query, str) else query
         are_texts = isinstance(texts, (list, tuple)) and bool(texts) and isinstance(texts[0], str)
         if mode != "vector" and not are_texts:
-            raise FirthError(f"mode={mode!r} searches for words: give a text, not a vector.")
+            raise FirthError(
+                "conflicting_options", "mode={mode!r} searches for words: give a text, not a vector.", mode=mode
+            )
         if mode == "words":
             found = [self._hits(self._by_words(text, k, where)) for text in texts]
             return found[0] if isinstance(query, str) else found
@@ -288,7 +309,7 @@ class Index:
         """`search` for arrays: scores and positions (−1 where there are fewer than k), a row a query."""
         asked = self._queries(queries)
         if k < 1:
-            raise FirthError(f"k must be at least 1; got {k}.")
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="k", got=k)
         k = min(k, max(1, len(self)))
         listed = self._listed(where)
         graph = None if exact else self._open_graph()
@@ -308,15 +329,22 @@ class Index:
             with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite and is refused as that
                 return np.ascontiguousarray(query, dtype=np.float32)
         except (TypeError, ValueError) as error:
-            raise FirthError(f"A query is a text, or {self.space.dim} numbers: {error}.") from None
+            raise FirthError(
+                "invalid_type", "A query is a text, or {dim} numbers: {reason}.", dim=self.space.dim, reason=str(error)
+            ) from None
 
     def _queries(self, queries: ArrayLike) -> Matrix:
         asked = self._numbers(queries)
         if asked.ndim != 2 or asked.shape[1] != self.space.dim:
             shape = " × ".join(map(str, asked.shape)) or "one number"
-            raise FirthError(f"The index holds vectors of {self.space.dim} numbers; the query has the shape {shape}.")
+            raise FirthError(
+                "shape_mismatch",
+                "The index holds vectors of {dim} numbers; the query has the shape {shape}.",
+                dim=self.space.dim,
+                shape=shape,
+            )
         if not np.isfinite(asked).all():
-            raise FirthError("The query holds NaN, infinity, or numbers beyond what 32 bits hold.")
+            raise FirthError("non_finite", "The query holds NaN, infinity, or numbers beyond what 32 bits hold.")
         if self.space.metric != "cosine":
             return asked
         lengths = row_lengths(asked)
@@ -328,7 +356,11 @@ class Index:
         if self.model is None:
             made = self.store.manifest.get("model")
             by = f"; its vectors were made by {made['method']}, {made['path']}" if made else ""
-            raise FirthError(f"A text is searched with the model that made the vectors: Index.open(…, model=…){by}.")
+            raise FirthError(
+                "missing_model",
+                "A text is searched with the model that made the vectors: Index.open(…, model=…){by}.",
+                by=by,
+            )
         found: Matrix = self.model.embed(list(texts))
         return found
 
@@ -346,7 +378,11 @@ class Index:
     def _by_words(self, text: str, k: int, where: str | None) -> list[tuple[int, float]]:
         """Positions by BM25, best first; those without any word of the text are none."""
         if self.store.segments and self.store.segments[0].terms is None:
-            raise FirthError(f"The index has no column {TEXT!r} to search for words; mode='vector' needs none.")
+            raise FirthError(
+                "unknown_column",
+                "The index has no column {text!r} to search for words; mode='vector' needs none.",
+                text=TEXT,
+            )
         parts = [
             Searched(segment.arrays, segment.terms, self.store.alive(number))
             for number, segment in enumerate(self.store.segments)
@@ -370,4 +406,8 @@ class Index:
 
 def zero_query(place: int, queries: int) -> FirthError:
     which = f" (number {place + 1})" if queries > 1 else ""
-    return FirthError(f"The query{which} is a zero vector, which has no direction: no word of it may be known.")
+    return FirthError(
+        "zero_vector",
+        "The query{which} is a zero vector, which has no direction: no word of it may be known.",
+        which=which,
+    )

@@ -48,9 +48,11 @@ def check_version(cursor: Any) -> None:
     cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
     row = cursor.fetchone()
     if row is None:
-        raise FirthError("The database has not got the extension vector; PostgresIndex.create makes it, if it may.")
+        raise FirthError(
+            "database", "The database has not got the extension vector; PostgresIndex.create makes it, if it may."
+        )
     if tuple(int(part) for part in row[0].split(".")[:2]) < (0, 8):
-        raise FirthError(f"pgvector must be 0.8 or later; the database has {row[0]}.")
+        raise FirthError("database", "pgvector must be 0.8 or later; the database has {row}.", row=row[0])
 
 
 def exists(cursor: Any, table: str) -> bool:
@@ -61,7 +63,11 @@ def exists(cursor: Any, table: str) -> bool:
 def named(table: str) -> str:
     """A table's name for SQL; a schema may stand before it."""
     if not re.fullmatch(r"\w+(\.\w+)?", table):
-        raise FirthError(f"A table's name has letters, digits and _, and perhaps a schema before it; got {table!r}.")
+        raise FirthError(
+            "invalid_value",
+            "A table's name has letters, digits and _, and perhaps a schema before it; got {got!r}.",
+            got=table,
+        )
     return ".".join(map(quoted, table.split(".")))
 
 
@@ -78,7 +84,13 @@ def sql_type(name: str, kind: Any) -> str:
     for sql_name, check in checks.items():
         if check(kind):
             return sql_name
-    raise FirthError(f"The attribute {name} of {kind} has no column in PostgreSQL; take {', '.join(checks)}.")
+    raise FirthError(
+        "invalid_type",
+        "The attribute {name} of {kind} has no column in PostgreSQL; take {checks}.",
+        name=name,
+        kind=kind,
+        checks=", ".join(checks),
+    )
 
 
 def first_line(error: BaseException) -> str:

@@ -60,7 +60,14 @@ class PostgresIndex:
         """A new table. `server` is what psql takes: postgresql://user@host/database, or host=… dbname=…."""
         if type(dim) is not int or dim < 1 or metric not in METRICS or numbers not in TYPES:
             rule = f"dim at least 1, metric one of {', '.join(METRICS)} and numbers one of {', '.join(TYPES)}"
-            raise FirthError(f"PostgresIndex needs {rule}; got {dim!r}, {metric!r} and {numbers!r}.")
+            raise FirthError(
+                "invalid_value",
+                "PostgresIndex needs {rule}; got {got!r}, {metric!r} and {numbers!r}.",
+                rule=rule,
+                got=dim,
+                metric=metric,
+                numbers=numbers,
+            )
         made = None if model is None else identity_of(model, model_path)
         facts = {**Space(dim, metric, numbers)._asdict(), "model": made, "about": dict(about or {})}
         index = cls(server, table, facts, model)
@@ -69,7 +76,11 @@ class PostgresIndex:
             register(index._connection)
             check_version(cursor)
             if exists(cursor, table):
-                raise FirthError(f"The table {table} exists; choose another name, or open it with PostgresIndex.open.")
+                raise FirthError(
+                    "output_exists",
+                    "The table {table} exists; choose another name, or open it with PostgresIndex.open.",
+                    table=table,
+                )
             kind = f"{TYPES[numbers]}({dim})"
             cursor.execute(f"CREATE TABLE {named(table)} ({KEY} text PRIMARY KEY, {VECTOR} {kind} NOT NULL)")
             index._describe(cursor)
@@ -82,7 +93,9 @@ class PostgresIndex:
             with probe._transaction() as cursor:
                 check_version(cursor)
                 if not exists(cursor, table):
-                    raise FirthError(f"There is no table {table} in {probe._where()}.")
+                    raise FirthError(
+                        "not_found", "There is no table {table} in {where}.", table=table, where=probe._where()
+                    )
                 cursor.execute("SELECT obj_description(%s::regclass, 'pg_class')", [named(table)])
                 comment = cursor.fetchone()[0]
         finally:
@@ -91,7 +104,9 @@ class PostgresIndex:
             facts = json.loads(comment or "")["firth"]
         except (ValueError, KeyError, TypeError):
             raise FirthError(
-                f"The table {table} was not made by PostgresIndex.create: its comment says nothing."
+                "wrong_input",
+                "The table {table} was not made by PostgresIndex.create: its comment says nothing.",
+                table=table,
             ) from None
         if model is not None:
             check_identity(facts.get("model"), model, f"The table {table}")
@@ -169,7 +184,7 @@ class PostgresIndex:
             cursor.execute(f"SELECT {VECTOR}::real[] FROM {named(self.table)} WHERE {KEY} = %s", [key])
             row = cursor.fetchone()
         if row is None:
-            raise FirthError(f"The index has no key {key!r}.")
+            raise FirthError("unknown_key", "The index has no key {key!r}.", key=key)
         return np.array(row[0], dtype=np.float32)
 
     def __repr__(self) -> str:
@@ -194,14 +209,20 @@ class PostgresIndex:
             missing = [key for key in keys if key not in there]
             if missing:
                 some = f"{len(missing):,} of {len(keys):,} are missing"
-                raise FirthError(f"The index has no key {missing[0]!r} ({some}).")
+                raise FirthError(
+                    "unknown_key", "The index has no key {missing!r} ({examples}).", missing=missing[0], examples=some
+                )
 
     def optimize(self) -> None:
         """Builds the index of pgvector that searches quickly and approximately (HNSW); later rows go into it too."""
         widest = WIDEST[self.space.numbers]
         if self.space.dim > widest:
             raise FirthError(
-                f"pgvector's HNSW takes {widest:,} dimensions of {self.space.numbers}; got {self.space.dim:,}."
+                "invalid_value",
+                "pgvector's HNSW takes {widest:,} dimensions of {numbers}; got {got:,}.",
+                widest=widest,
+                numbers=self.space.numbers,
+                got=self.space.dim,
             )
         operators = f"{TYPES[self.space.numbers]}_{OPERATORS[self.space.metric][1]}"
         name = quoted(self.table.replace(".", "_") + "_hnsw")
@@ -217,7 +238,9 @@ class PostgresIndex:
         with np.errstate(over="ignore"):
             numbers = matrix.astype(FORMS[self.space.numbers])
         if not np.isfinite(numbers).all():
-            raise FirthError("A vector has numbers beyond 65,504, the most float16 holds; take float32.")
+            raise FirthError(
+                "out_of_range", "A vector has numbers beyond 65,504, the most float16 holds; take float32."
+            )
         with self._transaction(uploading=True) as cursor:
             table = self._attributes(cursor, keys, attributes)
             names = [KEY, VECTOR, *(name for name in table.column_names if name != KEY)]
@@ -263,7 +286,12 @@ class PostgresIndex:
         there = [row[0] for row in cursor.fetchall()]
         if there:
             some = ", ".join(map(repr, there[:3]))
-            raise FirthError(f"Keys are in the index already ({some}{', …' * (len(there) > 3)}); update replaces them.")
+            raise FirthError(
+                "duplicate_name",
+                "Keys are in the index already ({examples}{value}); update replaces them.",
+                examples=some,
+                value=", …" * (len(there) > 3),
+            )
 
     # ---- search ----
 
@@ -271,13 +299,14 @@ class PostgresIndex:
         """The `k` nearest rows of a vector or a text; of a matrix or a list of texts, a list of them. `where` and
         `exact` are as `Index.search` has them."""
         if k < 1:
-            raise FirthError(f"k must be at least 1; got {k}.")
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="k", got=k)
         texts = [query] if isinstance(query, str) else query
         are_texts = isinstance(texts, (list, tuple)) and bool(texts) and isinstance(texts[0], str)
         if are_texts:
             if self.model is None:
                 raise FirthError(
-                    "A text is searched with the model that made the vectors: PostgresIndex.open(…, model=…)."
+                    "missing_model",
+                    "A text is searched with the model that made the vectors: PostgresIndex.open(…, model=…).",
                 )
             matrix = self.model.embed(list(texts))
         else:
@@ -285,7 +314,9 @@ class PostgresIndex:
         rows = np.atleast_2d(matrix)
         check_matrix(rows, ["the query"] * len(rows), self.space.dim)
         if (are_texts or self.space.metric == "cosine") and not rows.any(axis=1).all():
-            raise FirthError("The query is a zero vector, which has no direction: no word of it may be known.")
+            raise FirthError(
+                "zero_vector", "The query is a zero vector, which has no direction: no word of it may be known."
+            )
         with self._transaction() as cursor:
             names = list(self._columns(cursor))
             condition, values = "", list[Any]()
@@ -323,7 +354,7 @@ class PostgresIndex:
     def _transaction(self, uploading: bool = False) -> Iterator[Any]:
         """A cursor; what is done with it counts when the block ends well, or not at all."""
         if importlib.util.find_spec("psycopg") is None:
-            raise FirthError(NEEDED)
+            raise FirthError("missing_package", NEEDED)
         import psycopg
 
         if self._connection is None or self._connection.closed:
@@ -333,14 +364,20 @@ class PostgresIndex:
                 yield cursor
         except psycopg.Error as error:
             if not self._connection.closed:
-                raise FirthError(f"PostgreSQL refused this: {first_line(error)}.") from error
+                raise FirthError("database", "PostgreSQL refused this: {reason}.", reason=first_line(error)) from error
             where = self._where()
             self.close()
             way = "Try again when it is back."
             if uploading:
                 way = "Nothing of this call was stored unless it was just being finished; update with the same rows "
                 way += "goes on, and stores nothing twice."
-            raise FirthError(f"The connection to {where} was lost ({first_line(error)}). {way}") from error
+            raise FirthError(
+                "database",
+                "The connection to {where} was lost ({reason}). {hint}",
+                where=where,
+                reason=first_line(error),
+                hint=way,
+            ) from error
 
     def _connect(self) -> Any:
         import psycopg
@@ -350,10 +387,11 @@ class PostgresIndex:
             connection = psycopg.connect(self.server, connect_timeout=10)
         except psycopg.ProgrammingError:  # its message would repeat the address, password and all
             raise FirthError(
-                "A server is named as psql takes it: postgresql://user@host/database, or host=… dbname=…; got another."
+                "database",
+                "A server is named as psql takes it: postgresql://user@host/database, or host=… dbname=…; got another.",
             ) from None
         except psycopg.Error as error:
-            raise FirthError(f"Cannot reach PostgreSQL: {first_line(error)}.") from None
+            raise FirthError("database", "Cannot reach PostgreSQL: {reason}.", reason=first_line(error)) from None
         with connection.transaction():
             register(connection)
         return connection

@@ -19,16 +19,21 @@ from firth.index.segment import KEY, TEXT
 
 def check_keys(keys: Sequence[str]) -> list[str]:
     if isinstance(keys, str):
-        raise FirthError("A list of keys is needed; got one key. Put it in a list.")
+        raise FirthError("invalid_type", "A list of keys is needed; got one key. Put it in a list.")
     listed = list(keys)
     odd = [key for key in listed if not isinstance(key, str)]
     if odd:
-        raise FirthError(f"Keys are texts; got {odd[0]!r} ({type(odd[0]).__name__}).")
+        raise FirthError(
+            "invalid_type", "Keys are texts; got {got!r} ({row_type}).", got=odd[0], row_type=type(odd[0]).__name__
+        )
     if len(set(listed)) < len(listed):
         key, count = Counter(listed).most_common(1)[0]
         raise FirthError(
-            f"Every key may stand once; {key!r} stands {count} times. Take the others out, or take keys from another "
-            "column (--key); without one, texts are numbered."
+            "duplicate_name",
+            "Every key may stand once; {key!r} stands {count} times. Take the others out, or take keys from "
+            "another column (--key); without one, texts are numbered.",
+            key=key,
+            count=count,
         )
     return listed
 
@@ -37,12 +42,21 @@ def check_matrix(vectors: ArrayLike, keys: Sequence[str], dim: int) -> Matrix:
     matrix = np.ascontiguousarray(vectors, dtype=np.float32)
     if matrix.ndim != 2 or matrix.shape[1] != dim:
         shape = " × ".join(map(str, matrix.shape))
-        raise FirthError(f"The index holds vectors of {dim} numbers; got a matrix of {shape}.")
+        raise FirthError(
+            "shape_mismatch", "The index holds vectors of {dim} numbers; got a matrix of {shape}.", dim=dim, shape=shape
+        )
     if len(matrix) != len(keys):
-        raise FirthError(f"An index needs one key a row; got {len(keys):,} keys for {len(matrix):,} rows.")
+        raise FirthError(
+            "shape_mismatch",
+            "An index needs one key a row; got {got:,} keys for {n_matrix:,} rows.",
+            got=len(keys),
+            n_matrix=len(matrix),
+        )
     odd = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(odd):
-        raise FirthError(f"The vector of {keys[odd[0]]!r} (row {odd[0] + 1:,}) holds NaN or infinity.")
+        raise FirthError(
+            "non_finite", "The vector of {key!r} (row {row:,}) holds NaN or infinity.", key=keys[odd[0]], row=odd[0] + 1
+        )
     return matrix
 
 
@@ -56,12 +70,26 @@ def attribute_table(keys: Sequence[str], attributes: Any, schema: Any) -> Any:
         else:
             table = as_arrow(attributes)
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, TypeError, ValueError) as error:
-        raise FirthError(f"Attributes must be a table or lists by name, one value a row: {error}.") from None
+        raise FirthError(
+            "shape_mismatch",
+            "Attributes must be a table or lists by name, one value a row: {reason}.",
+            reason=str(error),
+        ) from None
     names = table.column_names if table is not None else []
     if KEY in names or len(set(names)) < len(names):
-        raise FirthError(f"Attributes need different names, none of them {KEY!r}; got {', '.join(names)}.")
+        raise FirthError(
+            "duplicate_name",
+            "Attributes need different names, none of them {key!r}; got {got}.",
+            key=KEY,
+            got=", ".join(names),
+        )
     if table is not None and names and table.num_rows != len(keys):
-        raise FirthError(f"Attributes need one value a row; got {table.num_rows:,} for {len(keys):,} keys.")
+        raise FirthError(
+            "shape_mismatch",
+            "Attributes need one value a row; got {got:,} for {n_keys:,} keys.",
+            got=table.num_rows,
+            n_keys=len(keys),
+        )
     columns = {name: table.column(name) for name in names} if table is not None else {}
     if schema is not None:
         columns = fitted(columns, schema)
@@ -75,7 +103,12 @@ def fitted(columns: dict[str, Any], schema: Any) -> dict[str, Any]:
     wanted = {column.name: column.type for column in schema if column.name != KEY}
     if set(columns) != set(wanted):
         have, need = ", ".join(columns) or "none", ", ".join(wanted) or "none"
-        raise FirthError(f"All rows of an index have the same attributes: it has {need}; got {have}.")
+        raise FirthError(
+            "shape_mismatch",
+            "All rows of an index have the same attributes: it has {expected}; got {got}.",
+            expected=need,
+            got=have,
+        )
     return {name: cast(columns[name], kind, name) for name, kind in wanted.items()}
 
 
@@ -83,7 +116,14 @@ def cast(column: Any, kind: Any, name: str) -> Any:
     try:
         return column.cast(kind)
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
-        raise FirthError(f"The attribute {name} holds {kind} in the index; got {column.type} ({error}).") from None
+        raise FirthError(
+            "invalid_type",
+            "The attribute {name} holds {kind} in the index; got {got} ({reason}).",
+            name=name,
+            kind=kind,
+            got=column.type,
+            reason=str(error),
+        ) from None
 
 
 def identity_of(model: Any, path: str | None = None) -> dict[str, Any]:
@@ -94,11 +134,20 @@ def identity_of(model: Any, path: str | None = None) -> dict[str, Any]:
 def check_identity(made: Mapping[str, Any] | None, model: Any, where: str) -> None:
     """Refuses a model that did not make the vectors."""
     if made is None:
-        raise FirthError(f"{where} does not say what model made its vectors; search it with vectors.")
+        raise FirthError(
+            "model_mismatch", "{where} does not say what model made its vectors; search it with vectors.", where=where
+        )
     mine = identity_of(model)
     if mine["fingerprint"] != made["fingerprint"]:
         path = f", {made['path']}" if made.get("path") else ""
         raise FirthError(
-            f"{where} was made with another model ({made['method']} {made['fingerprint'][:12]}…{path}) than this one "
-            f"({mine['method']} {mine['fingerprint'][:12]}…); their vectors can't be compared."
+            "model_mismatch",
+            "{where} was made with another model ({method} {fingerprint}…{path}) than this one ({method_2} "
+            "{fingerprint_2}…); their vectors can't be compared.",
+            where=where,
+            method=made["method"],
+            fingerprint=made["fingerprint"][:12],
+            path=path,
+            method_2=mine["method"],
+            fingerprint_2=mine["fingerprint"][:12],
         )

@@ -90,11 +90,19 @@ def make_segment(space: Space, matrix: Matrix, table: Any) -> Segment:
         high = np.flatnonzero(~np.isfinite(arrays["vectors"]).all(axis=1))
         if len(high):
             key = table.column(KEY)[int(high[0])].as_py()
-            raise FirthError(f"The vector of {key!r} has numbers beyond 65,504, the most float16 holds; take float32.")
+            raise FirthError(
+                "out_of_range",
+                "The vector of {key!r} has numbers beyond 65,504, the most float16 holds; take float32.",
+                key=key,
+            )
         low = np.flatnonzero(~arrays["vectors"].any(axis=1) & matrix.any(axis=1))
         if len(low):
             key = table.column(KEY)[int(low[0])].as_py()
-            raise FirthError(f"The vector of {key!r} has numbers below 3e-8 only, zeros in float16; take float32.")
+            raise FirthError(
+                "out_of_range",
+                "The vector of {key!r} has numbers below 3e-8 only, zeros in float16; take float32.",
+                key=key,
+            )
     lengths = row_lengths(arrays["vectors"])
     with np.errstate(divide="ignore"):
         scales = np.where(lengths > 0, 1 / lengths, np.nan).astype(np.float32)

@@ -60,7 +60,9 @@ class Store:
             with saying_where(folder):
                 if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
                     opened = ", or open its index with Index.open" if disk.is_index(folder) else ""
-                    raise FirthError(f"{folder} exists; choose another folder{opened}.")
+                    raise FirthError(
+                        "output_exists", "{folder} exists; choose another folder{opened}.", folder=folder, opened=opened
+                    )
                 folder.mkdir(parents=True, exist_ok=True)
             disk.write_manifest(folder, manifest)
         return cls(folder, manifest)
@@ -95,7 +97,7 @@ class Store:
     def position(self, key: str) -> int:
         found = self.positions([key])
         if not found:
-            raise FirthError(f"The index has no key {key!r}.")
+            raise FirthError("unknown_key", "The index has no key {key!r}.", key=key)
         return found[key]
 
     def _is_deleted(self, position: int) -> bool:

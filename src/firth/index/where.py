@@ -57,7 +57,14 @@ def parse(text: str, columns: Sequence[str]) -> Condition:
         odd = next(
             (f"; the column {name!r} stands in quotes" for name in columns if name in text and not plain(name)), ""
         )
-        raise FirthError(f"where cannot be read ({reason}): {text!r}. Write it as in {EXAMPLE}{odd}.") from None
+        raise FirthError(
+            "invalid_filter",
+            "where cannot be read ({reason}): {text!r}. Write it as in {example}{row}.",
+            reason=reason,
+            text=text,
+            example=EXAMPLE,
+            row=odd,
+        ) from None
     return condition(tree, columns, text)
 
 
@@ -80,7 +87,12 @@ def condition(node: ast.expr, columns: Sequence[str], text: str) -> Condition:
     if isinstance(node, ast.Name):
         return Compare(column_named(node.id, columns), ast.Eq, True)
     if not isinstance(node, ast.Compare):
-        raise FirthError(f"where takes comparisons, and, or, not; got {ast.unparse(node)!r}. As in {EXAMPLE}.")
+        raise FirthError(
+            "invalid_filter",
+            "where takes comparisons, and, or, not; got {got!r}. As in {example}.",
+            got=ast.unparse(node),
+            example=EXAMPLE,
+        )
     sides = [node.left, *node.comparators]
     pairs = [
         comparison(left, operator, right, columns)
@@ -96,23 +108,47 @@ def comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr, columns: Se
     name = left.id if isinstance(left, ast.Name) else left.value if isinstance(left, ast.Constant) else None
     if not isinstance(name, str) or isinstance(right, ast.Name):
         got = f"{ast.unparse(left)} and {ast.unparse(right)}"
-        raise FirthError(f"where compares a column with a value; got {got}. A text stands in quotes, as in {EXAMPLE}.")
+        raise FirthError(
+            "invalid_filter",
+            "where compares a column with a value; got {got}. A text stands in quotes, as in {example}.",
+            got=got,
+            example=EXAMPLE,
+        )
     column = column_named(name, columns)
     try:
         value = ast.literal_eval(right)
     except ValueError:
-        raise FirthError(f"where compares {column} with a value, not with {ast.unparse(right)!r}.") from None
+        raise FirthError(
+            "invalid_filter",
+            "where compares {column} with a value, not with {expected!r}.",
+            column=column,
+            expected=ast.unparse(right),
+        ) from None
     if kind in (ast.Is, ast.IsNot) and value is None:
         kind = ast.Eq if kind is ast.Is else ast.NotEq
     if kind in (ast.In, ast.NotIn):
         if not isinstance(value, (tuple, list, set)) or None in value:
-            raise FirthError(f"where: after `in` stands a list of values, as in {EXAMPLE}; got {ast.unparse(right)}.")
+            raise FirthError(
+                "invalid_filter",
+                "where: after `in` stands a list of values, as in {example}; got {got}.",
+                example=EXAMPLE,
+                got=ast.unparse(right),
+            )
         found = Compare(column, ast.In, list(value))
         return found if kind is ast.In else Junction("not", (found,))
     if kind not in COMPARISONS or not isinstance(value, (str, int, float, bool, type(None))):
-        raise FirthError(f"where cannot compare {column} with {ast.unparse(right)}; take a text, a number or True.")
+        raise FirthError(
+            "invalid_filter",
+            "where cannot compare {column} with {expected}; take a text, a number or True.",
+            column=column,
+            expected=ast.unparse(right),
+        )
     if value is None and kind not in (ast.Eq, ast.NotEq):
-        raise FirthError(f"where: None is missing, not more or less; got a comparison of {column} with it.")
+        raise FirthError(
+            "invalid_filter",
+            "where: None is missing, not more or less; got a comparison of {column} with it.",
+            column=column,
+        )
     return Compare(column, kind, value)
 
 
@@ -120,8 +156,11 @@ def column_named(name: str, columns: Sequence[str]) -> str:
     if name not in columns:
         have = f"there are {', '.join(columns)}" if columns else "there are none"
         raise FirthError(
-            f"where names a column {name!r} that the index does not have; {have} (`firth index --attributes` keeps "
-            "others)."
+            "unknown_column",
+            "where names a column {name!r} that the index does not have; {got} (`firth index --attributes` keeps "
+            "others).",
+            name=name,
+            got=have,
         )
     return name
 
@@ -155,7 +194,11 @@ def arrow(found: Condition, table: Any) -> Any:
         return getattr(compute, COMPARISONS[found.operator][0])(column, fitting(found.value, column.type))
     except (pyarrow.ArrowException, TypeError, ValueError, OverflowError):  # also beyond 64 bits, or no Unicode
         raise FirthError(
-            f"where cannot compare the column {found.column} of {column.type} with {found.value!r}."
+            "invalid_filter",
+            "where cannot compare the column {column} of {type} with {value!r}.",
+            column=found.column,
+            type=column.type,
+            value=found.value,
         ) from None
 
 

@@ -58,7 +58,12 @@ def windows(
         answer = token_span(passage.offsets, span)
         room = most - len(head) - 1
         if room < 2:
-            raise FirthError(f"With questions of {len(head) - 2} tokens, {most} leave no room for a passage.")
+            raise FirthError(
+                "text_too_long",
+                "With questions of {n_head} tokens, {limit} leave no room for a passage.",
+                n_head=len(head) - 2,
+                limit=most,
+            )
         step = room - min(method.overlap, room // 2)
         first = 0
         while first == 0 or first + room - step < len(passage.ids):
@@ -193,7 +198,7 @@ class SpanModel(TunedModel):
         """For each question, the stretch of the passage beside it that answers it best; an empty one where the passage
         is empty, or where the model may say that it does not tell."""
         if isinstance(questions, str) or isinstance(passages, str) or len(questions) != len(passages):
-            raise FirthError("answer takes a list of questions and a list of as many passages.")
+            raise FirthError("shape_mismatch", "answer takes a list of questions and a list of as many passages.")
         asked = [Question("", *pair, (), ()) for pair in zip(questions, passages, strict=True)]
         if not asked:
             return []
@@ -216,7 +221,12 @@ def window_length(method: Any, base: Any) -> int:
 
 def tell_cut(cut: int, method: Any, report: Report) -> None:
     if cut and method.longer == "refuse":
-        raise FirthError(f"{cut:,} questions have more than {method.question_length} tokens; longer=cut cuts them.")
+        raise FirthError(
+            "text_too_long",
+            "{cut:,} questions have more than {question_length} tokens; longer=cut cuts them.",
+            cut=cut,
+            question_length=method.question_length,
+        )
     if cut:
         report.note(f"{cut:,} questions have more than {method.question_length} tokens: cut behind them.")
 
@@ -225,7 +235,11 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
     began = time.monotonic()
     base = base_of(start, method, pooled=False)
     if not isinstance(base, BertModel):
-        raise FirthError(f"Answer begins with a BERT: a GPT's first tokens have not seen the passage; got {start!r}.")
+        raise FirthError(
+            "incompatible_start",
+            "Answer begins with a BERT: a GPT's first tokens have not seen the passage; got {got!r}.",
+            got=start,
+        )
     questions = data if isinstance(data, Questions) else Questions(data)
     train, dev = questions.rows, questions.dev.rows if questions.dev is not None else []
     if not dev and method.held_out:
@@ -242,7 +256,11 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
         teaching |= np.array([train[owner].id not in lost for owner in read.owners])
     rows = np.flatnonzero(teaching)
     if not len(rows):
-        raise FirthError(f"There is nothing to learn from: none of {len(train):,} questions has an answer to be found.")
+        raise FirthError(
+            "empty_data",
+            "There is nothing to learn from: none of {n_train:,} questions has an answer to be found.",
+            n_train=len(train),
+        )
     learned = Windows(read.texts.take(rows), read.owners[rows], read.firsts[rows], read.offsets, read.spans[rows])
     judged = None
     if dev:
@@ -268,8 +286,12 @@ def check_answers(rows: Sequence[Question], method: Any) -> None:
     without = [row.id for row in rows if not row.answers]
     if without and not method.unanswerable:
         raise FirthError(
-            f"{len(without):,} of {len(rows):,} questions have no answer (the first is {without[0]}); "
-            "unanswerable=True learns to say so, else give them one or leave them out."
+            "malformed_data",
+            "{n_without:,} of {n_rows:,} questions have no answer (the first is {without}); unanswerable=True "
+            "learns to say so, else give them one or leave them out.",
+            n_without=len(without),
+            n_rows=len(rows),
+            without=without[0],
         )
 
 

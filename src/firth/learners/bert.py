@@ -53,18 +53,28 @@ class BertModel(Looking, ContextualModel, Model):
     ) -> None:
         lacking = [token for token in SPECIAL if token not in tokenizer.ids]
         if lacking:
-            raise FirthError(f"A BERT's tokenizer needs {', '.join(SPECIAL)}; this one lacks {', '.join(lacking)}.")
+            raise FirthError(
+                "invalid_tokenizer",
+                "A BERT's tokenizer needs {special}; this one lacks {missing}.",
+                special=", ".join(SPECIAL),
+                missing=", ".join(lacking),
+            )
         around = tokenizer._call(tokenizer.engine.encode, "", "")
         if around.tokens != ["[CLS]", "[SEP]", "[SEP]"] or around.type_ids != [0, 0, 1]:
             raise FirthError(
-                "A BERT's tokenizer writes a pair as [CLS] A [SEP] B [SEP], the first three of segment 0; this one "
-                f"writes {' '.join(around.tokens) or 'nothing'} around it (its post_processor says so)."
+                "invalid_tokenizer",
+                "A BERT's tokenizer writes a pair as [CLS] A [SEP] B [SEP], the first three of segment 0; this "
+                "one writes {tokens} around it (its post_processor says so).",
+                tokens=" ".join(around.tokens) or "nothing",
             )
         rows = net.input.tokens.num_embeddings
         if len(tokenizer) > rows:
             raise FirthError(
-                f"The tokenizer has {len(tokenizer):,} tokens, the model rows for {rows:,}: it is another model's; put "
-                "the one that the weights were trained with beside them."
+                "invalid_tokenizer",
+                "The tokenizer has {n_tokenizer:,} tokens, the model rows for {rows:,}: it is another model's; "
+                "put the one that the weights were trained with beside them.",
+                n_tokenizer=len(tokenizer),
+                rows=rows,
             )
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
         self.pooling, self.projection = pooling, projection
@@ -109,7 +119,10 @@ class BertModel(Looking, ContextualModel, Model):
         for text in inputs:
             checked_texts(list(text) if isinstance(text, tuple | list) else [text])
             if not isinstance(text, str) and self.net.input.segments.num_embeddings < 2:
-                raise FirthError("This model has one segment (type_vocab_size 1): it reads texts, not pairs of them.")
+                raise FirthError(
+                    "unsupported_model",
+                    "This model has one segment (type_vocab_size 1): it reads texts, not pairs of them.",
+                )
         found = self.tokenizer._call(self.tokenizer.engine.encode_batch, list(inputs))
         for encoding in found:
             self.check_length(len(encoding.ids))
@@ -118,7 +131,10 @@ class BertModel(Looking, ContextualModel, Model):
     def check_length(self, tokens: int) -> None:
         if tokens > self.size.places:
             raise FirthError(
-                f"This text has {tokens:,} tokens and the model places for {self.size.places:,}: cut it into parts."
+                "text_too_long",
+                "This text has {tokens:,} tokens and the model places for {places:,}: cut it into parts.",
+                tokens=tokens,
+                places=self.size.places,
             )
 
     @torch.inference_mode()
@@ -211,11 +227,20 @@ class BertModel(Looking, ContextualModel, Model):
         """`embed` for texts that are ids of tokens already, [CLS] and [SEP] around them."""
         for number, text in enumerate(texts, 1):
             if not text:
-                raise FirthError(f"Text {number:,} has no ids; a text without any token is [CLS] and [SEP].")
+                raise FirthError(
+                    "empty_data",
+                    "Text {number:,} has no ids; a text without any token is [CLS] and [SEP].",
+                    number=number,
+                )
         lowest, highest = min(map(min, texts), default=0), max(map(max, texts), default=0)
         if lowest < 0 or highest >= len(self.tokenizer):
             wrong = lowest if lowest < 0 else highest
-            raise FirthError(f"There is no token {wrong}; ids go from 0 to {len(self.tokenizer) - 1}.")
+            raise FirthError(
+                "unknown_token",
+                "There is no token {problem}; ids go from 0 to {n_tokenizer}.",
+                problem=wrong,
+                n_tokenizer=len(self.tokenizer) - 1,
+            )
         pooling = self.checked(pooling)
         reader = Reader(self.tokenizer, pooling, self.size.places)
         read = reader.take(texts)
@@ -240,7 +265,9 @@ class BertModel(Looking, ContextualModel, Model):
         """The pooling that is asked for, or this model's."""
         found = self.pooling if pooling is None else pooling
         if not isinstance(found, Pooling):
-            raise FirthError(f"pooling must be a Pooling, such as Pooling(how='mean'); got {found!r:.80}.")
+            raise FirthError(
+                "invalid_type", "pooling must be a Pooling, such as Pooling(how='mean'); got {got!r:.80}.", got=found
+            )
         found.check(self.size.layers, self.size.places)
         return found
 
@@ -270,7 +297,13 @@ class BertModel(Looking, ContextualModel, Model):
         """This model with the first `dim` numbers of its vectors: for one that was trained so (Sentence.dims)."""
         width = self.dim_of(self.pooling)
         if type(dim) is not int or not 1 <= dim <= width:
-            raise FirthError(f"dim must be from 1 to {width}, the length of the vectors; got {dim!r}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be from 1 to {width}, the length of the vectors; got {got!r}.",
+                option="dim",
+                width=width,
+                got=dim,
+            )
         whole = self.projection or Projection(np.eye(width, dtype=np.float32), np.zeros(width, np.float32))
         kept = Projection(whole.weight[:dim], whole.bias[:dim])
         return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, kept)
@@ -281,14 +314,19 @@ class BertModel(Looking, ContextualModel, Model):
     def fill(self, text: str, k: int = 5, other: str | None = None) -> list[list[tuple[str, float]]]:
         """For each [MASK] of a text, or pair of texts, the k most probable tokens with their probabilities."""
         if self.net.masked is None:
-            raise FirthError("This model has no head that predicts masked words: its folder holds an encoder only.")
+            raise FirthError(
+                "unsupported_model",
+                "This model has no head that predicts masked words: its folder holds an encoder only.",
+            )
         encoding = self.read([text if other is None else (text, other)])[0]
         mask = self.tokenizer.ids["[MASK]"]
         blanks = [place for place, id in enumerate(encoding.ids) if id == mask]
         if not blanks:
-            raise FirthError(f"There is no [MASK] in {text!r:.80}: put it where a word is to be found.")
+            raise FirthError(
+                "missing_mask", "There is no [MASK] in {text!r:.80}: put it where a word is to be found.", text=text
+            )
         if type(k) is not int or k < 1:
-            raise FirthError(f"k must be at least 1; got {k!r}.")
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got!r}.", option="k", got=k)
         hidden = self.net(*self.tensors([encoding.ids], [encoding.type_ids]))[blanks]
         chances = torch.softmax(self.net.masked_logits(hidden)[:, : len(self.tokenizer)].float(), dim=-1)
         best = chances.topk(min(k, len(self.tokenizer)))

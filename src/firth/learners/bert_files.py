@@ -94,7 +94,12 @@ def from_bert(arrays: Mapping[str, NDArray[Any]], size: Size, known_heads: Colle
     extra = sorted(known.keys() - {name for theirs in used.values() for name in theirs} - {*IGNORED, *known_heads})
     if missing or extra:
         wrong = "; ".join(told(found, what) for found, what in ((missing, "missing"), (extra, "not known")) if found)
-        raise FirthError(f"These are not the weights of a BERT of {size.layers} layers: {wrong}.")
+        raise FirthError(
+            "damaged_model",
+            "These are not the weights of a BERT of {layers} layers: {problem}.",
+            layers=size.layers,
+            problem=wrong,
+        )
     check_shapes(known, used, size)
     return {ours: joined(known, theirs) for ours, theirs in used.items()}
 
@@ -112,7 +117,9 @@ def by_name(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]]
         if stem.endswith("LayerNorm"):
             name = f"{stem}.{OLD_NAMES.get(last, last)}"
         if name in known:
-            raise FirthError(f"The file has two arrays for {name}; {given} is the second.")
+            raise FirthError(
+                "damaged_model", "The file has two arrays for {name}; {got} is the second.", name=name, got=given
+            )
         known[name] = array
     if DECODER_BIAS in known:  # the same as the bias where both are there; if not, this is the one that was used
         known[BIAS] = known[DECODER_BIAS]
@@ -149,14 +156,20 @@ def check_shapes(known: Mapping[str, NDArray[Any]], used: Mapping[str, tuple[str
             elif known[name].dtype.kind != "f":
                 wrong.append(f"{name} holds {known[name].dtype}, not floating-point numbers")
     if wrong:
-        raise FirthError(f"The weights do not fit config.json: {'; '.join(wrong[:3])}.")
+        raise FirthError(
+            "damaged_model", "The weights do not fit config.json: {problem}.", problem="; ".join(wrong[:3])
+        )
 
 
 def joined(known: Mapping[str, NDArray[Any]], theirs: tuple[str, ...]) -> Tensor:
     """One tensor of float32 from arrays one below the other."""
     found = torch.from_numpy(np.concatenate([known[name].astype(np.float32) for name in theirs]))
     if not bool(torch.isfinite(found).all()):
-        raise FirthError(f"{theirs[0]} holds NaN or infinity: the file is damaged, or the model ran away in training.")
+        raise FirthError(
+            "damaged_model",
+            "{got} holds NaN or infinity: the file is damaged, or the model ran away in training.",
+            got=theirs[0],
+        )
     return found
 
 
@@ -175,7 +188,13 @@ def check_rows(net: Bert, config: Mapping[str, Any]) -> None:
     for name, table in (("vocab_size", net.input.tokens), ("type_vocab_size", net.input.segments)):
         said = config.get(name, table.num_embeddings)
         if said != table.num_embeddings:
-            raise FirthError(f"config.json says {name} {said!r} and the weights have {table.num_embeddings:,} rows.")
+            raise FirthError(
+                "damaged_model",
+                "config.json says {name} {got!r} and the weights have {num_embeddings:,} rows.",
+                name=name,
+                got=said,
+                num_embeddings=table.num_embeddings,
+            )
 
 
 def config_of(net: Bert) -> dict[str, Any]:
@@ -212,21 +231,40 @@ def size_of(config: Mapping[str, Any]) -> Size:
         value, most = config.get(name, default), MOST.get(name, MOST_ROWS)
         if type(value) is not int or not 1 <= value <= most:
             got = config.get(name)
-            raise FirthError(f"config.json of a BERT must give {name} as a whole number up to {most:,}; got {got!r}.")
+            raise FirthError(
+                "damaged_model",
+                "config.json of a BERT must give {name} as a whole number up to {limit:,}; got {got!r}.",
+                name=name,
+                limit=most,
+                got=got,
+            )
         return value
 
     def share(name: str, default: float) -> float:
         value = config.get(name, default)
         if type(value) not in (int, float) or not 0 <= value <= 0.95:  # NaN is not
-            raise FirthError(f"config.json of a BERT must give {name} as a number from 0 to 0.95; got {value!r}.")
+            raise FirthError(
+                "damaged_model",
+                "config.json of a BERT must give {name} as a number from 0 to 0.95; got {got!r}.",
+                name=name,
+                got=value,
+            )
         return float(value)
 
     activation = config.get("hidden_act", "gelu")
     ours = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | SAME_ACTIVATIONS
     if activation not in ours:
-        raise FirthError(f"hidden_act must be one of {', '.join(ours)}; got {activation!r}.")
+        raise FirthError(
+            "unsupported_architecture",
+            "hidden_act must be one of {choices}; got {got!r}.",
+            choices=", ".join(ours),
+            got=activation,
+        )
     if config.get("position_embedding_type", "absolute") != "absolute" or config.get("is_decoder"):
-        raise FirthError("Firth reads BERT encoders with absolute positions; config.json tells of something else.")
+        raise FirthError(
+            "unsupported_architecture",
+            "Firth reads BERT encoders with absolute positions; config.json tells of something else.",
+        )
     return Size(
         layers=number("num_hidden_layers"),
         dim=number("hidden_size"),

@@ -60,7 +60,11 @@ class Training(Loop):
         super().__init__(method, ratings.fingerprint(), run, len(self.entries.columns))
         counts = np.bincount(self.entries.columns, minlength=len(ratings.items))
         if not self.size or len(ratings.items) < 2:
-            raise FirthError(f"BPR compares items: it needs at least 2, used by someone; got {len(ratings.items)}.")
+            raise FirthError(
+                "too_few",
+                "BPR compares items: it needs at least 2, used by someone; got {got}.",
+                got=len(ratings.items),
+            )
         self.users, self.items = first_tables(method.dim, len(ratings.users), len(ratings.items), run.seed)
         begin_from(start, ratings, self.users, self.items)
         self.trainer = kernel.native_trainer(task_of(method, self.entries, self.users, self.items, counts))

@@ -149,9 +149,9 @@ class Layout:
         limits, gaps = parts.arrays["limits"], parts.arrays["gaps"]
         count = sum(isinstance(column, NumberColumn) for column in columns)
         if limits.shape != (count, len(Limits._fields)) or not np.isfinite(limits).all() or gaps.ndim != 1:
-            raise FirthError("A model of rows needs the limits of each of its columns of numbers.")
+            raise FirthError("damaged_model", "A model of rows needs the limits of each of its columns of numbers.")
         if len(gaps) and not (int(gaps.min()) >= 0 and int(gaps.max()) < count):
-            raise FirthError("Columns with missing cells must be columns of numbers.")
+            raise FirthError("damaged_model", "Columns with missing cells must be columns of numbers.")
         return cls(columns, [Limits(low, high, bool(whole)) for low, high, whole in limits.tolist()], gaps.tolist())
 
 
@@ -169,7 +169,11 @@ def finite(vectors: Vectors) -> NDArray[np.float32]:
     """The matrix of vectors; a vector has no missing numbers."""
     odd = np.flatnonzero(~np.isfinite(vectors.matrix).all(axis=1))
     if len(odd):
-        raise FirthError(f"The vector of {vectors.keys[odd[0]]!r} holds NaN or infinity; leave such vectors out.")
+        raise FirthError(
+            "non_finite",
+            "The vector of {key!r} holds NaN or infinity; leave such vectors out.",
+            key=vectors.keys[odd[0]],
+        )
     return vectors.matrix
 
 
@@ -179,10 +183,15 @@ def keys_of(table: Table, keys: str | Sequence[str] | None) -> list[str]:
         return [str(row + 1) for row in range(len(table))]
     found: Sequence[str | None] = table.categories(keys) if isinstance(keys, str) else keys
     if len(found) != len(table):
-        raise FirthError(f"There must be a key for each row; got {len(found):,} keys for {len(table):,} rows.")
+        raise FirthError(
+            "shape_mismatch",
+            "There must be a key for each row; got {got:,} keys for {n_table:,} rows.",
+            got=len(found),
+            n_table=len(table),
+        )
     known = [key for key in found if key is not None]
     if len(known) < len(found):
-        raise FirthError(f"Row {table.row_number(found.index(None))} has no key.")
+        raise FirthError("malformed_data", "Row {row} has no key.", row=table.row_number(found.index(None)))
     return known
 
 

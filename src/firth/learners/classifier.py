@@ -102,11 +102,21 @@ class ClassifierModel(TextModel):
         rows = words + len(buckets)
         if len(self.inputs) not in (rows, rows + 1) or len(self.outputs) != len(self.labels):
             raise FirthError(
-                f"The classifier is broken: {len(self.inputs):,} rows for {words:,} words and {len(buckets):,} "
-                f"buckets, {len(self.outputs):,} for {len(self.labels):,} labels."
+                "damaged_model",
+                "The classifier is broken: {n_inputs:,} rows for {words:,} words and {n_buckets:,} buckets, "
+                "{n_outputs:,} for {n_labels:,} labels.",
+                n_inputs=len(self.inputs),
+                words=words,
+                n_buckets=len(buckets),
+                n_outputs=len(self.outputs),
+                n_labels=len(self.labels),
             )
         if len(buckets) and not 0 <= int(buckets.min()) <= int(buckets.max()) < self.method.buckets:
-            raise FirthError(f"The classifier is broken: its buckets must be below {self.method.buckets:,}.")
+            raise FirthError(
+                "damaged_model",
+                "The classifier is broken: its buckets must be below {buckets:,}.",
+                buckets=self.method.buckets,
+            )
         return rows_of_buckets(self.method, words, buckets, zero_row=len(self.inputs) > rows)
 
     @cached_property
@@ -133,7 +143,7 @@ class ClassifierModel(TextModel):
                 children,
             )
         except ValueError as error:  # a damaged file; what was learned fits
-            raise FirthError(f"The classifier is broken: {error}") from None
+            raise FirthError("damaged_model", "The classifier is broken: {reason}", reason=str(error)) from None
 
     @property
     def _native(self) -> bool:
@@ -162,9 +172,13 @@ class ClassifierModel(TextModel):
         (a sure one is 1.00001), and labels of a tree that are less probable than that are left out.
         """
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise FirthError(f"k must be a whole number of at least 1; got {k!r}.")
+            raise FirthError(
+                "invalid_value", "{option} must be a whole number of at least 1; got {got!r}.", option="k", got=k
+            )
         if not 0 <= threshold <= 1:
-            raise FirthError(f"threshold must be from 0 to 1; got {threshold}.")
+            raise FirthError(
+                "invalid_value", "{option} must be from 0 to 1; got {got}.", option="threshold", got=threshold
+            )
         k = min(k, len(self.labels))
         starts, labels, probabilities = self._labeller.predict(*self._joined(texts), k, threshold, available_cores())
         names = self.labels.tokens
@@ -195,14 +209,18 @@ class ClassifierModel(TextModel):
         inputs, outputs, buckets = (parts.arrays[name] for name in ("inputs", "outputs", "buckets"))
         wide = (method.dim,)
         if inputs.shape[1:] != wide or outputs.shape[1:] != wide or buckets.ndim != 1 or buckets.dtype != np.int32:
-            raise FirthError(f"A classifier needs inputs and outputs, {method.dim} wide, and a list of buckets.")
+            raise FirthError(
+                "damaged_model",
+                "A classifier needs inputs and outputs, {dim} wide, and a list of buckets.",
+                dim=method.dim,
+            )
         return cls(method, parts, parts, (inputs, outputs, buckets), training)
 
     @classmethod
     def from_file(cls, file: FastTextFile) -> ClassifierModel:
         """A model that fastText (or `to_file`) wrote, also in codes or pruned. Texts are split as fastText does."""
         if file.args.model != "sup" or not len(file.labels):
-            raise FirthError("This fastText model has no labels to predict.")
+            raise FirthError("unsupported_model", "This fastText model has no labels to predict.")
         method = method_of(file.args)
         words = len(file.words)
         inputs, buckets = dense(file.inputs), np.arange(file.ngram_rows, dtype=np.int32)
@@ -302,5 +320,7 @@ def names_of(entries: Sequence[bytes]) -> list[str]:
     """As text; bytes that are not UTF-8 are written as \\xNN, and can't be met in a text."""
     names = [entry.decode("utf-8", "backslashreplace") for entry in entries]
     if len(set(names)) < len(names) or "" in names:
-        raise FirthError("Words and labels of a fastText model must differ and not be empty; these do not.")
+        raise FirthError(
+            "damaged_model", "Words and labels of a fastText model must differ and not be empty; these do not."
+        )
     return names

@@ -57,14 +57,25 @@ class ClassifierOptions(WordOptions):
     def read_examples(self, data: Any, run: Run) -> Examples:
         """Labelled texts, with every word that they have."""
         if self.maxn < self.minn:
-            raise FirthError(f"{type(self).__name__}.minn must be at most maxn={self.maxn}; got {self.minn}.")
+            raise FirthError(
+                "invalid_value",
+                "{method}.minn must be at most maxn={maxn}; got {got}.",
+                method=type(self).__name__,
+                maxn=self.maxn,
+                got=self.minn,
+            )
         examples = read_labelled(
             data, tokenizer=self.tokenizer, lowercase=self.lowercase, phrases=self.phrases, run=run
         )
         labels = examples.labels
         if len(labels) < 2:
             found = f"only {labels.tokens[0]!r}" if len(labels) else "none"
-            raise FirthError(f"{type(self).__name__} needs texts with at least two different labels; got {found}.")
+            raise FirthError(
+                "too_few",
+                "{method} needs texts with at least two different labels; got {got}.",
+                method=type(self).__name__,
+                got=found,
+            )
         told = {"label": np.diff(examples.label_starts) == 0, "word": np.diff(examples.tokens.starts) == 0}
         for what, missing in told.items():
             if missing.any():
@@ -77,8 +88,12 @@ class ClassifierOptions(WordOptions):
         count = min(count, self.max_vocabulary or count)
         if not count:
             raise FirthError(
-                f"No word occurs min_count={self.min_count} times: the most frequent of {len(words):,} occurs "
-                f"{int(words.counts[0]):,} times. A smaller min_count keeps some."
+                "empty_vocabulary",
+                "No word occurs min_count={min_count} times: the most frequent of {n_words:,} occurs {count:,} "
+                "times. A smaller min_count keeps some.",
+                min_count=self.min_count,
+                n_words=len(words),
+                count=int(words.counts[0]),
             )
         dropped = words.dropped_types + len(words) - count
         tokens_dropped = words.dropped_tokens + int(words.counts[count:].sum())
@@ -141,7 +156,12 @@ class Training(Loop):
             part *= np.float32(2 / dim)
         if start is not None:
             if not isinstance(start, HasVectors) or start.vectors.dim != dim:
-                raise FirthError(f"start must be a model of words with dim={dim}; got {start!r}.")
+                raise FirthError(
+                    "incompatible_start",
+                    "start must be a model of words with dim={dim}; got {got!r}.",
+                    dim=dim,
+                    got=start,
+                )
             known = [(row, start.vectors.rows.get(word)) for row, word in enumerate(self.vocabulary.tokens)]
             pairs = np.array([pair for pair in known if pair[1] is not None], dtype=np.int64).reshape(-1, 2)
             table[pairs[:, 0], :dim] = start.vectors.matrix[pairs[:, 1]]

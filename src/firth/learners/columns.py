@@ -109,8 +109,12 @@ class CategoryColumn:
         )
         if len(wrong):
             raise FirthError(
-                f"Row {wrong[0] + 1:,} is no code of column {self.name!r}: {dense[wrong[0]].tolist()}; it has "
-                f"{len(self.levels):,} categories."
+                "malformed_data",
+                "Row {problem:,} is no code of column {name!r}: {tolist}; it has {n_levels:,} categories.",
+                problem=wrong[0] + 1,
+                name=self.name,
+                tolist=dense[wrong[0]].tolist(),
+                n_levels=len(self.levels),
             )
         return np.where(none, MISSING, numbers).astype(np.int64)
 
@@ -156,7 +160,13 @@ class NumberColumn:
             return cls(name, code, np.nan)
         smallest, largest = float(numbers.min()), float(numbers.max())
         if not np.isfinite(largest - smallest):
-            raise FirthError(f"Column {name!r} reaches from {smallest:g} to {largest:g}, too far; scale it down first.")
+            raise FirthError(
+                "out_of_range",
+                "Column {name!r} reaches from {smallest:g} to {largest:g}, too far; scale it down first.",
+                name=name,
+                smallest=smallest,
+                largest=largest,
+            )
         extent = (largest - smallest) or 1.0  # of a constant, z-scores are 0 and min–max gives `low`
         shares = numbers - smallest
         shares /= extent  # in [0, 1]: no square can be too large or too small
@@ -198,7 +208,7 @@ def finite_numbers(table: Table, name: str) -> Array:
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
         where = f"Column {name!r}, row {table.row_number(infinite[0])}"
-        raise FirthError(f"{where} is infinite; replace such numbers or make them missing.")
+        raise FirthError("non_finite", "{where} is infinite; replace such numbers or make them missing.", where=where)
     return numbers
 
 

@@ -94,7 +94,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
     name = type(method).__name__
     kind: type[AutoencoderModel] = type(method).model
     if start is not None and type(start) is not kind:
-        raise FirthError(f"start must be an {name} model; got {start!r}.")
+        raise FirthError("incompatible_start", "start must be an {name} model; got {got!r}.", name=name, got=start)
     began = time.monotonic()
     layout, table = opened(method, data, run, start)
     cells = layout.read(table)
@@ -103,7 +103,12 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
     reading = time.monotonic() - began
     if isinstance(start, AutoencoderModel):
         if start.net.shape._replace(dropout=0.0) != shape._replace(dropout=0.0):
-            raise FirthError(f"start must be a model of the same size; it has {start.net.shape}, not {shape}.")
+            raise FirthError(
+                "incompatible_start",
+                "start must be a model of the same size; it has {shape}, not {shape_2}.",
+                shape=start.net.shape,
+                shape_2=shape,
+            )
         net = copy.deepcopy(start.net).float()
     else:
         with torch.random.fork_rng(devices=[]):
@@ -141,15 +146,27 @@ def opened(method: Any, data: Any, run: Run, start: Model | None) -> tuple[Layou
         table = Table(data)
         layout = Layout.fitted(table, method.numeric)
     if len(table) < method.least_rows or not table.names:
-        raise FirthError(f"{name} needs at least {method.least_rows} rows and a column; got {table}.")
+        raise FirthError(
+            "too_few",
+            "{name} needs at least {least_rows} rows and a column; got {got}.",
+            name=name,
+            least_rows=method.least_rows,
+            got=table,
+        )
     varying = sum(layout.varies) + sum(len(column.levels) > 1 for column in layout.categories)
     if not varying:
-        raise FirthError(f"{name} needs a column that varies; in this table each has one value or none.")
+        raise FirthError(
+            "no_variation", "{name} needs a column that varies; in this table each has one value or none.", name=name
+        )
     empty = [column.name for column in layout.columns if isinstance(column, DroppedColumn)]
     if empty and start is None:
         run.report.note(f"Nothing is known of {describe(empty)}: all cells are missing, and are rebuilt as missing.")
     if getattr(method, "tied", False) and layout.categories and method.category == "embedding":
-        raise FirthError(f"{name}.tied needs category='onehot': an embedding has no way back through its own matrix.")
+        raise FirthError(
+            "conflicting_options",
+            "{name}.tied needs category='onehot': an embedding has no way back through its own matrix.",
+            name=name,
+        )
     width = sum(layout.varies) + sum(len(column.levels) for column in layout.categories)
     if method.dim > width:
         run.report.note(f"dim={method.dim} is more than the {width} numbers of a row: nothing need be left out.")

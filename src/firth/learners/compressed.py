@@ -152,7 +152,12 @@ class AutoencoderModel(TableModel):
     def outputs(self, codes: Any) -> Tensor:
         points = np.asarray(codes, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != self.method.dim or not np.isfinite(points).all():
-            raise FirthError(f"A code has {self.method.dim} finite numbers; got an array of the shape {points.shape}.")
+            raise FirthError(
+                "shape_mismatch",
+                "A code has {dim} finite numbers; got an array of the shape {shape}.",
+                dim=self.method.dim,
+                shape=points.shape,
+            )
         parts = [self.net.decode(torch.from_numpy(points[i : i + ROWS])) for i in range(0, len(points), ROWS)]
         return torch.cat([*parts, torch.zeros(0, self.net.shape.outputs, dtype=torch.float64)])
 
@@ -188,9 +193,16 @@ class AutoencoderModel(TableModel):
         table = self.open(data)
         for row in (first, second):
             if not 0 <= row < len(table):
-                raise FirthError(f"Rows are numbered from 0 to {len(table) - 1:,}; got {row}.")
+                raise FirthError(
+                    "invalid_value",
+                    "Rows are numbered from 0 to {n_table:,}; got {got}.",
+                    n_table=len(table) - 1,
+                    got=row,
+                )
         if steps < 2:
-            raise FirthError(f"steps must be at least 2, the ends; got {steps}.")
+            raise FirthError(
+                "invalid_value", "{option} must be at least 2, the ends; got {got}.", option="steps", got=steps
+            )
         ends = [self.transform(table.slice(row, row + 1)) for row in (first, second)]
         along = np.linspace(0, 1, steps)[:, None]
         return self.inverse((1 - along) * ends[0] + along * ends[1])
@@ -228,7 +240,7 @@ class VAEModel(AutoencoderModel):
         assert isinstance(model, VAEModel)
         means, deviations = (parts.arrays[name] for name in KNOWN)
         if not len(means) or means.shape[1:] != (model.method.dim,) or deviations.shape != means.shape:
-            raise FirthError("A VAE model needs codes of some rows, with their deviations.")
+            raise FirthError("damaged_model", "A VAE model needs codes of some rows, with their deviations.")
         model.known = means, deviations
         return model
 
@@ -262,7 +274,7 @@ class VAEModel(AutoencoderModel):
         the rows are likeliest (Tomczak & Welling 2018, section 2.2); with `prior`, from N(0, 1), the textbook's.
         """
         if n < 1:
-            raise FirthError(f"n must be at least 1; got {n}.")
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="n", got=n)
         random = np.random.default_rng(seed)
         codes = random.standard_normal((n, self.method.dim))
         if not prior:
@@ -304,5 +316,11 @@ def load_weights(net: torch.nn.Module, arrays: Mapping[str, NDArray[Any]]) -> No
         array = arrays.get(NET + name)
         if array is None or array.shape != tuple(tensor.shape):
             shape = "no array" if array is None else f"the shape {array.shape}"
-            raise FirthError(f"{name} has {shape} where this model needs {tuple(tensor.shape)}.")
+            raise FirthError(
+                "damaged_model",
+                "{name} has {shape} where this model needs {shape_2}.",
+                name=name,
+                shape=shape,
+                shape_2=tuple(tensor.shape),
+            )
         tensor.copy_(torch.from_numpy(np.array(array)))

@@ -100,7 +100,10 @@ class ContextualModel(ABC):
         for word in reading.words:
             if word.last - word.first > self.room:
                 raise FirthError(
-                    f"The word {word.text[:20]!r}… has more tokens than the model has room for, {self.room:,}."
+                    "text_too_long",
+                    "The word {text!r}… has more tokens than the model has room for, {room:,}.",
+                    text=word.text[:20],
+                    room=self.room,
                 )
         return in_windows(reading, self.room)
 
@@ -108,7 +111,13 @@ class ContextualModel(ABC):
         """Layers counted from 0; what is not known is refused."""
         for name, value, choices in (("combine", combine, COMBINE), ("pieces", pieces, PIECES)):
             if value not in choices:
-                raise FirthError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
+                raise FirthError(
+                    "invalid_value",
+                    "{name} must be one of {choices}; got {got!r}.",
+                    name=name,
+                    choices=", ".join(choices),
+                    got=value,
+                )
         return numbers(layers, self.size.layers)
 
     def width(self, layers: Sequence[int], combine: str) -> int:
@@ -171,13 +180,17 @@ class ContextualModel(ABC):
         """`static`, with how many contexts each word had."""
         self.chosen(layers, combine, pieces)  # before the text is read
         if type(contexts) is not int or contexts < 1:
-            raise FirthError(f"contexts must be at least 1; got {contexts!r}.")
+            raise FirthError(
+                "invalid_value", "{option} must be at least 1; got {got!r}.", option="contexts", got=contexts
+            )
         if isinstance(words, str):
-            raise FirthError(f"words must be a list of words, or how many; got the text {words!r:.40}.")
+            raise FirthError(
+                "invalid_type", "words must be a list of words, or how many; got the text {got!r:.40}.", got=words
+            )
         corpus = data if isinstance(data, Corpus) else Corpus(data)
         keys = self.frequent(corpus, words, run) if isinstance(words, int) else list(dict.fromkeys(words))
         if not keys:
-            raise FirthError("There are no words to find vectors for.")
+            raise FirthError("empty_data", "There are no words to find vectors for.")
         wanted = Wanted(self.tokenizer, keys)
         counts = np.zeros(len(keys), np.int64)
         sums = np.zeros((len(keys), self.width(layers, combine)), np.float32)
@@ -187,7 +200,12 @@ class ContextualModel(ABC):
             np.add.at(sums, [row for context in batch for row in context.rows], vectors)
         met = np.flatnonzero(counts)
         if not len(met):
-            raise FirthError(f"None of the {len(keys):,} words stands in the text, such as {keys[0]!r}.")
+            raise FirthError(
+                "empty_data",
+                "None of the {n_keys:,} words stands in the text, such as {key!r}.",
+                n_keys=len(keys),
+                key=keys[0],
+            )
         if len(met) < len(keys):
             missing = [key for key, count in zip(keys, counts, strict=True) if not count]
             run.report.note(
@@ -200,7 +218,7 @@ class ContextualModel(ABC):
     def frequent(self, corpus: Corpus, most: int, run: Run) -> list[str]:
         """The most frequent words, those of one count by their letters; what has no letter or digit is none."""
         if most < 1:
-            raise FirthError(f"words must be at least 1; got {most}.")
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="words", got=most)
         counts = Counter[str]()
         run.report.begin("counting words", corpus.size, "B")
         for texts, done in chunks(corpus):
@@ -255,17 +273,28 @@ class ContextualModel(ABC):
         for text, reading in zip(texts, readings, strict=True):
             if len(reading.ids) > self.room:
                 raise FirthError(
-                    f"The text {text!r:.40}… has {len(reading.ids):,} tokens and the model room for {self.room:,}; "
-                    "shorten it."
+                    "text_too_long",
+                    "The text {text!r:.40}… has {n_ids:,} tokens and the model room for {room:,}; shorten it.",
+                    text=text,
+                    n_ids=len(reading.ids),
+                    room=self.room,
                 )
         wanted = Wanted(self.tokenizer, [word])
         found = [[span for _, span in wanted.within(reading)] for reading in readings]
         for text, reading, spans in zip(texts, readings, found, strict=True):
             if not spans:
                 known = ", ".join(each.text for each in reading.words) or "none"
-                raise FirthError(f"{word!r:.80} is not among the words of {text!r:.80}: {known:.200}.")
+                raise FirthError(
+                    "unknown_key",
+                    "{word!r:.80} is not among the words of {text!r:.80}: {available:.200}.",
+                    word=word,
+                    text=text,
+                    available=known,
+                )
         if sum(map(len, found)) < 2:
-            raise FirthError(f"Senses are compared between places of {word!r:.80}; there is only one.")
+            raise FirthError(
+                "too_few", "Senses are compared between places of {word!r:.80}; there is only one.", word=word
+            )
         others = [
             [each for each in reading.words if any(map(str.isalnum, each.name)) and not inside(each, spans)]
             for reading, spans in zip(readings, found, strict=True)
@@ -291,12 +320,15 @@ class TooLongError(FirthError):
     """A text has more tokens than the model has room for."""
 
     def __init__(self, number: int, tokens: int, room: int, name: str = "") -> None:
-        self.number, self.tokens, self.room = number, tokens, room
-        name = name or f"{number + 1:,}"
         super().__init__(
-            f"Text {name} has {tokens:,} tokens and the model room for {room:,}; windows=True (--windows) reads it in "
-            "parts."
+            "text_too_long",
+            "Text {name} has {tokens:,} tokens and the model room for {room:,}; windows=True (--windows) reads it in "
+            "parts.",
+            name=name or f"{number + 1:,}",
+            tokens=tokens,
+            room=room,
         )
+        self.number, self.tokens, self.room = number, tokens, room
 
 
 class Context(NamedTuple):

@@ -199,17 +199,24 @@ def joined_rows(sides: Sequence[Sequences]) -> Sequences:
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     base = base_of(start, method, pooled=True)
     if not isinstance(base, BertModel):
-        raise FirthError(f"Sentence begins with a BERT model; got {start!r}.")
+        raise FirthError("incompatible_start", "Sentence begins with a BERT model; got {got!r}.", got=start)
     alike = data if isinstance(data, Alike) else Alike(data)
     base = prepared(base, method)
     rows = alike.rows(run.report)
     dev = None if alike.dev is None else alike.dev.rows(run.report)
     if dev is not None and dev.scores is not None and np.ptp(dev.scores) == 0:
-        raise FirthError(f"All {len(dev):,} dev pairs have the same score: there is no order to measure.")
+        raise FirthError(
+            "no_variation", "All {n_dev:,} dev pairs have the same score: there is no order to measure.", n_dev=len(dev)
+        )
     if rows.scores is not None and np.ptp(rows.scores) == 0:
-        raise FirthError(f"All {len(rows):,} pairs have the same score: there is no order to learn.")
+        raise FirthError(
+            "no_variation", "All {n_rows:,} pairs have the same score: there is no order to learn.", n_rows=len(rows)
+        )
     if method.dropout == 0 and len(rows.sides) == 1:
-        raise FirthError("Texts alone are told apart by what dropout leaves out; Sentence.dropout must be above 0.")
+        raise FirthError(
+            "conflicting_options",
+            "Texts alone are told apart by what dropout leaves out; Sentence.dropout must be above 0.",
+        )
     train, judged = texts_of(rows, base, run.report), None if dev is None else texts_of(dev, base, run.report)
     training = Contrast(method, base, train, judged, fingerprint(rows, dev), run)
     before = training.judge(len(train))
@@ -223,13 +230,25 @@ def prepared(base: BertModel, method: Any) -> BertModel:
     """The base with the pooling that is asked for."""
     places = base.size.places
     if method.length > places:
-        raise FirthError(f"Sentence.length must be at most {places}, the base's places; got {method.length}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be at most {places}, the base's places; got {got}.",
+            option="Sentence.length",
+            places=places,
+            got=method.length,
+        )
     how = base.pooling.how if method.pool == "base" else method.pool
     base = base.with_pooling(how=how, max_tokens=method.length or base.pooling.max_tokens)
     width = base.dim_of(base.pooling)
     longest = max(method.lengths(), default=0)
     if longest >= width:
-        raise FirthError(f"Sentence.dims must be shorter than {width}, the length of the vectors; got {longest}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be shorter than {width}, the length of the vectors; got {got}.",
+            option="Sentence.dims",
+            width=width,
+            got=longest,
+        )
     return base
 
 

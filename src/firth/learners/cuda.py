@@ -66,8 +66,11 @@ class Card:
         needed = task.inputs.nbytes + task.outputs.nbytes + tokens * (LAID_BYTES + 4 * task.negatives)
         if self.device.type == "cuda" and needed > (free := torch.cuda.mem_get_info()[0]):
             raise FirthError(
-                f"The tables and a slice of text need {human(needed)}B, the GPU has {human(free)}B left; "
-                "a smaller dim or vocabulary needs less, device=cpu works."
+                "out_of_memory",
+                "The tables and a slice of text need {needed}B, the GPU has {free}B left; a smaller dim or "
+                "vocabulary needs less, device=cpu works.",
+                needed=human(needed),
+                free=human(free),
             )
 
     # ---- tables ----

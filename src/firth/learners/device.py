@@ -17,12 +17,13 @@ def device_of(run: Run, rank: int = 0) -> torch.device:
     """auto: the GPU where there is one."""
     there = torch.cuda.is_available()
     if run.device == "cuda" and not there:
-        raise FirthError("device=cuda, and torch sees no GPU here; device=cpu works.")
+        raise FirthError("no_gpu", "device=cuda, and torch sees no GPU here; device=cpu works.")
     if run.device == "cpu" or not there:
         return torch.device("cpu")
     if run.deterministic:
         raise FirthError(
-            "deterministic runs of networks are on the CPU: a GPU adds in no fixed order; give device=cpu."
+            "unsupported_device",
+            "deterministic runs of networks are on the CPU: a GPU adds in no fixed order; give device=cpu.",
         )
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", rank)))
 

@@ -62,7 +62,13 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> StaticModel:
     vocabulary = vocabulary_of(teacher.tokenizer, method.words, corpus, run)
     width = teacher.dim_of(teacher.pooling)
     if method.dim > width:
-        raise FirthError(f"Distil.dim must be at most {width}, the teacher's; got {method.dim}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be at most {width}, the teacher's; got {got}.",
+            option="Distil.dim",
+            width=width,
+            got=method.dim,
+        )
     rows = teach(teacher, vocabulary.read, "tokens through the teacher", run)
     parts = principal_components(rows)
     directions = parts.directions[: method.dim or width]
@@ -88,9 +94,9 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> StaticModel:
 
 def teacher_of(start: Model | None) -> BertModel:
     if start is None:
-        raise FirthError("Distil needs a model to begin with: its teacher, a BERT.")
+        raise FirthError("missing_start", "Distil needs a model to begin with: its teacher, a BERT.")
     if not isinstance(start, BertModel):
-        raise FirthError(f"Distil begins with a BERT, its teacher; got {start!r}.")
+        raise FirthError("incompatible_start", "Distil begins with a BERT, its teacher; got {got!r}.", got=start)
     return start
 
 
@@ -100,12 +106,18 @@ def teacher_of(start: Model | None) -> BertModel:
 def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None, run: Run) -> Vocabulary:
     """The teacher's tokens but those that stand in no text, and the words of the corpus that are no token yet."""
     if words and corpus is None:
-        raise FirthError(f"Distil.words are counted in a text, and none was given; got {words:,}.")
+        raise FirthError(
+            "conflicting_options", "Distil.words are counted in a text, and none was given; got {got:,}.", got=words
+        )
     document = json.loads(tokenizer.to_json())
     document |= {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
     model = document["model"]
     if model.get("type") != "WordPiece":
-        raise FirthError(f"Distil reads the tokenizers of BERT, WordPiece; the teacher's is {model.get('type')}.")
+        raise FirthError(
+            "unsupported_architecture",
+            "Distil reads the tokenizers of BERT, WordPiece; the teacher's is {model}.",
+            model=model.get("type"),
+        )
     first, last = (tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
     unused = {*SPECIAL, *(token for token in model["vocab"] if token.startswith("[unused"))} - {"[UNK]"}
     tokens = [token for token in sorted(model["vocab"], key=model["vocab"].__getitem__) if token not in unused]
@@ -222,7 +234,9 @@ def bags_of(texts: list[str], vocabulary: Vocabulary) -> Bags:
     lengths = np.diff(ends, prepend=0)
     kept = np.flatnonzero(lengths)
     if not len(kept):
-        raise FirthError("The text has no token that the teacher knows: there is nothing to fit the table to.")
+        raise FirthError(
+            "empty_data", "The text has no token that the teacher knows: there is nothing to fit the table to."
+        )
     starts = np.concatenate([[0], np.cumsum(lengths[kept])])
     roots = np.sqrt(lengths[kept] / lengths[kept].mean()).astype(np.float32)
     values = np.repeat(roots / lengths[kept], lengths[kept]).astype(np.float32)

@@ -84,7 +84,12 @@ class DocumentMethod(WindowMethod):
             if not same:
                 return
         wanted = ", ".join(f"{name}={getattr(self, name)}" for name in same)
-        raise FirthError(f"start must be a Doc2Vec model with {wanted}; got {start!r}.")
+        raise FirthError(
+            "incompatible_start",
+            "start must be a Doc2Vec model with {expected}; got {got!r}.",
+            expected=wanted,
+            got=start,
+        )
 
 
 class Layout(NamedTuple):
@@ -112,7 +117,11 @@ def lay_out(tokens: Tokens, start: Doc2VecModel | None, run: Run) -> Layout:
     if sizes.max() >= kernel.MOST_TAGS:
         most = int(sizes.argmax())
         raise FirthError(
-            f"A document has at most {kernel.MOST_TAGS - 1} tags; {tokens.keys[most]!r} has {sizes[most]:,}."
+            "too_large",
+            "A document has at most {most_tags} tags; {key!r} has {size:,}.",
+            most_tags=kernel.MOST_TAGS - 1,
+            key=tokens.keys[most],
+            size=sizes[most],
         )
     tagged = [tags.setdefault(tag, len(tags)) for tag in chain.from_iterable(tokens.tags)]
     starts = np.concatenate([[0], np.cumsum(sizes + 1)])
@@ -259,7 +268,11 @@ class Doc2VecModel(TextModel):
         method, counts = self.method, self.vocabulary.counts
         inputs, outputs = kernel.new_table(len(counts), method.dim), output_table(method, len(counts))
         if len(self.outputs) != len(outputs) or (self.words is not None and len(self.words) != len(inputs)):
-            raise FirthError(f"The model is broken: its {len(counts):,} words and its tables do not fit together.")
+            raise FirthError(
+                "damaged_model",
+                "The model is broken: its {n_counts:,} words and its tables do not fit together.",
+                n_counts=len(counts),
+            )
         if self.words is not None:
             fill(inputs, self.words.matrix, method.dim)
         fill(outputs, self.outputs, method.dim)
@@ -299,7 +312,11 @@ class Doc2VecModel(TextModel):
         tables = [documents, tags, *([] if words is None else [words])]
         wide = outputs.ndim == 2 and outputs.shape[1] == method.places * method.dim
         if not wide or any(table.ndim != 2 or table.shape[1] != method.dim for table in tables):
-            raise FirthError(f"A model of documents needs tables {method.dim} wide, and outputs as its mode has them.")
+            raise FirthError(
+                "damaged_model",
+                "A model of documents needs tables {dim} wide, and outputs as its mode has them.",
+                dim=method.dim,
+            )
         keys = (stored_keys(parts, name) for name in ("documents", "tags"))
         found = [Vectors(names, table) for names, table in zip(keys, (documents, tags), strict=True)]
         return cls(method, parts, found[0], found[1], words, outputs, training)

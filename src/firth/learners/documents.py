@@ -60,9 +60,15 @@ class DocumentOptions(WordOptions):
         """The documents of `data`, counted and weighed."""
         name = type(self).__name__
         if run.device == "cuda":
-            raise FirthError(f"{name} runs on the CPU; device must be auto or cpu, got cuda.")
+            raise FirthError(
+                "unsupported_device", "{name} runs on the CPU; device must be auto or cpu, got cuda.", name=name
+            )
         if start is not None:
-            raise FirthError(f"{name} counts all documents at once and can't go on from a model; leave start out.")
+            raise FirthError(
+                "unsupported_start",
+                "{name} counts all documents at once and can't go on from a model; leave start out.",
+                name=name,
+            )
         began = time.monotonic()
         tokens = self.read(data, run, keys=True)
         rows = count_words(tokens.ids, tokens.starts, len(tokens.vocabulary), run.cores, room=room)
@@ -245,7 +251,7 @@ def stored_scale(parts: Parts) -> Scale:
     """The inverse of `shared_parts`, checked."""
     idf, average = parts.arrays["idf"], parts.arrays["average_length"]
     if idf.ndim != 1 or idf.dtype != np.float64 or average.shape != (1,) or not np.isfinite(idf).all():
-        raise FirthError("A model of documents needs one finite idf a word and one average length.")
+        raise FirthError("damaged_model", "A model of documents needs one finite idf a word and one average length.")
     return Scale(np.asarray(idf), float(average[0]))
 
 
@@ -256,7 +262,7 @@ def stored_keys(parts: Parts, name: str = "documents") -> Callable[[], Sequence[
         found = parts.documents[name]
         listed = found.get("keys") if isinstance(found, dict) else None
         if not isinstance(listed, list) or not all(isinstance(key, str) for key in listed):
-            raise FirthError(f"{name}.json must hold a list of keys.")
+            raise FirthError("damaged_model", "{name}.json must hold a list of keys.", name=name)
         return listed
 
     return keys
@@ -320,7 +326,10 @@ class SparseModel(DocumentModel):
         rows = Rows(*(parts.arrays[name] for name in Rows._fields))
         kinds = [(array.dtype.name, array.ndim) for array in rows]
         if kinds != [("int64", 1), ("int32", 1), ("float32", 1)] or not len(rows.starts):
-            raise FirthError("A model of counts needs the arrays starts (int64), columns (int32) and values (float32).")
+            raise FirthError(
+                "damaged_model",
+                "A model of counts needs the arrays starts (int64), columns (int32) and values (float32).",
+            )
         return cls(method, parts, stored_keys(parts), rows, stored_scale(parts), training)
 
 
@@ -329,7 +338,9 @@ def check_rows(rows: Rows, words: int) -> None:
     starts, columns = rows.starts, rows.columns
     right = starts[0] == 0 and starts[-1] == len(columns) == len(rows.values) and (starts[:-1] <= starts[1:]).all()
     if not right or (len(columns) and not 0 <= int(columns.min()) <= int(columns.max()) < words):
-        raise FirthError("The matrix of counts is broken: its starts must rise and its columns be words.")
+        raise FirthError(
+            "damaged_model", "The matrix of counts is broken: its starts must rise and its columns be words."
+        )
 
 
 def fit_sparse(method: DocumentOptions, data: Any, run: Run, start: Model | None) -> SparseModel:

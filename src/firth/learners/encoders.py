@@ -65,7 +65,10 @@ class EncoderModel(TableModel):
             matrix = np.zeros((len(table), self.width), order="F")  # filled column by column
         except MemoryError:
             raise FirthError(
-                f"{len(table):,} × {self.width:,} numbers don't fit into memory; use OneHot(sparse=True) or Binary."
+                "out_of_memory",
+                "{n_table:,} × {width:,} numbers don't fit into memory; use OneHot(sparse=True) or Binary.",
+                n_table=len(table),
+                width=self.width,
             ) from None
         for column, cells, place in self._read(table, unseen):
             column.write(cells, matrix[:, place : place + column.width])
@@ -114,8 +117,14 @@ class EncoderModel(TableModel):
             value = table.slice(int(rows[0]), int(rows[0]) + 1).categories(column.name)[0]
             some = ", ".join(map(repr, column.levels[:3])) or "none"
             raise FirthError(
-                f"Column {column.name!r}, row {table.row_number(rows[0])} has {value!r}, which fit did not meet "
-                f"(it met {len(column.levels):,}: {some}, …); fit with it, or unseen='missing' codes it as missing."
+                "unknown_category",
+                "Column {name!r}, row {row} has {value!r}, which fit did not meet (it met {n_levels:,}: "
+                "{examples}, …); fit with it, or unseen='missing' codes it as missing.",
+                name=column.name,
+                row=table.row_number(rows[0]),
+                value=value,
+                n_levels=len(column.levels),
+                examples=some,
             )
 
     def open(self, data: Any) -> Table:
@@ -132,7 +141,12 @@ class EncoderModel(TableModel):
         """
         codes = matrix.tocsc() if hasattr(matrix, "tocsc") else np.asarray(matrix)
         if codes.ndim != 2 or codes.shape[1] != self.width:
-            raise FirthError(f"inverse needs a matrix of {self.width} columns; got the shape {codes.shape}.")
+            raise FirthError(
+                "shape_mismatch",
+                "inverse needs a matrix of {width} columns; got the shape {got}.",
+                width=self.width,
+                got=codes.shape,
+            )
         found, place = {}, 0
         for column in self.columns:
             block = codes[:, place : place + column.width]
@@ -189,7 +203,9 @@ def column_parts(columns: Sequence[Column]) -> Parts:
 def stored_columns(parts: Parts) -> Iterator[Column]:
     """The columns of a saved model, checked."""
     figures, documents = parts.arrays["numbers"], parts.documents["columns"]
-    wrong = FirthError("A model of encoders needs columns with a name and a code, and the figures of its numbers.")
+    wrong = FirthError(
+        "damaged_model", "A model of encoders needs columns with a name and a code, and the figures of its numbers."
+    )
     if figures.ndim != 2 or figures.shape[1] != len(NumberColumn.FIGURES) or not isinstance(documents, list):
         raise wrong
     rows = iter(figures.tolist())
@@ -224,7 +240,12 @@ def are_levels(levels: Any, type: str) -> bool:
 def refuse_missing(missing: str, gaps: NDArray[np.bool_], table: Table, name: str) -> None:
     if missing == "error" and gaps.any():
         row = table.row_number(int(gaps.argmax()))
-        raise FirthError(f"Column {name!r}, row {row} is missing; fill it, or choose missing='keep' or 'mean'.")
+        raise FirthError(
+            "missing_value",
+            "Column {name!r}, row {row} is missing; fill it, or choose missing='keep' or 'mean'.",
+            name=name,
+            row=row,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,13 +281,22 @@ class EncodingMethod(Method):
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> EncoderModel:
         """Learns the codes of a `Table` (or of what one can be made of), of a `Vocabulary` or of `Tokens`."""
         if start is not None:
-            raise FirthError(f"{type(self).__name__} can't go on from a model; fit all data at once.")
+            raise FirthError(
+                "unsupported_start",
+                "{method} can't go on from a model; fit all data at once.",
+                method=type(self).__name__,
+            )
         words = data if isinstance(data, Vocabulary) else getattr(data, "vocabulary", None)
         if isinstance(words, Vocabulary):
             return self._model([CategoryColumn("word", self.plan().category, "text", words.tokens)], len(words))
         table = Table(data)
         if not len(table):
-            raise FirthError(f"{type(self).__name__} needs at least one row and one column; got {table}.")
+            raise FirthError(
+                "too_few",
+                "{method} needs at least one row and one column; got {got}.",
+                method=type(self).__name__,
+                got=table,
+            )
         return self._model([self._column(table, name) for name in table.names], len(table))
 
     def _column(self, table: Table, name: str) -> Column:
@@ -280,7 +310,9 @@ class EncodingMethod(Method):
         column = NumberColumn.fitted(table, name, code, plan.low, plan.high)
         refuse_missing(self.missing, np.isnan(table.numbers(name)), table, name)
         if self.missing == "mean" and np.isnan(column.mean):
-            raise FirthError(f"Column {name!r} has no value to take the mean of; leave the column out.")
+            raise FirthError(
+                "empty_data", "Column {name!r} has no value to take the mean of; leave the column out.", name=name
+            )
         return column
 
     def _model(self, columns: Sequence[Column], rows: int) -> EncoderModel:

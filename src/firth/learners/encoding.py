@@ -86,7 +86,10 @@ class Reader:
         self.most = pooling.max_tokens or places
         self.read = self.cut = 0
         if tokenizer.ids_batch([""]) != [[self.first, self.last]]:
-            raise FirthError("This tokenizer does not put [CLS] before a text and [SEP] behind it, as a BERT needs it.")
+            raise FirthError(
+                "invalid_tokenizer",
+                "This tokenizer does not put [CLS] before a text and [SEP] behind it, as a BERT needs it.",
+            )
 
     def __call__(self, texts: Sequence[str]) -> Read:
         return self.take(self.tokenizer.ids_batch(texts))
@@ -108,8 +111,12 @@ class Reader:
         """A long text."""
         if self.long == "refuse":
             raise FirthError(
-                f"Text {number + 1:,} has {len(ids):,} tokens and {self.most:,} are read; long=truncate cuts it, "
-                "long=chunk reads it in parts."
+                "text_too_long",
+                "Text {number:,} has {n_ids:,} tokens and {limit:,} are read; long=truncate cuts it, long=chunk "
+                "reads it in parts.",
+                number=number + 1,
+                n_ids=len(ids),
+                limit=self.most,
             )
         if self.long == "truncate":
             self.cut += 1
@@ -140,15 +147,27 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
 def chosen_engine(device: str, precision: str) -> tuple[str, str]:
     """Where and how, when left open or asked for."""
     if device not in ("auto", *PRECISIONS):
-        raise FirthError(f"device must be auto, {' or '.join(PRECISIONS)}; got {device!r}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be auto, {precisions}; got {got!r}.",
+            option="device",
+            precisions=" or ".join(PRECISIONS),
+            got=device,
+        )
     there = torch.cuda.is_available()
     if device == "cuda" and not there:
-        raise FirthError("device=cuda, and torch sees no GPU here; device=cpu works.")
+        raise FirthError("no_gpu", "device=cuda, and torch sees no GPU here; device=cpu works.")
     if device == "auto":
         device = "cuda" if there and precision != "int8" else "cpu"
     known = PRECISIONS[device]
     if precision not in ("auto", *known):
-        raise FirthError(f"On {device}, precision must be auto, {' or '.join(known)}; got {precision!r}.")
+        raise FirthError(
+            "invalid_value",
+            "On {device}, precision must be auto, {available}; got {got!r}.",
+            device=device,
+            available=" or ".join(known),
+            got=precision,
+        )
     return device, known[0] if precision == "auto" else precision
 
 

@@ -50,7 +50,12 @@ class FastTextModel(TextModel):
     ) -> None:
         super().__init__(method, vocabulary, training, phrases)
         if len(table) < subwords.rows:
-            raise FirthError(f"There must be a row a word and {subwords.rows:,} for n-grams; got {len(table):,}.")
+            raise FirthError(
+                "damaged_model",
+                "There must be a row a word and {rows:,} for n-grams; got {got:,}.",
+                rows=subwords.rows,
+                got=len(table),
+            )
         self.table, self.outputs, self.subwords = table, outputs, subwords
         self.words = len(table) - subwords.rows
 
@@ -59,7 +64,12 @@ class FastTextModel(TextModel):
         """One row a word of the vocabulary."""
         own = np.arange(self.words, dtype=np.int32)
         if len(self.vocabulary) != self.words:
-            raise FirthError(f"The vocabulary has {len(self.vocabulary):,} words for {self.words:,} rows.")
+            raise FirthError(
+                "damaged_model",
+                "The vocabulary has {n_vocabulary:,} words for {words:,} rows.",
+                n_vocabulary=len(self.vocabulary),
+                words=self.words,
+            )
         found = self.subwords.compose(self.table, self.vocabulary.tokens, own, available_cores())
         return Vectors(self._tokens, found.matrix, missing=self._why_missing, compose=self.compose)
 
@@ -85,7 +95,9 @@ class FastTextModel(TextModel):
         vocabulary weigh most."""
         check_texts(texts)
         if not 0 <= smoothing < math.inf:
-            raise FirthError(f"smoothing must be at least 0; got {smoothing}.")
+            raise FirthError(
+                "invalid_value", "{option} must be at least 0; got {got}.", option="smoothing", got=smoothing
+            )
         counts = self.vocabulary.counts
         ids = self.vocabulary.ids
         tokens = [self.tokenize(text) for text in texts]
@@ -124,13 +136,20 @@ class FastTextModel(TextModel):
         facts, arrays = parts.documents["subwords"], parts.arrays
         kinds = {"minn": int, "maxn": int, "buckets": int, "skip_missing": bool}
         if not isinstance(facts, dict) or any(type(facts.get(name)) is not kind for name, kind in kinds.items()):
-            raise FirthError("A model of subwords needs subwords.json with minn, maxn, buckets and skip_missing.")
+            raise FirthError(
+                "damaged_model", "A model of subwords needs subwords.json with minn, maxn, buckets and skip_missing."
+            )
         outputs = arrays["outputs"]
         if outputs.ndim != 2 or outputs.dtype != np.float32:
-            raise FirthError("A model of subwords needs a table of outputs.")
+            raise FirthError("damaged_model", "A model of subwords needs a table of outputs.")
         table = stored_codes(arrays, facts.get("width"), outputs.shape[1]) if "codes" in arrays else arrays["inputs"]
         if len(table.shape) != 2 or table.shape[1] != outputs.shape[1]:
-            raise FirthError(f"inputs and outputs must be equally wide; got {table.shape} and {outputs.shape}.")
+            raise FirthError(
+                "damaged_model",
+                "inputs and outputs must be equally wide; got {got} and {shape}.",
+                got=table.shape,
+                shape=outputs.shape,
+            )
         subwords = Subwords(**{name: facts[name] for name in kinds}, bucket_ids=arrays.get("bucket_ids"))
         assert isinstance(method, WordOptions)
         return cls(method, parts, table, outputs, subwords, training)
@@ -141,13 +160,17 @@ class FastTextModel(TextModel):
         kept with their odd bytes written as \\xNN, counted in a `FirthWarning`."""
         args = file.args
         if args.model == "sup":
-            raise FirthError("This fastText model is a classifier, not one of word vectors.")
+            raise FirthError("unsupported_model", "This fastText model is a classifier, not one of word vectors.")
         tokens = [word.decode(errors="backslashreplace") for word in file.words]
         odd = sum(token.encode() != word for token, word in zip(tokens, file.words, strict=True))
         if odd:
             warn(f"{odd:,} words of the fastText model are not UTF-8; their odd bytes are written as \\xNN.")
         if len(set(tokens)) < len(tokens):
-            raise FirthError(f"{len(tokens) - len(set(tokens)):,} words stand twice in the fastText model.")
+            raise FirthError(
+                "damaged_model",
+                "{n_tokens:,} words stand twice in the fastText model.",
+                n_tokens=len(tokens) - len(set(tokens)),
+            )
         subwords = Subwords(args.minn, args.maxn, args.bucket)
         table = file.inputs[:] if isinstance(file.inputs, SpreadRows) else file.inputs
         if file.pruned is not None and isinstance(table, ProductCodes):
@@ -212,7 +235,9 @@ class FastTextModel(TextModel):
 def stored_codes(arrays: Mapping[str, NDArray[Any]], width: Any, dim: int) -> ProductCodes:
     """A table in codes, as `parts` stores it, with its shapes checked."""
     if type(width) is not int or not 1 <= width <= dim:
-        raise FirthError(f"The width of the codes' parts must be 1 to {dim}; got {width!r}.")
+        raise FirthError(
+            "damaged_model", "The width of the codes' parts must be 1 to {dim}; got {got!r}.", dim=dim, got=width
+        )
     rows = len(arrays["codes"])
     kinds: dict[str, tuple[Any, tuple[int, ...]]] = {
         "codes": (np.uint8, (rows, parts_of(dim, width))),
@@ -224,7 +249,14 @@ def stored_codes(arrays: Mapping[str, NDArray[Any]], width: Any, dim: int) -> Pr
     for name in wanted:
         kind, shape = kinds[name]
         if arrays[name].dtype != kind or arrays[name].shape != shape:
-            raise FirthError(f"{name} must be {np.dtype(kind)} of {shape}; got {arrays[name].shape}.")
+            raise FirthError(
+                "damaged_model",
+                "{name} must be {dtype} of {shape}; got {got}.",
+                name=name,
+                dtype=np.dtype(kind),
+                shape=shape,
+                got=arrays[name].shape,
+            )
     return ProductCodes(dim=dim, width=width, **{name: arrays[name] for name in wanted})
 
 
@@ -276,4 +308,6 @@ def args_of(model: FastTextModel) -> FastTextArgs:
     try:
         return FastTextArgs(**{**facts, **same})
     except TypeError as error:
-        raise FirthError(f"training.json does not hold fastText's settings ({error}).") from None
+        raise FirthError(
+            "damaged_model", "training.json does not hold fastText's settings ({reason}).", reason=str(error)
+        ) from None

@@ -21,12 +21,18 @@ MANY_ZEROS = 100_000_000  # bytes of a file that are said to be zeros
 def load_file(path: Path) -> Model:
     """The model in a file; `firth.load` comes here."""
     if not is_fasttext(path):
-        raise FirthError(f"{path} is a file and no fastText model; vectors are opened by firth.read_vectors.")
+        raise FirthError(
+            "wrong_input",
+            "{path} is a file and no fastText model; vectors are opened by firth.read_vectors.",
+            path=path,
+        )
     file = read_fasttext(path)
     name = "FastTextClassifier" if file.args.model == "sup" else "FastText"
     method = registry.class_named(name)
     if method is None:
-        raise FirthError(f"{path} needs the method {name}, which is not installed.")
+        raise FirthError(
+            "missing_method", "{path} needs the method {name}, which is not installed.", path=path, name=name
+        )
     kind: Any = method.model
     model: Model = kind.from_file(file)
     return model
@@ -41,19 +47,37 @@ def export(model: Model, path: str | os.PathLike[str], **settings: Any) -> float
     place = Path(path)
     if place.suffix == ".onnx":
         if not hasattr(model, "to_onnx"):
-            raise FirthError(f".onnx holds models such as BERT; {type(model.method).method_name()} is none.")
+            raise FirthError(
+                "unsupported_model",
+                ".onnx holds models such as BERT; {method} is none.",
+                method=type(model.method).method_name(),
+            )
         model.to_onnx(place)
         return None
     if place.suffix not in SUFFIXES:
-        raise FirthError(f"Models in one file end with {', '.join(SUFFIXES)} (fastText) or .onnx; got {place.name}.")
+        raise FirthError(
+            "unknown_format",
+            "Models in one file end with {suffixes} (fastText) or .onnx; got {got}.",
+            suffixes=", ".join(SUFFIXES),
+            got=place.name,
+        )
     if not hasattr(model, "to_file"):
-        raise FirthError(f"{place.suffix} holds fastText's models; {type(model.method).method_name()} gives none.")
+        raise FirthError(
+            "unsupported_model",
+            "{suffix} holds fastText's models; {method} gives none.",
+            suffix=place.suffix,
+            method=type(model.method).method_name(),
+        )
     file: FastTextFile = model.to_file()
     coded = isinstance(file.inputs, ProductCodes)
     if coded and place.suffix == ".bin":
-        raise FirthError("The model's rows are in codes; write it as .ftz.")
+        raise FirthError("conflicting_options", "The model's rows are in codes; write it as .ftz.")
     if settings and (coded or place.suffix == ".bin"):
-        raise FirthError(f"{', '.join(settings)} are for .ftz, of a model whose rows are not in codes yet.")
+        raise FirthError(
+            "conflicting_options",
+            "{settings} are for .ftz, of a model whose rows are not in codes yet.",
+            settings=", ".join(settings),
+        )
     error = None
     if place.suffix == ".ftz" and not coded:
         file, error = quantize(file, **settings)

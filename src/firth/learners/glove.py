@@ -62,7 +62,9 @@ class GloVeModel(WordModel):
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> GloVeModel:
         words, contexts, biases = (parts.arrays[name] for name in ("words", "outputs", "biases"))
         if words.ndim != 2 or words.shape != contexts.shape or biases.shape != (len(words), 2):
-            raise FirthError("A GloVe model needs words and contexts of one shape, and two biases a word.")
+            raise FirthError(
+                "damaged_model", "A GloVe model needs words and contexts of one shape, and two biases a word."
+            )
         assert isinstance(method, WordOptions)
         return cls(method, parts, (words, contexts, biases), training)
 

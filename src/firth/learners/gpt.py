@@ -53,8 +53,11 @@ class GPTModel(Looking, ContextualModel, Model):
     def __init__(self, method: Method, net: Decoder, tokenizer: SubwordTokenizer, training: Mapping[str, Any]) -> None:
         if len(tokenizer) > net.embedding.tokens.num_embeddings:
             raise FirthError(
-                f"The tokenizer has {len(tokenizer):,} tokens and the model rows for "
-                f"{net.embedding.tokens.num_embeddings:,}: they do not belong together."
+                "invalid_tokenizer",
+                "The tokenizer has {n_tokenizer:,} tokens and the model rows for {num_embeddings:,}: they do not "
+                "belong together.",
+                n_tokenizer=len(tokenizer),
+                num_embeddings=net.embedding.tokens.num_embeddings,
             )
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
 
@@ -85,8 +88,11 @@ class GPTModel(Looking, ContextualModel, Model):
         found = [self.tokenizer.special_id(END), *self.tokenizer.encode(text).ids]
         if len(found) > self.size.places:
             raise FirthError(
-                f"This text has {len(found) - 1:,} tokens and the model's context {self.size.places - 1:,}: cut it "
-                "into parts, or train with a larger context."
+                "text_too_long",
+                "This text has {n_got:,} tokens and the model's context {places:,}: cut it into parts, or train "
+                "with a larger context.",
+                n_got=len(found) - 1,
+                places=self.size.places - 1,
             )
         return found
 
@@ -101,11 +107,15 @@ class GPTModel(Looking, ContextualModel, Model):
         if tokens is None:
             tokens = TOKENS if slide else min(TOKENS, self.size.places + 1 - len(ids))
         if tokens < 0:
-            raise FirthError(f"tokens must be at least 0; got {tokens}.")
+            raise FirthError("invalid_value", "{option} must be at least 0; got {got}.", option="tokens", got=tokens)
         if len(ids) + tokens > self.size.places + 1 and not slide:
             raise FirthError(
-                f"A prompt of {len(ids) - 1} tokens and {tokens} more do not fit the context of "
-                f"{self.size.places - 1}; ask for fewer, or let it slide (it then forgets the older half)."
+                "text_too_long",
+                "A prompt of {n_ids} tokens and {tokens} more do not fit the context of {places}; ask for fewer, "
+                "or let it slide (it then forgets the older half).",
+                n_ids=len(ids) - 1,
+                tokens=tokens,
+                places=self.size.places - 1,
             )
         return self._pieces(ids, tokens, sampling, slide, [stop] if isinstance(stop, str) else list(stop))
 
@@ -140,11 +150,14 @@ class GPTModel(Looking, ContextualModel, Model):
         Settings: temperature, top_k, top_p, seed. It ends early where the text does."""
         ids, sampling, words = [*self.ids(prompt), *self.known(taken)], Sampling(**settings), len(self.tokenizer)
         if tokens < 1 or k < 1:
-            raise FirthError(f"tokens and k must be at least 1; got {tokens} and {k}.")
+            raise FirthError("invalid_value", "tokens and k must be at least 1; got {got} and {k}.", got=tokens, k=k)
         if len(ids) + tokens > self.size.places + 1:
             raise FirthError(
-                f"{len(ids) - 1} tokens and {tokens} more do not fit the context of {self.size.places - 1}; begin anew "
-                "with the last words."
+                "text_too_long",
+                "{n_ids} tokens and {tokens} more do not fit the context of {places}; begin anew with the last words.",
+                n_ids=len(ids) - 1,
+                tokens=tokens,
+                places=self.size.places - 1,
             )
         found, end = list[Written](), self.tokenizer.special_id(END)
         for token, logits in continued_with_logits(self.net, words, ids, tokens, sampling, slide=False):
@@ -167,7 +180,12 @@ class GPTModel(Looking, ContextualModel, Model):
         before, words = self.ids(prompt), len(self.tokenizer)
         ids = [*before, *self.known(tokens)]
         if len(ids) > self.size.places:
-            raise FirthError(f"{len(ids) - 1} tokens do not fit the context of {self.size.places - 1}.")
+            raise FirthError(
+                "text_too_long",
+                "{n_ids} tokens do not fit the context of {places}.",
+                n_ids=len(ids) - 1,
+                places=self.size.places - 1,
+            )
         if not tokens:
             return []
         logits = self.net.logits(self.net(torch.tensor([ids[:-1]], device=self.device)))[0, len(before) - 1 :, :words]
@@ -178,7 +196,12 @@ class GPTModel(Looking, ContextualModel, Model):
     def known(self, tokens: Sequence[int]) -> Sequence[int]:
         odd = [id for id in tokens if not 0 <= id < len(self.tokenizer)]
         if odd:
-            raise FirthError(f"Tokens have numbers from 0 to {len(self.tokenizer) - 1:,}; got {odd[0]}.")
+            raise FirthError(
+                "unknown_token",
+                "Tokens have numbers from 0 to {n_tokenizer:,}; got {got}.",
+                n_tokenizer=len(self.tokenizer) - 1,
+                got=odd[0],
+            )
         return tokens
 
     # ---- judging and embedding ----
@@ -196,7 +219,7 @@ class GPTModel(Looking, ContextualModel, Model):
                 total += float(torch.nn.functional.cross_entropy(logits.transpose(1, 2), given[:, 1:], reduction="sum"))
                 count += given[:, 1:].numel()
         if not count:
-            raise FirthError("There is nothing to judge: the texts have no tokens.")
+            raise FirthError("empty_data", "There is nothing to judge: the texts have no tokens.")
         return Judged(total / count, math.exp(min(700.0, total / count)), count)
 
     @property
@@ -228,7 +251,11 @@ class GPTModel(Looking, ContextualModel, Model):
         check_texts(inputs)
         if not -self.size.layers - 1 <= layer <= self.size.layers:
             raise FirthError(
-                f"layer must be from 0 (the embedding) to {self.size.layers}, or from the end; got {layer}."
+                "invalid_value",
+                "{option} must be from 0 (the embedding) to {layers}, or from the end; got {got}.",
+                option="layer",
+                layers=self.size.layers,
+                got=layer,
             )
         found = np.zeros((len(inputs), self.size.dim), np.float32)
         for place, text in enumerate(inputs):
@@ -240,7 +267,7 @@ class GPTModel(Looking, ContextualModel, Model):
     def looked(self, text: str, other: str | None = None) -> Looked:
         """Each token looks among those before it and itself."""
         if other is not None:
-            raise FirthError("A language model reads one text; a pair is for translators.")
+            raise FirthError("unsupported_model", "A language model reads one text; a pair is for translators.")
         ids = self.ids(text)
         net, parts = watched(self.net)
         net(torch.tensor([ids], device=self.device))
@@ -285,7 +312,13 @@ class GPTModel(Looking, ContextualModel, Model):
         state = gpt2.from_foreign(read_weights(folder), size, config)
         tokenizer = SubwordTokenizer.load(folder)
         if len(tokenizer) > words:
-            raise FirthError(f"{folder}: the tokenizer has {len(tokenizer):,} tokens, the model {words:,}.")
+            raise FirthError(
+                "invalid_tokenizer",
+                "{folder}: the tokenizer has {n_tokenizer:,} tokens, the model {words:,}.",
+                folder=folder,
+                n_tokenizer=len(tokenizer),
+                words=words,
+            )
         options = {
             "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden,
             "context": size.places - 1, "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
@@ -302,7 +335,9 @@ def net_of(state: Mapping[str, torch.Tensor], size: Size) -> Decoder:
     try:
         net.load_state_dict(state)
     except RuntimeError as error:
-        raise FirthError(f"The weights do not fit the model that config.json tells of: {error}") from None
+        raise FirthError(
+            "damaged_model", "The weights do not fit the model that config.json tells of: {reason}", reason=str(error)
+        ) from None
     return net.eval()
 
 
@@ -333,9 +368,11 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> GPTModel:
     """Tokenizer, ids, weights."""
     size = size_of(method)
     if start is not None and not isinstance(start, GPTModel):
-        raise FirthError(f"start must be a GPT model; got {start!r}.")
+        raise FirthError("incompatible_start", "start must be a GPT model; got {got!r}.", got=start)
     if start is not None and (other := unlike(start.size, size)):
-        raise FirthError(f"start must be a GPT model of the same size; it has {', '.join(other)}.")
+        raise FirthError(
+            "incompatible_start", "start must be a GPT model of the same size; it has {other}.", other=", ".join(other)
+        )
     began = time.monotonic()
     corpus = data if isinstance(data, Corpus) else Corpus(data)
     tokenizer = start.tokenizer if start else train_tokenizer(method, corpus, run)

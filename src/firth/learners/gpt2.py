@@ -70,7 +70,12 @@ def from_gpt2(arrays: Mapping[str, NDArray[Any]], size: Size) -> dict[str, Tenso
     extra = sorted(known.keys() - {theirs for _, theirs, _ in wanted} - ignored)
     if missing or extra:
         wrong = "; ".join(told(found, what) for found, what in ((missing, "missing"), (extra, "not known")) if found)
-        raise FirthError(f"These are not the weights of a GPT-2 of {size.layers} layers: {wrong}.")
+        raise FirthError(
+            "damaged_model",
+            "These are not the weights of a GPT-2 of {layers} layers: {problem}.",
+            layers=size.layers,
+            problem=wrong,
+        )
     return {
         ours: torch.from_numpy(np.array(known[theirs].T if turned else known[theirs], dtype=np.float32))
         for ours, theirs, turned in wanted
@@ -82,7 +87,10 @@ def from_foreign(arrays: Mapping[str, NDArray[Any]], size: Size, config: Mapping
     state, head = from_gpt2(arrays, size), arrays.get("lm_head.weight")
     tied = head is None or config.get("tie_word_embeddings", True)
     if not tied and not np.array_equal(np.asarray(head), state["embedding.tokens.weight"]):
-        raise FirthError("This GPT-2 reads and predicts by different tables (lm_head); GPT has one for both.")
+        raise FirthError(
+            "unsupported_architecture",
+            "This GPT-2 reads and predicts by different tables (lm_head); GPT has one for both.",
+        )
     for layer in range(size.layers):  # other scales of the scores become part of the queries
         scale = 1.0 if config.get("scale_attn_weights", True) else (size.dim / size.heads) ** 0.5
         scale /= layer + 1 if config.get("scale_attn_by_inverse_layer_idx") else 1
@@ -121,13 +129,23 @@ def size_of(config: Mapping[str, Any]) -> tuple[Size, int]:
     def number(name: str, default: int | None = None) -> int:
         value = config.get(name) or default
         if not isinstance(value, int) or value < 1:
-            raise FirthError(f"config.json of a GPT-2 must give {name} as a whole number; got {config.get(name)!r}.")
+            raise FirthError(
+                "damaged_model",
+                "config.json of a GPT-2 must give {name} as a whole number; got {got!r}.",
+                name=name,
+                got=config.get(name),
+            )
         return value
 
     activation = config.get("activation_function", "gelu_new")
     ours = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | {"gelu_pytorch_tanh": "gelu_tanh"}
     if activation not in ours:
-        raise FirthError(f"activation_function must be one of {', '.join(ours)}; got {activation!r}.")
+        raise FirthError(
+            "unsupported_architecture",
+            "activation_function must be one of {choices}; got {got!r}.",
+            choices=", ".join(ours),
+            got=activation,
+        )
     dim = number("n_embd")
     size = Size(
         layers=number("n_layer"),

@@ -349,7 +349,12 @@ class Gradient(Loop):
         try:
             self.net.load_state_dict(part("net."))
         except RuntimeError as error:
-            raise FirthError(f"The checkpoint in {checkpoints.folder} does not fit: {error}.") from None
+            raise FirthError(
+                "damaged_checkpoint",
+                "The checkpoint in {folder} does not fit: {reason}.",
+                folder=checkpoints.folder,
+                reason=str(error),
+            ) from None
         self.best = part("best.")
         moments: dict[int, dict[str, Tensor]] = {}
         for name, tensor in part("moments.").items():

@@ -40,7 +40,9 @@ class LanguageTraining(Gradient):
     ) -> None:
         self.context = min(context, len(ids) - 1)
         if self.context < 1:
-            raise FirthError(f"A language model needs at least two tokens to learn from; got {len(ids)}.")
+            raise FirthError(
+                "too_few", "A language model needs at least two tokens to learn from; got {got}.", got=len(ids)
+            )
         kept = int(len(ids) * held_out)
         self.ids, self.held_out = ids[: len(ids) - kept], ids[len(ids) - kept :]
         if len(self.ids) <= self.context:
@@ -109,13 +111,19 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature < math.inf:
-            raise FirthError(f"temperature must be at least 0; got {self.temperature}.")
+            raise FirthError(
+                "invalid_value", "{option} must be at least 0; got {got}.", option="temperature", got=self.temperature
+            )
         if self.top_k < 0:
-            raise FirthError(f"top_k must be at least 0; got {self.top_k}.")
+            raise FirthError("invalid_value", "{option} must be at least 0; got {got}.", option="top_k", got=self.top_k)
         if not 0 < self.top_p <= 1:
-            raise FirthError(f"top_p must be above 0 and at most 1; got {self.top_p}.")
+            raise FirthError(
+                "invalid_value", "{option} must be above 0 and at most 1; got {got}.", option="top_p", got=self.top_p
+            )
         if not -(2**63) <= self.seed < 2**63:
-            raise FirthError(f"seed must be a whole number of 64 bits; got {self.seed}.")
+            raise FirthError(
+                "invalid_value", "{option} must be a whole number of 64 bits; got {got}.", option="seed", got=self.seed
+            )
 
     def choose(self, logits: Tensor, generator: torch.Generator) -> int:
         """One of the tokens by its logits (words,)."""

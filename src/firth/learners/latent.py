@@ -45,7 +45,9 @@ def known_codes(model: AutoencoderModel, data: Any = None) -> Array:
         return np.asarray(model.known[0], np.float64)
     if model.points is not None:
         return np.asarray(model.points.matrix, np.float64)
-    raise FirthError("This autoencoder has not kept the codes of its rows: give it a table; a vae keeps some.")
+    raise FirthError(
+        "unsupported_model", "This autoencoder has not kept the codes of its rows: give it a table; a vae keeps some."
+    )
 
 
 def code_plane(codes: Array) -> Plane:

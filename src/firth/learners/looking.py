@@ -49,7 +49,9 @@ class Looking(ABC):
             ("query", query, len(found.queries)),
         ):
             if not 1 <= value <= most:
-                raise FirthError(f"{name} must be from 1 to {most}; got {value}.")
+                raise FirthError(
+                    "invalid_value", "{name} must be from 1 to {limit}; got {got}.", name=name, limit=most, got=value
+                )
         kept, n, i = found.layers[layer - 1], head - 1, query - 1
         allowed = np.ones(len(found.keys), bool)
         if kept.mask is not None:

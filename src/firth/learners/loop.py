@@ -121,7 +121,12 @@ class Loop(ABC):
         progress.loss += found.loss
         progress.pairs += found.pairs
         if not math.isfinite(progress.loss):
-            raise FirthError(f"The loss is no longer a number in epoch {progress.epoch + 1}: {self.trouble()}")
+            raise FirthError(
+                "diverged",
+                "The loss is no longer a number in epoch {epoch}: {trouble}",
+                epoch=progress.epoch + 1,
+                trouble=self.trouble(),
+            )
         if found.over:
             figures = {"loss": progress.loss / max(1, progress.pairs), "pairs": progress.pairs}
             progress.epochs.append(figures | self.end_epoch())
@@ -143,7 +148,11 @@ class Loop(ABC):
         for name, table in self.tables.items():
             if arrays[name].shape != table.shape:
                 raise FirthError(
-                    f"The checkpoint in {checkpoints.folder} does not fit: {name} has {arrays[name].shape}."
+                    "damaged_checkpoint",
+                    "The checkpoint in {folder} does not fit: {name} has {shape}.",
+                    folder=checkpoints.folder,
+                    name=name,
+                    shape=arrays[name].shape,
                 )
             table[:] = arrays[name]
         self.progress = type(self.progress)(**state)

@@ -28,7 +28,9 @@ def learner(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "tokenizers"):
             raise
-        raise FirthError(f'Networks need the package {error.name}: pip install "firth[neural]".') from None
+        raise FirthError(
+            "missing_package", 'Networks need the package {name}: pip install "firth[neural]".', name=error.name
+        ) from None
 
 
 class Later:
@@ -103,8 +105,12 @@ def widths_of(method: Any) -> tuple[int, ...]:
     if not all(part.isdecimal() and 1 <= int(part) <= MOST_WIDE for part in parts):
         name = type(method).__name__
         raise FirthError(
-            f"{name}.widths must be whole numbers from 1 to {MOST_WIDE:,} with commas between them, as in 128,64; got "
-            f"{method.widths!r}."
+            "invalid_value",
+            "{name}.widths must be whole numbers from 1 to {most_wide:,} with commas between them, as in 128,64; "
+            "got {got!r}.",
+            name=name,
+            most_wide=MOST_WIDE,
+            got=method.widths,
         )
     return tuple(map(int, parts))
 

@@ -37,15 +37,21 @@ def on_gpu(method: Any, run: Run, units: int) -> bool:
         pays = units >= LEAST_UNITS_A_CORE * run.cores
         return pays and not hindered and not run.deterministic and not lacking()
     if hindered:
-        raise FirthError(f"{name} with {hindered} runs on the CPU; device must be auto or cpu, got cuda.")
+        raise FirthError(
+            "unsupported_device",
+            "{name} with {hindered} runs on the CPU; device must be auto or cpu, got cuda.",
+            name=name,
+            hindered=hindered,
+        )
     if run.deterministic:
         raise FirthError(
+            "unsupported_device",
             "deterministic, and device=cuda: a thousand programs of a GPU add to the same rows in no fixed order; "
-            "give device=cpu."
+            "give device=cpu.",
         )
     found = "" if interpreted() else lacking()
     if found:
-        raise FirthError(f"device=cuda, and {found}; device must be auto or cpu.")
+        raise FirthError("no_gpu", "device=cuda, and {got}; device must be auto or cpu.", got=found)
     return True
 
 

@@ -27,12 +27,12 @@ def write_onnx(model: BertModel, path: Path) -> None:
     try:
         import onnx
     except ImportError:
-        raise FirthError('Writing ONNX needs the package onnx: pip install "firth[onnx]".') from None
+        raise FirthError("missing_package", 'Writing ONNX needs the package onnx: pip install "firth[onnx]".') from None
     graph = Graph(onnx)
     graph.bert(model)
     size = sum(tensor.ByteSize() for tensor in graph.tensors)
     if size > LARGEST:
-        raise FirthError(f"One ONNX file holds 2 GiB; this model has {size:,} bytes.")
+        raise FirthError("too_large", "One ONNX file holds 2 GiB; this model has {size:,} bytes.", size=size)
     with new_file(path) as work:
         work.write_bytes(graph.document(model).SerializeToString())
 

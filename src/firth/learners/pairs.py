@@ -37,7 +37,10 @@ class PairOptions(WordOptions):
         """The pairs of a corpus (or Tokens, paths, texts), or `data` itself where it is counted already."""
         if isinstance(data, Cooccurrence):
             if start is not None:
-                raise FirthError("Pairs counted already can't be joined with an earlier model's words; give the text.")
+                raise FirthError(
+                    "unsupported_start",
+                    "Pairs counted already can't be joined with an earlier model's words; give the text.",
+                )
             pairs, phrases, figures = data, [], {"vocabulary": len(data.vocabulary), "data": data.fingerprint}
         else:
             tokens = self.read(data, run, start)

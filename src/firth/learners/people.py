@@ -24,12 +24,19 @@ def take_ratings(method: Method, data: Any, run: Run) -> Ratings:
     """`data` as ratings, refused where there is nothing to learn."""
     name = type(method).__name__
     if run.device == "cuda" and not hasattr(method, "batch_units"):  # networks can
-        raise FirthError(f"{name} runs on the CPU; device must be auto or cpu, got cuda.")
+        raise FirthError(
+            "unsupported_device", "{name} runs on the CPU; device must be auto or cpu, got cuda.", name=name
+        )
     if isinstance(data, (list, tuple)) and data and all(isinstance(row, str) for row in data):
-        raise FirthError(f"{name} learns from who used what: {SOURCES}; got a list of texts.")
+        raise FirthError(
+            "invalid_type",
+            "{name} learns from who used what: {sources}; got a list of texts.",
+            name=name,
+            sources=SOURCES,
+        )
     ratings = data if isinstance(data, Ratings) else Ratings(data)
     if not len(ratings):
-        raise FirthError(f"{name} needs at least one user with an item; there are none.")
+        raise FirthError("too_few", "{name} needs at least one user with an item; there are none.", name=name)
     return ratings
 
 
@@ -89,7 +96,10 @@ class PeopleModel(Model):
     def entries(self, histories: Sequence[History]) -> Rows:
         """Histories as rows of items."""
         if isinstance(histories, (str, Mapping)) or any(isinstance(history, str) for history in histories):
-            raise FirthError("fold_in takes a list of histories, each a list of items; put the one you have in a list.")
+            raise FirthError(
+                "invalid_type",
+                "fold_in takes a list of histories, each a list of items; put the one you have in a list.",
+            )
         rows, weights, starts = list[int](), list[float](), [0]
         for history in histories:
             found = self._weighed(history)
@@ -105,7 +115,13 @@ class PeopleModel(Model):
         for item, weight in pairs:
             row = self.items.row(item)
             if not np.isfinite(weight) or weight < self.least_weight:
-                raise FirthError(f"The weight of {item!r} must be at least {self.least_weight:g}; got {weight}.")
+                raise FirthError(
+                    "invalid_value",
+                    "The weight of {item!r} must be at least {least_weight:g}; got {got}.",
+                    item=item,
+                    least_weight=self.least_weight,
+                    got=weight,
+                )
             found[row] = found.get(row, 0.0) + weight
         return {row: found[row] for row in sorted(found) if found[row] != self.least_weight}
 
@@ -130,7 +146,7 @@ class PeopleModel(Model):
 
     def _best(self, row: Matrix, had: Sequence[int], k: int) -> Hits:
         if k < 1:
-            raise FirthError(f"k must be at least 1; got {k}.")
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="k", got=k)
         scores = self.scores(row)[0]
         scores[list(had)] = -np.inf
         keys = self.items.keys
@@ -147,7 +163,9 @@ class PeopleModel(Model):
         if not (
             users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1] and len(seen.starts) == len(users) + 1
         ):
-            raise FirthError("A model of people needs users and items of one width, and what each user had.")
+            raise FirthError(
+                "damaged_model", "A model of people needs users and items of one width, and what each user had."
+            )
         rows = {name: array for name, array in parts.arrays.items() if name not in ("starts", "seen")}
         return cls(method, rows, seen, StoredKeys(parts), training)
 
@@ -161,9 +179,11 @@ def stored_histories(parts: Parts, items: int) -> Histories:
     starts, seen = parts.arrays["starts"], parts.arrays["seen"]
     whole = starts.ndim == 1 and len(starts) and int(starts[0]) == 0 and int(starts[-1]) == len(seen)
     if not whole or (np.diff(starts) < 0).any():
-        raise FirthError("A model of people needs users and items of one width, and what each user had.")
+        raise FirthError(
+            "damaged_model", "A model of people needs users and items of one width, and what each user had."
+        )
     if len(seen) and not (int(seen.min()) >= 0 and int(seen.max()) < items):
-        raise FirthError("What users had must be rows of the items.")
+        raise FirthError("damaged_model", "What users had must be rows of the items.")
     return Histories(starts, seen)
 
 
@@ -177,7 +197,9 @@ class StoredKeys(Mapping[str, Sequence[str]]):
         document = self.parts.documents[KEYS]
         keys = document.get(side) if isinstance(document, dict) else None
         if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-            raise FirthError(f"A model of people needs the names of its {side}: a list of texts.")
+            raise FirthError(
+                "damaged_model", "A model of people needs the names of its {side}: a list of texts.", side=side
+            )
         return keys
 
     def __iter__(self) -> Any:
@@ -195,7 +217,13 @@ def take_start(start: Model | None, kind: type[PeopleModel], method: Any) -> Peo
     """The model to go on from, refused where it is of another kind or size."""
     if start is None or (type(start) is kind and start.items.dim == method.dim):
         return start
-    raise FirthError(f"start must be a {type(method).__name__} model with dim={method.dim}; got {start!r}.")
+    raise FirthError(
+        "incompatible_start",
+        "start must be a {method} model with dim={dim}; got {got!r}.",
+        method=type(method).__name__,
+        dim=method.dim,
+        got=start,
+    )
 
 
 def begin_from(start: PeopleModel | None, ratings: Ratings, users: Matrix, items: Matrix) -> None:

@@ -25,9 +25,15 @@ def convert_pickled(source: Path, target: Path) -> int:
     network = network_folder(source)
     files = {place: sorted(place.glob(PICKLES)) for place in (network, *(place for _, place in read_modules(source)))}
     if not any(files.values()) or not (network / CONFIG).is_file():
-        raise FirthError(f"{source} has no {CONFIG} with {PICKLES} beside it: there is nothing to convert.")
+        raise FirthError(
+            "not_found",
+            "{source} has no {config} with {pickles} beside it: there is nothing to convert.",
+            source=source,
+            config=CONFIG,
+            pickles=PICKLES,
+        )
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise FirthError(f"{target} exists; choose another folder.")
+        raise FirthError("output_exists", "{target} exists; choose another folder.", target=target)
     arrays = {
         place: {name: array for file in pickles for name, array in read_pickled(file).items()}
         for place, pickles in files.items()
@@ -53,7 +59,11 @@ def read_pickled(path: Path) -> dict[str, NDArray[Any]]:
     """
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     if version < SAFE:
-        raise FirthError(f"Pickled weights are read safely from torch 2.6 on; this is {torch.__version__}.")
+        raise FirthError(
+            "missing_package",
+            "Pickled weights are read safely from torch 2.6 on; this is {version__}.",
+            version__=torch.__version__,
+        )
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except MemoryError:
@@ -62,18 +72,33 @@ def read_pickled(path: Path) -> dict[str, NDArray[Any]]:
         other = re.search(r"GLOBAL ([\w.]+)", str(error))  # torch's own advice is to load it unsafely
         what = f"holds more than tensors ({other[1]:.80})" if other else "is damaged, or holds more than tensors,"
         raise FirthError(
-            f"{path} {what} and was not opened: Firth reads tensors alone. Get the weights as safetensors from where "
-            "they were made."
+            "unsafe_pickle",
+            "{path} {detail} and was not opened: Firth reads tensors alone. Get the weights as safetensors from "
+            "where they were made.",
+            path=path,
+            detail=what,
         ) from None
     tensors = found if isinstance(found, dict) else {}
     odd = [name for name, value in tensors.items() if not isinstance(name, str) or not isinstance(value, torch.Tensor)]
     if not tensors or odd:
         what = f"{odd[0]!r:.60} is none" if odd else f"it holds {type(found).__name__}"
-        raise FirthError(f"{path} must be tensors by name, as a model's state_dict is; {what}.")
+        raise FirthError(
+            "damaged_model",
+            "{path} must be tensors by name, as a model's state_dict is; {detail}.",
+            path=path,
+            detail=what,
+        )
     seen, arrays = set[tuple[Any, ...]](), dict[str, NDArray[Any]]()
     for name, tensor in tensors.items():
         if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_complex():
-            raise FirthError(f"{path}: {name} is {tensor.dtype} ({tensor.layout}), which safetensors does not hold.")
+            raise FirthError(
+                "damaged_model",
+                "{path}: {name} is {dtype} ({layout}), which safetensors does not hold.",
+                path=path,
+                name=name,
+                dtype=tensor.dtype,
+                layout=tensor.layout,
+            )
         place = (tensor.untyped_storage().data_ptr(), tensor.storage_offset(), tensor.shape, tensor.stride())
         if place in seen and tensor.numel():
             continue

@@ -36,7 +36,12 @@ class Pooling:
         check_options(self)
         object.__setattr__(self, "layers", checked_layers(self.layers, "Pooling.layers"))
         if 0 < self.max_tokens < 3:
-            raise FirthError(f"Pooling.max_tokens must leave room for a token; got {self.max_tokens}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must leave room for a token; got {got}.",
+                option="Pooling.max_tokens",
+                got=self.max_tokens,
+            )
 
     def dim(self, width: int) -> int:
         return width * len(self.layers) if self.combine == "concat" else width
@@ -45,7 +50,12 @@ class Pooling:
         """Refuses what a net of so many layers and places does not have."""
         numbers(self.layers, layers)
         if self.max_tokens > places:
-            raise FirthError(f"The model has {places:,} places; max_tokens is {self.max_tokens:,}.")
+            raise FirthError(
+                "text_too_long",
+                "The model has {places:,} places; max_tokens is {max_tokens:,}.",
+                places=places,
+                max_tokens=self.max_tokens,
+            )
 
     def same_vectors(self, other: Pooling) -> bool:
         """Whether both give the same, but for what is done to the vector afterwards."""
@@ -60,7 +70,9 @@ class Pooling:
 def checked_layers(layers: Sequence[int], name: str = "layers") -> tuple[int, ...]:
     """Refuses what is no list of layers, such as one number."""
     if not isinstance(layers, Sequence) or not layers or not all(type(layer) is int for layer in layers):
-        raise FirthError(f"{name} must be numbers of layers, such as (-1,); got {layers!r}.")
+        raise FirthError(
+            "invalid_value", "{name} must be numbers of layers, such as (-1,); got {got!r}.", name=name, got=layers
+        )
     return tuple(layers)
 
 
@@ -69,7 +81,10 @@ def numbers(layers: Sequence[int], most: int) -> list[int]:
     for layer in checked_layers(layers):
         if not -most - 1 <= layer <= most:
             raise FirthError(
-                f"A layer must be from 0 (the input) to {most}, or from the end (-1 the last); got {layer}."
+                "invalid_value",
+                "A layer must be from 0 (the input) to {limit}, or from the end (-1 the last); got {got}.",
+                limit=most,
+                got=layer,
             )
     return [layer % (most + 1) for layer in layers]
 

@@ -74,7 +74,11 @@ class WindowMethod(WordOptions, PredictOptions):
     ) -> tuple[Tokens, float]:
         """`read`, refusing what can't be learned from, and the seconds it took."""
         if run.device == "cuda" and not self.gpu:
-            raise FirthError(f"{type(self).__name__} runs on the CPU; device must be auto or cpu, got cuda.")
+            raise FirthError(
+                "unsupported_device",
+                "{method} runs on the CPU; device must be auto or cpu, got cuda.",
+                method=type(self).__name__,
+            )
         began = time.monotonic()
         tokens = self.read(data, run, start, keys)
         self.check_words(tokens.vocabulary)
@@ -85,13 +89,21 @@ class WindowMethod(WordOptions, PredictOptions):
         words = len(vocabulary)
         if words < 2:
             raise FirthError(
-                f"{type(self).__name__} needs at least two different words; min_count={self.min_count} left {words} "
-                f"({vocabulary.dropped_types:,} dropped). A smaller min_count keeps more."
+                "empty_vocabulary",
+                "{method} needs at least two different words; min_count={min_count} left {words} "
+                "({dropped_types:,} dropped). A smaller min_count keeps more.",
+                method=type(self).__name__,
+                min_count=self.min_count,
+                words=words,
+                dropped_types=vocabulary.dropped_types,
             )
         if self.loss == "softmax" and words > MOST_SOFTMAX_WORDS:
             raise FirthError(
-                f"loss=softmax touches every word at every step: at most {MOST_SOFTMAX_WORDS:,} words, got {words:,}; "
-                "use loss=hierarchical or max_vocabulary."
+                "too_large",
+                "loss=softmax touches every word at every step: at most {most_softmax_words:,} words, got "
+                "{got:,}; use loss=hierarchical or max_vocabulary.",
+                most_softmax_words=MOST_SOFTMAX_WORDS,
+                got=words,
             )
 
 
@@ -115,7 +127,12 @@ class PredictingMethod(WindowMethod):
         """Learns from a corpus (or Tokens, paths, texts). With `start`, goes on from that model: its words keep
         their vectors, new words are added."""
         if start is not None and not (isinstance(start, WordModel) and start.vectors.dim == self.dim):
-            raise FirthError(f"start must be a model of words with dim={self.dim}; got {start!r}.")
+            raise FirthError(
+                "incompatible_start",
+                "start must be a model of words with dim={dim}; got {got!r}.",
+                dim=self.dim,
+                got=start,
+            )
         if self.gpu:
             on_gpu(self, run, 0)  # refuses what can't be before a long text is read
         tokens, reading = self.read_words(data, run, start)

@@ -27,10 +27,15 @@ class PredictedWords(WordModel):
         `other` is a text of its own: no window reaches from one into the other.
         """
         if type(k) is not int or k < 1:
-            raise FirthError(f"k must be at least 1; got {k!r}.")
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got!r}.", option="k", got=k)
         found = [blank for each in (text, other) if each is not None for blank in self._contexts(each)]
         if not found:
-            raise FirthError(f"There is no {BLANK} in {text!r:.80}: put it where a word is to be found.")
+            raise FirthError(
+                "missing_mask",
+                "There is no {blank} in {text!r:.80}: put it where a word is to be found.",
+                blank=BLANK,
+                text=text,
+            )
         return [self._best(contexts, k) for contexts in found]
 
     def log_chances(self, contexts: list[int]) -> NDArray[np.float64]:
@@ -78,7 +83,12 @@ class PredictedWords(WordModel):
             before = [id for part in known[:place] for id in part][-window:]
             after = [id for part in known[place:] for id in part][:window]
             if not before and not after:
-                raise FirthError(f"Around a {BLANK} of {text!r:.80} stands no word that this model knows.")
+                raise FirthError(
+                    "empty_data",
+                    "Around a {blank} of {text!r:.80} stands no word that this model knows.",
+                    blank=BLANK,
+                    text=text,
+                )
             found.append(before + after)
         return found
 

@@ -62,7 +62,9 @@ class Pretraining(Gradient):
         self.special = Special(*(tokenizer.special_id(token) for token in ("[PAD]", "[CLS]", "[SEP]")))
         self.sentences, self.held_out = split(sentences, method.held_out)
         if not self.masking.hideable[self.sentences.ids[self.sentences.starts[0] : self.sentences.starts[-1]]].any():
-            raise FirthError("There is nothing to predict: the tokenizer knows no piece of this text, all is [UNK].")
+            raise FirthError(
+                "empty_data", "There is nothing to predict: the tokenizer knows no piece of this text, all is [UNK]."
+            )
         self.seed, self.context = run.seed, method.context
         short = method.short_first > 0 and self.context > SHORT
         self.lengths = (SHORT, self.context) if short else (self.context,)
@@ -230,8 +232,9 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     segments = start.net.input.segments.num_embeddings if isinstance(start, BertModel) else 2
     if following and segments < 2:
         raise FirthError(
-            "start has one segment (type_vocab_size 1), and a pair of sentences needs two; next_sentence=False goes on "
-            "without pairs."
+            "incompatible_start",
+            "start has one segment (type_vocab_size 1), and a pair of sentences needs two; next_sentence=False "
+            "goes on without pairs.",
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
@@ -260,14 +263,19 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
 
 def check_start(start: Model, size: Size) -> None:
     if not isinstance(start, BertModel):
-        raise FirthError(f"start must be a BERT; got {start!r}.")
+        raise FirthError("incompatible_start", "start must be a BERT; got {got!r}.", got=start)
     names = {"places": "context"}  # as the options call it
     asked, there = (replace(each, hidden=each.hidden or 4 * each.dim) for each in (size, start.size))
     has, got = asdict(there), asdict(asked)
     other = [name for name in has if has[name] != got[name]]
     if other:
         right, wrong = (", ".join(f"{names.get(name, name)}={values[name]}" for name in other) for values in (has, got))
-        raise FirthError(f"start must be a BERT of the same size: it has {right}; got {wrong}.")
+        raise FirthError(
+            "incompatible_start",
+            "start must be a BERT of the same size: it has {expected}; got {got}.",
+            expected=right,
+            got=wrong,
+        )
 
 
 def make_tokenizer(method: Any, corpus: Corpus, run: Run) -> SubwordTokenizer:
@@ -276,7 +284,13 @@ def make_tokenizer(method: Any, corpus: Corpus, run: Run) -> SubwordTokenizer:
     tokenizer = SubwordTokenizer.load(Path(method.tokenizer), method.lowercase)
     lacking = [token for token in SPECIAL if token not in tokenizer.special_tokens]
     if lacking:
-        raise FirthError(f"{method.tokenizer}: a BERT's tokenizer needs {', '.join(SPECIAL)}; {lacking[0]} is missing.")
+        raise FirthError(
+            "invalid_tokenizer",
+            "{tokenizer}: a BERT's tokenizer needs {special}; {missing} is missing.",
+            tokenizer=method.tokenizer,
+            special=", ".join(SPECIAL),
+            missing=lacking[0],
+        )
     return tokenizer
 
 

@@ -44,11 +44,17 @@ def quantize(
     longer in the vocabulary), of a model of words only rows of n-grams, for its words are what it is asked for.
     """
     if isinstance(file.inputs, product.ProductCodes):
-        raise FirthError("The model is in codes already; quantise the one it was made from.")
+        raise FirthError("wrong_input", "The model is in codes already; quantise the one it was made from.")
     if not 1 <= width <= file.args.dim:
-        raise FirthError(f"width must be 1 to {file.args.dim}, the model's dim; got {width}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be 1 to {dim}, the model's dim; got {got}.",
+            option="width",
+            dim=file.args.dim,
+            got=width,
+        )
     if cutoff is not None and cutoff < 1:
-        raise FirthError(f"cutoff must be at least 1; got {cutoff}.")
+        raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="cutoff", got=cutoff)
     kept, matrix = pruned(file, cutoff)
     cores = threads or available_cores()
     codes = product.quantize(matrix, width, norms, seed, cores)

@@ -41,7 +41,7 @@ class Wanted:
         for row, (key, reading) in enumerate(zip(keys, read(tokenizer, keys), strict=True)):
             parts = [word.name for word in reading.words]
             if not parts:
-                raise FirthError(f"{key!r} is no word to this model's tokenizer.")
+                raise FirthError("unknown_key", "{key!r} is no word to this model's tokenizer.", key=key)
             self.by_first.setdefault(parts[0], []).append((parts, row))
 
     def within(self, reading: Reading) -> Iterator[tuple[int, Span]]:
@@ -57,7 +57,9 @@ def read(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[Reading]:
     """Each text's tokens, without what the model puts around them, and which of them make up each word."""
     engine = tokenizer.engine
     if engine.pre_tokenizer is None:
-        raise FirthError(f"This model's tokenizer ({tokenizer.kind}) does not cut text into words.")
+        raise FirthError(
+            "unsupported_model", "This model's tokenizer ({kind}) does not cut text into words.", kind=tokenizer.kind
+        )
     found = tokenizer._call(engine.encode_batch, checked_texts(texts), add_special_tokens=False)
     return [Reading(each.ids, list(words_of(tokenizer, text, each))) for text, each in zip(texts, found, strict=True)]
 

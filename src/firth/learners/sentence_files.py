@@ -28,7 +28,14 @@ def read_sentence_files(folder: Path, dim: int, places: int) -> tuple[Pooling, P
     kinds = [kind for kind, _ in modules]
     order = [KINDS.index(kind) if kind in KINDS else -1 for kind in kinds]
     if kinds[:2] != ["Transformer", "Pooling"] or -1 in order or order != sorted(set(order)):
-        raise FirthError(f"{folder}: Firth reads {', '.join(KINDS)}, in this order; {MODULES} has {', '.join(kinds)}.")
+        raise FirthError(
+            "unsupported_architecture",
+            "{folder}: Firth reads {choices}, in this order; {modules} has {kinds}.",
+            folder=folder,
+            choices=", ".join(KINDS),
+            modules=MODULES,
+            kinds=", ".join(kinds),
+        )
     parts = dict(modules)
     tell_unread(folder, parts["Transformer"])
     how = pooling_mode(read_json(parts["Pooling"] / "config.json"), parts["Pooling"])
@@ -65,7 +72,13 @@ def pooling_mode(config: Any, where: Path) -> str:
     ]
     if len(modes) != 1 or modes[0] not in HOW:
         found = " and ".join(map(str, modes)) or "nothing"
-        raise FirthError(f"{where}: Firth pools by {', '.join(HOW)}; the folder says {found}.")
+        raise FirthError(
+            "unsupported_architecture",
+            "{where}: Firth pools by {how}; the folder says {got}.",
+            where=where,
+            how=", ".join(HOW),
+            got=found,
+        )
     return str(modes[0])
 
 
@@ -83,11 +96,20 @@ def dense(folder: Path, dim: int) -> Projection:
     config = read_json(folder / "config.json")
     activation = config.get("activation_function") if isinstance(config, dict) else None
     if activation != IDENTITY or config.get("use_residual"):
-        raise FirthError(f"{folder}: Firth reads a Dense without activation ({IDENTITY}); this one has {activation}.")
+        raise FirthError(
+            "unsupported_architecture",
+            "{folder}: Firth reads a Dense without activation ({identity}); this one has {activation}.",
+            folder=folder,
+            identity=IDENTITY,
+            activation=activation,
+        )
     if not (folder / "model.safetensors").is_file():
         raise FirthError(
-            f"{folder} has no model.safetensors, and Firth opens no pickled weights; `firth convert {folder.parent} "
-            "NEW-FOLDER --pickled` writes safetensors."
+            "unsafe_pickle",
+            "{folder} has no model.safetensors, and Firth opens no pickled weights; `firth convert {parent} "
+            "NEW-FOLDER --pickled` writes safetensors.",
+            folder=folder,
+            parent=folder.parent,
         )
     return Projection.of(read_arrays(folder / "model.safetensors"), dim)
 

@@ -39,7 +39,12 @@ class StaticModel(Model):
         self.tokens = tokens_of(tokenizer)
         table = np.ascontiguousarray(table, np.float32)
         if len(table) != len(self.tokens):
-            raise FirthError(f"The tokenizer has {len(self.tokens):,} tokens, the table {len(table):,} rows.")
+            raise FirthError(
+                "invalid_tokenizer",
+                "The tokenizer has {n_tokens:,} tokens, the table {n_table:,} rows.",
+                n_tokens=len(self.tokens),
+                n_table=len(table),
+            )
         self.vectors = Vectors(self.tokens, table, compose=self._composed)
 
     @property
@@ -91,7 +96,7 @@ class StaticModel(Model):
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> StaticModel:
         table = parts.arrays.get(EMBEDDINGS)
         if table is None or table.ndim != 2:
-            raise FirthError(f"A model of tokens needs {EMBEDDINGS}, a matrix.")
+            raise FirthError("damaged_model", "A model of tokens needs {embeddings}, a matrix.", embeddings=EMBEDDINGS)
         return cls(method, parts.documents[TOKENIZER], table, training)
 
     @classmethod
@@ -100,20 +105,37 @@ class StaticModel(Model):
         arrays = read_weights(folder)
         table = arrays.get(EMBEDDINGS)
         if table is None or table.ndim != 2:
-            raise FirthError(f"{folder}: model.safetensors of model2vec must hold {EMBEDDINGS}, a matrix.")
+            raise FirthError(
+                "damaged_model",
+                "{folder}: model.safetensors of model2vec must hold {embeddings}, a matrix.",
+                folder=folder,
+                embeddings=EMBEDDINGS,
+            )
         mapping, weights = arrays.get("mapping"), arrays.get("weights")
         if mapping is not None:
             right = mapping.ndim == 1 and mapping.dtype.kind in "iu" and len(mapping)
             if not right or not 0 <= int(mapping.min()) <= int(mapping.max()) < len(table):
-                raise FirthError(f"{folder}: mapping must name rows of {EMBEDDINGS}, one for each token.")
+                raise FirthError(
+                    "damaged_model",
+                    "{folder}: mapping must name rows of {embeddings}, one for each token.",
+                    folder=folder,
+                    embeddings=EMBEDDINGS,
+                )
             table = table[mapping]
         table = np.asarray(table, np.float32)
         if weights is not None:
             if weights.shape != table.shape[:1]:
-                raise FirthError(f"{folder}: weights must be {len(table):,} numbers, one for each token.")
+                raise FirthError(
+                    "damaged_model",
+                    "{folder}: weights must be {n_table:,} numbers, one for each token.",
+                    folder=folder,
+                    n_table=len(table),
+                )
             table = table * np.asarray(weights, np.float32)[:, None]
         if not np.isfinite(table).all():
-            raise FirthError(f"{folder}: {EMBEDDINGS} holds NaN or infinity.")
+            raise FirthError(
+                "damaged_model", "{folder}: {embeddings} holds NaN or infinity.", folder=folder, embeddings=EMBEDDINGS
+            )
         settings = method(dim=table.shape[1], normalize=bool(config.get("normalize")))  # type: ignore[call-arg]
         return cls(settings, read_json(folder / f"{TOKENIZER}.json"), table, {"source": "model2vec"})
 
@@ -130,9 +152,9 @@ def tokens_of(document: Any) -> list[str]:
         listed = vocabulary if isinstance(vocabulary, dict) else {row[0]: id for id, row in enumerate(vocabulary or ())}
         ids = {str(token): int(id) for token, id in listed.items()} | {entry["content"]: entry["id"] for entry in added}
     except (TypeError, ValueError, KeyError, IndexError):
-        raise FirthError("tokenizer.json must give each token an id (model.vocab).") from None
+        raise FirthError("damaged_model", "tokenizer.json must give each token an id (model.vocab).") from None
     if sorted(ids.values()) != list(range(len(ids))):
-        raise FirthError("tokenizer.json must number its tokens 0, 1, 2 …, so that each has a row.")
+        raise FirthError("damaged_model", "tokenizer.json must number its tokens 0, 1, 2 …, so that each has a row.")
     return sorted(ids, key=ids.__getitem__)
 
 

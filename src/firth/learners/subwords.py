@@ -48,9 +48,9 @@ class Subwords:
         if ids is None:
             return
         if ids.ndim != 1 or ids.dtype != np.int32 or (len(ids) and not 0 <= ids[0] <= ids[-1] < self.buckets):
-            raise FirthError(f"bucket_ids must be int32 from 0 to {self.buckets - 1}.")
+            raise FirthError("damaged_model", "bucket_ids must be int32 from 0 to {buckets}.", buckets=self.buckets - 1)
         if (np.diff(ids) <= 0).any():
-            raise FirthError("bucket_ids must ascend.")
+            raise FirthError("damaged_model", "bucket_ids must ascend.")
 
     @property
     def rows(self) -> int:

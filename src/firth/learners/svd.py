@@ -61,13 +61,15 @@ def truncated_svd(matrix: Any, k: int, run: Run = Run(), oversample: int | None 
     """
     matrix = as_rows(matrix)
     if k < 1:
-        raise FirthError(f"A decomposition needs at least one dimension; got {k}.")
+        raise FirthError("too_few", "A decomposition needs at least one dimension; got {got}.", got=k)
     if not np.isfinite(matrix.data).all():
-        raise FirthError("The matrix holds NaN or infinity; a decomposition needs finite numbers.")
+        raise FirthError("non_finite", "The matrix holds NaN or infinity; a decomposition needs finite numbers.")
     norm = math.sqrt(float(np.square(matrix.data, dtype=np.float64).sum()))
     if norm == 0:
         shape = " × ".join(f"{size:,}" for size in matrix.shape)
-        raise FirthError(f"All {shape} numbers of the matrix are zero: there is nothing to decompose.")
+        raise FirthError(
+            "empty_data", "All {shape} numbers of the matrix are zero: there is nothing to decompose.", shape=shape
+        )
     width = k + (default_oversample(k) if oversample is None else oversample)
     found = exact(matrix, k, norm) if math.prod(matrix.shape) <= SMALL else randomized(matrix, k, width, norm, run)
     if len(found.values) < k:

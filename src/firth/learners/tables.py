@@ -71,11 +71,21 @@ def matched(table: Table, names: Sequence[str], needed: Sequence[str]) -> Table:
         return Table(dict.fromkeys(names, ()))
     if not table.named:
         if len(table.names) != len(names):
-            raise FirthError(f"The model has {len(names)} columns; got {len(table.names)}, which have no names.")
+            raise FirthError(
+                "shape_mismatch",
+                "The model has {n_available} columns; got {got}, which have no names.",
+                n_available=len(names),
+                got=len(table.names),
+            )
         return table.renamed(names)
     lacking = [name for name in needed if name not in table.names]
     if lacking:
-        raise FirthError(f"The table has no column {lacking[0]!r}; it has {', '.join(table.names) or 'none'}.")
+        raise FirthError(
+            "unknown_column",
+            "The table has no column {missing!r}; it has {available}.",
+            missing=lacking[0],
+            available=", ".join(table.names) or "none",
+        )
     return table
 
 
@@ -87,7 +97,10 @@ def single_precision(matrix: NDArray[np.float64]) -> Matrix:
     if lost.any():
         row, column = (int(place[0]) for place in np.nonzero(lost))
         raise FirthError(
-            f"Row {row + 1:,} has {matrix[row, column]:g}, too large for single precision; use transform, or scale the "
-            "numbers (numeric='standardize')."
+            "out_of_range",
+            "Row {row:,} has {matrix:g}, too large for single precision; use transform, or scale the numbers "
+            "(numeric='standardize').",
+            row=row + 1,
+            matrix=matrix[row, column],
         )
     return single

@@ -156,7 +156,7 @@ class TagModel(TunedModel):
         """Each word with its most probable tag. A text is a list of words, or plain text, which is cut into words and
         signs. Long texts are read in parts."""
         if isinstance(texts, str):
-            raise FirthError("tag takes a list of texts, or of lists of words; got one text.")
+            raise FirthError("invalid_type", "tag takes a list of texts, or of lists of words; got one text.")
         sentences = [WORD.findall(text) if isinstance(text, str) else list(text) for text in texts]
         parts = parts_of(self.tokenizer, sentences, self.most)
         best = [np.zeros(len(words), np.int64) for words in sentences]
@@ -185,13 +185,17 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> TagModel:
     began = time.monotonic()
     base = base_of(start, method, pooled=False)
     if not isinstance(base, BertModel):
-        raise FirthError(f"Tags begins with a BERT: a GPT has not seen what follows a word; got {start!r}.")
+        raise FirthError(
+            "incompatible_start",
+            "Tags begins with a BERT: a GPT has not seen what follows a word; got {got!r}.",
+            got=start,
+        )
     tagged = data if isinstance(data, TaggedWords) else TaggedWords(data)
     train, dev = tagged.rows, tagged.dev.rows if tagged.dev is not None else []
     counts = Counter(tag for row in train for tag in row.tags)
     if len(counts) < 2:
         some = f"all words have the tag {next(iter(counts))!r}" if counts else "there are no words"
-        raise FirthError(f"There is nothing to learn from: {some}.")
+        raise FirthError("empty_data", "There is nothing to learn from: {examples}.", examples=some)
     if not dev and method.held_out:
         learned, held = split_rows(len(train), method.held_out, run.seed)
         train, dev = [tagged.rows[row] for row in learned], [tagged.rows[row] for row in held]

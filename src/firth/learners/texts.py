@@ -129,7 +129,7 @@ class TextHead(TunedModel):
     def logits(self, texts: Sequence[Any], columns: Any, report: Report) -> NDArray[np.float32]:
         if texts and self.task.get("pairs") == isinstance(texts[0], str):
             wanted = "pairs of texts" if self.task["pairs"] else "single texts"
-            raise FirthError(f"This model was taught with {wanted}; give it such.")
+            raise FirthError("wrong_input", "This model was taught with {expected}; give it such.", expected=wanted)
         rows = sequences(self.tokenizer, texts, self.most, self.method.longer, report)
         extra = self.beside(columns, len(texts))
         found = np.zeros((len(texts), self.net.head.out_features), np.float32)
@@ -146,10 +146,19 @@ class TextHead(TunedModel):
         if self.encoder is None:
             return np.zeros((count, 0), np.float32)
         if columns is None:
-            raise FirthError(f"This model reads {', '.join(self.columns)} beside each text: give a table with them.")
+            raise FirthError(
+                "missing_option",
+                "This model reads {choices} beside each text: give a table with them.",
+                choices=", ".join(self.columns),
+            )
         table = Table(columns)
         if len(table) != count:
-            raise FirthError(f"There are {count:,} texts and {len(table):,} rows of columns; there must be as many.")
+            raise FirthError(
+                "shape_mismatch",
+                "There are {count:,} texts and {n_table:,} rows of columns; there must be as many.",
+                count=count,
+                n_table=len(table),
+            )
         return self.encoder.embed(table)
 
     def is_foreign(self) -> bool:
@@ -189,9 +198,13 @@ class TextClassifier(TextHead):
         `columns`: a table with a row a text, where the model was taught with other columns.
         """
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise FirthError(f"k must be a whole number of at least 1; got {k!r}.")
+            raise FirthError(
+                "invalid_value", "{option} must be a whole number of at least 1; got {got!r}.", option="k", got=k
+            )
         if not 0 <= threshold <= 1:
-            raise FirthError(f"threshold must be from 0 to 1; got {threshold}.")
+            raise FirthError(
+                "invalid_value", "{option} must be from 0 to 1; got {got}.", option="threshold", got=threshold
+            )
         chances = torch.softmax(torch.from_numpy(self.logits(texts, columns, report)), dim=-1)
         best = chances.topk(min(k, len(self.labels)))
         return [
@@ -283,7 +296,12 @@ def learn(method: Any, data: Any, run: Run, start: Model | None, numbers: bool) 
 def scale_of(numbers: NDArray[np.float64]) -> tuple[float, float]:
     """Their deviation and their mean: what is learned lies around 0 and is of about length 1."""
     if np.ptp(numbers) == 0:
-        raise FirthError(f"All {len(numbers):,} texts have the number {numbers[0]:g}: there is nothing to tell apart.")
+        raise FirthError(
+            "no_variation",
+            "All {n_numbers:,} texts have the number {number:g}: there is nothing to tell apart.",
+            n_numbers=len(numbers),
+            number=numbers[0],
+        )
     return float(numbers.std()), float(numbers.mean())
 
 

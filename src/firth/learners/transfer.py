@@ -65,4 +65,11 @@ class TuningOptions(GradientOptions):
         return found
 
     def wrong(self, name: str, rule: str) -> FirthError:
-        return FirthError(f"{type(self).__name__}.{name} {rule}; got {getattr(self, name)!r}.")
+        return FirthError(
+            "invalid_value",
+            "{method}.{name} {rule}; got {got!r}.",
+            method=type(self).__name__,
+            name=name,
+            rule=rule,
+            got=getattr(self, name),
+        )

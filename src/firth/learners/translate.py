@@ -177,12 +177,12 @@ def bucketed(pairs: Encoded, random: np.random.Generator, tokens: int) -> list[N
 def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Model | None) -> Translator:
     """Tokenizer, ids, weights."""
     if start is not None and not isinstance(start, Translator):
-        raise FirthError(f"start must be a Seq2Seq model; got {start!r}.")
+        raise FirthError("incompatible_start", "start must be a Seq2Seq model; got {got!r}.", got=start)
     if start is not None and (other := [name for name in SIZES if not same(method, start, name)]):
         has = ", ".join(f"{name}={getattr(start.method, name)}" for name in other)
-        raise FirthError(f"start must be a Seq2Seq model of the same size; it has {has}.")
+        raise FirthError("incompatible_start", "start must be a Seq2Seq model of the same size; it has {has}.", has=has)
     if not any(all(side.strip() for side in pair) for pair in data):
-        raise FirthError("There is no pair to learn from: each needs a source and a target.")
+        raise FirthError("empty_data", "There is no pair to learn from: each needs a source and a target.")
     report = run.report
     texts = (text for pair in data if all(side.strip() for side in pair) for text in pair)
     tokenizer = start.tokenizer if start else new_tokenizer(method, texts, run)
@@ -194,7 +194,11 @@ def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Model | None)
         kept = int(len(pairs) * method.held_out)
         pairs, held_out = pairs.part(np.sort(order[kept:])), pairs.part(np.sort(order[:kept]))
     if not len(pairs):
-        raise FirthError(f"There is no pair to learn from: all are longer than context={method.context} tokens.")
+        raise FirthError(
+            "text_too_long",
+            "There is no pair to learn from: all are longer than context={context} tokens.",
+            context=method.context,
+        )
     net = new_net(method, len(tokenizer), run.seed)
     if start is not None:
         load_weights(net, start.parts().arrays)

@@ -55,7 +55,13 @@ def load_weights(net: Net, arrays: Mapping[str, NDArray[Any]]) -> None:
     for name, tensor in net.state_dict().items():
         array = arrays[shared(name)]
         if array.shape != tuple(tensor.shape):
-            raise FirthError(f"{name} has the shape {array.shape} where this model needs {tuple(tensor.shape)}.")
+            raise FirthError(
+                "damaged_model",
+                "{name} has the shape {shape} where this model needs {shape_2}.",
+                name=name,
+                shape=array.shape,
+                shape_2=tuple(tensor.shape),
+            )
         tensor.copy_(torch.from_numpy(np.array(array)))
 
 
@@ -104,7 +110,10 @@ class Translator(Looking, Model):
         words = len(parts.arrays["source.tokens.weight" if method.architecture == "transformer" else "source.weight"])
         if words != len(tokenizer):
             raise FirthError(
-                f"The tokenizer has {len(tokenizer):,} tokens and the model {words:,}: they don't belong together."
+                "invalid_tokenizer",
+                "The tokenizer has {n_tokenizer:,} tokens and the model {words:,}: they don't belong together.",
+                n_tokenizer=len(tokenizer),
+                words=words,
             )
         net = new_net(method, words, 0)
         load_weights(net, parts.arrays)
@@ -124,13 +133,18 @@ class Translator(Looking, Model):
     def encoded(self, texts: Sequence[str], what: str = "Text") -> list[list[int]]:
         """Ids of each text and an end token; refuses what the model cannot hold."""
         if isinstance(texts, str):
-            raise FirthError("This takes a list of texts; got one text. Put it in a list.")
+            raise FirthError("invalid_type", "This takes a list of texts; got one text. Put it in a list.")
         found = [[*ids, END] for ids in token_ids(self.tokenizer, [text if text.strip() else "" for text in texts])]
         for number, ids in enumerate(found, 1):
             if len(ids) > self.method.context:
                 raise FirthError(
-                    f"{what} {number} has {len(ids):,} tokens, its end among them; this model reads at most "
-                    f"{self.method.context:,}. Split it into sentences, or train with a larger context."
+                    "text_too_long",
+                    "{detail} {number} has {n_ids:,} tokens, its end among them; this model reads at most "
+                    "{context:,}. Split it into sentences, or train with a larger context.",
+                    detail=what,
+                    number=number,
+                    n_ids=len(ids),
+                    context=self.method.context,
                 )
         return found
 
@@ -183,9 +197,20 @@ class Translator(Looking, Model):
     def search(self, encoded: Sequence[list[int]], beam: int, length_penalty: float) -> list[Written]:
         words = len(self.tokenizer)
         if not 1 <= beam <= words:
-            raise FirthError(f"beam must be at least 1 and at most the {words:,} tokens of the vocabulary; got {beam}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be at least 1 and at most the {words:,} tokens of the vocabulary; got {got}.",
+                option="beam",
+                words=words,
+                got=beam,
+            )
         if not 0 <= length_penalty <= 10:
-            raise FirthError(f"length_penalty must be from 0 to 10; got {length_penalty}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be from 0 to 10; got {got}.",
+                option="length_penalty",
+                got=length_penalty,
+            )
         found = [Written([], 0.0, True)] * len(encoded)
         full = [number for number, ids in enumerate(encoded) if len(ids) > 1]  # of an empty text, only its end is there
         never = torch.tensor([PAD, BEGIN], device=self.device)
@@ -216,7 +241,10 @@ class Translator(Looking, Model):
         """Where each token of a translation looked in the text. `other` is the translation; without it, the model's
         own. The last query is the end of the translation."""
         if not isinstance(self.net, EncoderDecoder):
-            raise FirthError("The attention of an lstm adds (vᵀ tanh(Wq + Uk)): the steps of q·k are a transformer's.")
+            raise FirthError(
+                "unsupported_model",
+                "The attention of an lstm adds (vᵀ tanh(Wq + Uk)): the steps of q·k are a transformer's.",
+            )
         source, target = self.looked_at(text, other)
         ids = torch.tensor([source], device=self.device)
         before = torch.tensor([[BEGIN, *target[:-1]]], device=self.device)

@@ -195,7 +195,7 @@ def split_head(
     head = {heads[name]: np.array(array, np.float32) for name, array in arrays.items() if name in heads}
     rest = {name: array for name, array in arrays.items() if name not in heads and not name.startswith("columns.")}
     if "weight" not in head or head["weight"].ndim != 2:
-        raise FirthError(f"The model has no head: {name}.weight is not among its arrays.")
+        raise FirthError("incomplete_model", "The model has no head: {name}.weight is not among its arrays.", name=name)
     return rest, head
 
 
@@ -204,7 +204,13 @@ def with_head(base: Base, head: Mapping[str, NDArray[np.float32]], pool: str) ->
     outputs, width = head["weight"].shape
     extra = width - base.size.dim
     if extra < 0 or ("bias" in head and head["bias"].shape != (outputs,)):
-        raise FirthError(f"The head is {outputs} × {width} and does not fit a base of {base.size.dim} dimensions.")
+        raise FirthError(
+            "damaged_model",
+            "The head is {outputs} × {width} and does not fit a base of {dim} dimensions.",
+            outputs=outputs,
+            width=width,
+            dim=base.size.dim,
+        )
     net = Tuned(base.net, outputs, pool, 0.0, extra, bias="bias" in head)
     net.head.load_state_dict({name: torch.from_numpy(array) for name, array in head.items()})
     return net
@@ -214,11 +220,18 @@ def base_of(start: Model | None, method: Method, pooled: bool) -> Base:
     """A copy of the model to begin with, without the heads that its own training needed."""
     if start is None:
         raise FirthError(
-            f"{type(method).__name__} needs a model to begin with: fit(data, start=firth.load(FOLDER)), such as a BERT."
+            "missing_start",
+            "{method} needs a model to begin with: fit(data, start=firth.load(FOLDER)), such as a BERT.",
+            method=type(method).__name__,
         )
     model = start.base if isinstance(start, TunedModel) else start
     if not isinstance(model, BertModel | GPTModel):
-        raise FirthError(f"{type(method).__name__} begins with a BERT or GPT model; got {start!r}.")
+        raise FirthError(
+            "incompatible_start",
+            "{method} begins with a BERT or GPT model; got {got!r}.",
+            method=type(method).__name__,
+            got=start,
+        )
     base = type(model).from_parts(model.method, model.parts(), {})  # a copy that shares nothing
     if isinstance(base.net, Bert):
         base.net.masked = base.net.following = None
@@ -242,7 +255,11 @@ def most_tokens(method: TuningOptions, base: Base) -> int:
     places = base.size.places
     if method.length > places:
         raise FirthError(
-            f"{type(method).__name__}.length must be at most {places}, the base's places; got {method.length}."
+            "invalid_value",
+            "{method}.length must be at most {places}, the base's places; got {got}.",
+            method=type(method).__name__,
+            places=places,
+            got=method.length,
         )
     return method.length or places
 
@@ -253,7 +270,7 @@ def named_labels(config: Mapping[str, Any], outputs: int) -> list[str]:
     names = {int(id): str(name) for id, name in told.items()} if isinstance(told, dict) else {}
     found = [names.get(id, f"LABEL_{id}") for id in range(outputs)]
     if len(set(found)) < outputs:
-        raise FirthError(f"Labels must differ; config.json has {', '.join(found)}.")
+        raise FirthError("damaged_model", "Labels must differ; config.json has {got}.", got=", ".join(found))
     return found
 
 

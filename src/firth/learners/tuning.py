@@ -83,7 +83,13 @@ def sequences(tokenizer: SubwordTokenizer, texts: Sequence[Any], most: int, long
         parts.append([first, *(id for part in kept for id in (*part, last))])
         seconds.append(2 + len(kept[0]))
     if cut and longer == "refuse":
-        raise FirthError(f"{cut:,} of {len(texts):,} texts have more than {most:,} tokens; longer=cut cuts them.")
+        raise FirthError(
+            "text_too_long",
+            "{cut:,} of {n_texts:,} texts have more than {limit:,} tokens; longer=cut cuts them.",
+            cut=cut,
+            n_texts=len(texts),
+            limit=most,
+        )
     if cut:
         report.note(f"{cut:,} of {len(texts):,} texts have more than {most:,} tokens: cut behind them.")
     return joined(parts, seconds)
@@ -92,7 +98,9 @@ def sequences(tokenizer: SubwordTokenizer, texts: Sequence[Any], most: int, long
 def check_kinds(texts: Sequence[Any], pairs: bool) -> None:
     right = all((len(text) == 2 and not isinstance(text, str)) if pairs else isinstance(text, str) for text in texts)
     if isinstance(texts, str) or not right:
-        raise FirthError("Texts are a list of str, or of pairs of str; not one text, and not both kinds at once.")
+        raise FirthError(
+            "invalid_type", "Texts are a list of str, or of pairs of str; not one text, and not both kinds at once."
+        )
 
 
 def ends_of(tokenizer: SubwordTokenizer) -> tuple[int, int]:
@@ -131,9 +139,16 @@ class Tuning(Gradient):
         self.segments = isinstance(net.base, Bert) and net.base.input.segments.num_embeddings > 1
         self.longest = int(max(train.lengths.max(), dev.lengths.max() if dev is not None and len(dev) else 0))
         if self.tries > 1 and not (dev is not None and len(dev)):
-            raise FirthError("Several rates or restarts need dev data to choose by: give dev, or held_out above 0.")
+            raise FirthError(
+                "conflicting_options",
+                "Several rates or restarts need dev data to choose by: give dev, or held_out above 0.",
+            )
         if self.tries > 1 and run.budget:
-            raise FirthError(f"A budget is for one try; rates and restarts make {self.tries} of them.")
+            raise FirthError(
+                "conflicting_options",
+                "A budget is for one try; rates and restarts make {tries} of them.",
+                tries=self.tries,
+            )
         self.begun = {name: tensor.detach().cpu().clone() for name, tensor in net.state_dict().items()}
 
     # ---- what a task says ----

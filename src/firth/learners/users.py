@@ -108,7 +108,7 @@ class UserModel(PeopleModel):
         load_weights(net, parts.arrays)
         seen = stored_histories(parts, len(net.last.weight))
         if parts.arrays["users"].shape != (len(seen.starts) - 1, method.dim):
-            raise FirthError("A model of people needs a code for each user.")
+            raise FirthError("damaged_model", "A model of people needs a code for each user.")
         rows = {name: parts.arrays[name] for name in ("users", "deviations") if name in parts.arrays}
         return cls(method, net, rows, seen, StoredKeys(parts), training)
 
@@ -191,7 +191,11 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> UserModel:
     """Network and codes."""
     name = type(method).__name__
     if start is not None:
-        raise FirthError(f"{name} can't go on from a model; its recommend_for and fold_in take new users as they are.")
+        raise FirthError(
+            "unsupported_start",
+            "{name} can't go on from a model; its recommend_for and fold_in take new users as they are.",
+            name=name,
+        )
     began = time.monotonic()
     ratings = take_ratings(method, data, run)
     rows = ratings.summed()

@@ -64,7 +64,7 @@ class NodeModel(Model):
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> NodeModel:
         nodes, outputs = (parts.arrays.get(name) for name in ("nodes", "outputs"))
         if nodes is None or outputs is None or nodes.ndim != 2 or nodes.shape[1:] != outputs.shape[1:]:
-            raise FirthError("A model of nodes needs the tables nodes and outputs, equally wide.")
+            raise FirthError("damaged_model", "A model of nodes needs the tables nodes and outputs, equally wide.")
         return cls(method, parts, nodes, outputs, training)
 
     def __repr__(self) -> str:
@@ -102,12 +102,19 @@ class WalkingMethod(Method):
         name = type(self).__name__
         on_gpu(self, run, 0)  # refuses what can't be before a large graph is read
         if start is not None and not (isinstance(start, NodeModel) and start.vectors.dim == self.dim):
-            raise FirthError(f"start must be a model of nodes with dim={self.dim}; got {start!r}.")
+            raise FirthError(
+                "incompatible_start",
+                "start must be a model of nodes with dim={dim}; got {got!r}.",
+                dim=self.dim,
+                got=start,
+            )
         began = time.monotonic()
         graph = Graph.of(data)
         isolated = int(graph.isolated().sum())
         if len(graph) - isolated < 2:
-            raise FirthError(f"{name} needs at least two nodes with an edge; got {graph!r}.")
+            raise FirthError(
+                "too_few", "{name} needs at least two nodes with an edge; got {got!r}.", name=name, got=graph
+            )
         for note in graph.notes():
             run.report.note(note)
         if isolated:

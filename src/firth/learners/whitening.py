@@ -33,10 +33,17 @@ class Projection(NamedTuple):
         """From stored arrays, checked."""
         weight, bias = arrays.get("linear.weight"), arrays.get("linear.bias")
         if weight is None or weight.ndim != 2 or weight.shape[1] != dim:
-            raise FirthError(f"A projection of vectors of {dim} needs linear.weight with {dim} columns.")
+            raise FirthError(
+                "damaged_model", "A projection of vectors of {dim} needs linear.weight with {dim} columns.", dim=dim
+            )
         bias = np.zeros(len(weight), np.float32) if bias is None else bias
         if bias.shape != weight.shape[:1]:
-            raise FirthError(f"linear.bias must have {len(weight)} numbers; it has the shape {bias.shape}.")
+            raise FirthError(
+                "damaged_model",
+                "linear.bias must have {n_weight} numbers; it has the shape {shape}.",
+                n_weight=len(weight),
+                shape=bias.shape,
+            )
         return cls(np.asarray(weight, np.float32), np.asarray(bias, np.float32))
 
 
@@ -47,7 +54,9 @@ def whitening(rows: Matrix, dim: int = 0) -> Projection:
     is always missing). Of Σ = U Λ Uᵀ it is Λ^-½ Uᵀ (x - mean).
     """
     if len(rows) < 2:
-        raise FirthError(f"Whitening looks at how texts differ, so it needs several; got {len(rows)}.")
+        raise FirthError(
+            "too_few", "Whitening looks at how texts differ, so it needs several; got {got}.", got=len(rows)
+        )
     mean = rows.mean(axis=0, dtype=np.float64)
     centred = rows - mean
     sizes, directions = np.linalg.eigh(centred.T @ centred / len(rows))
@@ -56,15 +65,21 @@ def whitening(rows: Matrix, dim: int = 0) -> Projection:
     differing = int((sizes > max(1e-9 * sizes[0], rounding)).sum())
     if not differing:
         raise FirthError(
-            f"Whitening looks at how texts differ, and these {len(rows):,} have one and the same vector: give others."
+            "no_variation",
+            "Whitening looks at how texts differ, and these {n_rows:,} have one and the same vector: give others.",
+            n_rows=len(rows),
         )
     if type(dim) is not int:
-        raise FirthError(f"dim must be a whole number; got {dim!r}.")
+        raise FirthError("invalid_value", "{option} must be a whole number; got {got!r}.", option="dim", got=dim)
     kept = dim or differing
     if not 1 <= kept <= differing:
         raise FirthError(
-            f"These {len(rows):,} texts differ in {differing} directions, of which {dim} were asked for: give more "
-            f"texts, or a dim from 1 to {differing}."
+            "no_variation",
+            "These {n_rows:,} texts differ in {differing} directions, of which {dim} were asked for: give more "
+            "texts, or a dim from 1 to {differing}.",
+            n_rows=len(rows),
+            differing=differing,
+            dim=dim,
         )
     weight = np.ascontiguousarray(directions[:, :kept].T) / np.sqrt(sizes[:kept])[:, None]
     return Projection(weight.astype(np.float32), (-weight @ mean).astype(np.float32))

@@ -62,13 +62,22 @@ class WordOptions(Method):
             for method in (start.method, self)
         )
         if theirs != ours:
-            raise FirthError(f"start splits text by {theirs}, this method by {ours}; both must do the same.")
+            raise FirthError(
+                "incompatible_start",
+                "start splits text by {got}, this method by {expected}; both must do the same.",
+                got=theirs,
+                expected=ours,
+            )
 
 
 def no_neighbours(method: WordOptions, words: int) -> FirthError:
     return FirthError(
-        f"{type(method).__name__} needs words that stand near each other; no document has two of the {words:,} words "
-        f"that min_count={method.min_count} left. unit=block or file (--unit) joins lines."
+        "empty_vocabulary",
+        "{method} needs words that stand near each other; no document has two of the {words:,} words that "
+        "min_count={min_count} left. unit=block or file (--unit) joins lines.",
+        method=type(method).__name__,
+        words=words,
+        min_count=method.min_count,
     )
 
 
@@ -168,14 +177,21 @@ class TextModel(Model):
 
 def check_texts(texts: Sequence[str]) -> None:
     if isinstance(texts, str):
-        raise FirthError("A list of texts is needed; got one text. Put it in a list.")
+        raise FirthError("invalid_type", "A list of texts is needed; got one text. Put it in a list.")
     if hasattr(texts, "columns"):
-        raise FirthError("A list of texts is needed; got a data frame. Pass one column of it.")
+        raise FirthError("invalid_type", "A list of texts is needed; got a data frame. Pass one column of it.")
     if not (hasattr(texts, "__len__") and hasattr(texts, "__getitem__")):
-        raise FirthError(f"A list of texts is needed; got a {type(texts).__name__}. Pass list(texts).")
+        raise FirthError(
+            "invalid_type", "A list of texts is needed; got a {got}. Pass list(texts).", got=type(texts).__name__
+        )
     for place, text in enumerate(texts):
         if not isinstance(text, str):
-            raise FirthError(f"A text must be str; number {place} is {text!r:.40}. An empty text may stand for none.")
+            raise FirthError(
+                "invalid_type",
+                "A text must be str; number {path} is {text!r:.40}. An empty text may stand for none.",
+                path=place,
+                text=text,
+            )
 
 
 class WordModel(TextModel):
@@ -222,7 +238,9 @@ class WordModel(TextModel):
 
     def _weights(self, smoothing: float) -> NDArray[np.float64] | None:
         if not 0 <= smoothing < math.inf:
-            raise FirthError(f"smoothing must be at least 0; got {smoothing}.")
+            raise FirthError(
+                "invalid_value", "{option} must be at least 0; got {got}.", option="smoothing", got=smoothing
+            )
         counts = self.vocabulary.counts
         return smoothing / (smoothing + counts / max(1, counts.sum())) if smoothing else None
 
@@ -233,7 +251,7 @@ class WordModel(TextModel):
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> WordModel:
         words, outputs = (parts.arrays.get(name) for name in ("words", "outputs"))
         if words is None or outputs is None or words.ndim != 2 or words.shape[1:] != outputs.shape[1:]:
-            raise FirthError("A model of words needs the tables words and outputs, equally wide.")
+            raise FirthError("damaged_model", "A model of words needs the tables words and outputs, equally wide.")
         assert isinstance(method, WordOptions)
         return cls(method, parts, words, outputs, training)
 

@@ -27,7 +27,7 @@ def without_marks(attention: Attention) -> Attention:
     nothing else is seen. What remains of a row sums to less than 1."""
     rows, columns = ([token not in MARKS for token in names] for names in (attention.queries, attention.keys))
     if not any(rows) or not any(columns):
-        raise FirthError("There are no words in the text, only marks.")
+        raise FirthError("empty_data", "There are no words in the text, only marks.")
     return Attention(
         [token for token, kept in zip(attention.queries, rows, strict=True) if kept],
         [token for token, kept in zip(attention.keys, columns, strict=True) if kept],
@@ -59,12 +59,21 @@ def chosen(attention: Attention, layer: int | None, head: int | None) -> NDArray
     layers, heads = attention.weights.shape[:2]
     if layer is None:
         if head is not None:
-            raise FirthError(f"head={head} needs the layer it belongs to; give layer too, from 1 to {layers}.")
+            raise FirthError(
+                "missing_option",
+                "head={head} needs the layer it belongs to; give layer too, from 1 to {layers}.",
+                head=head,
+                layers=layers,
+            )
         return attention.weights
     if not 1 <= layer <= layers:
-        raise FirthError(f"layer must be from 1 to {layers}; got {layer}.")
+        raise FirthError(
+            "invalid_value", "{option} must be from 1 to {layers}; got {got}.", option="layer", layers=layers, got=layer
+        )
     if head is not None and not 1 <= head <= heads:
-        raise FirthError(f"head must be from 1 to {heads}; got {head}.")
+        raise FirthError(
+            "invalid_value", "{option} must be from 1 to {heads}; got {got}.", option="head", heads=heads, got=head
+        )
     found = attention.weights[layer - 1]
     return np.asarray(found.mean(axis=0) if head is None else found[head - 1])
 
@@ -79,7 +88,10 @@ def plot_matrix(
     rows, columns = weights.shape
     if max(rows, columns) > MOST_TOKENS:
         raise FirthError(
-            f"A picture shows at most {MOST_TOKENS} tokens; got {max(rows, columns)}. A page (.html) has room."
+            "text_too_long",
+            "A picture shows at most {most_tokens} tokens; got {got}. A page (.html) has room.",
+            most_tokens=MOST_TOKENS,
+            got=max(rows, columns),
         )
     figure, axes = new_figure(2.6 + 0.36 * columns, 2.2 + 0.32 * rows, title, note)
     image = axes.imshow(weights, cmap=COLORS, vmin=0, vmax=max(float(weights.max()), 1e-9), aspect="auto")

@@ -31,9 +31,18 @@ def plot_codes(
     _check(path)
     points = np.asarray(codes, dtype=np.float64)
     if points.ndim != 2 or len(points) < 2 or points.shape[1] < 2 or not np.isfinite(points).all():
-        raise FirthError(f"plot_codes needs 2 rows or more of at least 2 finite numbers; got the shape {points.shape}.")
+        raise FirthError(
+            "non_finite",
+            "plot_codes needs 2 rows or more of at least 2 finite numbers; got the shape {got}.",
+            got=points.shape,
+        )
     if labels is not None and len(labels) != len(points):
-        raise FirthError(f"There must be a label for each code; got {len(labels):,} for {len(points):,}.")
+        raise FirthError(
+            "shape_mismatch",
+            "There must be a label for each code; got {got:,} for {n_points:,}.",
+            got=len(labels),
+            n_points=len(points),
+        )
     note = "each point a row, where its code lies"
     if points.shape[1] > 2:
         seen = pca(points)
@@ -67,7 +76,12 @@ def _shade(figure: Figure, axes: Axes, points: NDArray[np.float64], labels: Sequ
         values = np.array([float(label) for label in labels])
     except ValueError:
         found = len(set(labels))
-        raise FirthError(f"Labels are numbers, or 2 to {MOST_CLASSES} different texts; got {found:,}.") from None
+        raise FirthError(
+            "invalid_value",
+            "Labels are numbers, or 2 to {most_classes} different texts; got {got:,}.",
+            most_classes=MOST_CLASSES,
+            got=found,
+        ) from None
     drawn = axes.scatter(points[:, 0], points[:, 1], s=14, c=values, cmap="viridis", alpha=0.75, linewidths=0)
     bar = figure.colorbar(drawn, ax=axes, shrink=0.6, aspect=30)
     bar.outline.set_visible(False)
@@ -83,7 +97,14 @@ def plot_images(
     size = shape[0] * shape[1]
     if not lines or any(line.ndim != 2 or line.shape[1] != size or not len(line) for line in lines.values()):
         shapes = {name: line.shape for name, line in lines.items()}
-        raise FirthError(f"plot_images needs rows of {shape[0]} × {shape[1]} = {size} pixels; got {shapes}.")
+        raise FirthError(
+            "shape_mismatch",
+            "plot_images needs rows of {shape} × {shape_2} = {size} pixels; got {got}.",
+            shape=shape[0],
+            shape_2=shape[1],
+            size=size,
+            got=shapes,
+        )
     across, first = max(map(len, lines.values())), next(iter(lines.values()))
     low, high = float(first.min()), float(first.max())
     gap = 1  # pixels between images, and a space between lines
@@ -119,7 +140,7 @@ def plot_columns(
     _check(path)
     names = [name for name in real if name in made_up]
     if not names:
-        raise FirthError("plot_columns needs real and made-up rows with columns of the same names.")
+        raise FirthError("shape_mismatch", "plot_columns needs real and made-up rows with columns of the same names.")
     across = min(4, len(names))
     down = -(-len(names) // across)
     note = f"shares of {_length(real):,} real rows (blue) and {_length(made_up):,} made-up ones (orange)"
@@ -166,7 +187,9 @@ def plot_parts(training: Mapping[str, Any], path: PathLike | None = None) -> Fig
     _check(path)
     found = [measured for measured in training.get("held_out", ()) if "kl" in measured]
     if len(found) < 2:
-        raise FirthError("plot_parts needs the held-out figures of a VAE; this model has none (held_out=0?).")
+        raise FirthError(
+            "unsupported_model", "plot_parts needs the held-out figures of a VAE; this model has none (held_out=0?)."
+        )
     shares = [measured["share"] for measured in found]
     rebuilding, kl = (np.array([measured[name] for measured in found]) for name in ("reconstruction", "kl"))
     figure, axes = new_figure(8.5, 5, "Loss by part", "nats a held-out row; below 0 where numbers are told precisely")

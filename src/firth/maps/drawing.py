@@ -151,7 +151,12 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
 def check_suffix(path: str | os.PathLike[str]) -> None:
     suffix = Path(path).suffix
     if suffix.lower() not in SUFFIXES:
-        raise FirthError(f"A plot is saved as {' or '.join(SUFFIXES)}; got {os.fspath(path)!r}.")
+        raise FirthError(
+            "unknown_format",
+            "A plot is saved as {suffixes}; got {got!r}.",
+            suffixes=" or ".join(SUFFIXES),
+            got=os.fspath(path),
+        )
 
 
 def _boxes_around(point: NDArray[np.float64], width: float, height: float) -> NDArray[np.float64]:

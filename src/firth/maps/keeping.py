@@ -50,7 +50,13 @@ def saved_layout(
     tables = tables_of(folder)
     table = table or next(iter(tables))
     if table not in tables:
-        raise FirthError(f"{os.fspath(folder)} has no table {table!r}; it has {', '.join(tables)}.")
+        raise FirthError(
+            "unknown_table",
+            "{folder} has no table {table!r}; it has {tables}.",
+            folder=os.fspath(folder),
+            table=table,
+            tables=", ".join(tables),
+        )
     vectors = first_rows(tables[table], restrict)
     check(vectors, method, metric, neighbors)
     try:
@@ -96,9 +102,11 @@ def read_layout(folder: PathLike, table: str, method: str, vectors: Vectors) -> 
         score = Preservation(**facts["score"])
         named = (facts["method"], facts["metric"], facts["neighbors"], facts["seed"])
     except (KeyError, TypeError, ValueError) as error:
-        raise FirthError(f"{path} is not a map ({error}); delete it.") from None
+        raise FirthError(
+            "damaged_file", "{path} is not a map ({reason}); delete it.", path=path, reason=str(error)
+        ) from None
     if not right:
-        raise FirthError(f"{path} was changed since it was written; delete it.")
+        raise FirthError("hash_mismatch", "{path} was changed since it was written; delete it.", path=path)
     if not 0 < len(xy) <= len(vectors):
         return None
     shown = first_rows(vectors, len(xy))
@@ -115,5 +123,9 @@ def tables_of(folder: PathLike) -> dict[str, Vectors]:
     model = load_model(folder)
     tables = dict(model.tables) if isinstance(model, HasVectors) and Path(folder).is_dir() else {}
     if not tables:
-        raise FirthError(f"{os.fspath(folder)} is no folder of a model with vectors, so it can keep no map.")
+        raise FirthError(
+            "unsupported_model",
+            "{folder} is no folder of a model with vectors, so it can keep no map.",
+            folder=os.fspath(folder),
+        )
     return tables

@@ -82,17 +82,26 @@ def layout(
 def check(vectors: Vectors, method: str, metric: str, neighbors: int | None) -> None:
     """Refuses what can't be placed, before any work."""
     if method not in METHODS:
-        raise FirthError(f"A map's method is one of {', '.join(METHODS)}; got {method!r}.")
+        raise FirthError(
+            "invalid_value", "A map's method is one of {choices}; got {got!r}.", choices=", ".join(METHODS), got=method
+        )
     if metric not in METRICS:
-        raise FirthError(f"A map's metric is one of {', '.join(METRICS)}; got {metric!r}.")
+        raise FirthError(
+            "invalid_value", "A map's metric is one of {choices}; got {got!r}.", choices=", ".join(METRICS), got=metric
+        )
     if len(vectors) < LEAST:
-        raise FirthError(f"A map needs at least {LEAST} points; got {len(vectors)}.")
+        raise FirthError("too_few", "A map needs at least {least} points; got {got}.", least=LEAST, got=len(vectors))
     if vectors.dim == 1 and metric == "cosine":
-        raise FirthError("Vectors of one number differ only in sign under cosine; the metric euclidean places them.")
+        raise FirthError(
+            "conflicting_options",
+            "Vectors of one number differ only in sign under cosine; the metric euclidean places them.",
+        )
     if method == "pca" and neighbors is not None:
-        raise FirthError("PCA looks at no neighbours; leave neighbors out, or choose tsne or umap.")
+        raise FirthError(
+            "conflicting_options", "PCA looks at no neighbours; leave neighbors out, or choose tsne or umap."
+        )
     if neighbors is not None and neighbors < 2:
-        raise FirthError(f"neighbors must be at least 2; got {neighbors}.")
+        raise FirthError("invalid_value", "{option} must be at least 2; got {got}.", option="neighbors", got=neighbors)
 
 
 def reach(method: str, points: int, neighbors: int | None) -> int:
@@ -108,13 +117,20 @@ def comparable(vectors: Vectors, metric: str) -> Matrix:
     lengths = row_lengths(vectors.matrix)
     if not np.isfinite(lengths).all():
         key = vectors.keys[int(np.argmin(np.isfinite(lengths)))]
-        raise FirthError(f"A map needs finite numbers; the vector of {key!r} has others, or too large ones.")
+        raise FirthError(
+            "non_finite", "A map needs finite numbers; the vector of {key!r} has others, or too large ones.", key=key
+        )
     rows = unit_rows(vectors.matrix) if metric == "cosine" else vectors.matrix
     with np.errstate(over="ignore"):  # infinitely far apart is apart
         alike = np.abs(rows - rows[0]).max() <= 1e-6 * np.abs(rows).max()
     if alike:
         what = "point the same way" if metric == "cosine" else "are the same"
-        raise FirthError(f"All {len(rows):,} vectors {what}; there is nothing to tell apart on a map.")
+        raise FirthError(
+            "no_variation",
+            "All {n_rows:,} vectors {detail}; there is nothing to tell apart on a map.",
+            n_rows=len(rows),
+            detail=what,
+        )
     if metric == "cosine":
         return rows
     centred = rows - rows.mean(axis=0, dtype=np.float64)
@@ -181,14 +197,16 @@ def umap(rows: Matrix, flat: NDArray[np.float64], neighbors: int, run: Run) -> N
 def needed(module: str, package: str) -> Any:
     """A package of the extra `maps`."""
     if importlib.util.find_spec(module) is None:
-        raise FirthError(f"This map needs the package {package}: pip install 'firth[maps]'.")
+        raise FirthError(
+            "missing_package", "This map needs the package {package}: pip install 'firth[maps]'.", package=package
+        )
     return importlib.import_module(module)
 
 
 def first_rows(vectors: Vectors, count: int | None) -> Vectors:
     """The first `count` of them, the most frequent where they are words."""
     if count is not None and count < 1:
-        raise FirthError(f"restrict must be at least 1; got {count}.")
+        raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="restrict", got=count)
     if count is None or count >= len(vectors):
         return vectors
     return Vectors(vectors.keys[:count], vectors.matrix[:count])

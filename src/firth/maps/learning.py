@@ -21,7 +21,12 @@ def plot_confusion(confusion: Mapping[tuple[str, str], int], path: PathLike | No
         check_suffix(path)
     names = sorted({name for pair in confusion for name in pair})
     if not 1 <= len(names) <= MOST_WORDS:
-        raise FirthError(f"plot_confusion shows 1 to {MOST_WORDS} labels; got {len(names)}.")
+        raise FirthError(
+            "invalid_value",
+            "plot_confusion shows 1 to {most_words} labels; got {got}.",
+            most_words=MOST_WORDS,
+            got=len(names),
+        )
     places = {name: place for place, name in enumerate(names)}
     table = np.zeros((len(names), len(names)))
     for (right, found), count in confusion.items():
@@ -42,7 +47,9 @@ def plot_curve(training: Mapping[str, Any], path: PathLike | None = None) -> Fig
         check_suffix(path)
     measured = [found for found in training.get("held_out") or () if "score" in found]
     if not measured:
-        raise FirthError("plot_curve needs scores on dev data, which fine-tuning measures; this model has none.")
+        raise FirthError(
+            "unsupported_model", "plot_curve needs scores on dev data, which fine-tuning measures; this model has none."
+        )
     tries = sorted({found.get("try", 1) for found in measured})  # sentence vectors are learned in one, without a number
     last = max(found.get("epoch", 1) for found in measured)
     epochs = max(training.get("finished_epochs", 1) // len(tries), last if len(tries) == 1 else 1)

@@ -46,7 +46,13 @@ def plot_tree(counts: Mapping[str, int], k: int = 16, path: PathLike | None = No
         check_suffix(path)
     known = sorted(((count, word) for word, count in counts.items() if count > 0), key=lambda each: -each[0])
     if len(known) < 2 or not 2 <= k <= MOST_LEAVES:
-        raise FirthError(f"plot_tree shows 2 to {MOST_LEAVES} words; got {len(known):,}, of them k={k} to be drawn.")
+        raise FirthError(
+            "invalid_value",
+            "plot_tree shows 2 to {most_leaves} words; got {got:,}, of them k={k} to be drawn.",
+            most_leaves=MOST_LEAVES,
+            got=len(known),
+            k=k,
+        )
     numbers = np.array([count for count, _ in known])
     shown, words = numbers[:k], [word for _, word in known[:k]]
     paths = huffman_paths(shown)
@@ -87,7 +93,10 @@ def plot_places(table: NDArray[Any], path: PathLike | None = None, title: str = 
     rows = np.asarray(table, dtype=np.float32)
     if rows.ndim != 2 or not 2 <= len(rows) <= MOST_PLACES or not np.isfinite(rows).all():
         raise FirthError(
-            f"plot_places shows 2 to {MOST_PLACES} places, a row of finite numbers each; got {rows.shape}."
+            "invalid_value",
+            "plot_places shows 2 to {most_places} places, a row of finite numbers each; got {got}.",
+            most_places=MOST_PLACES,
+            got=rows.shape,
         )
     figure, left = new_figure(11, 5.2, title, f"{len(rows)} places × {rows.shape[1]} dimensions")
     grid = figure.add_gridspec(1, 2)

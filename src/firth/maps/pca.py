@@ -21,7 +21,7 @@ class Projection(NamedTuple):
 def pca(matrix: ArrayLike, dims: int = 2) -> Projection:
     """The first `dims` principal components; in each direction the largest loading is positive, so signs are fixed."""
     if dims < 1:
-        raise FirthError(f"dims must be at least 1; got {dims}.")
+        raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="dims", got=dims)
     rows = np.asarray(matrix, dtype=np.float64)
     found = principal_components(rows)
     explained = found.variances / (found.variances.sum() or 1.0)

@@ -62,7 +62,12 @@ def plot_map(
         places = dict(zip(layout.keys, layout.xy, strict=True))
         unknown = [key for key in chosen if key not in places]
         if unknown:
-            raise FirthError(f"{unknown[0]!r} is not on this map of {len(places):,}; make one with more rows.")
+            raise FirthError(
+                "unknown_key",
+                "{unknown!r} is not on this map of {n_places:,}; make one with more rows.",
+                unknown=unknown[0],
+                n_places=len(places),
+            )
         points = np.array([places[key] for key in chosen], dtype=np.float64).reshape(-1, 2)
         figure, axes = _plane(layout.xy, f"Map of {len(layout.keys):,} vectors", str(layout))
         if len(places) > len(chosen):
@@ -82,7 +87,7 @@ def plot_analogies(vectors: Vectors, pairs: Sequence[tuple[str, str]], path: Pat
     """A line from a to b for each pair, such as country and capital: alike where the relation is one direction."""
     _check_path(path)
     if not pairs or any(len(pair) != 2 for pair in pairs):
-        raise FirthError(f"plot_analogies needs pairs of words; got {list(pairs)[:3]!r}.")
+        raise FirthError("invalid_value", "plot_analogies needs pairs of words; got {got!r}.", got=list(pairs)[:3])
     words = list(dict.fromkeys(word for pair in pairs for word in pair))
     seen = _project(vectors, words)
     place = dict(zip(words, seen.points, strict=True))
@@ -107,9 +112,20 @@ def plot_similarity(
     """Every word with every other, as colour and number."""
     _check_path(path)
     if metric not in METRICS:
-        raise FirthError(f"metric must be one of {', '.join(METRICS)}; got {metric!r}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be one of {choices}; got {got!r}.",
+            option="metric",
+            choices=", ".join(METRICS),
+            got=metric,
+        )
     if not 2 <= len(words) <= MOST_WORDS:
-        raise FirthError(f"plot_similarity shows 2 to {MOST_WORDS} words; got {len(words)}.")
+        raise FirthError(
+            "invalid_value",
+            "plot_similarity shows 2 to {most_words} words; got {got}.",
+            most_words=MOST_WORDS,
+            got=len(words),
+        )
     rows = _rows(vectors, words)
     values = np.array([[similarity(a, b, metric) for b in rows] for a in rows])
     names = {"cosine": "Cosine similarity", "dot": "Dot product", "euclidean": "Euclidean distance"}
@@ -133,11 +149,16 @@ def plot_block(
     block = np.asarray(values, dtype=np.float64)
     if block.shape != (len(rows), len(columns)) or not 1 <= min(block.shape) <= max(block.shape) <= MOST_WORDS:
         raise FirthError(
-            f"plot_block shows 1 to {MOST_WORDS} rows and columns, each with a name; got {block.shape} numbers, "
-            f"{len(rows)} and {len(columns)} names."
+            "shape_mismatch",
+            "plot_block shows 1 to {most_words} rows and columns, each with a name; got {got} numbers, {n_rows} "
+            "and {n_columns} names.",
+            most_words=MOST_WORDS,
+            got=block.shape,
+            n_rows=len(rows),
+            n_columns=len(columns),
         )
     if not np.isfinite(block).all():
-        raise FirthError("plot_block needs finite numbers; got NaN or infinity.")
+        raise FirthError("non_finite", "plot_block needs finite numbers; got NaN or infinity.")
     signed = block.min() < 0
     most = max(float(np.abs(block).max()), 1e-9)
     colors, limits = ("RdBu_r", (-most, most)) if signed else ("Blues", (0.0, most))
@@ -179,7 +200,7 @@ def plot_variance(shares: Sequence[float] | NDArray[Any], path: PathLike | None 
     _check_path(path)
     values = np.asarray(shares, dtype=np.float64)
     if values.ndim != 1 or not len(values) or not np.isfinite(values).all() or values.min() < 0:
-        raise FirthError("plot_variance needs a share of at least 0 for each dimension.")
+        raise FirthError("invalid_value", "plot_variance needs a share of at least 0 for each dimension.")
     from matplotlib.ticker import MaxNLocator
 
     total = np.cumsum(values)
@@ -205,8 +226,9 @@ def plot_loss(training: Mapping[str, Any], path: PathLike | None = None) -> Figu
     epochs = training.get("epochs") if isinstance(training, Mapping) else None  # of fastText's own file, a number
     if not isinstance(epochs, Sequence) or not epochs or not all("loss" in epoch for epoch in epochs):
         raise FirthError(
-            "plot_loss(model.training) draws the loss of each epoch, and there is none here; models that Firth trained "
-            "in epochs, such as SkipGram, have one."
+            "unsupported_model",
+            "plot_loss(model.training) draws the loss of each epoch, and there is none here; models that Firth "
+            "trained in epochs, such as SkipGram, have one.",
         )
     from matplotlib.ticker import MaxNLocator
 
@@ -233,7 +255,7 @@ def plot_zipf(counts: Mapping[str, int] | Sequence[int] | NDArray[Any], path: Pa
     numbers = [counts[word] for word in words] if isinstance(counts, Mapping) else counts
     frequencies = np.sort(np.asarray(numbers, dtype=np.float64))[::-1]
     if frequencies.ndim != 1 or len(frequencies) < 2 or not (np.isfinite(frequencies) & (frequencies > 0)).all():
-        raise FirthError("plot_zipf needs at least 2 counts, all above 0.")
+        raise FirthError("too_few", "plot_zipf needs at least 2 counts, all above 0.")
     slope, start = zipf_fit(frequencies)
     ranks = _spaced(len(frequencies))  # some hundred points draw the same curve as a million
     heights, fitted = frequencies[ranks - 1], np.exp(start) * ranks**slope
@@ -270,7 +292,7 @@ def _spaced(last: int) -> NDArray[np.int64]:
 
 def _project(vectors: Vectors, words: Sequence[str]) -> Projection:
     if len(words) < 2:
-        raise FirthError(f"A map needs at least 2 words; got {len(words)}.")
+        raise FirthError("too_few", "A map needs at least 2 words; got {got}.", got=len(words))
     return pca(unit_rows(_rows(vectors, words)))
 
 
@@ -278,7 +300,11 @@ def _rows(vectors: Vectors, words: Sequence[str]) -> NDArray[np.float32]:
     rows = vectors.matrix[[vectors.row(word) for word in words]]
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
-        raise FirthError(f"A plot needs finite numbers; the vector of {words[int(np.argmin(finite))]!r} has others.")
+        raise FirthError(
+            "non_finite",
+            "A plot needs finite numbers; the vector of {word!r} has others.",
+            word=words[int(np.argmin(finite))],
+        )
     return rows
 
 

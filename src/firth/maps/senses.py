@@ -41,8 +41,10 @@ def plot_senses(senses: Senses, path: str | os.PathLike[str]) -> None:
     check_suffix(path)
     if len(senses.occurrences) > len(COLORS):
         raise FirthError(
-            f"A picture shows at most {len(COLORS)} places of a word; got {len(senses.occurrences)}. The table and "
-            "--json have room."
+            "invalid_value",
+            "A picture shows at most {n_colors} places of a word; got {got}. The table and --json have room.",
+            n_colors=len(COLORS),
+            got=len(senses.occurrences),
         )
     note = "1 − cosine of its vectors, from the input (layer 0) to the last layer"
     figure, left = new_figure(12.5, 5.6, f"“{senses.word}” in {len(senses.occurrences)} places", note)

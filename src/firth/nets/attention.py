@@ -124,7 +124,12 @@ class Cache:
         """Appends places; all of them so far."""
         end = self.length + key.shape[2]
         if end > self.keys.shape[2]:
-            raise FirthError(f"The cache holds {self.keys.shape[2]} places; {end} were asked for.")
+            raise FirthError(
+                "text_too_long",
+                "The cache holds {shape} places; {end} were asked for.",
+                shape=self.keys.shape[2],
+                end=end,
+            )
         self.keys[:, :, self.length : end], self.values[:, :, self.length : end] = key, value
         self.length = end
         return self.keys[:, :, :end], self.values[:, :, :end]
@@ -143,7 +148,13 @@ class MultiHead(nn.Module):
     def __init__(self, dim: int, heads: int, dropout: float = 0.0, cross: bool = False, rotary: Rotary | None = None):
         super().__init__()
         if dim % heads:
-            raise FirthError(f"dim must be a multiple of heads; got {dim} and {heads}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be a multiple of heads; got {got} and {heads}.",
+                option="dim",
+                got=dim,
+                heads=heads,
+            )
         self.heads, self.dropout, self.cross, self.rotary = heads, dropout, cross, rotary
         if cross:
             self.query, self.key_value = nn.Linear(dim, dim), nn.Linear(dim, 2 * dim)

@@ -36,7 +36,12 @@ class Positions(nn.Module):
         """x (batch, places, dim), whose first place is number `first`."""
         end = first + x.shape[1]
         if end > self.places:
-            raise FirthError(f"A text of {end} tokens is longer than the {self.places} places of this model.")
+            raise FirthError(
+                "text_too_long",
+                "A text of {end} tokens is longer than the {places} places of this model.",
+                end=end,
+                places=self.places,
+            )
         return x + self.table[first:end]
 
 
@@ -50,7 +55,9 @@ class Rotary(nn.Module):
     def __init__(self, places: int, dim: int) -> None:
         super().__init__()
         if dim % 2:
-            raise FirthError(f"rotary positions need an even number of dimensions a head; got {dim}.")
+            raise FirthError(
+                "invalid_value", "rotary positions need an even number of dimensions a head; got {got}.", got=dim
+            )
         speed = 10000.0 ** (-torch.arange(0, dim, 2) / dim)
         angles = torch.arange(places)[:, None] * speed
         self.places = places
@@ -61,7 +68,12 @@ class Rotary(nn.Module):
         """x (batch, heads, places, dim), whose first place is number `first`."""
         end = first + x.shape[2]
         if end > self.places:
-            raise FirthError(f"A text of {end} tokens is longer than the {self.places} places of this model.")
+            raise FirthError(
+                "text_too_long",
+                "A text of {end} tokens is longer than the {places} places of this model.",
+                end=end,
+                places=self.places,
+            )
         cos, sin = self.cos[first:end].to(x.dtype), self.sin[first:end].to(x.dtype)
         even, odd = x[..., 0::2], x[..., 1::2]
         return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)

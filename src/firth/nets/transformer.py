@@ -64,7 +64,10 @@ class Embedding(nn.Module):
     def forward(self, ids: Tensor, first: int = 0) -> Tensor:
         if first + ids.shape[1] > self.places:
             raise FirthError(
-                f"A text of {first + ids.shape[1]:,} tokens is longer than this model's context of {self.places:,}."
+                "text_too_long",
+                "A text of {first:,} tokens is longer than this model's context of {places:,}.",
+                first=first + ids.shape[1],
+                places=self.places,
             )
         x = self.tokens(ids) * self.scale
         if self.positions is not None:

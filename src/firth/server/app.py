@@ -80,7 +80,7 @@ def add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(FirthError)
     async def firth_error(request: Request, error: FirthError) -> Response:
-        found = error if isinstance(error, RequestError) else RequestError(400, str(error))
+        found = error if isinstance(error, RequestError) else RequestError(400, str(error), code=error.code)
         return JSONResponse(shaped(request.scope["path"], found), found.status, found.headers)
 
     @app.exception_handler(RequestValidationError)

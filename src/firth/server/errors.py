@@ -20,12 +20,12 @@ class RequestError(FirthError):
         code: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(message)
-        self.status, self.kind, self.field, self.code, self.headers = status, kind, field, code, dict(headers or {})
+        super().__init__(code or ("invalid_request" if kind == "invalid_request_error" else kind), message)
+        self.status, self.kind, self.field, self.headers = status, kind, field, dict(headers or {})
 
 
 def shaped(path: str, error: RequestError) -> dict[str, object]:
     """As OpenAI says it under /v1/, elsewhere as text-embeddings-inference does."""
     if path.startswith("/v1/"):
         return {"error": {"message": str(error), "type": error.kind, "param": error.field, "code": error.code}}
-    return {"error": str(error), "error_type": error.kind}
+    return {"error": str(error), "error_type": error.kind, "code": error.code}

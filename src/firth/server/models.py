@@ -249,14 +249,25 @@ def named(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
             # A link's own name: current -> model-7 is "current".
             name = path.resolve().name if path.name in ("", "..") else path.name
         if not path.exists():
-            raise FirthError(f"There is no model at {path}.")
+            raise FirthError("not_found", "There is no model at {path}.", path=path)
         if path.is_file() and not is_fasttext(path):
             format_of(path)  # refuses what are no vectors, before anyone asks for them
         is_model = path.is_file() or (network_folder(path) / CONFIG).is_file()
         if not is_model and not is_index(path):
-            raise FirthError(f"{path} is neither a model nor an index: it has no {CONFIG} and no {MANIFEST}.")
+            raise FirthError(
+                "not_found",
+                "{path} is neither a model nor an index: it has no {config} and no {manifest}.",
+                path=path,
+                config=CONFIG,
+                manifest=MANIFEST,
+            )
         places = found[not is_model]
         if name in places:
-            raise FirthError(f"Two are called {name!r}: give one another name, as in other={path}.")
+            raise FirthError(
+                "duplicate_name",
+                "Two are called {name!r}: give one another name, as in other={path}.",
+                name=name,
+                path=path,
+            )
         places[name] = path
     return found

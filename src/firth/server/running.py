@@ -63,7 +63,13 @@ def listen(host: str, port: int) -> socket.socket:
         listening.listen(2048)  # whoever reads the address can connect
     except OSError as error:
         listening.close()
-        raise FirthError(f"Cannot listen on {host}, port {port}: {error.strerror or error}.") from None
+        raise FirthError(
+            "address_in_use",
+            "Cannot listen on {host}, port {port}: {reason}.",
+            host=host,
+            port=port,
+            reason=error.strerror or error,
+        ) from None
     return listening
 
 

@@ -50,15 +50,19 @@ class Settings:
     def __post_init__(self) -> None:
         if not self.is_local and not self.key:
             raise FirthError(
-                f"{self.host} can be reached by others, so a key is needed: set FIRTH_API_KEY, or give --key-file FILE."
+                "weak_key",
+                "{host} can be reached by others, so a key is needed: set FIRTH_API_KEY, or give --key-file FILE.",
+                host=self.host,
             )
         if self.key is not None and (len(self.key) < 16 or not self.key.isascii() or not self.key.isprintable()):
             raise FirthError(
-                f"The key must have at least 16 printable ASCII characters; it has {len(self.key)}. "
-                "`openssl rand -hex 16` makes one."
+                "weak_key",
+                "The key must have at least 16 printable ASCII characters; it has {n_key}. `openssl rand -hex 16` "
+                "makes one.",
+                n_key=len(self.key),
             )
         if not 0 <= self.port <= 65535:
-            raise FirthError(f"The port must be from 0 to 65535; got {self.port}.")
+            raise FirthError("invalid_value", "The port must be from 0 to 65535; got {got}.", got=self.port)
 
     @property
     def is_local(self) -> bool:

@@ -63,9 +63,11 @@ class Workspace:
         plain = re.sub(r"[^\w.-]+", "-", Path(name.replace("\\", "/")).name).lstrip(".-")[:80]
         if not plain or not is_data(Path(plain)):
             kinds = ", ".join((*TEXTS[:3], *RECORDS))
-            raise FirthError(f"Data is a file of {kinds}, also compressed; got {name[:80]!r}.")
+            raise FirthError(
+                "unknown_format", "Data is a file of {kinds}, also compressed; got {got!r}.", kinds=kinds, got=name[:80]
+            )
         if not content:
-            raise FirthError(f"{plain} is empty.")
+            raise FirthError("empty_data", "{plain} is empty.", plain=plain)
         path, number = self.temporary / plain, 2
         while path.exists() and path.read_bytes() != content:
             stem, _, rest = plain.partition(".")
@@ -77,7 +79,9 @@ class Workspace:
     def output(self, name: str) -> Path:
         """Where a new model, index or corpus of this name goes."""
         if not NAME.fullmatch(name):
-            raise FirthError(f"A name has letters, digits, dots, dashes and underscores; got {name[:80]!r}.")
+            raise FirthError(
+                "invalid_value", "A name has letters, digits, dots, dashes and underscores; got {got!r}.", got=name[:80]
+            )
         return (self.root or self.temporary) / name
 
     def named(self, path: Path) -> str:

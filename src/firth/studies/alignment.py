@@ -66,9 +66,14 @@ def align(a: Any, b: Any, *, pairs: WordPairs | None = None, restrict: int | Non
     """
     source, target = vectors_of(a), vectors_of(b)
     if source.dim != target.dim:
-        raise FirthError(f"Spaces to align must have the same dimension; got {source.dim} and {target.dim}.")
+        raise FirthError(
+            "shape_mismatch",
+            "Spaces to align must have the same dimension; got {got} and {dim}.",
+            got=source.dim,
+            dim=target.dim,
+        )
     if restrict is not None and restrict < 1:
-        raise FirthError(f"restrict must be at least 1; got {restrict}.")
+        raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="restrict", got=restrict)
     check_finite(source, None)
     check_finite(target, None)
     known = usable(source, target, pairs, restrict)
@@ -87,7 +92,9 @@ def vectors_of(given: Any) -> Vectors:
         return given
     if isinstance(given, HasVectors):
         return given.vectors
-    raise FirthError(f"align takes two Vectors or models that have them; got {type(given).__name__}.")
+    raise FirthError(
+        "invalid_type", "align takes two Vectors or models that have them; got {got}.", got=type(given).__name__
+    )
 
 
 def usable(source: Vectors, target: Vectors, pairs: WordPairs | None, restrict: int | None) -> list[tuple[str, str]]:
@@ -104,7 +111,9 @@ def usable(source: Vectors, target: Vectors, pairs: WordPairs | None, restrict: 
         and some[1][j]
     ]
     if not known:
-        raise FirthError("The two spaces have no word in common; pairs=… says which words belong together.")
+        raise FirthError(
+            "empty_data", "The two spaces have no word in common; pairs=… says which words belong together."
+        )
     if len(known) < source.dim:
         warnings.warn(
             f"{len(known):,} common words do not fix a rotation in {source.dim} dimensions; cosines say too much.",
@@ -127,8 +136,14 @@ def read_word_pairs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
     for number, line in numbered_lines(path):
         words = line.split("\t") if "\t" in line else line.split()
         if len(words) != 2:
-            raise FirthError(f"{path}, line {number}: a pair is two words; got {line[:60]!r}.")
+            raise FirthError(
+                "malformed_data",
+                "{path}, line {number}: a pair is two words; got {got!r}.",
+                path=path,
+                number=number,
+                got=line[:60],
+            )
         pairs.append((words[0].strip(), words[1].strip()))
     if not pairs:
-        raise FirthError(f"{path} has no pairs; it needs two words a line.")
+        raise FirthError("empty_data", "{path} has no pairs; it needs two words a line.", path=path)
     return pairs

@@ -51,10 +51,17 @@ def compare(
     """
     everyone = contenders(models)
     if columns and (data is None or isinstance(data, Drawn)):
-        raise FirthError(f"{', '.join(columns)} say how data is read; there is none to read.")
+        raise FirthError(
+            "conflicting_options", "{columns} say how data is read; there is none to read.", columns=", ".join(columns)
+        )
     documents = data if data is None or isinstance(data, Drawn) else draw(data, texts=texts, seed=seed, **columns)
     if retrain and (retrain < 2 or documents is None or documents.corpus is None):
-        raise FirthError(f"retrain takes 2 or more trainings, and data to train on; got {retrain}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} takes 2 or more trainings, and data to train on; got {got}.",
+            option="retrain",
+            got=retrain,
+        )
     notes: list[str] = []
     found: list[Measure | None] = []
     if analogies is not None:

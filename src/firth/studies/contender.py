@@ -42,7 +42,9 @@ class Contender:
         assert self.embed is not None
         rows, known, unknown = self.embed(texts)
         if not np.isfinite(rows).all():
-            raise FirthError(f"{self.name} gives a text NaN or infinity; such a model can't be compared.")
+            raise FirthError(
+                "non_finite", "{name} gives a text NaN or infinity; such a model can't be compared.", name=self.name
+            )
         return rows, known, unknown
 
     def timed(self, texts: Sequence[str]) -> tuple[Matrix, float, float]:
@@ -57,10 +59,12 @@ class Contender:
 def contenders(models: Sequence[Any] | Mapping[str, Any]) -> list[Contender]:
     """Models, vectors, or paths to either; in a list, paths give the names, or NAME=PATH does."""
     if isinstance(models, (str, os.PathLike, Model, Vectors)):
-        raise FirthError("compare takes a list of models, or names with models; got one. Put it in a list.")
+        raise FirthError(
+            "invalid_type", "compare takes a list of models, or names with models; got one. Put it in a list."
+        )
     named = dict(models) if isinstance(models, Mapping) else named_models(models)
     if not named:
-        raise FirthError("compare needs at least one model.")
+        raise FirthError("too_few", "compare needs at least one model.")
     return [contender(name, model) for name, model in named.items()]
 
 
@@ -71,7 +75,12 @@ def named_models(models: Sequence[Any]) -> dict[str, Any]:
     for given, _, model in cut:
         name = given or next(others)
         if name in named:
-            raise FirthError(f"Two are called {name!r}: give one another name, as in other={model}.")
+            raise FirthError(
+                "duplicate_name",
+                "Two are called {name!r}: give one another name, as in other={model}.",
+                name=name,
+                model=model,
+            )
         named[name] = model
     return named
 
@@ -89,7 +98,9 @@ def names_of(models: Sequence[Any]) -> list[str]:
     given = [path for path in paths if path is not None]
     if len(set(given)) < len(given):
         twice = next(path for path in given if given.count(path) > 1)
-        raise FirthError(f"{twice} is given twice; a model needs no comparing with itself.")
+        raise FirthError(
+            "duplicate_name", "{twice} is given twice; a model needs no comparing with itself.", twice=twice
+        )
     short = [Path(path).name or path for path in given]
     shown = dict(zip(given, short if len(set(short)) == len(short) else given, strict=True))
     return [
@@ -103,13 +114,18 @@ def contender(name: str, source: Any) -> Contender:
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         if not path.exists():
-            raise FirthError(f"{path}: no such model or vector file.")
+            raise FirthError("not_found", "{path}: no such model or vector file.", path=path)
         size = disk_size(path)
         source = load_model(path) if path.is_dir() or is_fasttext(path) else read_vectors(path)
     if isinstance(source, Vectors):
         return Contender(name, source, averaging(source), size or source.matrix.nbytes)
     if not isinstance(source, Model):
-        raise FirthError(f"{name} is no model, vectors, or path to one; got {type(source).__name__}.")
+        raise FirthError(
+            "invalid_type",
+            "{name} is no model, vectors, or path to one; got {got}.",
+            name=name,
+            got=type(source).__name__,
+        )
     if size is None:
         size = sum(array.nbytes for array in source.parts().arrays.values())
     return Contender(name, word_table(source), embedding(source), size, source)

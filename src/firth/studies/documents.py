@@ -46,7 +46,9 @@ def draw(
     """`texts` documents, each as likely as any other, in one pass whatever there is (Vitter's algorithm R). `title`,
     `name` and `label` are columns; sources and further settings are those of `Corpus`."""
     if texts < LEAST:
-        raise FirthError(f"texts must be at least {LEAST}; got {texts}.")
+        raise FirthError(
+            "invalid_value", "{option} must be at least {least}; got {got}.", option="texts", least=LEAST, got=texts
+        )
     wanted = {"title": title, "name": name, "label": label}
     columns = {kind: column for kind, column in wanted.items() if column}
     documents = Corpus(*sources, fields=tuple(columns.values()), **corpus)
@@ -62,7 +64,9 @@ def draw(
         elif (place := random.randrange(seen)) < texts:
             kept[place] = document
     if len(kept) < LEAST:
-        raise FirthError(f"compare needs at least {LEAST} documents; the data has {len(kept)}.")
+        raise FirthError(
+            "too_few", "compare needs at least {least} documents; the data has {n_kept}.", least=LEAST, n_kept=len(kept)
+        )
     found = {kind: [fields.get(kind, "") for _, fields in kept] for kind in wanted}
     return Drawn([text for text, _ in kept], found["title"], found["name"], found["label"], Corpus(*sources, **corpus))
 

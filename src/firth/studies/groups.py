@@ -32,7 +32,13 @@ def groups(vectors: Vectors, k: int = 12, *, texts: Sequence[str] | None = None,
     """k-means by direction. A group is named by the words that stand out in its texts, where there are texts, else by
     those of its first keys (the most frequent) that are nearest to its middle."""
     if not 2 <= k <= len(vectors):
-        raise FirthError(f"k must be from 2 to the {len(vectors):,} rows there are; got {k}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be from 2 to the {n_vectors:,} rows there are; got {got}.",
+            option="k",
+            n_vectors=len(vectors),
+            got=k,
+        )
     unit = unit_rows(vectors.matrix)
     some = np.sort(np.random.default_rng(seed).permutation(len(unit))[:SAMPLE])
     found = clusters(unit[some], k, seed)

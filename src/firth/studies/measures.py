@@ -102,7 +102,15 @@ def purity(found: Ids, labels: Ids) -> Floats:
 def overlap(a: Matrix, b: Matrix, k: int = 10) -> Floats:
     """For each row the share of its `k` nearest in `a` (by cosine) that are among its `k` nearest in `b`."""
     if len(a) != len(b) or not 1 <= k < len(a):
-        raise FirthError(f"k must be from 1 to {len(a) - 1} for {len(a):,} and {len(b):,} rows; got {k}.")
+        raise FirthError(
+            "invalid_value",
+            "{option} must be from 1 to {n_a} for {n_a_2:,} and {n_b:,} rows; got {got}.",
+            option="k",
+            n_a=len(a) - 1,
+            n_a_2=len(a),
+            n_b=len(b),
+            got=k,
+        )
     pairs = zip(nearest(a, k), nearest(b, k), strict=True)
     return np.array([len(np.intersect1d(left, right)) / k for left, right in pairs])
 

@@ -38,9 +38,19 @@ def search_space(method: Method, tries: Tries | None) -> Space:
         tries = dict.fromkeys(numbers)
     unknown = [name for name in tries if name not in known]
     if unknown:
-        raise FirthError(f"{type(method).__name__} has no option {unknown[0]!r}; it has {', '.join(known)}.")
+        raise FirthError(
+            "unknown_option",
+            "{method} has no option {unknown!r}; it has {available}.",
+            method=type(method).__name__,
+            unknown=unknown[0],
+            available=", ".join(known),
+        )
     if not tries:
-        raise FirthError(f"{type(method).__name__} has no option to vary by itself; name some with values.")
+        raise FirthError(
+            "invalid_value",
+            "{method} has no option to vary by itself; name some with values.",
+            method=type(method).__name__,
+        )
     return {name: checked(method, known[name], given) for name, given in tries.items()}
 
 
@@ -49,18 +59,33 @@ def checked(method: Method, option: Option, given: Sequence[Any] | Between | Non
     found = derived(method, option) if given is None else given if isinstance(given, Between) else tuple(given)
     if isinstance(found, Between):
         if option.kind not in (int, float):
-            raise FirthError(f"{option.name} is no number, so it has no range; list its values.")
+            raise FirthError(
+                "invalid_value", "{name} is no number, so it has no range; list its values.", name=option.name
+            )
         if not found.low < found.high:
-            raise FirthError(f"{option.name}: a range rises from low to high; got {found.low:g} to {found.high:g}.")
+            raise FirthError(
+                "invalid_value",
+                "{name}: a range rises from low to high; got {got:g} to {high:g}.",
+                name=option.name,
+                got=found.low,
+                high=found.high,
+            )
         ends = (int(found.low), int(found.high)) if option.kind is int else found
     else:
         ends = found
     for value in ends:
         problem = option.problem(value)
         if problem and not (value is None and option.default is None):
-            raise FirthError(f"{type(method).__name__}.{option.name} {problem}; got {value!r} to try.")
+            raise FirthError(
+                "invalid_value",
+                "{method}.{name} {problem}; got {got!r} to try.",
+                method=type(method).__name__,
+                name=option.name,
+                problem=problem,
+                got=value,
+            )
     if not ends:
-        raise FirthError(f"{option.name} has no values to try.")
+        raise FirthError("invalid_value", "{name} has no values to try.", name=option.name)
     return found if isinstance(found, Between) else tuple(dict.fromkeys(found))
 
 
@@ -73,7 +98,10 @@ def derived(method: Method, option: Option) -> tuple[Any, ...] | Between:
     if middle <= 0:
         value = getattr(method, option.name)
         raise FirthError(
-            f"{option.name} is {value!r}, about which no range can be laid; give values, as in {option.name}=1,2."
+            "invalid_value",
+            "{name} is {value!r}, about which no range can be laid; give values, as in {name}=1,2.",
+            name=option.name,
+            value=value,
         )
     low = middle / AROUND if option.low is None else max(option.low, middle / AROUND)
     high = middle * AROUND if option.high is None else min(option.high, middle * AROUND)
@@ -134,7 +162,13 @@ def parsed_try(method: type[Method], text: str) -> tuple[str, Sequence[Any] | Be
     option = next((option for option in options_of(method) if option.name == name), None)
     if option is None:
         known = ", ".join(option.name for option in options_of(method))
-        raise FirthError(f"{method.__name__} has no option {name!r}; it has {known}.")
+        raise FirthError(
+            "unknown_option",
+            "{method} has no option {name!r}; it has {available}.",
+            method=method.__name__,
+            name=name,
+            available=known,
+        )
     if not equals:
         return name, None
     if option.kind in (int, float) and given.count(":") == 1:
@@ -148,7 +182,7 @@ def parsed_value(option: Option, text: str) -> Any:
     if option.kind is bool:
         words = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
         if text.lower() not in words:
-            raise FirthError(f"{option.name} is on or off; got {text!r}.")
+            raise FirthError("invalid_value", "{name} is on or off; got {got!r}.", name=option.name, got=text)
         return words[text.lower()]
     if option.kind not in (int, float):
         return text
@@ -157,5 +191,9 @@ def parsed_value(option: Option, text: str) -> Any:
     except ValueError:
         what = "whole numbers" if option.kind is int else "numbers"
         raise FirthError(
-            f"{option.name} takes {what}, as in {option.name}=1,2 or {option.name}=1:9; got {text!r}."
+            "invalid_value",
+            "{name} takes {detail}, as in {name}=1,2 or {name}=1:9; got {got!r}.",
+            name=option.name,
+            detail=what,
+            got=text,
         ) from None

@@ -158,7 +158,10 @@ def sweep(
     """
     space = search_space(method, tries)
     if budget <= 0 or run.budget:
-        raise FirthError("A sweep's budget is its own and above 0, in seconds; each training takes the time it needs.")
+        raise FirthError(
+            "conflicting_options",
+            "A sweep's budget is its own and above 0, in seconds; each training takes the time it needs.",
+        )
     identity = {
         **identity_of(method, data, run, start),
         "task": task.identity,
@@ -194,11 +197,16 @@ class Study:
             found = record["identity"]
             self.trials, self.plain = [Trial(**trial) for trial in record["trials"]], record["plain"]
         except (KeyError, TypeError) as error:
-            raise FirthError(f"{path} is no record of a sweep ({error}).") from None
+            raise FirthError(
+                "damaged_file", "{path} is no record of a sweep ({reason}).", path=path, reason=str(error)
+            ) from None
         if found != identity:
             why = difference({"identity": found}, dict(identity))
             raise FirthError(
-                f"{folder} holds another sweep ({why}); choose another folder, or overwrite it (--overwrite)."
+                "other_run",
+                "{folder} holds another sweep ({reason}); choose another folder, or overwrite it (--overwrite).",
+                folder=folder,
+                reason=why,
             )
 
     def write(self) -> None:
@@ -213,7 +221,12 @@ class Study:
         """Why no trial follows; None while one may."""
         done = self.finished()
         if len(done) >= HOPELESS and all(trial.score is None for trial in done):
-            raise FirthError(f"All of the first {len(done)} trials failed. The first: {done[0].problem}")
+            raise FirthError(
+                "sweep_failed",
+                "All of the first {n_done} trials failed. The first: {problem}",
+                n_done=len(done),
+                problem=done[0].problem,
+            )
         spent = sum(trial.seconds for trial in self.trials)
         return f"The budget of {budget:g} s is spent" if spent >= budget else None
 
@@ -223,8 +236,16 @@ class Study:
             return best_of(scored)
         failed = self.finished()
         if failed:
-            raise FirthError(f"None of {len(failed)} trials gave a score. The first: {failed[0].problem}")
-        raise FirthError("No trial was finished in the time given; with a larger budget the same command goes on.")
+            raise FirthError(
+                "sweep_failed",
+                "None of {n_failed} trials gave a score. The first: {problem}",
+                n_failed=len(failed),
+                problem=failed[0].problem,
+            )
+        raise FirthError(
+            "conflicting_options",
+            "No trial was finished in the time given; with a larger budget the same command goes on.",
+        )
 
     def attempt(
         self,
@@ -302,8 +323,8 @@ class Deadline:
     def end(self) -> None:
         self.report.end()
 
-    def note(self, text: str) -> None:
-        self.report.note(text)
+    def note(self, text: str, code: str = "note") -> None:
+        self.report.note(text, code)
 
 
 @contextlib.contextmanager
@@ -313,7 +334,12 @@ def alone(folder: Path, identity: Mapping[str, Any], overwrite: bool) -> Iterato
         names = {path.name for path in folder.iterdir() if not HALF.match(path.name)} if folder.is_dir() else set()
         if names and RECORD not in names and names != {LOCK}:
             some = ", ".join(sorted(names)[:3])
-            raise FirthError(f"{folder} holds other files ({some}); choose another folder for the sweep.")
+            raise FirthError(
+                "unsafe_output",
+                "{folder} holds other files ({examples}); choose another folder for the sweep.",
+                folder=folder,
+                examples=some,
+            )
         folder.mkdir(parents=True, exist_ok=True)
         handle = lock(folder, folder)
     try:

@@ -123,7 +123,11 @@ def document_task(documents: Drawn, seed: int = 1) -> Task:
     """Known items: the text that a title belongs to, else the name that a text describes, else the next sentence."""
     asked = lookups(documents, seed)
     if not asked:
-        raise FirthError(f"The documents have fewer than {LEAST} titles, names or pairs of sentences to ask for.")
+        raise FirthError(
+            "too_few",
+            "The documents have fewer than {least} titles, names or pairs of sentences to ask for.",
+            least=LEAST,
+        )
     first = asked[0]
 
     def part(places: Ids) -> Part:
@@ -140,7 +144,7 @@ def labelled_task(examples: Labelled | Iterable[tuple[str, str | None]], seed: i
     truth = np.zeros((len(known), len(names)), dtype=bool)
     truth[np.arange(len(known)), [names[label] for _, label in known]] = True
     if len(names) < 2:
-        raise FirthError(f"A task of labels needs two of them; got {len(names)}.")
+        raise FirthError("too_few", "A task of labels needs two of them; got {got}.", got=len(names))
 
     def texts(places: Ids) -> list[str]:
         return [known[place][0] for place in places]
@@ -231,7 +235,14 @@ def probe_task(
 
 def dealt(name: str, items: int, parts: int, seed: int) -> list[Ids]:
     if items < parts * LEAST:
-        raise FirthError(f"A sweep by {name} needs at least {parts * LEAST} items to deal into {parts}; got {items}.")
+        raise FirthError(
+            "too_few",
+            "A sweep by {name} needs at least {parts} items to deal into {parts_2}; got {got}.",
+            name=name,
+            parts=parts * LEAST,
+            parts_2=parts,
+            got=items,
+        )
     return [np.sort(places) for places in np.array_split(np.random.default_rng(seed).permutation(items), parts)]
 
 
@@ -251,12 +262,20 @@ def probed(learn: Matrix, known: NDArray[np.bool_], ask: Matrix, truth: NDArray[
 def words_of(model: Any) -> Vectors:
     found = word_table(model)
     if found is None:
-        raise FirthError(f"This task asks for words or nodes, of which a {type(model.method).__name__} has no table.")
+        raise FirthError(
+            "unsupported_model",
+            "This task asks for words or nodes, of which a {method} has no table.",
+            method=type(model.method).__name__,
+        )
     return found
 
 
 def rows_of(model: Any, texts: Sequence[str]) -> Matrix:
     asked = Contender("The model", None, embedding(model), 0, model)
     if asked.embed is None:
-        raise FirthError(f"This task asks about texts, which a {type(model.method).__name__} does not embed.")
+        raise FirthError(
+            "unsupported_model",
+            "This task asks about texts, which a {method} does not embed.",
+            method=type(model.method).__name__,
+        )
     return asked.rows(texts)

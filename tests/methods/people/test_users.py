@@ -70,7 +70,7 @@ class Stops(firth.core.report.Silence):
         if not self.left:
             raise KeyboardInterrupt
 
-    def note(self, text):
+    def note(self, text, code="note"):
         pass
 
 

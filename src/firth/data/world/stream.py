@@ -21,7 +21,7 @@ class Stream(Sequence[Item]):
 
     def __init__(self, key: str, n: int, draw: Callable[[Random], Item]) -> None:
         if n < 0:
-            raise FirthError(f"The number of items must be at least 0; got {n}.")
+            raise FirthError("invalid_value", "The number of items must be at least 0; got {got}.", got=n)
         self._key, self._n, self._draw = key, n, draw
         self._block: tuple[int, list[Item]] = (-1, [])  # the one that was indexed last: neighbours are asked together
 

@@ -64,5 +64,10 @@ def similarities(facts: Facts, random: Random, n: int) -> list[tuple[str, str, f
         score = shared / math.sqrt(len(topics[a]) * len(topics[b]))
         (related if shared else unrelated).append((a, b, round(score, 4)))
     if not 0 <= n <= 2 * len(related):
-        raise FirthError(f"similarities can give 0 to {2 * len(related):,} pairs; asked for {n:,}.")
+        raise FirthError(
+            "invalid_value",
+            "similarities can give 0 to {n_related:,} pairs; asked for {n:,}.",
+            n_related=2 * len(related),
+            n=n,
+        )
     return sample(random, related, n - n // 2) + sample(random, unrelated, n // 2)

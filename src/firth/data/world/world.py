@@ -34,9 +34,13 @@ class World:
 
     def __post_init__(self) -> None:
         if self.seed < 0:
-            raise FirthError(f"World.seed must be at least 0; got {self.seed}.")
+            raise FirthError(
+                "invalid_value", "{option} must be at least 0; got {got}.", option="World.seed", got=self.seed
+            )
         if self.size < 2:
-            raise FirthError(f"World.size must be at least 2 countries; got {self.size}.")
+            raise FirthError(
+                "invalid_value", "{option} must be at least 2 countries; got {got}.", option="World.size", got=self.size
+            )
 
     @cached_property
     def facts(self) -> Facts:
@@ -111,4 +115,4 @@ class World:
 
 def _at_least(name: str, value: int, low: int) -> None:
     if value < low:
-        raise FirthError(f"{name} must be at least {low}; got {value}.")
+        raise FirthError("invalid_value", "{name} must be at least {low}; got {got}.", name=name, low=low, got=value)

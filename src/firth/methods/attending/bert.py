@@ -53,5 +53,11 @@ class BERT(GradientOptions):
         """Learns from a corpus (or paths, texts). With `start`, goes on from that model, with its tokenizer."""
         _, dim, heads = self.shape
         if dim % heads:
-            raise FirthError(f"BERT.dim must be a multiple of heads; got {dim} and {heads}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be a multiple of heads; got {got} and {heads}.",
+                option="BERT.dim",
+                got=dim,
+                heads=heads,
+            )
         return learner("pretrain").learn(self, data, run, start)

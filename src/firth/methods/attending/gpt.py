@@ -36,5 +36,11 @@ class GPT(GradientOptions):
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from a corpus (or paths, texts). With `start`, goes on from that model, with its tokenizer."""
         if self.dim % self.heads:
-            raise FirthError(f"GPT.dim must be a multiple of heads; got {self.dim} and {self.heads}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be a multiple of heads; got {got} and {heads}.",
+                option="GPT.dim",
+                got=self.dim,
+                heads=self.heads,
+            )
         return learner("gpt").learn(self, data, run, start)

@@ -26,7 +26,12 @@ class Seq2Seq(TranslatorOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.architecture == "transformer" and self.dim % self.heads:
-            raise FirthError(f"Seq2Seq.dim must be a multiple of heads; got {self.dim} and {self.heads}.")
+            raise FirthError(
+                "invalid_value",
+                "Seq2Seq.dim must be a multiple of heads; got {got} and {heads}.",
+                got=self.dim,
+                heads=self.heads,
+            )
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from Pairs (or an iterable of pairs). With `start`, goes on from that model's weights and tokens."""

@@ -72,7 +72,10 @@ class LSAModel(DocumentModel):
         scale = stored_scale(parts)
         shape = (len(scale.idf), len(values))
         if values.ndim != 1 or words.shape != shape or documents.shape[1:] != shape[1:] or not (values > 0).all():
-            raise FirthError("An LSA model needs words and documents equally wide, with a singular value a dimension.")
+            raise FirthError(
+                "damaged_model",
+                "An LSA model needs words and documents equally wide, with a singular value a dimension.",
+            )
         return cls(method, parts, stored_keys(parts), words, documents, np.asarray(values), scale, training)
 
 
@@ -95,8 +98,11 @@ class LSA(WeightOptions):
         tokens, began = counted.tokens, time.monotonic()
         if not counted.rows.values.any():
             raise FirthError(
-                f"All weights of the {len(tokens):,} documents are zero: there is nothing to decompose. With "
-                f"idf={self.idf} a word that every document holds weighs nothing; idf=smooth keeps it."
+                "empty_data",
+                "All weights of the {n_tokens:,} documents are zero: there is nothing to decompose. With "
+                "idf={idf} a word that every document holds weighs nothing; idf=smooth keeps it.",
+                n_tokens=len(tokens),
+                idf=self.idf,
             )
         matrix = as_csr(counted.rows, len(tokens.vocabulary))
         found = truncated_svd(matrix.T, self.dim, run, self.oversample)  # words × documents: U are the words

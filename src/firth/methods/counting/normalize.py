@@ -26,7 +26,13 @@ class Normalize(NumberEncoding):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.low >= self.high:
-            raise FirthError(f"Normalize.low must be below high; got {self.low:g} and {self.high:g}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be below high; got {got:g} and {high:g}.",
+                option="Normalize.low",
+                got=self.low,
+                high=self.high,
+            )
 
     def plan(self) -> Plan:
         return Plan(self.category, "normalize", low=self.low, high=self.high)

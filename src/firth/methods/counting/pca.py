@@ -62,7 +62,12 @@ class PCAModel(TableModel):
         """The rows that lie there: those `transform` was given, less what the left-out components held."""
         points = np.asarray(matrix, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != len(self.components):
-            raise FirthError(f"inverse needs {len(self.components)} columns; got the shape {points.shape}.")
+            raise FirthError(
+                "shape_mismatch",
+                "inverse needs {n_components} columns; got the shape {got}.",
+                n_components=len(self.components),
+                got=points.shape,
+            )
         rows = points @ self.components + self.mean
         return Table({name: rows[:, place] for place, name in enumerate(self.names)})
 
@@ -95,9 +100,11 @@ class PCAModel(TableModel):
         components, mean = parts.arrays["components"], parts.arrays["mean"]
         kept = {parts.arrays[name].shape for name in ("variances", "explained")}
         if components.ndim != 2 or mean.shape != components.shape[1:] or kept != {components.shape[:1]}:
-            raise FirthError("A PCA model needs a mean, components and their variances that fit each other.")
+            raise FirthError(
+                "damaged_model", "A PCA model needs a mean, components and their variances that fit each other."
+            )
         if not isinstance(names, list) or [type(name) for name in names] != [str] * len(mean):
-            raise FirthError("A PCA model needs a name for each column.")
+            raise FirthError("damaged_model", "A PCA model needs a name for each column.")
         points = None
         if "points" in parts.arrays:
             points = Vectors(lambda: parts.documents["keys"], parts.arrays["points"])
@@ -127,14 +134,19 @@ class PCA(Method):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> PCAModel:
         if start is not None:
-            raise FirthError("PCA can't go on from a model; fit all data at once.")
+            raise FirthError("unsupported_start", "PCA can't go on from a model; fit all data at once.")
         table = Table(data.matrix if isinstance(data, Vectors) else data)
         rows, names = numeric_rows(table, table.names), table.names
         most = min(rows.shape)
         if self.dim is not None and self.dim > most and len(rows) > 1:
             raise FirthError(
-                f"PCA.dim must be at most {most}, the smaller of {rows.shape[0]:,} rows and {rows.shape[1]:,} columns; "
-                f"got {self.dim}."
+                "invalid_value",
+                "{option} must be at most {limit}, the smaller of {shape:,} rows and {shape_2:,} columns; got {got}.",
+                option="PCA.dim",
+                limit=most,
+                shape=rows.shape[0],
+                shape_2=rows.shape[1],
+                got=self.dim,
             )
         found = principal_components(rows)
         dim = self.dim or most
@@ -154,12 +166,18 @@ def numeric_rows(table: Table, names: Sequence[str]) -> Array:
     rows = np.empty((len(table), len(names)), order="F")
     for place, name in enumerate(names):
         if table.kind(name) == "category":
-            raise FirthError(f"PCA needs numbers; column {name!r} holds categories: encode them first (OneHot).")
+            raise FirthError(
+                "invalid_type",
+                "PCA needs numbers; column {name!r} holds categories: encode them first (OneHot).",
+                name=name,
+            )
         rows[:, place] = table.numbers(name)
         odd = np.flatnonzero(~np.isfinite(rows[:, place]))
         if len(odd):
             where = f"column {name!r}, row {table.row_number(odd[0])} has {rows[odd[0], place]}"
             raise FirthError(
-                f"PCA needs finite numbers; {where}: fill it (Standardize(missing='mean')) or leave it out."
+                "non_finite",
+                "PCA needs finite numbers; {where}: fill it (Standardize(missing='mean')) or leave it out.",
+                where=where,
             )
     return rows

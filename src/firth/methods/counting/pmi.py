@@ -86,7 +86,9 @@ class PMIModel(WordModel):
             try:
                 self._counts.check_format(full_check=True)
             except (ValueError, IndexError) as error:
-                raise FirthError(f"The counts of this PMI model don't fit together ({error}).") from None
+                raise FirthError(
+                    "damaged_model", "The counts of this PMI model don't fit together ({reason}).", reason=str(error)
+                ) from None
             self._checked = True
         return self._counts
 
@@ -106,9 +108,15 @@ class PMIModel(WordModel):
         PMI prefers rare pairs; `min_count` leaves out those met less often.
         """
         if by not in ORDERS:
-            raise FirthError(f"by must be one of {', '.join(ORDERS)}; got {by!r}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be one of {choices}; got {got!r}.",
+                option="by",
+                choices=", ".join(ORDERS),
+                got=by,
+            )
         if k < 1:
-            raise FirthError(f"k must be at least 1; got {k}.")
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="k", got=k)
         row = self.vectors.row(word)
         part = slice(self.counts.indptr[row], self.counts.indptr[row + 1])
         contexts, counts = self.counts.indices[part], np.asarray(self.counts.data[part])
@@ -143,12 +151,14 @@ class PMIModel(WordModel):
         words, contexts, values = (arrays[name] for name in ("words", "outputs", "singular_values"))
         sums = (arrays["word_sums"], arrays["context_sums"])
         if words.ndim != 2 or words.shape != contexts.shape or any(total.shape != words.shape[:1] for total in sums):
-            raise FirthError("A PMI model needs tables and sums of one length, one row a word.")
+            raise FirthError("damaged_model", "A PMI model needs tables and sums of one length, one row a word.")
         parts_of_counts = arrays["counts"], arrays["indices"], arrays["indptr"]
         try:
             counts = csr_matrix(parts_of_counts, shape=(len(words), len(words)))
         except (ValueError, TypeError, IndexError) as error:
-            raise FirthError(f"The counts of this PMI model don't fit together ({error}).") from None
+            raise FirthError(
+                "damaged_model", "The counts of this PMI model don't fit together ({reason}).", reason=str(error)
+            ) from None
         assert isinstance(method, PMI)
         return cls(method, parts, (words, contexts, values), counts, Sums(*sums, float(sums[0].sum())), training)
 
@@ -173,16 +183,23 @@ class PMI(PairOptions):
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> PMIModel:
         """Counts a corpus (or Tokens, paths, texts; or takes a Cooccurrence) and factorises its associations."""
         if start is not None:
-            raise FirthError("PMI counts a text from its beginning; it can't go on from a model. Leave start out.")
+            raise FirthError(
+                "unsupported_start",
+                "PMI counts a text from its beginning; it can't go on from a model. Leave start out.",
+            )
         if run.device == "cuda":
-            raise FirthError("PMI runs on the CPU; device must be auto or cpu, got cuda.")
+            raise FirthError("unsupported_device", "PMI runs on the CPU; device must be auto or cpu, got cuda.")
         began = time.monotonic()
         pairs, phrases, figures = self.count(data, run)
         counts = pairs.matrix
         sums = sums_of(counts)
         counts = at_least(counts, self.min_pair)
         if not counts.nnz:
-            raise FirthError(f"No pair was counted min_pair={self.min_pair:g} times; a smaller one keeps more.")
+            raise FirthError(
+                "empty_data",
+                "No pair was counted min_pair={min_pair:g} times; a smaller one keeps more.",
+                min_pair=self.min_pair,
+            )
         counting = time.monotonic() - began
         matrix = association_matrix(counts, sums, self.variant, self.smoothing, self.shift)
         words, contexts, values = factors(matrix, self.dim, self.power, run)

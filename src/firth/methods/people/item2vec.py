@@ -56,7 +56,9 @@ class Item2Vec(Method):
         first = take_start(start, Item2VecModel, self)
         ratings = take_ratings(self, data, run)
         if len(ratings.items) < 2:
-            raise FirthError(f"Item2Vec needs at least two different items; got {len(ratings.items)}.")
+            raise FirthError(
+                "too_few", "Item2Vec needs at least two different items; got {got}.", got=len(ratings.items)
+            )
         entries = ratings.summed()
         training = BasketTraining(self, baskets(ratings), run)
         begin_from(first, ratings, np.zeros((len(ratings.users), self.dim), np.float32), training.inputs)

@@ -38,7 +38,12 @@ class RatingFactorsModel(PeopleModel):
     def rate(self, users: Sequence[str], items: Sequence[str]) -> NDArray[np.float32]:
         """The rating that each user would give to the item beside it."""
         if len(users) != len(items):
-            raise FirthError(f"rate needs an item beside each user; got {len(users):,} and {len(items):,}.")
+            raise FirthError(
+                "shape_mismatch",
+                "rate needs an item beside each user; got {got:,} and {n_items:,}.",
+                got=len(users),
+                n_items=len(items),
+            )
         rows = self.item_rows[[self.items.row(item) for item in items]]
         ratings: NDArray[np.float32] = self.mean + np.einsum("ij,ij->i", self.user_rows(users), rows)
         return ratings
@@ -49,7 +54,8 @@ class RatingFactorsModel(PeopleModel):
     def _weighed(self, history: History) -> dict[int, float]:
         if not hasattr(history, "items"):
             raise FirthError(
-                'RatingFactors folds in ratings: {"item": 4.5, …} (--items A=4.5,B=2); got items without them.'
+                "wrong_input",
+                'RatingFactors folds in ratings: {"item": 4.5, …} (--items A=4.5,B=2); got items without them.',
             )
         return super()._weighed(history)
 

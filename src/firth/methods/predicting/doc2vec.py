@@ -29,7 +29,10 @@ class Doc2Vec(DocumentMethod):
         before = start if isinstance(start, Doc2VecModel) else None
         tokens, reading = self.read_words(data, run, before, keys=True)
         if tokens.tags and self.mode == "dm_concat":
-            raise FirthError("mode=dm_concat has room for one vector a document, not for tags; take dbow or dm.")
+            raise FirthError(
+                "conflicting_options",
+                "mode=dm_concat has room for one vector a document, not for tags; take dbow or dm.",
+            )
         layout = lay_out(tokens, before, run)
         training = DocumentTraining(self, tokens, run, layout, before)
         figures = training.go() | {

@@ -47,7 +47,13 @@ class FastText(PredictingMethod):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.minn > self.maxn > 0:
-            raise FirthError(f"FastText.minn must be at most maxn, {self.maxn}; got {self.minn}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be at most maxn, {maxn}; got {got}.",
+                option="FastText.minn",
+                maxn=self.maxn,
+                got=self.minn,
+            )
 
     def kernel_settings(self) -> dict[str, Any]:
         architecture = "cbow" if self.objective == "cbow" else self.architecture
@@ -67,9 +73,18 @@ class FastText(PredictingMethod):
     def check_start(self, start: Model) -> FastTextModel:
         """Refuses a model whose rows mean something else."""
         if not isinstance(start, FastTextModel) or isinstance(start.table, ProductCodes):
-            raise FirthError(f"start must be a FastText model whose rows are not in codes; got {start!r}.")
+            raise FirthError(
+                "incompatible_start",
+                "start must be a FastText model whose rows are not in codes; got {got!r}.",
+                got=start,
+            )
         found, wanted = start.subwords, (self.dim, self.minn, self.maxn, self.buckets)
         theirs = (start.table.shape[1], found.minn, found.maxn, found.buckets)
         if theirs != wanted:
-            raise FirthError(f"start must have dim, minn, maxn, buckets = {wanted}, as this method; got {theirs}.")
+            raise FirthError(
+                "incompatible_start",
+                "start must have dim, minn, maxn, buckets = {expected}, as this method; got {got}.",
+                expected=wanted,
+                got=theirs,
+            )
         return start

@@ -26,7 +26,9 @@ class FastTextClassifier(ClassifierOptions):
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> ClassifierModel:
         """Learns from Labelled data (or what it can be made of). Words that `start` knows begin with its vectors."""
         if run.device == "cuda":
-            raise FirthError("FastTextClassifier runs on the CPU; device must be auto or cpu, got cuda.")
+            raise FirthError(
+                "unsupported_device", "FastTextClassifier runs on the CPU; device must be auto or cpu, got cuda."
+            )
         began = time.monotonic()
         examples = self.read_examples(data, run)
         reading = time.monotonic() - began

@@ -42,14 +42,23 @@ class GloVe(PairOptions):
         """Learns from a corpus (or Tokens, paths, texts; or a Cooccurrence). With `start`, goes on from that model: its
         words keep their vectors, new words are added."""
         if run.device == "cuda":
-            raise FirthError("GloVe runs on the CPU; device must be auto or cpu, got cuda.")
+            raise FirthError("unsupported_device", "GloVe runs on the CPU; device must be auto or cpu, got cuda.")
         if start is not None and not (isinstance(start, GloVeModel) and start.vectors.dim == self.dim):
-            raise FirthError(f"start must be a GloVe model with dim={self.dim}; got {start!r}.")
+            raise FirthError(
+                "incompatible_start",
+                "start must be a GloVe model with dim={dim}; got {got!r}.",
+                dim=self.dim,
+                got=start,
+            )
         began = time.monotonic()
         pairs, phrases, figures = self.count(data, run, start)
         vocabulary = pairs.vocabulary
         if self.unknown and UNKNOWN in vocabulary:
-            raise FirthError(f"The text has the word {UNKNOWN}, so no row can be added for it; leave unknown out.")
+            raise FirthError(
+                "duplicate_name",
+                "The text has the word {unknown}, so no row can be added for it; leave unknown out.",
+                unknown=UNKNOWN,
+            )
         figures["counting_seconds"] = time.monotonic() - began
         training = glove.Training(self, pairs, run, glove.start_tables(start) if start else None)
         figures |= training.go()

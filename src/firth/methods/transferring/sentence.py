@@ -50,7 +50,12 @@ class Sentence(GradientOptions):
         """The shorter lengths."""
         parts = self.dims.split(",") if self.dims else []
         if not all(part.strip().isdecimal() and int(part) for part in parts):
-            raise FirthError(f"Sentence.dims must be lengths with commas between, as in 128,64; got {self.dims!r}.")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be lengths with commas between, as in 128,64; got {got!r}.",
+                option="Sentence.dims",
+                got=self.dims,
+            )
         return [int(part) for part in parts]
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:

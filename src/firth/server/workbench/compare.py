@@ -34,7 +34,7 @@ def compare(request: Request, asked: Comparing) -> dict[str, Any]:
     """Begins it; the job's result is what `firth compare --json` prints."""
     workspace: Workspace = request.app.state.workspace
     if len(set(asked.models)) < 2 and not asked.source:
-        raise FirthError("Choose two models, or data to measure one on.")
+        raise FirthError("too_few", "Choose two models, or data to measure one on.")
     paths = {name: str(workspace.models.path(name)) for name in asked.models}
     arguments = ["compare", *(path if {"=", "/"} & {*name} else f"{name}={path}" for name, path in paths.items())]
     if asked.source:

@@ -112,7 +112,9 @@ def rows(path: Path) -> Iterator[Mapping[str, Any]]:
                 sign = separator_of(form, first)
                 yield from csv.DictReader(chain([first], lines), delimiter=sign, restkey="(more)")
             except csv.Error as error:
-                raise FirthError(f"{path.name} is not a table: {error}.") from None
+                raise FirthError(
+                    "malformed_data", "{name} is not a table: {reason}.", name=path.name, reason=str(error)
+                ) from None
         else:
             for line in text_lines(stream, path):
                 if line.strip():
@@ -123,7 +125,9 @@ def json_row(line: str, path: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise FirthError(f"{path.name} has a line that is not JSON ({error}).") from None
+        raise FirthError(
+            "malformed_data", "{name} has a line that is not JSON ({reason}).", name=path.name, reason=str(error)
+        ) from None
     return found if isinstance(found, dict) else {"value": found}
 
 
@@ -152,7 +156,7 @@ def vocabulary(
     found = read_tokens(corpus, tokenizer=tokenizer, lowercase=lowercase, min_count=1, run=Run(report=notes))
     words, counts = found.vocabulary.tokens, found.vocabulary.counts
     if not len(words):
-        raise FirthError("There are no words in it.")
+        raise FirthError("empty_data", "There are no words in it.")
     places = matching(words, find.strip().lower())
     lengths = np.diff(found.starts)
     return {
@@ -196,5 +200,5 @@ class Notes:
     def end(self) -> None:
         pass
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, code: str = "note") -> None:
         self.said.append(text)

@@ -105,7 +105,7 @@ def of_index(index: Index) -> Space:
         tables.append(segment.table.take(rows).drop_columns([KEY]))
         room -= len(rows)
     if not keys:
-        raise FirthError("The index is empty.")
+        raise FirthError("empty_data", "The index is empty.")
     return Space(index, Vectors(keys, np.concatenate(parts)), index, attributes=pyarrow.concat_tables(tables))
 
 

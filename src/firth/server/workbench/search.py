@@ -145,7 +145,7 @@ class Indexing(BaseModel):
 def make(request: Request, asked: Indexing) -> dict[str, Any]:
     workspace: Workspace = request.app.state.workspace
     if asked.name in workspace.models.index_names():
-        raise FirthError(f"There is an index {asked.name!r} already; give another name.")
+        raise FirthError("output_exists", "There is an index {name!r} already; give another name.", name=asked.name)
     folder = workspace.output(asked.name)
     arguments = ["index", str(workspace.models.path(asked.model)), str(workspace.source(asked.source))]
     arguments += ["-o", str(folder), f"--unit={asked.unit}", "--json"]

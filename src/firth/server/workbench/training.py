@@ -153,9 +153,11 @@ def train(request: Request, asked: Training) -> dict[str, Any]:
 def arguments(workspace: Workspace, asked: Training) -> list[str]:
     method = registry.method(asked.method)
     if asked.name in workspace.models.names():
-        raise FirthError(f"There is a model {asked.name!r} already; give another name.")
+        raise FirthError("output_exists", "There is a model {name!r} already; give another name.", name=asked.name)
     if method.needs_start and not asked.start:
-        raise FirthError(f"{asked.method} goes on from a trained model: choose one to begin with.")
+        raise FirthError(
+            "missing_start", "{method} goes on from a trained model: choose one to begin with.", method=asked.method
+        )
     fields = {field.name: field for field in FIELDS.get(method.kind, ())}
     build_settings(method, asked.options)
     Run(**asked.run)  # type: ignore[arg-type]
@@ -163,7 +165,12 @@ def arguments(workspace: Workspace, asked: Training) -> list[str]:
     strange = sorted(set(asked.data) - set(fields))
     if missing or strange:
         what = f"{asked.method} has to be told: {', '.join(missing)}." if missing else f"It has no {strange[0]!r}."
-        raise FirthError(f"{what} Its data is described by {', '.join(fields) or 'nothing'}.")
+        raise FirthError(
+            "unknown_option",
+            "{detail} Its data is described by {fields}.",
+            detail=what,
+            fields=", ".join(fields) or "nothing",
+        )
     found = ["train", asked.method, str(workspace.source(asked.source))]
     for name, value in {**asked.data, **asked.options, **asked.run}.items():
         if name in fields and fields[name].kind == "source":
