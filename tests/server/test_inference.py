@@ -156,7 +156,7 @@ def test_search_says_what_it_can_not_do(client, body, status, part):
     ],
 )
 def test_wrong_bodies_are_refused_in_their_shape(client, path, body, status):
-    assert set(post(client, path, status, **body)) == {"error", "error_type"}
+    assert set(post(client, path, status, **body)) == {"error", "error_type", "code"}
 
 
 def test_a_refusal_says_what_the_route_takes(client):

@@ -132,7 +132,7 @@ class Slow(firth.Method):
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Model:
         run.report.begin("Sleeping", self.seconds, "s")
         if self.fails:
-            raise FirthError(f"the value {self.value:g} is not to be had")
+            raise FirthError("invalid_value", "the value {value:g} is not to be had", value=self.value)
         for done in range(int(self.seconds * 10)):
             run.report.step(done / 10)
             CLOCK.now += 0.1
