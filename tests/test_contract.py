@@ -95,24 +95,24 @@ def fitted(method: type[firth.Method], run: firth.Run = firth.Run()) -> firth.Mo
     return small(method).fit(data_of(method), run, tiny_bert() if method.needs_start else None)
 
 
-def outputs(model: firth.Model) -> dict[str, Any]:
-    """Everything a model can be asked for."""
+def outputs(model: firth.Model, of: Callable[[np.ndarray], Any] = np.ndarray.tobytes) -> dict[str, Any]:
+    """Everything a model can be asked for; arrays as `of` makes them comparable."""
     found: dict[str, Any] = {}
     if isinstance(model, HasVectors):
         found |= {f"{name} keys": list(table.keys) for name, table in model.tables.items()}
-        found |= {name: table.matrix.tobytes() for name, table in model.tables.items()}
+        found |= {name: of(table.matrix) for name, table in model.tables.items()}
     if isinstance(model, Predicts):
         found["predict"] = model.predict(INPUTS[type(model.method).kind](), k=3)
     if isinstance(model, Estimates):
-        found["estimate"] = model.estimate(INPUTS[type(model.method).kind]()).tobytes()
+        found["estimate"] = of(model.estimate(INPUTS[type(model.method).kind]()))
     if isinstance(model, TagsWords):
         found["tag"] = model.tag(INPUTS[type(model.method).kind]())
     if isinstance(model, Answers):
         found["answer"] = model.answer(["who sleeps"] * 2, ["the king sleeps", ""])
     if isinstance(model, Embeds):
-        found["embed"] = model.embed(INPUTS[type(model.method).kind]()).tobytes()
+        found["embed"] = of(model.embed(INPUTS[type(model.method).kind]()))
     if isinstance(model, Contextual):
-        found["words"] = [each.vectors.tobytes() for each in model.words(INPUTS["text"](), layers=[0, -1])]
+        found["words"] = [of(each.vectors) for each in model.words(INPUTS["text"](), layers=[0, -1])]
     if isinstance(model, Fills) and not type(model.method).needs_start:
         found["fill"] = model.fill("the [MASK] sleeps in the [MASK]")
     if isinstance(model, Inverts):
@@ -120,7 +120,7 @@ def outputs(model: firth.Model) -> dict[str, Any]:
     if isinstance(model, Samples):
         found["sample"] = model.sample(5, seed=3).to_dict()
     if isinstance(model, Recommends):
-        found["scores"] = model.scores(model.user_rows(model.tables["users"].keys[:5])).tobytes()
+        found["scores"] = of(model.scores(model.user_rows(model.tables["users"].keys[:5])))
     return found
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import firth
+from firth.core import registry
 from firth.index import verify_index
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+sys.path.insert(0, str(GOLDEN))
+METHODS = GOLDEN / "methods-1"
 
 KEYS = ["the", "and", "is", "of"]
 ROW = [
@@ -54,3 +59,31 @@ def test_format_1_skipgram():
     assert model.vocabulary.counts[0] == COUNT
     assert model.training["epochs"][-1]["loss"] == pytest.approx(LOSS)
     assert model.tables["contexts"].matrix.shape == (60, 8)
+
+
+def close(found: object, expected: object) -> bool:
+    """Equal, numbers up to rounding: kernels of other instruction sets add in another order."""
+    if isinstance(expected, dict):
+        return (
+            isinstance(found, dict)
+            and list(found) == list(expected)
+            and all(close(found[k], expected[k]) for k in found)
+        )
+    if isinstance(expected, list):
+        return isinstance(found, list) and len(found) == len(expected) and all(map(close, found, expected))
+    return found == (pytest.approx(expected, rel=1e-3, abs=1e-5) if isinstance(expected, float) else expected)
+
+
+def test_every_method_has_a_golden_folder():
+    assert {path.name for path in METHODS.iterdir() if path.is_dir()} == set(registry.method_modules())
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in METHODS.iterdir() if path.is_dir()))
+def test_a_model_of_every_method_opens_and_answers_as_it_did(name):
+    from make import answers
+
+    folder = METHODS / name
+    assert "config.json" not in firth.verify(folder)
+    expected = json.loads((METHODS / f"{name}.json").read_text(encoding="utf-8"))
+    found = answers(firth.load(folder))
+    assert expected and close(found, expected)
