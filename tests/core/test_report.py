@@ -54,7 +54,7 @@ def test_json_lines_are_json_one_event_a_line() -> None:
         {"event": "begin", "task": "train", "total": 100, "unit": "words"},
         {"event": "step", "task": "train", "done": 50, "loss": 2.5},
         {"event": "step", "task": "train", "done": 60, "loss": None},
-        {"event": "note", "text": "3 words dropped\nreally"},
+        {"event": "note", "code": "note", "text": "3 words dropped\nreally"},
         {"event": "end", "task": "train"},
     ]
 
