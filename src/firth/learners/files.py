@@ -18,7 +18,7 @@ SUFFIXES = (".bin", ".ftz")
 MANY_ZEROS = 100_000_000  # bytes of a file that are said to be zeros
 
 
-def load_file(path: Path) -> Model:
+def load_file(path: Path, in_memory: bool = False) -> Model:
     """The model in a file; `firth.load` comes here."""
     if not is_fasttext(path):
         raise FirthError(

@@ -17,7 +17,8 @@ from typing import Any
 from firth.core import model as protocols
 from firth.core.errors import FirthError
 from firth.core.foreign import known_options, network_folder
-from firth.core.storage import CONFIG, load_model
+from firth.core.saved import load_model
+from firth.core.storage import CONFIG
 from firth.core.vectors import Vectors
 from firth.formats import format_of, read_vectors
 from firth.formats.fasttext import is_fasttext
@@ -236,7 +237,7 @@ def open_path(path: Path) -> Any:
     """A model's folder, a model in one file (fastText's), or a file of vectors; nothing is left to be read later."""
     if path.is_file() and not is_fasttext(path):
         return VectorFile(read_vectors(path))
-    return load_model(path, whole=True)
+    return load_model(path, in_memory=True)
 
 
 def named(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
