@@ -14,6 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from firth.core import model as protocols
 from firth.core.errors import FirthError
 from firth.core.foreign import known_options, network_folder
@@ -234,9 +236,12 @@ def half_made(index: Index | None) -> bool:
 
 
 def open_path(path: Path) -> Any:
-    """A model's folder, a model in one file (fastText's), or a file of vectors; nothing is left to be read later."""
+    """A model's folder, a model in one file (fastText's), or a file of vectors, read into memory: a mapped file that is
+    cut short would end the server (SIGBUS), and what is read later could be of another file."""
     if path.is_file() and not is_fasttext(path):
-        return VectorFile(read_vectors(path))
+        vectors = read_vectors(path)
+        mapped = format_of(path) in ("npy", "safetensors")
+        return VectorFile(Vectors(list(vectors.keys), np.array(vectors.matrix) if mapped else vectors.matrix))
     return load_model(path, in_memory=True)
 
 
