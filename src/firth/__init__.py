@@ -52,7 +52,7 @@ _PLACES = {
     "train": "firth.core.train",
     "write_vectors": "firth.formats",
 }
-_RENAMED = {"load": ("firth.core.storage", "load_model"), "verify": ("firth.core.storage", "verify_model")}
+_RENAMED = {"load": ("firth.core.saved", "load_model"), "verify": ("firth.core.saved", "verify_model")}
 _PACKAGES = (
     *("core", "data", "evaluate", "formats", "index", "kernels", "learners", "maps", "methods", "sklearn"),
     "studies",

@@ -126,7 +126,7 @@ def opened(path: str) -> Any:
 def kept(path: str, stamp: tuple[int, int] | None) -> Any:
     """For a search clones its transformers many times; `stamp` tells a folder that was replaced."""
     from firth.core.model import Embeds
-    from firth.core.storage import load_model
+    from firth.core.saved import load_model
 
     model = load_model(path)
     if not isinstance(model, Embeds):

@@ -219,7 +219,7 @@ GOOD = {"bytes": 1, "sha256": "0"}
         ({"files": {"names.json": {"sha256": "0"}}}, "does not give the bytes"),
         ({"files": {"names.json": {"bytes": 1, "sha256": 5}}}, "does not give the bytes"),
         ({"files": {"names.json": GOOD}}, r"names\.json has 25 bytes where config\.json says 1\."),
-        ({"files": {}}, "is incomplete: it has no 'names' for Averaging"),
+        ({"files": {}}, r"is incomplete: vectors\.safetensors is missing"),
         ({"method": 5}, "does not name its method and options"),
         ({"method": "gone"}, r"There is no method 'gone'\. There are test_storage"),
         ({"options": None}, "does not name its method and options"),

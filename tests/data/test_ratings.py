@@ -225,10 +225,13 @@ def test_bad_input(name):
         ("alone\n", "needs at least a user and an item"),
         ("", "needs at least a user and an item"),
         ("a\0b,c\n", "looks binary"),
+        ("user,it\rem\na,x\n", "carriage return"),
+        ("user,item\na\rb,x\n", "carriage return"),
+        ("user,item\nb,y\na\rb,x\n", "not a table of users and items"),
     ],
 )
 def test_bad_files(text, rule, tmp_path: Path):
-    (tmp_path / "bad.csv").write_text(text)
+    (tmp_path / "bad.csv").write_bytes(text.encode())
     with pytest.raises(firth.FirthError, match=rule):
         firth.Ratings(tmp_path / "bad.csv")
 

@@ -259,18 +259,32 @@ def test_oldest_entries_go_first(tmp_path: Path, cache: Path, monkeypatch: pytes
     paths = [tmp_path / f"{n}.txt" for n in range(3)]
     for number, path in enumerate(paths):
         path.write_text(f"w{number} " * 10_000)
-    stale = cache / ".work-dead"
-    stale.mkdir(parents=True)
-    os.utime(stale, (0, 0))
     read_tokens(paths[0], min_count=1)
     read_tokens(paths[1], min_count=1)
-    assert not stale.exists()
     for entry in entries(cache):
         words = (entry / "words.utf8").read_bytes()
         os.utime(entry / "entry.json", (1, 1) if words == b"w1\0" else (2, 2))
     monkeypatch.setenv("FIRTH_CACHE_SIZE", "100KB")
     read_tokens(paths[2], min_count=1)
     assert sorted((entry / "words.utf8").read_bytes() for entry in entries(cache)) == [b"w0\0", b"w2\0"]
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path, cache: Path) -> None:
+    program = (
+        "import os, signal, sys; from firth.data.tokens import read_tokens\n"
+        "read_tokens(os.kill(os.getpid(), signal.SIGKILL) for n in range(3))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False)
+    assert done.returncode == -signal.SIGKILL and len(list(cache.iterdir())) == 1
+
+    def texts() -> Iterator[str]:
+        left = list(cache.iterdir())
+        yield "a b c"
+        read_tokens(["d e f"], min_count=1)  # leaves what this one is writing
+        assert len(left) == 1 and left[0].exists()
+
+    read_tokens(texts(), min_count=1)
+    assert list(cache.iterdir()) == []
 
 
 def test_two_processes_at_once(tmp_path: Path, cache: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from serving import serving
 
@@ -72,6 +75,28 @@ def test_no_detour_leads_out_of_the_root(bench, name):
 def test_no_model_is_written_elsewhere(bench, name):
     answer = bench.post("/api/train", json={"method": "skipgram", "name": name, "source": "root/text.txt"})
     assert answer.status_code == 400 and "A name has letters" in answer.json()["error"]
+
+
+def test_a_damaged_table_is_refused(bench, root):
+    """Parquet that is none, is cut short or has other bytes; a carriage return in csv."""
+    sink = io.BytesIO()
+    table = pyarrow.table({"text": [f"text {n}" for n in range(50)], "year": list(range(50))})
+    pyarrow.parquet.write_table(table, sink)
+    data = sink.getvalue()
+    flipped = [data[:place] + b"\xff" + data[place + 1 :] for place in range(4, len(data), len(data) // 25)]
+    kinds = {".parquet": [b"", b"PAR1 not", data[: len(data) // 2], data[:-9], *flipped], ".csv": [b"text,n\na\rb,1\n"]}
+    refused = 0
+    for suffix, contents in kinds.items():
+        for content in contents:
+            (root / f"damaged{suffix}").write_bytes(content)
+            for view in ("look", "vocabulary"):
+                answer = bench.get(f"/api/data/{view}", params={"source": f"root/damaged{suffix}", "column": "text"})
+                assert answer.status_code in (200, 400), answer.text
+                if answer.status_code == 400:
+                    refused += 1
+                    assert answer.json()["code"] == "malformed_data"
+        (root / f"damaged{suffix}").unlink()
+    assert refused > 20
 
 
 def test_rows_and_words_are_told(bench):

@@ -162,7 +162,8 @@ QUESTION_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 def open_model(path: str) -> Model:
     """The model in a folder, or in a file of fastText's."""
-    from firth.core.storage import CONFIG, load_model
+    from firth.core.saved import load_model
+    from firth.core.storage import CONFIG
     from firth.core.train import UNFINISHED
 
     folder = Path(path)

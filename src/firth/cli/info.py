@@ -43,7 +43,7 @@ def command(path: str, as_json: bool) -> None:
 def model_facts(path: str) -> dict[str, Any]:
     from firth.core.foreign import foreign_config, known_options
     from firth.core.model import HasVectors
-    from firth.core.storage import read_config
+    from firth.core.saved import read_config
     from firth.maps.keeping import saved
 
     config = None if foreign_config(Path(path)) else read_config(Path(path))

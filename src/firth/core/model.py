@@ -49,7 +49,7 @@ class Model(ABC):
 
     def save(self, folder: str | PathLike[str], overwrite: bool = False) -> Path:
         """Writes a folder of config.json, safetensors and JSON; whole or not at all."""
-        from firth.core.storage import save_model
+        from firth.core.saved import save_model
 
         return save_model(self, Path(folder), overwrite=overwrite)
 

@@ -1,17 +1,19 @@
-"""Models on disk: a folder of config.json, *.safetensors and JSON, whole or not there at all."""
+"""Files on disk, whole or not there at all: JSON, *.safetensors, folders; and what killed processes left of them."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import hashlib
-import importlib
 import json
 import math
 import os
 import re
 import shutil
+import stat
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypeGuard
@@ -19,196 +21,21 @@ from typing import Any, BinaryIO, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.core import registry
 from firth.core.errors import FirthError
-from firth.core.model import Model, Parts
-from firth.core.options import build_settings
-from firth.version import __version__
 
-FILES = "firth.learners.files"  # by name: core knows where models in one file are opened, not how
-FORMAT = 1
-CONFIG = "config.json"
-TRAINING = "training.json"
-MAPS = "maps"  # in a model's folder: pictures of its vectors, which are no part of it
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is locked, so what killed processes left stays
+    fcntl = None  # type: ignore[assignment]
+
+#: Files of a model's folder.
+CONFIG, TRAINING = "config.json", "training.json"
 ARRAYS, FOREIGN_ARRAYS = "vectors.safetensors", "model.safetensors"
+MAPS = "maps"  # pictures of its vectors, which are no part of it
 # safetensors' names of the kinds of numbers, all little-endian (BF16, the upper half of F32, has no NumPy kind: it is
 # widened when it is read).
 KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "?", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1"}
 KINDS |= {"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1"}
-
-
-def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
-    """Writes `model` to `folder`: to a temporary sibling, fsynced, then put in place at once."""
-    with saying_where(folder):
-        if folder.exists() and not overwrite and (not folder.is_dir() or any(folder.iterdir())):
-            raise FirthError(
-                "output_exists",
-                "{folder} exists; choose another folder or pass overwrite=True (--overwrite).",
-                folder=folder,
-            )
-    parts = model.parts()
-    with new_folder(folder) as work:
-        foreign = bool(parts.foreign)
-        write_arrays(work / (FOREIGN_ARRAYS if foreign else ARRAYS), parts.arrays, foreign)
-        for name, arrays in parts.more.items():
-            (work / name).parent.mkdir(exist_ok=True)
-            write_arrays(work / f"{name}.safetensors", arrays, foreign)
-        for name, document in {**parts.documents, "training": dict(model.training)}.items():
-            (work / name).parent.mkdir(exist_ok=True)
-            write_json(work / f"{name}.json", document)
-        config = {
-            **parts.foreign,
-            "format": FORMAT,
-            "firth": __version__,
-            "method": type(model.method).method_name(),
-            "options": model.method.options(),
-            "files": {
-                path.relative_to(work).as_posix(): fingerprint(path)
-                for path in sorted(work.rglob("*"))
-                if path.is_file()
-            },
-        }
-        write_json(work / CONFIG, config, indent=2)
-    return folder
-
-
-def load_model(folder: str | os.PathLike[str], whole: bool = False) -> Model:
-    """Opens a saved model, or a model in one file (fastText's). Nothing in it is executed; arrays are memory-mapped.
-
-    JSON is read at its first use; `whole` reads it now, for those who keep a model while its folder may be replaced.
-    """
-    path = Path(folder)
-    if path.is_file():
-        found: Model = importlib.import_module(FILES).load_file(path)
-        return found
-    from firth.core.foreign import foreign_config, foreign_method
-
-    foreign = foreign_config(path)
-    if foreign:
-        theirs = registry.method(foreign_method(foreign))
-        with saying_which(path):
-            return theirs.model.from_foreign(path, foreign, theirs)  # type: ignore[attr-defined, no-any-return]
-    config = read_config(path)
-    method_class = registry.method(config["method"])
-    method = build_settings(method_class, config["options"])
-    names = [name for name in config["files"] if name.endswith(".json") and name != TRAINING]
-    documents: Mapping[str, Any] = LazyDocuments({name[:-5]: path / name for name in names})
-    if whole:
-        documents = dict(documents)
-    main = FOREIGN_ARRAYS if FOREIGN_ARRAYS in config["files"] else ARRAYS
-    ends = ".safetensors"
-    others = [name for name in config["files"] if name.endswith(ends) and name != main]
-    more = {name.removesuffix(ends): read_arrays(path / name) for name in others}
-    training = read_json(path / TRAINING) if TRAINING in config["files"] else {}
-    try:
-        with saying_which(path):
-            parts = Parts(read_arrays(path / main), documents, more=more)
-            return method_class.model.from_parts(method, parts, training)
-    except KeyError as error:
-        raise FirthError(
-            "incomplete_model",
-            "{path} is incomplete: it has no {reason} for {method_class}.",
-            path=path,
-            reason=str(error),
-            method_class=method_class.__name__,
-        ) from error
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """config.json of a model folder, checked for what the loader relies on."""
-    if not folder.is_dir():
-        raise FirthError("not_found", "No model folder at {folder}.", folder=folder)
-    if not (folder / CONFIG).is_file():
-        weights = min([*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")], default=None)
-        if weights:
-            raise FirthError(
-                "incomplete_model",
-                "{folder} has {name} and no {config}, which tells what is in it (layers, heads, …): copy it from "
-                "where the weights are from.",
-                folder=folder,
-                name=weights.name,
-                config=CONFIG,
-            )
-        raise FirthError("not_found", "{folder} is not a model: it has no {config}.", folder=folder, config=CONFIG)
-    config = read_json(folder / CONFIG)
-    if not isinstance(config, dict) or "format" not in config or not isinstance(config.get("files"), dict):
-        raise FirthError("damaged_model", "{path} does not describe a Firth model.", path=folder / CONFIG)
-    if config["format"] != FORMAT:
-        raise FirthError(
-            "unsupported_format",
-            "{folder} has format {format!r}, this Firth ({version__}) reads format {format_2}; open it with the "
-            "version that wrote it or a newer one.",
-            folder=folder,
-            format=config["format"],
-            version__=__version__,
-            format_2=FORMAT,
-        )
-    if not isinstance(config.get("method"), str) or not isinstance(config.get("options"), dict):
-        raise FirthError("damaged_model", "{path} does not name its method and options.", path=folder / CONFIG)
-    for name, facts in config["files"].items():
-        inside = not Path(name).is_absolute() and ".." not in Path(name).parts
-        if not inside or not (folder / name).is_file():
-            raise FirthError("incomplete_model", "{folder} is incomplete: {name} is missing.", folder=folder, name=name)
-        known = isinstance(facts, dict) and isinstance(facts.get("bytes"), int) and isinstance(facts.get("sha256"), str)
-        if not known:
-            raise FirthError(
-                "damaged_model", "{path} does not give the bytes and sha256 of {name}.", path=folder / CONFIG, name=name
-            )
-        found = (folder / name).stat().st_size
-        if found != facts["bytes"]:
-            raise FirthError(
-                "damaged_model",
-                "{path} has {got:,} bytes where {config} says {bytes:,}.",
-                path=folder / name,
-                got=found,
-                config=CONFIG,
-                bytes=facts["bytes"],
-            )
-    return config
-
-
-def verify_model(folder: str | os.PathLike[str]) -> dict[str, str]:
-    """Checks the sha256 of every file of a model; the hashes by file name."""
-    from firth.core.foreign import foreign_config
-
-    path = Path(folder)
-    if foreign_config(path):
-        raise FirthError(
-            "no_hashes",
-            "{path} was written by another library, with no hashes to check by; `firth convert {path} NEW-FOLDER` "
-            "writes a folder that has them.",
-            path=path,
-        )
-    config = read_config(path)
-    for name, facts in config["files"].items():
-        found = fingerprint(path / name)["sha256"]
-        if found != facts["sha256"]:
-            raise FirthError(
-                "hash_mismatch",
-                "{path} was changed: its sha256 is {got}…, not {sha256}….",
-                path=path / name,
-                got=found[:12],
-                sha256=facts["sha256"][:12],
-            )
-    return {name: facts["sha256"] for name, facts in config["files"].items()}
-
-
-class LazyDocuments(Mapping[str, Any]):
-    """JSON documents read at their first use, so that a model with a million words opens at once."""
-
-    def __init__(self, paths: Mapping[str, Path]) -> None:
-        self._paths, self._read = paths, dict[str, Any]()
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._read:
-            self._read[name] = read_json(self._paths[name])
-        return self._read[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._paths)
-
-    def __len__(self) -> int:
-        return len(self._paths)
 
 
 class Stacked:
@@ -262,15 +89,69 @@ def dump_arrays(file: BinaryIO, arrays: Arrays, foreign: bool = False) -> None:
             file.write(np.ascontiguousarray(piece, dtype=piece.dtype.newbyteorder("<")).data)
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Arrays of a safetensors file, memory-mapped. Header and sizes are checked before anything is read."""
-    header, data = read_header(path)
-    size = path.stat().st_size
+class OpenFile:
+    """A file that stays open: what is read later is what stood there, whatever has become of its name since."""
+
+    READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe must not make us wait
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.handle = path, os.open(path, self.READING)
+        self.close = weakref.finalize(self, os.close, self.handle)
+        found = os.fstat(self.handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "Not a regular file")
+        self.size = found.st_size
+
+    def read(self, begin: int, size: int) -> NDArray[np.uint8]:
+        """So many bytes from `begin` on; fewer where the file has become shorter."""
+        data, done = np.empty(size, np.uint8), 0
+        while done < size and (count := read_at(self.handle, data[done : done + READ].data, begin + done)):
+            done += count
+        return data[:done]
+
+    def map(self) -> NDArray[np.uint8]:
+        with os.fdopen(self.handle, "rb", buffering=0, closefd=False) as file:
+            return np.memmap(file, np.uint8, "r")
+
+
+READ = 1 << 30  # bytes at a time: systems refuse to read more than 2 GB at once
+
+
+def read_at(handle: int, view: memoryview, begin: int) -> int:
+    """Reads into `view` without moving a position that processes or threads may share."""
+    if hasattr(os, "preadv"):
+        return os.preadv(handle, [view], begin)
+    os.lseek(handle, begin, os.SEEK_SET)
+    data = os.read(handle, len(view))
+    view[: len(data)] = data
+    return len(data)
+
+
+def open_file(path: Path) -> OpenFile:
+    try:
+        return OpenFile(path)
+    except OSError as error:
+        raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
+
+
+def read_arrays(source: Path | OpenFile, in_memory: bool = False) -> dict[str, NDArray[Any]]:
+    """Arrays of a safetensors file, memory-mapped or read. Header and sizes are checked before anything is allocated.
+
+    Who uses mapped arrays of a file that another program shortens is killed by the system (SIGBUS); arrays in memory
+    depend on no file any more.
+    """
+    file = source if isinstance(source, OpenFile) else open_file(source)
+    path, size = file.path, file.size
+    header, data = read_header(file)
     arrays: dict[str, NDArray[Any]] = {}
+    mapped: NDArray[np.uint8] | None = None
+    used = 0
     for name, entry in header.items():
         kind, shape, begin, end = checked_entry(path, name, entry)
         count = math.prod(shape)
-        if begin < 0 or min(shape, default=0) < 0 or end - begin != count * kind.itemsize or data + end > size:
+        used += end - begin
+        fits = begin >= 0 and min(shape, default=0) >= 0 and end - begin == count * kind.itemsize
+        if not fits or data + end > size or data + used > size:  # together too: arrays don't share bytes
             raise FirthError(
                 "damaged_model",
                 "{path}: {name} of shape {shape} does not fit the file's {size:,} bytes.",
@@ -280,14 +161,20 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
                 size=size,
             )
         try:
-            arrays[name] = (
-                np.memmap(path, dtype=kind, mode="r", offset=data + begin, shape=shape)
-                if count
-                else np.zeros(shape, dtype=kind)
-            )
+            if not count:
+                arrays[name] = np.zeros(shape, dtype=kind)
+                continue
+            if in_memory:
+                numbers = file.read(data + begin, end - begin)
+            else:
+                mapped = file.map() if mapped is None else mapped
+                numbers = mapped[data + begin : data + end]
+            array = numbers.view(kind).reshape(shape)
             if entry["dtype"] == "BF16":
-                arrays[name] = (arrays[name].astype("<u4") << 16).view("<f4")
-        except (ValueError, OverflowError, OSError) as error:  # too many dimensions, or one too long for an empty array
+                array = (array.astype("<u4") << 16).view("<f4")
+            arrays[name] = array if array.flags.aligned else array.copy()  # kernels rely on it
+        except (ValueError, OverflowError, OSError, MemoryError) as error:
+            # Too many dimensions, one too long for an empty array, or a file that was shortened meanwhile.
             raise FirthError(
                 "damaged_model",
                 "{path}: {name} of shape {shape} cannot be opened ({reason}).",
@@ -299,21 +186,20 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def read_header(path: Path) -> tuple[dict[str, Any], int]:
+def read_header(file: OpenFile) -> tuple[dict[str, Any], int]:
     """The JSON header of a safetensors file, less its metadata, and the byte where the arrays begin."""
+    path, size = file.path, file.size
     try:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            length = int.from_bytes(file.read(8), "little")
-            if size < 8 or length > min(size - 8, 100_000_000):
-                raise FirthError(
-                    "damaged_model",
-                    "{path} is not a safetensors file: its header would be {length:,} bytes of {size:,}.",
-                    path=path,
-                    length=length,
-                    size=size,
-                )
-            header = json.loads(file.read(length))
+        length = int.from_bytes(file.read(0, 8).tobytes(), "little")
+        if size < 8 or length > min(size - 8, 100_000_000):
+            raise FirthError(
+                "damaged_model",
+                "{path} is not a safetensors file: its header would be {length:,} bytes of {size:,}.",
+                path=path,
+                length=length,
+                size=size,
+            )
+        header = json.loads(file.read(8, length).tobytes())
     except OSError as error:
         raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
     except FirthError:
@@ -358,9 +244,11 @@ def write_json(path: Path, document: Any, indent: int | None = None) -> None:
         os.fsync(file.fileno())
 
 
-def read_json(path: Path) -> Any:
+def read_json(source: Path | OpenFile) -> Any:
+    path = source.path if isinstance(source, OpenFile) else source
     try:
-        return json.loads(path.read_bytes())
+        data = source.read(0, source.size).tobytes() if isinstance(source, OpenFile) else path.read_bytes()
+        return json.loads(data)
     except (ValueError, RecursionError) as error:
         raise FirthError(
             "damaged_model", "{path} is not valid JSON ({reason}).", path=path, reason=str(error)
@@ -369,12 +257,14 @@ def read_json(path: Path) -> Any:
         raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
 
 
-def fingerprint(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        digest = hashlib.sha256()
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+def fingerprint(source: Path | OpenFile) -> dict[str, Any]:
+    """Size and sha256 of a file."""
+    file = source if isinstance(source, OpenFile) else open_file(source)
+    digest, size = hashlib.sha256(), 0
+    while len(block := file.read(size, 1 << 20)):
+        digest.update(block.data)
+        size += len(block)
+    return {"bytes": size, "sha256": digest.hexdigest()}
 
 
 @contextlib.contextmanager
@@ -385,14 +275,11 @@ def new_folder(folder: Path) -> Iterator[Path]:
         if folder.exists() and not folder.is_dir():
             raise FirthError("unsafe_output", "{folder} is a file; choose another place for the folder.", folder=folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    with temporary(folder, tempfile.mkdtemp) as work:
         work.chmod(0o777 & ~current_umask())
         yield work
         with saying_where(folder):
             put_in_place(work, folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -405,18 +292,89 @@ def new_file(path: Path) -> Iterator[Path]:
                 "unsafe_output", "{path} is not a plain file; choose another place.", path=path
             )  # a rename would destroy /dev/null
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-        os.close(handle)
-    work = Path(name)
+    with temporary(path, empty_file) as work, saying_where(path):
+        work.chmod(0o666 & ~current_umask())
+        yield work
+        sync(work)
+        work.replace(path)
+        sync(path.parent)
+
+
+def empty_file(prefix: str, dir: Path) -> str:
+    handle, name = tempfile.mkstemp(prefix=prefix, dir=dir)
+    os.close(handle)
+    return name
+
+
+@contextlib.contextmanager
+def temporary(path: Path, make: Callable[..., str]) -> Iterator[Path]:
+    """A temporary sibling of `path`, as `make` makes it; what is there of it at the end of the block is removed.
+
+    It is locked for as long as this process lives: one that is not locked was left by a killed process, and goes when
+    the next sibling of the same name is made.
+    """
+    with saying_where(path):
+        remove_leftovers(path)
+        while True:
+            work, handle = Path(make(prefix=f".{path.name}{TEMPORARY}", dir=path.parent)), None
+            try:
+                handle = hold(work) if fcntl else None
+            except (BlockingIOError, FileNotFoundError):  # taken for a leftover in the moment before it was locked
+                continue
+            except OSError:  # a file system without locks, where nothing is taken for a leftover
+                pass
+            break
     try:
-        with saying_where(path):
-            work.chmod(0o666 & ~current_umask())
-            yield work
-            sync(work)
-            work.replace(path)
-            sync(path.parent)
+        yield work
     finally:
-        work.unlink(missing_ok=True)
+        remove(work)
+        if handle is not None:
+            os.close(handle)
+
+
+TEMPORARY = "-tmp-"
+ASIDE = "-old"
+
+
+def remove_leftovers(path: Path) -> None:
+    """Removes what killed processes were about to put at `path`. If one was killed while it exchanged two folders, the
+    one that it had moved aside is put back."""
+    pattern = re.compile(re.escape(f".{path.name}{TEMPORARY}") + rf"\w{{8}}({ASIDE})?")
+    with contextlib.suppress(OSError):
+        for found in [each for each in path.parent.iterdir() if pattern.fullmatch(each.name)]:
+            aside = found.with_name(found.name + ASIDE)
+            if found.name.endswith(ASIDE) and found.with_name(found.name.removesuffix(ASIDE)).exists():
+                continue  # its turn comes with its successor, which is locked while its process lives
+            with contextlib.suppress(OSError):
+                handle = hold(found)
+                if aside.exists() and not path.exists():
+                    aside.rename(path)
+                remove(found)
+                os.close(handle)
+
+
+def hold(path: Path, flags: int = os.O_RDONLY) -> int:
+    """A handle with the only lock on a file or folder, which goes with the process, however it ends.
+
+    BlockingIOError where another process has it, FileNotFoundError where it was removed meanwhile.
+    """
+    handle = os.open(path, flags, 0o666)
+    try:
+        if fcntl:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(handle).st_ino != path.stat().st_ino:
+            raise FileNotFoundError
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def put_in_place(work: Path, folder: Path) -> None:
@@ -425,10 +383,11 @@ def put_in_place(work: Path, folder: Path) -> None:
     if not folder.exists():
         work.rename(folder)
     elif not exchange(work, folder):
-        aside = work.with_name(work.name + "-old")
+        aside = work.with_name(work.name + ASIDE)
         folder.rename(aside)
         work.rename(folder)
-        aside.rename(work)
+        with contextlib.suppress(FileNotFoundError):  # another process has removed it as a leftover
+            aside.rename(work)
     sync(folder.parent)
 
 
@@ -453,17 +412,6 @@ def current_umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-@contextlib.contextmanager
-def saying_which(folder: Path) -> Iterator[None]:
-    """What is wrong with a model's parts is told with its folder, which they don't know."""
-    try:
-        yield
-    except FirthError as error:
-        if re.search(rf"(^|\s){re.escape(str(folder))}(\W|$)", str(error)):
-            raise
-        raise FirthError("damaged_model", "{folder}: {reason}", folder=folder, reason=str(error)) from error
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
@@ -25,7 +24,8 @@ from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Model
 from firth.core.run import Run
-from firth.core.storage import CONFIG, MAPS, TRAINING, load_model, read_json, saying_where, write_json
+from firth.core.saved import load_model
+from firth.core.storage import CONFIG, MAPS, TRAINING, hold, read_json, saying_where, temporary, write_json
 
 UNFINISHED = ".unfinished"
 COMMAND = "command.json"
@@ -182,33 +182,29 @@ def begin(work: Path, identity: dict[str, Any], command: str) -> None:
 @contextlib.contextmanager
 def sitting(folder: Path) -> Iterator[Path]:
     """FOLDER/.unfinished, for this process alone. It stays while it holds a checkpoint; else nothing is left of it."""
-    work = folder / UNFINISHED
-    with saying_where(folder):
-        work.mkdir(parents=True, exist_ok=True)
-        handle = lock(work, folder)
+    work, handle = folder / UNFINISHED, None
     try:
-        with saying_where(folder):  # the model will be written beside the folder: better to know now than in an hour
-            beside = folder.resolve()
-            Path(tempfile.mkdtemp(prefix=f".{beside.name}-", dir=beside.parent)).rmdir()
+        with saying_where(folder):
+            work.mkdir(parents=True, exist_ok=True)
+            handle = lock(work, folder)
+        with temporary(folder.resolve(), tempfile.mkdtemp):
+            pass  # the model will be written beside the folder: better to know now than in an hour that it can't be
         yield work
     finally:
-        if work.exists() and not (work / STATE).exists():
+        if handle is not None and not (work / STATE).exists():
             shutil.rmtree(work, ignore_errors=True)
-            with contextlib.suppress(OSError):  # holds an older model
-                folder.rmdir()
-        os.close(handle)
+        for path in (work, folder):
+            with contextlib.suppress(OSError):  # holds a checkpoint, the lock of another process or an older model
+                path.rmdir()
+        if handle is not None:
+            os.close(handle)
 
 
 def lock(work: Path, folder: Path) -> int:
     """An open lock file: gone with the process, however it ends."""
-    handle = os.open(work / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(handle).st_ino != (work / LOCK).stat().st_ino:
-            raise FileNotFoundError
+        return hold(work / LOCK, os.O_RDWR | os.O_CREAT)
     except (BlockingIOError, FileNotFoundError):  # held, or removed with the run that just ended
-        os.close(handle)
         raise FirthError(
             "locked", "Another process is training into {folder}; wait for it, or choose another folder.", folder=folder
         ) from None
-    return handle

@@ -12,17 +12,15 @@ import json
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError
 from firth.core.run import parse_bytes
+from firth.core.storage import saying_where, temporary
 
 ENTRY = "entry.json"  # written last: sizes of the other files, and what the entry holds
-WORK = ".work-"
-STALE = 86_400.0  # a working folder not touched for a day belongs to a process that was killed
 
 
 def cache_folder() -> Path:
@@ -62,18 +60,19 @@ def find_entry(name: str) -> tuple[Path, dict[str, Any]] | None:
 
 @contextlib.contextmanager
 def working_folder() -> Iterator[tuple[Path, bool]]:
-    """A folder to work in, and whether it lies in the cache; what is still there at the end is removed."""
-    cached = True
-    try:
-        cache_folder().mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=WORK, dir=cache_folder()))
-    except OSError:
-        cached = False
-        folder = Path(tempfile.mkdtemp(prefix="firth-"))
-    try:
+    """A folder to work in, and whether it lies in the cache; what is still there at the end is removed, and what killed
+    processes left at the beginning."""
+    with contextlib.ExitStack() as stack:
+        try:
+            with saying_where(cache_folder()):
+                cache_folder().mkdir(parents=True, exist_ok=True)
+            folder, cached = stack.enter_context(temporary(cache_folder() / "work", tempfile.mkdtemp)), True
+        except FirthError:
+            folder, cached = (
+                stack.enter_context(temporary(Path(tempfile.gettempdir(), "firth"), tempfile.mkdtemp)),
+                False,
+            )
         yield folder, cached
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_entry(name: str, folder: Path, facts: dict[str, Any]) -> None:
@@ -89,14 +88,11 @@ def write_entry(name: str, folder: Path, facts: dict[str, Any]) -> None:
 
 
 def tidy(keep: Path) -> None:
-    """Removes the entries used longest ago until the cache is within its size, and what killed processes left."""
+    """Removes the entries used longest ago until the cache is within its size."""
     entries = []
     for folder in cache_folder().iterdir():
         with contextlib.suppress(OSError):  # another process tidies too
-            if folder.name.startswith(WORK):
-                if time.time() - folder.stat().st_mtime > STALE:
-                    shutil.rmtree(folder, ignore_errors=True)
-            elif folder != keep and (folder / ENTRY).is_file():
+            if folder != keep and not folder.name.startswith(".") and (folder / ENTRY).is_file():
                 entries.append(((folder / ENTRY).stat().st_mtime, folder_size(folder), folder))
     left = cache_size() - folder_size(keep)
     for _, size, folder in sorted(entries, reverse=True):

@@ -51,7 +51,9 @@ class Encoded:
         try:
             # This thread reads and writes while another one encodes (on all cores): block n + 1 is read and the ids
             # of block n - 1 are written while block n is encoded.
-            with ThreadPoolExecutor(1) as worker, self.path.open("wb", buffering=0) as file:
+            with saying_where(self.folder):
+                file = self.path.open("wb", buffering=0)
+            with ThreadPoolExecutor(1) as worker, file:
                 under_way: Future[None] | None = None
                 for block in blocks:
                     ids = self.finished(under_way)
@@ -84,12 +86,18 @@ class Encoded:
         used = sum(self.encoder.bytes(slot) for slot in range(self.slots))
         if self.run.memory_bytes and used > self.most_bytes:
             for slot in range(self.slots):
-                with saying_where(self.folder):
-                    np.save(self.map_path(self.generation, slot), self.encoder.prune(slot))
+                self.write_map(self.generation, slot, self.encoder.prune(slot))
             self.generation += 1
 
+    def write_map(self, generation: int, slot: int, map: Ids) -> None:
+        with saying_where(self.folder):
+            self.map_path(generation, slot).write_bytes(map.tobytes())  # (`tofile` does not say why it fails)
+
+    def read_map(self, generation: int, slot: int) -> Ids:
+        return np.fromfile(self.map_path(generation, slot), dtype=np.int32)
+
     def map_path(self, generation: int, slot: int) -> Path:
-        return self.folder / f"map-{generation}-{slot}.npy"
+        return self.folder / f"map-{generation}-{slot}.i32"
 
     def merge(self, min_count: int, max_size: int | None) -> kernel.Merged:
         """The vocabulary. Maps of earlier generations are composed with the later ones, on disk."""
@@ -97,10 +105,10 @@ class Encoded:
         self.final_maps = merged.maps
         for slot, map in enumerate(merged.maps):
             for generation in range(self.generation - 1, -1, -1):
-                survivors = np.load(self.map_path(generation, slot))
+                survivors = self.read_map(generation, slot)
                 # With no word left a map is empty: then nothing survived either.
                 map = np.where(survivors >= 0, map[survivors] if len(map) else -1, -1).astype(np.int32)
-                np.save(self.map_path(generation, slot), map)
+                self.write_map(generation, slot, map)
         return merged
 
     def pieces(self) -> Iterator[Piece]:
@@ -110,7 +118,7 @@ class Encoded:
         for generation, slot, length in self.segments:
             if generation != loaded:
                 past = generation < self.generation
-                maps = [np.load(self.map_path(generation, s)) for s in range(self.slots)] if past else self.final_maps
+                maps = [self.read_map(generation, s) for s in range(self.slots)] if past else self.final_maps
                 loaded = generation
             if place + length > begin + len(window):
                 begin, size = place, min(max(WINDOW, length), self.path.stat().st_size // 4 - place)

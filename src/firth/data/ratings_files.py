@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError, FirthWarning
-from firth.data.readers import HEAD, check_head, find_files, is_number, kind_of, opened, separator_of
+from firth.data.readers import HEAD, check_head, find_files, is_number, kind_of, no_row, opened, separator_of
 from firth.data.table_files import decimal_sign, no_table, read_json_lines, read_parquet
 
 #: What columns are usually called; without such a pair of names they are taken by their place.
@@ -66,7 +66,10 @@ def separated_columns(path: Path, data: bytes, form: str, wanted: Wanted) -> Col
         delimiter = separator_of(form, first_lines(data)[0])
     else:
         data, delimiter = with_one_separator(data)
-    head, second = (next(csv.reader([line], delimiter=delimiter), []) for line in first_lines(data))
+    try:
+        head, second = (next(csv.reader([line], delimiter=delimiter), []) for line in first_lines(data))
+    except csv.Error as error:
+        raise no_row(error, f"{path}, line {1 + empty} or {2 + empty}") from None
     if len(head) < 2:
         raise FirthError(
             "too_few",

@@ -377,9 +377,16 @@ def separated_records(lines: Iterator[str], path: Path, form: str, columns: Colu
                 )
             yield record_of(dict(zip(header, row, strict=True)), columns, f"{path}, line {rows.line_num}")
     except csv.Error as error:
-        raise FirthError(
-            "malformed_data", "{path}, line {line_num}: {reason}.", path=path, line_num=rows.line_num, reason=str(error)
-        ) from None
+        raise no_row(error, f"{path}, line {rows.line_num}") from None
+
+
+def no_row(error: csv.Error, where: str) -> FirthError:
+    """What to say of a line that Python's csv does not read."""
+    lone = "new-line character" in str(error)  # outside of quotes, where it neither ends a line nor belongs to a field
+    reason = (
+        "a carriage return (\\r) without a line feed; put the field in quotes or take it out" if lone else str(error)
+    )
+    return FirthError("malformed_data", "{where}: {reason}.", where=where, reason=reason)
 
 
 def parquet_records(path: Path, stream: Any, compression: str, columns: Columns) -> Iterator[Record]:
@@ -387,17 +394,28 @@ def parquet_records(path: Path, stream: Any, compression: str, columns: Columns)
     import pyarrow.parquet
 
     file = copy_to_temporary(stream) if compression else stream  # Parquet is read from its end
-    try:
+    with reading_parquet(path):
         parquet = pyarrow.parquet.ParquetFile(file)
-    except pyarrow.ArrowInvalid as error:
-        raise FirthError("malformed_data", "{path} is not Parquet: {reason}.", path=path, reason=str(error)) from None
-    if parquet.metadata.num_rows == 0:
-        raise FirthError("empty_data", "{path} has no rows.", path=path)
-    found = text_columns(parquet.schema_arrow, columns, str(path))
-    try:
+        if parquet.metadata.num_rows == 0:
+            raise FirthError("empty_data", "{path} has no rows.", path=path)
+        found = text_columns(parquet.schema_arrow, columns, str(path))
         yield from table_records(parquet.iter_batches(batch_size=4096, columns=found.names), found, str(path))
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise FirthError("malformed_data", "{path} is damaged: {reason}.", path=path, reason=str(error)) from None
+
+
+@contextlib.contextmanager
+def reading_parquet(path: Path) -> Iterator[None]:
+    """A damaged file may make Arrow raise any of its errors, and Python those of bytes that are no text."""
+    import pyarrow
+
+    try:
+        yield
+    except FirthError:
+        raise
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
+        reason = str(error).partition("\n")[0]
+        raise FirthError(
+            "malformed_data", "{path} is not Parquet, or damaged: {reason}.", path=path, reason=reason
+        ) from None
 
 
 def text_columns(schema: Any, columns: Columns, where: str) -> Columns:

@@ -18,6 +18,7 @@ from firth.data.readers import (
     is_utf8,
     kind_of,
     opened,
+    reading_parquet,
     separator_of,
     text_lines,
 )
@@ -97,12 +98,10 @@ def read_parquet(path: Path, data: bytes) -> Any:
     import pyarrow as pa
     import pyarrow.parquet
 
-    try:
-        return pyarrow.parquet.read_table(pa.BufferReader(data))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise FirthError(
-            "malformed_data", "{path} is not Parquet, or damaged: {reason}.", path=path, reason=str(error)
-        ) from None
+    with reading_parquet(path):
+        table = pyarrow.parquet.read_table(pa.BufferReader(data))
+        table.validate(full=True)  # that texts are UTF-8: else the first use would fail
+        return table
 
 
 def read_json_lines(path: Path, stream: Any) -> list[dict[str, Any]]:

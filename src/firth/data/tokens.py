@@ -160,7 +160,8 @@ def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Token
         if name and not cached:
             run.report.note(f"The cache folder {cache.cache_folder()} can't be written; encoded text is not kept.")
         scratch = folder / "scratch"
-        scratch.mkdir()
+        with saying_where(folder):
+            scratch.mkdir()
         joining = wanted.phrases or wanted.joined
         provisional = (scratch if joining else folder) / IDS
         encoded = encode.Encoded(provisional, scratch, text.split, text.lowercase, wanted.known, run)
@@ -250,7 +251,7 @@ def keep_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> Non
     vocabulary = tokens.vocabulary
     with saying_where(folder):
         (folder / WORDS).write_bytes(joined_words(vocabulary))
-        vocabulary.counts.tofile(folder / COUNTS)
+        (folder / COUNTS).write_bytes(vocabulary.counts.tobytes())  # (`tofile` does not say why it fails)
     facts = {
         "min_count": vocabulary.min_count,
         "dropped_types": vocabulary.dropped_types,

@@ -116,9 +116,10 @@ def is_fasttext(path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def read_fasttext(path: str | os.PathLike[str]) -> FastTextFile:
-    """A .bin or .ftz file. Matrices are mapped from it, and every size is checked before anything is read by it."""
-    source = _Source(Path(path))
+def read_fasttext(path: str | os.PathLike[str], in_memory: bool = False) -> FastTextFile:
+    """A .bin or .ftz file. Matrices are mapped from it, or with `in_memory` read; every size is checked before anything
+    is read by it."""
+    source = _Source(Path(path), in_memory)
     magic, version = source.unpack("<2i", "magic and version")
     if magic != MAGIC:
         raise source.wrong("a fastText model begins with", MAGIC, magic)
@@ -156,16 +157,19 @@ def read_fasttext(path: str | os.PathLike[str]) -> FastTextFile:
 
 
 class _Source:
-    """A mapped file and a place in it. What would reach beyond the end is refused with what was being read."""
+    """A file, mapped or in memory, and a place in it. What would reach beyond the end is refused with what was being
+    read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, in_memory: bool = False) -> None:
         self.path, self.place = path, 0
         try:
             with path.open("rb") as file:
-                self.size = os.fstat(file.fileno()).st_size
                 self.data: mmap.mmap | bytes = (
-                    mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else b""
+                    file.read()
+                    if in_memory or not os.fstat(file.fileno()).st_size
+                    else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
                 )
+                self.size = len(self.data)
         except OSError as error:
             raise FirthError(
                 "unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror

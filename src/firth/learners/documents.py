@@ -5,12 +5,14 @@ The matrix has a row a document and a column a word; turned round it is the word
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ from firth.core.model import Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.sparse import SparseVectors, dense, row_sums
+from firth.core.storage import saying_where
 from firth.core.vectors import Hits, Vectors
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
@@ -124,7 +127,12 @@ def room(size: int, kind: Any) -> NDArray[Any]:
     """An array, in a file that disappears with it if it is long."""
     if size * np.dtype(kind).itemsize <= IN_MEMORY:
         return np.empty(size, dtype=kind)
-    return np.memmap(tempfile.TemporaryFile(), dtype=kind, mode="w+", shape=(size,))
+    folder = Path(tempfile.gettempdir())
+    with saying_where(folder):
+        file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        if hasattr(os, "posix_fallocate"):  # or a full disk kills whoever writes to the map (SIGBUS)
+            os.posix_fallocate(file.fileno(), 0, size * np.dtype(kind).itemsize)
+        return np.memmap(file, dtype=kind, mode="w+", shape=(size,))
 
 
 def as_csr(rows: Rows, words: int) -> Any:

@@ -18,15 +18,15 @@ SUFFIXES = (".bin", ".ftz")
 MANY_ZEROS = 100_000_000  # bytes of a file that are said to be zeros
 
 
-def load_file(path: Path) -> Model:
-    """The model in a file; `firth.load` comes here."""
+def load_file(path: Path, in_memory: bool = False) -> Model:
+    """The model in a file, mapped from it or in memory; `firth.load` comes here."""
     if not is_fasttext(path):
         raise FirthError(
             "wrong_input",
             "{path} is a file and no fastText model; vectors are opened by firth.read_vectors.",
             path=path,
         )
-    file = read_fasttext(path)
+    file = read_fasttext(path, in_memory)
     name = "FastTextClassifier" if file.args.model == "sup" else "FastText"
     method = registry.class_named(name)
     if method is None:

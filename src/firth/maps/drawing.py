@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firth.core.errors import FirthError, FirthWarning
-from firth.core.storage import current_umask, saying_where
+from firth.core.storage import new_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,20 +131,10 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
 
     target = Path(path)
     check_suffix(target)
-    with saying_where(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}-", suffix=target.suffix, dir=target.parent)
-        os.close(handle)
-        work = Path(name)
-        try:
-            metadata = {"Date": None} if target.suffix.lower() == ".svg" else {"Software": None}
-            tell_missing(figure)
-            with rc_context({"svg.hashsalt": "firth"}):  # the same picture is the same bytes
-                figure.savefig(work, metadata=metadata)
-            work.chmod(0o666 & ~current_umask())
-            work.replace(target)
-        finally:
-            work.unlink(missing_ok=True)
+    metadata = {"Date": None} if target.suffix.lower() == ".svg" else {"Software": None}
+    tell_missing(figure)
+    with new_file(target) as work, rc_context({"svg.hashsalt": "firth"}):  # the same picture is the same bytes
+        figure.savefig(work, format=target.suffix[1:].lower(), metadata=metadata)
 
 
 def check_suffix(path: str | os.PathLike[str]) -> None:

@@ -17,7 +17,8 @@ import numpy as np
 from firth.core.errors import FirthError
 from firth.core.model import HasVectors
 from firth.core.run import Run
-from firth.core.storage import MAPS, load_model, new_file, read_arrays, write_arrays
+from firth.core.saved import load_model
+from firth.core.storage import MAPS, new_file, read_arrays, write_arrays
 from firth.core.vectors import Vectors
 from firth.maps.layouts import METHODS, Layout, check, first_rows, layout, reach
 from firth.maps.preserved import Preservation

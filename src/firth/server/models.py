@@ -14,10 +14,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from firth.core import model as protocols
 from firth.core.errors import FirthError
 from firth.core.foreign import known_options, network_folder
-from firth.core.storage import CONFIG, load_model
+from firth.core.saved import load_model
+from firth.core.storage import CONFIG
 from firth.core.vectors import Vectors
 from firth.formats import format_of, read_vectors
 from firth.formats.fasttext import is_fasttext
@@ -233,10 +236,13 @@ def half_made(index: Index | None) -> bool:
 
 
 def open_path(path: Path) -> Any:
-    """A model's folder, a model in one file (fastText's), or a file of vectors; nothing is left to be read later."""
+    """A model's folder, a model in one file (fastText's), or a file of vectors, read into memory: a mapped file that is
+    cut short would end the server (SIGBUS), and what is read later could be of another file."""
     if path.is_file() and not is_fasttext(path):
-        return VectorFile(read_vectors(path))
-    return load_model(path, whole=True)
+        vectors = read_vectors(path)
+        mapped = format_of(path) in ("npy", "safetensors")
+        return VectorFile(Vectors(list(vectors.keys), np.array(vectors.matrix) if mapped else vectors.matrix))
+    return load_model(path, in_memory=True)
 
 
 def named(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from firth.core.errors import FirthError
 from firth.core.model import HasVectors, Model
-from firth.core.storage import load_model
+from firth.core.saved import load_model
 from firth.core.vectors import Matrix, Vectors
 from firth.data.tokenizer import tokenizer
 from firth.formats import read_vectors

@@ -30,7 +30,8 @@ from firth.core.method import Method
 from firth.core.model import Model
 from firth.core.report import Report
 from firth.core.run import Run
-from firth.core.storage import load_model, new_file, put_in_place, read_json, saying_where, write_json
+from firth.core.saved import load_model
+from firth.core.storage import new_file, put_in_place, read_json, saying_where, write_json
 from firth.core.train import LOCK, finished_identity, identity_of, lock, train, unfinished_identity
 from firth.evaluate.layout import html_table, text_table
 from firth.studies.comparison import Measure, measured

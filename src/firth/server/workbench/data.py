@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.data.corpus import Corpus
-from firth.data.readers import kind_of, opened, separator_of, text_lines
+from firth.data.readers import kind_of, no_row, opened, reading_parquet, separator_of, text_lines
 from firth.data.tokens import Tokens, read_tokens
 from firth.server.workspace import Workspace
 
@@ -103,8 +103,9 @@ def rows(path: Path) -> Iterator[Mapping[str, Any]]:
             import pyarrow
             import pyarrow.parquet
 
-            for batch in pyarrow.parquet.ParquetFile(pyarrow.BufferReader(stream.read())).iter_batches(256):
-                yield from batch.to_pylist()
+            with reading_parquet(Path(path.name)):
+                for batch in pyarrow.parquet.ParquetFile(pyarrow.BufferReader(stream.read())).iter_batches(256):
+                    yield from batch.to_pylist()
         elif form in (".csv", ".tsv"):
             lines = text_lines(stream, path)
             first = next(lines, "")
@@ -112,9 +113,7 @@ def rows(path: Path) -> Iterator[Mapping[str, Any]]:
                 sign = separator_of(form, first)
                 yield from csv.DictReader(chain([first], lines), delimiter=sign, restkey="(more)")
             except csv.Error as error:
-                raise FirthError(
-                    "malformed_data", "{name} is not a table: {reason}.", name=path.name, reason=str(error)
-                ) from None
+                raise no_row(error, path.name) from None
         else:
             for line in text_lines(stream, path):
                 if line.strip():
