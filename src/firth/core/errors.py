@@ -37,6 +37,7 @@ CODES = {
     "missing_option": "An option or argument that is required here.",
     "missing_package": "An optional package is not installed.",
     "missing_start": "The method begins from a trained model, and none was given.",
+    "missing_tokenizer": "The model was trained with a function as its tokenizer, which was not passed to load.",
     "missing_value": "A missing cell where a value is required.",
     "model_mismatch": "Vectors of different models cannot be compared.",
     "no_gpu": "device=cuda was asked for, and there is no usable GPU.",

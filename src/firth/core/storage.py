@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from firth.core import registry
 from firth.core.errors import FirthError
+from firth.core.functions import refuse_tokenizer, restored
 from firth.core.model import Model, Parts
 from firth.core.options import build_settings
 from firth.version import __version__
@@ -72,25 +73,29 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
     return folder
 
 
-def load_model(folder: str | os.PathLike[str], whole: bool = False) -> Model:
+def load_model(folder: str | os.PathLike[str], whole: bool = False, tokenizer: Any = None) -> Model:
     """Opens a saved model, or a model in one file (fastText's). Nothing in it is executed; arrays are memory-mapped.
 
     JSON is read at its first use; `whole` reads it now, for those who keep a model while its folder may be replaced.
+    `tokenizer` is the function that a model was trained with (`SkipGram(tokenizer=split)`). Without it the model opens
+    with its vectors, and takes lists of tokens but no raw text.
     """
     path = Path(folder)
     if path.is_file():
+        refuse_tokenizer(tokenizer, path)
         found: Model = importlib.import_module(FILES).load_file(path)
         return found
     from firth.core.foreign import foreign_config, foreign_method
 
     foreign = foreign_config(path)
     if foreign:
+        refuse_tokenizer(tokenizer, path)
         theirs = registry.method(foreign_method(foreign))
         with saying_which(path):
             return theirs.model.from_foreign(path, foreign, theirs)  # type: ignore[attr-defined, no-any-return]
     config = read_config(path)
     method_class = registry.method(config["method"])
-    method = build_settings(method_class, config["options"])
+    method = build_settings(method_class, restored(config["options"], tokenizer, path))
     names = [name for name in config["files"] if name.endswith(".json") and name != TRAINING]
     documents: Mapping[str, Any] = LazyDocuments({name[:-5]: path / name for name in names})
     if whole:

@@ -5,6 +5,7 @@ The arithmetic stands in `kernels/classify.py`, what comes out in `classifier`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -43,10 +44,11 @@ class ClassifierOptions(WordOptions):
     epochs: int = option(5, "passes over the texts", low=1)
     learning_rate: float = option(0.1, "at the start; it falls to nothing linearly", low=1e-9, high=100)
     min_count: int = option(1, "words that occur less often are left out", low=1)
-    tokenizer: str = option(
+    tokenizer: str | Callable[[str], list[str]] = option(
         "words",
-        "how text is split; fasttext: at ASCII white space, with </s> at the end",
+        "how text is split; fasttext: at ASCII white space, with </s> at the end; in Python also a function",
         choices=(*TOKENIZERS, FASTTEXT),
+        functions=True,
     )
 
     @property

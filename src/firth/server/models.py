@@ -17,6 +17,7 @@ from typing import Any
 from firth.core import model as protocols
 from firth.core.errors import FirthError
 from firth.core.foreign import known_options, network_folder
+from firth.core.functions import lacks_tokenizer
 from firth.core.storage import CONFIG, load_model
 from firth.core.vectors import Vectors
 from firth.formats import format_of, read_vectors
@@ -58,6 +59,8 @@ def abilities(model: Any) -> list[str]:
         found[found.index("embeds")] = "codes"
     if "fills" in found and "masked" not in getattr(model, "heads", ["masked"]):
         found.remove("fills")  # an encoder without the head that predicts words
+    if lacks_tokenizer(getattr(model, "method", None)):  # no function comes with a folder: it reads no text here
+        found = [name for name in found if name not in ("embeds", "predicts", "fills")]
     if "vectors" in found and not any(len(table) for table in model.tables.values()):
         found.remove("vectors")
     return found
