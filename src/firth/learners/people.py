@@ -14,7 +14,7 @@ from firth.core.method import Method
 from firth.core.model import Histories, History, Model, Parts
 from firth.core.run import Run
 from firth.core.vectors import Hit, Hits, Matrix, Vectors, top_rows
-from firth.data.ratings import SOURCES, Ratings
+from firth.data.ratings import SOURCES, Events, Ratings
 from firth.kernels.sparse import Rows
 
 KEYS = "keys"  # the document that names users and items
@@ -50,6 +50,7 @@ class PeopleModel(Model):
 
     extra: ClassVar[int] = 0  # columns of a row that are not of the vector
     least_weight: ClassVar[float] = 0.0  # of an item in a history; 0 means not used, where it is the least
+    keeps_weights: ClassVar[bool] = False  # of the pairs in `seen`, in the array "weights": to continue needs them
 
     def __init__(
         self,
@@ -227,12 +228,61 @@ def take_start(start: Model | None, kind: type[PeopleModel], method: Any) -> Peo
 
 
 def begin_from(start: PeopleModel | None, ratings: Ratings, users: Matrix, items: Matrix) -> None:
-    """Rows of `start` become first values of the users and items that it knows."""
+    """Rows of `start` become first values of its users and items, all of which `ratings` has."""
+    if start is not None:
+        for side, table, keys in (("users", users, ratings.users), ("items", items, ratings.items)):
+            places = rows_of(start.tables[side].keys, keys)
+            table[places, : start._rows[side].shape[1]] = start._rows[side]
+
+
+def rows_of(keys: Sequence[str], known: Sequence[str]) -> NDArray[np.int64]:
+    """The place of each key among those that are known."""
+    rows = {key: row for row, key in enumerate(known)}
+    return np.array([rows[key] for key in keys], dtype=np.int64)
+
+
+def joined(start: PeopleModel | None, ratings: Ratings, adds: bool = False) -> Ratings:
+    """What `start` was trained on, and `ratings`: all users and items of both.
+
+    Of a pair that is in both, the new weight counts; where weights say how much was used (`adds`), both are added up.
+    If `ratings` holds every pair of `start`, with at least its weight, it is the whole story and nothing is added.
+    """
     if start is None:
-        return
-    for side, table, keys in (("users", users, ratings.users), ("items", items, ratings.items)):
-        known = start.tables[side].rows
-        pairs = [(row, known[key]) for row, key in enumerate(keys) if key in known]
-        if pairs:
-            new, old = np.array(pairs).T
-            table[new, : start._rows[side].shape[1]] = start._rows[side][old]
+        return ratings
+    users = list(dict.fromkeys([*start.users.keys, *ratings.users]))
+    items = list(dict.fromkeys([*start.items.keys, *ratings.items]))
+    new, seen = ratings.events(), start.seen
+    new = new._replace(
+        users=rows_of(ratings.users, users)[new.users], items=rows_of(ratings.items, items)[new.items]
+    )  # those of `start` come first, with the rows they have there
+    owners, weights = np.repeat(np.arange(len(start.users)), np.diff(seen.starts)), start_weights(start)
+    width = len(items)
+    pairs, place = np.unique(new.users * width + new.items, return_inverse=True)
+    totals = np.append(np.bincount(place, new.weights, minlength=len(pairs)), 0.0)
+    codes = owners * width + seen.items
+    found = np.searchsorted(pairs, codes)
+    both = np.append(pairs, -1)[found] == codes
+    whole = both.all() and (not adds or (totals[found] >= weights).all())
+    kept = np.zeros_like(both) if whole else np.ones_like(both) if adds else ~both
+    events = Events(
+        np.concatenate([owners[kept], new.users]),
+        np.concatenate([seen.items[kept].astype(np.int64), new.items]),
+        np.concatenate([weights[kept], new.weights]),
+        None if new.times is None else np.concatenate([np.full(kept.sum(), -np.inf), new.times]),
+    )
+    return Ratings.from_events(users, items, events)
+
+
+def start_weights(start: PeopleModel) -> NDArray[np.float32]:
+    """Of the pairs that a model was trained on; 1 where its method goes by whether, not how much."""
+    if not start.keeps_weights:
+        return np.ones(len(start.seen.items), np.float32)
+    found = start._rows.get("weights")
+    if found is None or found.shape != start.seen.items.shape:
+        raise FirthError(
+            "incompatible_start",
+            "start was saved by an earlier version, which did not keep the weights that {method} needs to continue; "
+            "fit old and new ratings together.",
+            method=type(start.method).__name__,
+        )
+    return np.asarray(found, dtype=np.float32)
