@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.core.errors import FirthError
+from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
 from firth.core.model import Histories, History, Model, Parts
 from firth.core.run import Run
@@ -18,6 +19,7 @@ from firth.data.ratings import SOURCES, Events, Ratings
 from firth.kernels.sparse import Rows
 
 KEYS = "keys"  # the document that names users and items
+NAMED = 5  # unknown items that a warning names
 
 
 def take_ratings(method: Method, data: Any, run: Run) -> Ratings:
@@ -91,7 +93,11 @@ class PeopleModel(Model):
 
     def fold_in(self, histories: Sequence[History]) -> Matrix:
         """Rows for users that were not in the ratings, one a history: items, or items with their weights. An item that
-        stands twice counts twice. Without any items the row is that of a user without items."""
+        stands twice counts twice. Without any items the row is that of a user without items.
+
+        Items that the model does not know are left out and counted in a `FirthWarning` (unknown_items); a history that
+        has no others is refused (unknown_key).
+        """
         return self.fold(self.entries(histories))
 
     def entries(self, histories: Sequence[History]) -> Rows:
@@ -101,20 +107,41 @@ class PeopleModel(Model):
                 "invalid_type",
                 "fold_in takes a list of histories, each a list of items; put the one you have in a list.",
             )
-        rows, weights, starts = list[int](), list[float](), [0]
-        for history in histories:
+        rows, weights, starts, unknown = list[int](), list[float](), [0], list[str]()
+        for given in histories:
+            history = given if isinstance(given, Mapping) else list(given)
+            missing = self.unknown_items(history)
+            if missing and len(missing) == len(history):
+                self.items.row(missing[0])  # refuses it, with the way out
+            unknown += missing
             found = self._weighed(history)
             rows += found
             weights += found.values()
             starts.append(len(rows))
+        if unknown:
+            names = list(dict.fromkeys(unknown))
+            more = f" and {len(names) - NAMED:,} others" if len(names) > NAMED else ""
+            items, are = ("items", "are") if len(unknown) > 1 else ("item", "is")
+            text = f"{len(unknown):,} {items} of the history {are} unknown to the model and left out: "
+            text += ", ".join(map(repr, names[:NAMED])) + f"{more}."
+            warnings.warn(FirthWarning(text, "unknown_items"), stacklevel=4)
         return Rows(np.array(starts, np.int64), np.array(rows, np.int32), np.array(weights, np.float32))
 
+    def unknown_items(self, history: History) -> list[str]:
+        """The items of a history that were not in the ratings."""
+        for item in history:
+            if not isinstance(item, str):
+                self.items.row(item)  # refuses it: keys are text
+        return [item for item in history if item not in self.items]
+
     def _weighed(self, history: History) -> dict[int, float]:
-        """Weights by item row, rows ascending."""
+        """Weights by item row, rows ascending; of known items."""
         pairs = history.items() if isinstance(history, Mapping) else ((item, 1.0) for item in history)
         found: dict[int, float] = {}
         for item, weight in pairs:
-            row = self.items.row(item)
+            row = self.items.rows.get(item)
+            if row is None:
+                continue
             if not np.isfinite(weight) or weight < self.least_weight:
                 raise FirthError(
                     "invalid_value",
@@ -141,9 +168,12 @@ class PeopleModel(Model):
         return self._best(self.user_rows([user]), [] if seen else had.tolist(), k)
 
     def recommend_for(self, history: History, k: int = 10, *, seen: bool = False) -> Hits:
-        """The `k` best items for someone with this history, who need not have been in the ratings."""
+        """The `k` best items for someone with this history, who need not have been in the ratings. Unknown items are
+        left out and counted, as in `fold_in`."""
+        history = history if isinstance(history, Mapping) else list(history)
         row = self.fold_in([history])
-        return self._best(row, [] if seen else [self.items.row(item) for item in history], k)
+        had = [self.items.rows[item] for item in history if item in self.items]
+        return self._best(row, [] if seen else had, k)
 
     def _best(self, row: Matrix, had: Sequence[int], k: int) -> Hits:
         if k < 1:

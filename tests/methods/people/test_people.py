@@ -298,3 +298,24 @@ def test_baskets_go_on_with_new_items(exponent):
     assert priors == pytest.approx([exponent * np.log(counts[key]) for key in again.items.keys], abs=1e-4)
     had = {item for user, item in pairs_of(again) if user == "u0"}
     assert had == {item for user, item in old + baskets if user == "u0"}
+
+
+@pytest.mark.parametrize("kind", [firth.ALS, firth.BPR, firth.Item2Vec, firth.RatingFactors, firth.MultDAE])
+def test_unknown_items_of_a_history_are_counted_and_the_others_used(kind, ratings):
+    model = kind(dim=4, epochs=1).fit(ratings)
+    known = dict.fromkeys(model.items.keys[:3], 2.0)
+    plain = model.recommend_for(known, 5)
+    with pytest.warns(firth.FirthWarning, match=r"1 item .*'no such'") as said:
+        assert model.recommend_for({**known, "no such": 1.0}, 5) == plain
+    assert [warning.message.code for warning in said] == ["unknown_items"]
+    with pytest.warns(firth.FirthWarning, match=r"3 items"):
+        rows = model.fold_in([known, {**known, "a": 1.0, "b": 1.0}, {**known, "a": 2.0}])
+    assert (rows == model.fold_in([known])[0]).all()
+    for history in ({"no such": 1.0, "nor such": 1.0}, {"no such": 1.0}):
+        with pytest.raises(firth.FirthError) as refused:
+            model.recommend_for(history)
+        assert refused.value.code == "unknown_key"
+    with pytest.raises(firth.FirthError, match="keys are text") as refused:
+        model.recommend_for({int(next(iter(known))): 1.0} | {next(iter(known)): 1.0})
+    assert refused.value.code == "unknown_key"
+    assert len(model.recommend_for({}, 5)) == 5  # nobody's history: what everyone is given
