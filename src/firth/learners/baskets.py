@@ -84,7 +84,7 @@ class BasketTraining(Training):
         self._owners = np.repeat(np.arange(len(tokens)), np.diff(tokens.starts))
         self._shuffled = -1  # the epoch that the baskets are shuffled for
 
-    def begin_from(self, start: Item2VecModel) -> NDArray[np.float64]:
+    def begin_from(self, start: PeopleModel) -> NDArray[np.float64]:
         """The items of `start` begin with its vectors; how often it met each item, 0 for new ones."""
         dim, outputs = self.method.dim, start.item_rows
         places = rows_of(start.items.keys, self.tokens.vocabulary.tokens)
