@@ -31,6 +31,7 @@ from firth.core.model import (
     TagsWords,
 )
 from firth.core.options import Option, options_of
+from firth.core.report import Nothing
 from firth.data.world import World
 
 METHODS = {name: registry.method(name) for name in sorted(registry.method_modules())}
@@ -63,6 +64,16 @@ DATA: dict[str, Callable[[], Any]] = {
     ),
     "examples": lambda: firth.Examples({"text": SENTENCES[:60], "label": [0, 1, 2] * 20}),
     "alike": lambda: firth.Alike(list(dict.fromkeys(SENTENCES[:60]))),
+}
+#: More data of each kind, which shares some keys with the first and has some of its own.
+MORE: dict[str, Callable[[], Any]] = {
+    "text": lambda: [*SENTENCES[:200], *["zork gnusto the king"] * 5],
+    "tagged": lambda: firth.Corpus([*((str(i), text) for i, text in enumerate(SENTENCES[:50])), ("new", "the king")]),
+    "labelled": lambda: [("the king sleeps", "old"), ("zork gnusto", "new")] * 20,
+    "graph": lambda: firth.Graph([("0", "new"), ("new", "newer"), ("newer", "0")]),
+    "ratings": lambda: firth.Ratings([("0", "0"), ("0", "new"), ("new", "0"), ("new", "1")]),
+    "table": lambda: firth.Table(np.random.default_rng(22).normal(size=(40, 14))),
+    "pairs": lambda: firth.Pairs(World(seed=21).translations(50)),
 }
 INPUTS: dict[str, Callable[[], Any]] = {
     "text": lambda: ["the king sleeps", "", "zzyzx"],
@@ -288,3 +299,37 @@ def test_without_a_model_to_begin_with_it_says_so(method):
         small(method).fit(data_of(method))
     with pytest.raises(firth.FirthError, match="begins with a BERT"):
         small(method).fit(data_of(method), start=firth.Counts().fit(SENTENCES))
+
+
+REFUSED = ("unsupported_start", "incompatible_start", "missing_start")
+
+
+@every_method
+def test_start_is_refused_or_continued_from(method):
+    """Nothing of it is lost, and the result depends on it."""
+    data, run = MORE.get(method.kind, DATA[method.kind]), firth.Run(deterministic=True, report=Nothing())
+    if method.needs_start:
+        starts = [tiny_bert(), tiny_bert(lively=True)]
+    else:
+        other = firth.Table(np.random.default_rng(23).normal(size=(40, 14))) if method.kind == "table" else None
+        another = firth.Run(deterministic=True, seed=2)
+        starts = [fitted(method, run), small(method).fit(other or data_of(method), another)]
+    try:
+        found = [small(method).fit(data(), run, start) for start in starts]
+    except firth.FirthError as error:
+        assert error.code in REFUSED
+        return
+    assert outputs(found[0]) != outputs(found[1])
+    for start, model in zip(starts, found, strict=True):
+        if isinstance(start, HasVectors) and not method.needs_start:
+            for name, table in start.tables.items():
+                assert set(table.keys) <= set(model.tables[name].keys), name
+        if isinstance(start, Recommends):
+            assert len(model.seen.items) >= len(start.seen.items)
+
+
+@every_method
+def test_a_start_of_another_kind_is_refused(method):
+    with pytest.raises(firth.FirthError) as refused:
+        small(method).fit(data_of(method), start=firth.Counts().fit(SENTENCES[:9]))
+    assert refused.value.code in REFUSED

@@ -210,3 +210,31 @@ def test_a_saved_model_gives_features(tmp_path):
         Features().fit(texts)
     with pytest.raises(ValueError, match="Texts must be strings"):
         features.transform([3])
+
+
+def by_comma(text: str) -> list[str]:
+    return text.split(",")
+
+
+def test_lists_of_tokens_and_functions_that_split():
+    lists, labels = [["c++", "runs"], ["Apple", "pie"]] * 10, [0, 1] * 10
+    found = make_pipeline(TfIdf(), LogisticRegression()).fit(lists, labels)
+    assert found.predict([["c++"], ["Apple"]]).tolist() == [0, 1]
+    assert "c++" in found[0].get_feature_names_out() and found.predict(["c++", "Apple"]).tolist() == [0, 1]
+    texts = [",".join(tokens) for tokens in lists]
+    split = clone(TfIdf(tokenizer=by_comma)).fit(texts)
+    assert (split.transform(texts) != found[0].transform(lists)).nnz == 0
+    assert split.get_params()["tokenizer"] is by_comma
+    assert GridSearchCV(make_pipeline(TfIdf(tokenizer=by_comma), LogisticRegression()), {}, cv=2).fit(texts, labels)
+    with pytest.raises(ValueError, match="number 1 is"):
+        TfIdf().fit([["a"], 3])
+
+
+def test_features_of_a_model_with_a_function(tmp_path):
+    firth.SkipGram(dim=3, min_count=1, tokenizer=by_comma).fit(["a,b"] * 9).save(tmp_path / "model")
+    texts = ["a,b", "b"]
+    rows = Features(model=str(tmp_path / "model"), tokenizer=by_comma).fit(texts).transform(texts)
+    assert (rows == firth.load(tmp_path / "model", tokenizer=by_comma).embed(texts)).all()
+    with pytest.raises(firth.FirthError) as refused:
+        Features(model=str(tmp_path / "model")).fit(texts).transform(texts)
+    assert refused.value.code == "missing_tokenizer"

@@ -27,6 +27,7 @@ from firth.core.options import build_settings, options_of
 from firth.core.run import Run
 from firth.core.vectors import unit_rows
 from firth.data.table import CellError, Table
+from firth.data.tokenizer import is_token_list
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
@@ -50,8 +51,8 @@ class Transformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class TextTransformer(Transformer):
-    """A list, array or series of texts in; a row a text out. Learned with `deterministic`, so that a search tells
-    options apart, not runs."""
+    """A list, array or series of texts (or of lists of their tokens) in; a row a text out. Learned with
+    `deterministic`, so that a search tells options apart, not runs."""
 
     def fit(self, X: Any, y: Any = None) -> TextTransformer:  # noqa: N803
         """Learns from texts; `y` is not looked at."""
@@ -83,29 +84,30 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     model: its folder (or a fastText file), Firth's, Hugging Face's or sentence-transformers'
     normalize: each vector gets length 1 (default False)
+    tokenizer: the function that the model was trained with, where its tokenizer is one
 
     A search computes them anew for each fit: `Pipeline(…, memory=FOLDER)` keeps them.
     """
 
-    def __init__(self, *, model: Any = "", normalize: bool = False) -> None:
-        self.model, self.normalize = model, normalize
+    def __init__(self, *, model: Any = "", normalize: bool = False, tokenizer: Any = None) -> None:
+        self.model, self.normalize, self.tokenizer = model, normalize, tokenizer
 
     def fit(self, X: Any, y: Any = None) -> Features:  # noqa: N803
         """Opens the model; neither `X` nor `y` changes it."""
         texts_of(X)
-        self.n_features_out_ = int(opened(str(self.model)).embed([]).shape[1])
+        self.n_features_out_ = int(opened(str(self.model), self.tokenizer).embed([]).shape[1])
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
         """One row a text."""
         check_is_fitted(self)
-        rows: NDArray[np.float32] = opened(str(self.model)).embed(texts_of(X))
+        rows: NDArray[np.float32] = opened(str(self.model), self.tokenizer).embed(texts_of(X))
         return unit_rows(rows) if self.normalize else rows
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """The method's name with a number."""
         check_is_fitted(self)
-        name = type(opened(str(self.model)).method).method_name()
+        name = type(opened(str(self.model), self.tokenizer).method).method_name()
         return np.array([f"{name}{place}" for place in range(self.n_features_out_)], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
@@ -114,21 +116,21 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def opened(path: str) -> Any:
+def opened(path: str, tokenizer: Any = None) -> Any:
     """A saved model that embeds."""
     if not path:
         raise FirthError("missing_option", "Features needs the folder of a model: Features(model=FOLDER).")
     place = Path(path, "config.json") if Path(path).is_dir() else Path(path)
-    return kept(path, (place.stat().st_ino, place.stat().st_mtime_ns) if place.exists() else None)
+    return kept(path, (place.stat().st_ino, place.stat().st_mtime_ns) if place.exists() else None, tokenizer)
 
 
 @lru_cache(maxsize=4)
-def kept(path: str, stamp: tuple[int, int] | None) -> Any:
+def kept(path: str, stamp: tuple[int, int] | None, tokenizer: Any) -> Any:
     """For a search clones its transformers many times; `stamp` tells a folder that was replaced."""
     from firth.core.model import Embeds
     from firth.core.saved import load_model
 
-    model = load_model(path)
+    model = load_model(path, tokenizer=tokenizer)
     if not isinstance(model, Embeds):
         raise FirthError(
             "unsupported_model",
@@ -139,8 +141,9 @@ def kept(path: str, stamp: tuple[int, int] | None) -> Any:
     return model
 
 
-def texts_of(X: Any) -> list[str]:  # noqa: N803
-    """Texts in a list, an array or a series; or in the one column of a table, as a ColumnTransformer may give it."""
+def texts_of(X: Any) -> list[Any]:  # noqa: N803
+    """Texts (or lists of their tokens) in a list, an array or a series; or in the one column of a table, as a
+    ColumnTransformer may give it."""
     if isinstance(X, str):
         raise ValueError("Texts must be a list, array or series; got one text. Put it in a list.")
     if getattr(X, "ndim", 1) == 2 or hasattr(X, "columns"):
@@ -150,8 +153,8 @@ def texts_of(X: Any) -> list[str]:  # noqa: N803
         X = np.asarray(X)[:, 0]  # noqa: N806
     found = list(X)
     for place, text in enumerate(found):
-        if not isinstance(text, str):
-            raise ValueError(f"Texts must be strings; number {place} is {text!r}.")
+        if not isinstance(text, str) and not is_token_list(text):
+            raise ValueError(f"Texts must be strings, or lists of tokens; number {place} is {text!r}.")
     return found
 
 

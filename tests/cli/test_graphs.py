@@ -85,3 +85,28 @@ def test_labels_that_fit_no_node_are_one_line(call, model, tmp_path):
     assert result.exit_code == 1 and "of 1 labelled nodes 0 have a vector" in result.stderr
     two = call("train", "deepwalk", tmp_path / "labels.txt", tmp_path / "labels.txt", "-o", tmp_path / "m")
     assert two.exit_code == 1 and "A graph is one file; got 2" in two.stderr
+
+
+def test_a_file_of_communities(call, files, tmp_path):
+    """SNAP's layout: all members of a community on one line."""
+    model, graph = tmp_path / "g", files / "graph.tsv"
+    groups = World(seed=5).friendships(people=120, communities=3).communities
+    rows = ["\t".join(f"p{i}" for i, group in enumerate(groups) if group == each) for each in range(3)]
+    (tmp_path / "com.cmty.txt").write_text("\n".join(rows) + "\n")
+    assert call("train", "deepwalk", graph, "-o", model, "--dim", 16, "--epochs", 4).exit_code == 0
+    found = {}
+    for name in (files / "labels.txt", tmp_path / "com.cmty.txt"):
+        told = call("evaluate", model, "--nodes", name, "--splits", 2, "--json")
+        assert told.exit_code == 0, told.output
+        assert ("3 communities" in told.stderr) == (name.name == "com.cmty.txt")
+        found[name.name] = json.loads(told.stdout)[str(model)][str(name)]
+    assert found["com.cmty.txt"]["labels"] == 3 and found["com.cmty.txt"]["nodes"] == 120
+    assert found["com.cmty.txt"]["macro_f1"] > 0.8
+    said = call("evaluate", model, "--nodes", tmp_path / "com.cmty.txt", "--node-layout", "communities", "--splits", 1)
+    assert said.exit_code == 0 and "communities" not in said.stderr
+    (tmp_path / "either.txt").write_text("p1 p2\np3 p4\np5 p6\n")
+    either = call("evaluate", model, "--nodes", tmp_path / "either.txt", "--json")
+    assert either.exit_code == 1 and json.loads(either.stderr)["error"]["code"] == "ambiguous_layout"
+    sweep = ("sweep", "deepwalk", graph, "-o", tmp_path / "s", "--nodes", tmp_path / "com.cmty.txt", "--dim", 8)
+    swept = call(*sweep, "--try", "walks=1,2", "--budget", 20, "--json")
+    assert swept.exit_code == 0 and "3 communities" in swept.stderr, swept.output

@@ -156,3 +156,18 @@ def test_evaluate_reads_the_columns_that_train_reads(call, als, files, tmp_path)
 def test_a_test_without_news_is_said_in_words(call, als, files):
     told = call("evaluate", als, "--ratings", files / "train.tsv")
     assert "Nothing can be measured" in told.stdout and "nan" not in told.stdout
+
+
+def test_unknown_items_are_counted(call, als):
+    plain = call("recommend", als, "--items", "i3,i5", "-k", 3, "--json")
+    odd = call("recommend", als, "--items", "i3,no-such,i5", "-k", 3, "--json")
+    assert odd.exit_code == 0 and "no-such" in odd.stderr
+    told, expected = json.loads(odd.stdout), json.loads(plain.stdout)
+    assert told["i3,no-such,i5"] == expected["i3,i5"]
+    assert told["unknown_items"] == {"count": 1, "names": ["no-such"]}
+    assert expected["unknown_items"] == {"count": 0, "names": []}
+    for items in ("no-such,nor-such", "no-such"):
+        none = call("recommend", als, "--items", items, "--json")
+        error = json.loads(none.stderr)["error"]
+        assert none.exit_code == 1 and error["code"] == "unknown_key", none.output
+    assert "unknown_items" not in json.loads(call("recommend", als, "--user", "u1", "--json").stdout)

@@ -69,3 +69,75 @@ def test_what_cannot_be_classified_is_said():
     broken = firth.Vectors(["a", "b"], [[np.nan], [1]])
     with pytest.raises(firth.FirthError, match="must be finite"):
         node_classification(broken, {"a": ["1"], "b": ["2"]})
+
+
+# ---- communities ----
+
+
+def write_communities(path, seed=5, count=40, nodes=400):
+    """As SNAP's com-*.cmty.txt: the members of a community on a line, by tabs; some nodes are in several."""
+    rng = np.random.default_rng(seed)
+    lines = [sorted(rng.choice(nodes, size=rng.integers(3, 30), replace=False).tolist()) for _ in range(count)]
+    path.write_text("".join("\t".join(map(str, line)) + "\n" for line in lines))
+    return [set(map(str, line)) for line in lines]
+
+
+def test_a_file_of_communities_is_told_by_its_fields(tmp_path):
+    file, nodes = tmp_path / "com.cmty.txt", {str(n) for n in range(400)}
+    members = write_communities(file)
+    with pytest.warns(firth.FirthWarning) as said:
+        found = read_labels(file, nodes)
+    assert [note.message.code for note in said] == ["communities"]
+    expected = {
+        node: [str(number) for number, line in enumerate(members, 1) if node in line]
+        for node in sorted(nodes, key=int)
+        if any(node in line for line in members)
+    }
+    assert {node: sorted(labels, key=int) for node, labels in found.items()} == expected
+    few = {str(n) for n in range(250)}  # not every member has a vector
+    with pytest.warns(firth.FirthWarning):
+        assert read_labels(file, few) == found
+    file.write_text(file.read_text() + "7\n")  # a community of one
+    with pytest.warns(firth.FirthWarning):
+        assert "41" in read_labels(file, nodes)["7"]
+
+
+def test_labels_that_are_names_of_nodes_stay_labels(tmp_path):
+    """Labels 0 to 39 and nodes 0 to 999: numbers that coincide."""
+    rng, nodes = np.random.default_rng(3), [str(n) for n in range(1000)]
+    file = tmp_path / "labels.txt"
+    labels = {node: sorted({str(rng.integers(40)) for _ in range(1 + n % 3)}) for n, node in enumerate(nodes)}
+    file.write_text("".join(f"{node} {' '.join(found)}\n" for node, found in labels.items()))
+    assert read_labels(file, set(nodes)) == labels
+    file.write_text("".join(f"{node} {label}\n" for node, found in labels.items() for label in found))
+    assert read_labels(file, set(nodes)) == labels  # a pair a line
+    file.write_text("a red\nb blue\nc green\n")  # a label of its own for each, which no node is called
+    assert read_labels(file, {"a", "b", "c"}) == {"a": ["red"], "b": ["blue"], "c": ["green"]}
+
+
+def test_what_may_be_either_is_refused_until_it_is_said(tmp_path):
+    file, nodes = tmp_path / "either.txt", {str(n) for n in range(100)}
+    file.write_text("".join(f"{n} {n + 50} {(n * 7) % 50 + 50}\n" for n in range(40)))
+    with pytest.raises(firth.FirthError) as refused:
+        read_labels(file, nodes)
+    assert refused.value.code == "ambiguous_layout"
+    behind = {n + 50 for n in range(40)} | {(n * 7) % 50 + 50 for n in range(40)}
+    assert (refused.value.values["labels"], refused.value.values["nodes"]) == (len(behind), 40)
+    labels = read_labels(file, nodes, layout="labels")
+    assert labels["0"] == ["50"] and labels["1"] == ["51", "57"]
+    members = read_labels(file, nodes, layout="communities")
+    assert members["0"] == ["1"] and "2" in members["51"]
+    with pytest.raises(firth.FirthError) as refused:
+        read_labels(file, nodes, layout="other")
+    assert refused.value.code == "invalid_value"
+
+
+def test_without_nodes_more_labels_than_nodes_are_not_believed(tmp_path):
+    file = tmp_path / "com.cmty.txt"
+    members = write_communities(file)
+    with pytest.raises(firth.FirthError) as refused:
+        read_labels(file)
+    assert refused.value.code == "ambiguous_layout"
+    assert len(read_labels(file, layout="communities")) == len(set.union(*members))
+    file.write_text("a 1\nb 2\n")
+    assert read_labels(file) == {"a": ["1"], "b": ["2"]}

@@ -395,3 +395,19 @@ def test_a_task_that_does_not_fit(learned, tmp_path):
     (tmp_path / "sts.tsv").write_text("a text\tanother\t1\n" * 25)
     with pytest.raises(FirthError, match="a Slow does not embed"):
         tasks.sentence_task(tmp_path / "sts.tsv").dev.score(neither)
+
+
+def by_blank(text: str) -> list[str]:
+    return text.split()
+
+
+def test_a_tokenizer_that_is_a_function_goes_through_a_sweep(tmp_path):
+    part = Part(20, lambda model: np.full(20, float(model.pool(["some words"]).known[0]) + model.method.dim))
+    method = firth.SkipGram(dim=10, epochs=1, min_count=1, tokenizer=by_blank)
+    settings = {"tries": {"dim": [8, 12]}, "budget": 60}
+    found = sweep(method, TEXT, Task("known", "known words", part, part, "known"), tmp_path / "s", **settings)
+    assert found.best.options == {"dim": 12} and found.test.scores["chosen"].value == 14
+    assert found.model.method.tokenizer is by_blank and found.model.pool(["some words"]).known.tolist() == [2]
+    with pytest.raises(FirthError) as refused:
+        search_space(method, {"tokenizer": ["words", by_blank]})
+    assert refused.value.code == "invalid_value"

@@ -29,6 +29,7 @@ from firth.cli.common import (
 from firth.cli.pooling import given_pooling, pooling_flags
 from firth.cli.rows import SUFFIXES, Rows, Shards, writer
 from firth.core.errors import FirthError
+from firth.core.functions import check_tokenizer
 
 if TYPE_CHECKING:
     from firth.core.model import Model
@@ -106,6 +107,7 @@ def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool
             )
         embed_table(embedder, one_file(data, "table"), values["key"], output, as_json)
         return
+    check_tokenizer(embedder.method)
     settings = settings_of(embedder, model, values)
     texts = Corpus(*data, unit=values["unit"], column=values["column"], key=values["key"])
     keep_inputs(output, *(source.name for source in texts.sources))

@@ -69,7 +69,19 @@ def column_options(test: str, options: Flags) -> Callable[[Function], Function]:
     help="Features: what learns from them. Ridge is for numbers.",
 )
 @click.option("--folds", type=int, default=5, show_default=True, help="Features: parts of the cross-validation.")
-@click.option("--nodes", multiple=True, metavar="FILE", help="Nodes of a graph with their labels, one node a line.")
+@click.option(
+    "--nodes",
+    multiple=True,
+    metavar="FILE",
+    help="Nodes of a graph with their labels, one node a line; or communities, the members of one a line.",
+)
+@click.option(
+    "--node-layout",
+    type=click.Choice(("auto", "labels", "communities")),
+    default="auto",
+    show_default=True,
+    help="Nodes: what a line of FILE is.",
+)
 @click.option("--share", type=float, default=0.5, show_default=True, help="Nodes: the share a probe is trained on.")
 @click.option("--splits", type=int, default=10, show_default=True, help="Nodes: how many random splits.")
 @click.option("--ratings", multiple=True, metavar="FILE", help="What users turned to later: user, item, rating.")
@@ -216,10 +228,12 @@ def feature_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
 def node_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
     from firth.evaluate import node_classification, read_labels
 
-    known = read_labels(file)
-    return lambda path: node_classification(
-        open_vectors(path), known, share=settings["share"], splits=settings["splits"]
-    )
+    def test(path: str) -> Any:
+        vectors = open_vectors(path)
+        known = read_labels(file, vectors, layout=settings["node_layout"])
+        return node_classification(vectors, known, share=settings["share"], splits=settings["splits"])
+
+    return test
 
 
 def rating_tests(file: str, settings: dict[str, Any]) -> Tests:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from typing import Any
 
 import click
 
@@ -19,7 +20,7 @@ from firth.core.errors import FirthError
 @json_flag
 def command(model: str, users: tuple[str, ...], items: str | None, k: int, seen: bool, as_json: bool) -> None:
     """Items that a USER may like, best first, less those the user had. MODEL is trained by als, bpr, item2vec,
-    rating_factors, multvae or multdae."""
+    rating_factors, multvae or multdae. Of --items, those that the model does not know are left out and counted."""
     from firth.core.model import Recommends
 
     if bool(users) == bool(items):
@@ -33,12 +34,17 @@ def command(model: str, users: tuple[str, ...], items: str | None, k: int, seen:
             model=model,
             method=method,
         )
+    told: dict[str, Any] = {}
     if items:
-        found = {items: opened.recommend_for(parse_items(items, opened.tables["items"]), k, seen=seen)}
+        known = opened.tables["items"]
+        history = parse_items(items, known)
+        found = {items: opened.recommend_for(history, k, seen=seen)}
+        missing = [item for item in history if item not in known]
+        told = {"unknown_items": {"count": len(missing), "names": missing}}
     else:
         found = {user: opened.recommend(user, k, seen=seen) for user in users}
     if as_json:
-        print_json({name: [hit._asdict() for hit in hits] for name, hits in found.items()})
+        print_json({**{name: [hit._asdict() for hit in hits] for name, hits in found.items()}, **told})
         return
     for name, hits in found.items():
         if len(found) > 1:

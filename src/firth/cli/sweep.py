@@ -26,7 +26,7 @@ TASKS: dict[str, str] = {
     "sentences": "Two sentences and how alike they are (csv, tsv, jsonl).",
     "documents": "Texts that are asked for: by --title, --name, or by the sentence before.",
     "labelled": "Texts with labels: told by the classifier, or by a probe of the vectors.",
-    "nodes": "Nodes of a graph with their labels, one node a line.",
+    "nodes": "Nodes of a graph with their labels, one node a line; or communities, the members of one a line.",
     "ratings": "What users turned to later: user, item, rating.",
 }
 COLUMNS = {"title": "The titles' column.", "name": "The names' column.", "label": "The labels' column."}
@@ -60,6 +60,8 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
     known = {flag.name for flag in flags}
     names = {task: [f"--{task}", *(["--sts"] if task == "sentences" else [])] for task in TASKS}  # as in compare
     flags += [Flag(names[task], metavar="FILE", section="Task", help=text) for task, text in TASKS.items()]
+    layouts = click.Choice(("auto", "labels", "communities"))
+    flags += [Flag(["--node-layout"], type=layouts, default="auto", section="Task", help="What a line of --nodes is.")]
     texts = {column: text for column, text in COLUMNS.items() if column not in known}
     flags += [Flag([f"--{column}"], metavar="NAME", section="Task", help=text) for column, text in texts.items()]
     tries = "An option to vary: NAME=A,B,C or NAME=LOW:HIGH, or NAME for a range about its default; may be repeated. "
@@ -94,8 +96,8 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     method = build_settings(method_class, given(method_class))
     run = Run(**given(Run), report=choose_report(values["progress"]))
     tries = dict(parsed_try(method_class, text) for text in values["tries"]) or None
-    task = task_of(method_class.kind, values, run.seed)
     data = KINDS[method_class.kind].open(values)
+    task = task_of(method_class.kind, values, run.seed, data)
     start = open_model(values["start"]) if values["start"] else None
     if method_class.needs_start and start is None:
         raise FirthError(
@@ -123,8 +125,8 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
         click.echo(str(found))
 
 
-def task_of(kind: str, values: dict[str, Any], seed: int) -> Task:
-    """The one task that is given."""
+def task_of(kind: str, values: dict[str, Any], seed: int, data: Any) -> Task:
+    """The one task that is given; `data` is what is learned from."""
     from firth.data.examples import Examples
     from firth.data.labelled import Labelled
     from firth.data.ratings import Ratings
@@ -147,10 +149,11 @@ def task_of(kind: str, values: dict[str, Any], seed: int) -> Task:
         return tasks.labelled_task(Labelled(path, column=columns["column"], label=values["label"]), seed)
     if asked[0] == "ratings":
         return tasks.rating_task(Ratings(path), seed)
+    if asked[0] == "nodes":
+        return tasks.node_task(path, seed, set(data.keys) if kind == "graph" else None, values["node_layout"])
     makers = {
         "similarity": tasks.similarity_task,
         "analogies": tasks.analogy_task,
         "sentences": tasks.sentence_task,
-        "nodes": tasks.node_task,
     }
     return makers[asked[0]](path, seed)

@@ -7,6 +7,7 @@ from typing import Any
 #: Every code with what it means. A code is part of the interface: its meaning does not change, and its text may.
 CODES = {
     "address_in_use": "The server cannot listen on this address.",
+    "ambiguous_layout": "A file that can be read in two ways, and has to be told which.",
     "conflicting_options": "Options or arguments that cannot be combined.",
     "damaged_checkpoint": "A checkpoint that does not fit the run it belongs to.",
     "damaged_file": "A file that is cut short, or not what its header says.",
@@ -37,6 +38,7 @@ CODES = {
     "missing_option": "An option or argument that is required here.",
     "missing_package": "An optional package is not installed.",
     "missing_start": "The method begins from a trained model, and none was given.",
+    "missing_tokenizer": "The model was trained with a function as its tokenizer, which was not passed to load.",
     "missing_value": "A missing cell where a value is required.",
     "model_mismatch": "Vectors of different models cannot be compared.",
     "no_gpu": "device=cuda was asked for, and there is no usable GPU.",

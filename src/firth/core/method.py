@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from firth.core.errors import FirthError
+from firth.core.functions import plain
 from firth.core.model import Model
 from firth.core.options import check_options, options_of
 from firth.core.run import Run
@@ -42,9 +42,8 @@ class Method(ABC):
         return cls.__module__.rpartition(".")[2]
 
     def options(self) -> dict[str, Any]:
-        """Option values by name, as they are saved."""
-        values = dataclasses.asdict(self)
-        return {item.name: values[item.name] for item in options_of(self)}
+        """Option values by name, as they are saved: functions by their names."""
+        return {item.name: plain(getattr(self, item.name)) for item in options_of(self)}
 
     @abstractmethod
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Model:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from firth.core.errors import FirthError
+from firth.core.functions import name_of
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,12 @@ class Option:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] | None = None
+    functions: bool = False  # a function does too
 
     def problem(self, value: Any) -> str | None:
         """The rule that `value` breaks, or None."""
+        if self.functions and callable(value):
+            return None if name_of(value) else "must be a function with a name, which a lambda and a partial lack"
         if self.choices is not None:
             return None if value in self.choices else f"must be one of {', '.join(self.choices)}"
         if self.kind is bool:
@@ -61,12 +65,12 @@ def option(
     low: float | None = None,
     high: float | None = None,
     choices: Sequence[str] | None = None,
+    functions: bool = False,
 ) -> Any:
-    """A dataclass field that carries its meaning and its range."""
-    return dataclasses.field(
-        default=default,
-        metadata={"help": help, "low": low, "high": high, "choices": tuple(choices) if choices else None},
-    )
+    """A dataclass field that carries its meaning and its range. With `functions`, its value may also be a function,
+    which is saved by its name."""
+    limits = {"low": low, "high": high, "choices": tuple(choices) if choices else None, "functions": functions}
+    return dataclasses.field(default=default, metadata={"help": help, **limits})
 
 
 def options_of(settings: Any) -> list[Option]:
@@ -81,6 +85,7 @@ def options_of(settings: Any) -> list[Option]:
             low=item.metadata["low"],
             high=item.metadata["high"],
             choices=item.metadata["choices"],
+            functions=item.metadata["functions"],
         )
         for item in dataclasses.fields(settings)
         if "help" in item.metadata

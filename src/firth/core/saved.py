@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.foreign import foreign_config, foreign_method
+from firth.core.functions import refuse_tokenizer, restored
 from firth.core.model import Model, Parts
 from firth.core.options import build_settings
 from firth.core.storage import (
@@ -77,21 +78,26 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
     return folder
 
 
-def load_model(folder: str | os.PathLike[str], in_memory: bool = False) -> Model:
+def load_model(folder: str | os.PathLike[str], in_memory: bool = False, tokenizer: Any = None) -> Model:
     """Opens a saved model, or a model in one file (fastText's). Nothing in it is executed.
 
     The files are opened together, so that all are of one state, whatever becomes of the folder. Arrays are mapped and
     JSON is read at its first use; `in_memory` reads everything now: nothing that happens to the files later, not even
-    their being cut short, matters then.
+    their being cut short, matters then. `tokenizer` is the function that a model was trained with
+    (`SkipGram(tokenizer=split)`). Without it the model opens with its vectors, and takes lists of tokens but no raw text.
     """
     path = Path(folder)
     if path.is_file():
+        refuse_tokenizer(tokenizer, path)
         found: Model = importlib.import_module(FILES).load_file(path, in_memory)
         return found
     if not path.exists():
         remove_leftovers(path.absolute())  # which puts a folder back that was about to be replaced
     opened = settled(path, lambda: open_foreign(path) or open_files(path))
-    return opened if isinstance(opened, Model) else build(opened, in_memory)
+    if isinstance(opened, Model):
+        refuse_tokenizer(tokenizer, path)
+        return opened
+    return build(opened, in_memory, tokenizer)
 
 
 class Files(NamedTuple):
@@ -193,11 +199,11 @@ def open_listed(folder: Path, name: str, facts: Any) -> OpenFile:
     return file
 
 
-def build(opened: Files, in_memory: bool) -> Model:
+def build(opened: Files, in_memory: bool, tokenizer: Any) -> Model:
     """The model that a folder's files hold."""
     folder, config, files = opened
     method_class = registry.method(config["method"])
-    method = build_settings(method_class, config["options"])
+    method = build_settings(method_class, restored(config["options"], tokenizer, folder))
     main, ends = FOREIGN_ARRAYS if FOREIGN_ARRAYS in files else ARRAYS, ".safetensors"
     if main not in files:
         raise FirthError("incomplete_model", "{folder} is incomplete: {name} is missing.", folder=folder, name=main)

@@ -23,6 +23,7 @@ from firth.core.checkpoint import STATE, difference
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Model
+from firth.core.options import options_of
 from firth.core.run import Run
 from firth.core.saved import load_model
 from firth.core.storage import CONFIG, MAPS, TRAINING, hold, read_json, saying_where, temporary, write_json
@@ -83,8 +84,10 @@ def is_first_process() -> bool:
 
 def identity_of(method: Method, data: Any, run: Run, start: Model | None) -> dict[str, Any]:
     """What makes two runs the same one: equal identities give the same model (of threads that race, an equally good
-    one). `data` is None where it can't be told without reading it."""
-    fingerprint = getattr(data, "fingerprint", None)
+    one). `data` is None where it can't be told without reading it, or where a function reads it, whose name does not
+    say what it does."""
+    by_function = any(callable(getattr(method, item.name)) for item in options_of(method))
+    fingerprint = None if by_function else getattr(data, "fingerprint", None)
     identity = {
         "method": type(method).method_name(),
         "options": method.options(),

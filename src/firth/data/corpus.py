@@ -298,7 +298,9 @@ def checked_documents(items: Iterable[Any]) -> Iterator[readers.Record]:
             yield readers.Record(item[0], item[1], readers.tags_of(item[2:], f"document {item[0]!r}"))
         elif isinstance(item, (list, tuple)):
             raise FirthError(
-                "wrong_input", "These documents are lists of tokens: pass them to Tokens.from_lists, not to Corpus."
+                "wrong_input",
+                "This document is a list of tokens, and a text is needed here. Methods of words and documents take "
+                "lists of tokens as they are, as in SkipGram().fit(lists), or as Tokens.from_lists(lists).",
             )
         else:
             raise FirthError(

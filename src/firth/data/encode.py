@@ -147,9 +147,13 @@ class Encoded:
         return notes
 
 
+def block_size(run: Run) -> int:
+    return min(BLOCK, max(1 << 12, run.memory_bytes // 64)) if run.memory_bytes else BLOCK
+
+
 def blocks_of(corpus: Corpus, split: str, tokenizer: Split | None, run: Run, keys: bool) -> Iterator[Block]:
     """Blocks for the native code; a tokenizer in Python is run here and its tokens are handed on with NULs between."""
-    size = min(BLOCK, max(1 << 12, run.memory_bytes // 64)) if run.memory_bytes else BLOCK
+    size = block_size(run)
     if tokenizer is None:
         yield from corpus.blocks(size, split, keys)
         return

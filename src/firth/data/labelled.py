@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
@@ -17,7 +17,8 @@ from firth.core.run import Run
 from firth.data import encode, readers
 from firth.data.blocks import Block, Tags
 from firth.data.corpus import Corpus, FileSource, StreamSource, is_table
-from firth.data.tokenizer import NATIVE
+from firth.data.token_lists import is_tokenized, peeked
+from firth.data.tokenizer import NATIVE, Splitting, is_token_list
 from firth.data.tokenizer import tokenizer as tokenizer_named
 from firth.data.tokens import Text, Tokens, Wanted, encode_text, vocabulary_of
 from firth.data.vocabulary import Vocabulary
@@ -28,9 +29,9 @@ FASTTEXT = "fasttext"  # a way to split: at ASCII white space, with </s> behind 
 
 
 class Example(NamedTuple):
-    """A text and its labels."""
+    """A text, or a list of its tokens, and its labels."""
 
-    text: str
+    text: str | list[str]
     labels: tuple[str, ...]
 
 
@@ -39,7 +40,8 @@ class Labelled:
 
     `sources`: text files (or "-", standard input) with a text a line, where words that begin with `__label__` are
     labels, as fastText has it; files of records (jsonl, csv, tsv, Parquet) and data frames, whose `column` holds the
-    text and whose `label` the label (or a list of them); iterables of (text, label) or (text, labels).
+    text and whose `label` the label (or a list of them); iterables of (text, label) or (text, labels). In one iterable
+    texts may also be lists of tokens.
     """
 
     def __init__(self, *sources: Any, column: str | None = None, label: str | None = None) -> None:
@@ -48,7 +50,11 @@ class Labelled:
                 "missing_option",
                 "Labelled needs at least one source: a path, a glob, - or an iterable of (text, label).",
             )
-        given = [pairs_of(source) for source in sources]
+        all_sources, self.lists = with_lists(sources)
+        if self.lists is not None:
+            self.in_text = False
+            return
+        given = [pairs_of(source) for source in all_sources]
         self.corpus = Corpus(*given, column=column, tags=label or "label")
         in_text = {is_text(source) for source in self.corpus.sources}
         if len(in_text) > 1:
@@ -66,6 +72,11 @@ class Labelled:
 
     def walk(self) -> Iterator[tuple[Example, int]]:
         """The examples, each with the bytes of the sources read so far."""
+        if self.lists is not None:
+            for number, item in enumerate(self.lists):
+                tokens, names = named_labels(item, is_token_list)
+                yield Example(list(tokens), readers.tags_of(names, f"example {number}")), 0
+            return
         for (_, text), labels, done in self.corpus.walk():
             if self.in_text:
                 data = np.frombuffer(readers.to_bytes(text), dtype=np.uint8)
@@ -75,7 +86,7 @@ class Labelled:
 
     def fingerprint(self) -> str | None:
         """Says whether the content is the same as another time; None when that can't be told without reading it all."""
-        return self.corpus.fingerprint()
+        return None if self.lists is not None else self.corpus.fingerprint()
 
 
 def decoded(data: NDArray[np.uint8]) -> str:
@@ -107,16 +118,35 @@ class Pairs:
 
 def tagged(items: Iterable[Any]) -> Iterator[tuple[None, str, list[str]]]:
     for item in items:
-        text, labels = item if isinstance(item, (tuple, list)) and len(item) == 2 else (None, None)
-        several = [labels] if isinstance(labels, (str, Real)) else labels
-        right = isinstance(several, Iterable) and isinstance(text, str)
-        names = list(several) if right and several is not None else []
-        if not right or not all(isinstance(name, Real) or is_name(name) for name in names):
-            got = f"{text!r:.40} with {labels!r:.40}" if isinstance(item, (tuple, list)) else f"{item!r:.60}"
-            raise FirthError(
-                "invalid_type", "Labelled data are pairs: (text, label) or (text, [label, …]); got {got}.", got=got
-            )
+        text, names = named_labels(item, lambda given: isinstance(given, str))
         yield None, str(text), names
+
+
+def named_labels(item: Any, is_right: Callable[[Any], bool]) -> tuple[Any, list[Any]]:
+    """What a pair labels, and its labels; `is_right` says whether the first is what it must be."""
+    text, labels = item if isinstance(item, (tuple, list)) and len(item) == 2 else (None, None)
+    several = [labels] if isinstance(labels, (str, Real)) else labels
+    right = isinstance(several, Iterable) and is_right(text)
+    names = list(several) if right and several is not None else []
+    if not right or not all(isinstance(name, Real) or is_name(name) for name in names):
+        got = f"{text!r:.40} with {labels!r:.40}" if isinstance(item, (tuple, list)) else f"{item!r:.60}"
+        raise FirthError(
+            "invalid_type",
+            "Labelled data are pairs: (text, label) or (text, [label, …]), all texts str or all lists of tokens; got "
+            "{got}.",
+            got=got,
+        )
+    return text, names
+
+
+def with_lists(sources: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any] | None]:
+    """The sources; and where there is one whose first text is a list of tokens, its examples."""
+    source = sources[0] if len(sources) == 1 else None
+    if not isinstance(source, Iterable) or isinstance(source, (str, os.PathLike, Mapping)) or is_table(source):
+        return sources, None
+    first, items = peeked(source)
+    pair = isinstance(first, (tuple, list)) and len(first) == 2
+    return [items], list(items) if pair and is_tokenized(first[0]) else None
 
 
 def is_name(label: Any) -> bool:
@@ -145,21 +175,30 @@ class Examples(NamedTuple):
 
 
 def read_labelled(
-    data: Any, *, tokenizer: str = "words", lowercase: bool = True, phrases: int = 0, run: Run = Run()
+    data: Any,
+    *,
+    tokenizer: str | Callable[[str], list[str]] = "words",
+    lowercase: bool = True,
+    phrases: int = 0,
+    run: Run = Run(),
 ) -> Examples:
     """Reads and encodes labelled texts on all cores. The tokenizer "fasttext" splits at ASCII white space and ends each
-    text with the word </s>."""
+    text with the word </s>. Lists of tokens are taken as they are."""
     labelled = data if isinstance(data, Labelled) else Labelled(data)
     labels = LabelIds()
-    if tokenizer == FASTTEXT or tokenizer in NATIVE:
-        split = "separated" if tokenizer == FASTTEXT else tokenizer
-        blocks = native_blocks(labelled, tokenizer, labels, run)
+    splitting: Splitting | None = Splitting(tokenizer, lowercase)
+    if labelled.lists is not None:
+        blocks = encode.token_blocks(split_documents(labelled, list, labels), encode.block_size(run))
+        split, lowercase, splitting = "separated", False, None
+    elif tokenizer == FASTTEXT or tokenizer in NATIVE:
+        split = "separated" if tokenizer == FASTTEXT else str(tokenizer)
+        blocks = native_blocks(labelled, str(tokenizer), labels, run)
     else:
         split = "separated"
         documents = split_documents(labelled, tokenizer_named(tokenizer, lowercase), labels)
         blocks = encode.token_blocks(documents, encode.BLOCK)
         lowercase = False
-    text = Text(blocks, split, lowercase, labelled.corpus)
+    text = Text(blocks, split, lowercase, None if labelled.lists is not None else labelled.corpus, splitting)
     tokens = encode_text(text, Wanted(1, None, phrases), run, name=None)
     return Examples(tokens, *labels.finish())
 
@@ -181,7 +220,7 @@ def native_blocks(data: Labelled, tokenizer: str, labels: LabelIds, run: Run) ->
 
 
 def split_documents(
-    data: Labelled, split: Callable[[str], list[str]], labels: LabelIds
+    data: Labelled, split: Callable[[Any], list[str]], labels: LabelIds
 ) -> Iterator[tuple[list[str], int, list[str], list[Tags]]]:
     for example, done in data.walk():
         labels.add_lists([example.labels])

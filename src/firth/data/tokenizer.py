@@ -1,13 +1,14 @@
-"""Text to tokens, by name. The rules stand in `firth.kernels.text`."""
+"""Text to tokens, by name or by a function. The rules stand in `firth.kernels.text`."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 from firth.core.errors import FirthError
+from firth.core.functions import name_of, plain
 from firth.kernels import text as kernel
 
 NATIVE = ("words", "whitespace", "characters")
@@ -49,8 +50,53 @@ class Jieba:
         return [word for word in words if any(c.isalnum() for c in word)]
 
 
-def tokenizer(name: str = "words", lowercase: bool = True) -> Tokenizer:
-    """The tokenizer of that name: words, whitespace, characters, or jieba where that package is installed."""
+@dataclass(frozen=True)
+class FunctionTokenizer:
+    """Any function from a text to its tokens, whose answers are checked. It folds case itself where it wants to."""
+
+    function: Callable[[str], Any]
+
+    @property
+    def name(self) -> str:
+        return name_of(self.function)
+
+    def __call__(self, text: str) -> list[str]:
+        found = self.function(text)
+        if not is_token_list(found):
+            raise FirthError(
+                "invalid_type",
+                "A tokenizer must give a list of str; {name} gave {got!r:.60}.",
+                name=self.name,
+                got=found,
+            )
+        return list(found)
+
+
+class Splitting(NamedTuple):
+    """How texts were split."""
+
+    tokenizer: str | Callable[[str], list[str]]
+    lowercase: bool
+
+    def split(self) -> Tokenizer:
+        return tokenizer(self.tokenizer, self.lowercase)
+
+    def __str__(self) -> str:
+        folded = "" if callable(self.tokenizer) else f" and lowercase={'on' if self.lowercase else 'off'}"
+        return f"tokenizer={plain(self.tokenizer)}{folded}"
+
+
+def is_token_list(item: Any) -> bool:
+    """A list of str; a tuple or an array does too."""
+    known = isinstance(item, (list, tuple)) or (hasattr(item, "dtype") and getattr(item, "ndim", 0) == 1)
+    return known and all(isinstance(token, str) for token in item)
+
+
+def tokenizer(name: str | Callable[[str], list[str]] = "words", lowercase: bool = True) -> Tokenizer:
+    """The tokenizer of that name: words, whitespace, characters, or jieba where that package is installed; or a
+    function."""
+    if not isinstance(name, str):
+        return FunctionTokenizer(name)
     if name in NATIVE:
         return NativeTokenizer(name, lowercase)
     if name not in SEGMENTERS:

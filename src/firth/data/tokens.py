@@ -21,8 +21,8 @@ from firth.data.blocks import Block, Tags
 from firth.data.corpus import Corpus
 from firth.data.phrases import Phrase
 from firth.data.streams import IDS, STARTS, Piece, Stream, choose, flat_pieces, renamed, write_final
-from firth.data.tokenizer import NATIVE
-from firth.data.tokenizer import tokenizer as tokenizer_named
+from firth.data.token_lists import TokenLists, opened
+from firth.data.tokenizer import NATIVE, Splitting
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel
 
@@ -35,8 +35,8 @@ class Tokens:
 
     `raw_tokens` is how many tokens were met, those left out among them. `phrases` are those that were joined, a list
     for each pass. `keys` names the documents: as the corpus does where `read_tokens` was asked for keys, else
-    from 1 on; `tags` are theirs, empty where no document has any. `fingerprint` tells whether two are the same, apart
-    from keys and tags.
+    from 1 on; `tags` are theirs, empty where no document has any. `splitting` says how the texts were split, None where
+    the documents were lists of tokens. `fingerprint` tells whether two are the same, apart from keys and tags.
     """
 
     def __init__(
@@ -48,9 +48,10 @@ class Tokens:
         phrases: Sequence[Sequence[Phrase]] = (),
         keys: Sequence[str] = (),
         tags: Sequence[Tags] = (),
+        splitting: Splitting | None = None,
     ) -> None:
         self.ids, self.starts, self.vocabulary, self.raw_tokens = ids, starts, vocabulary, raw_tokens
-        self.phrases = phrases
+        self.phrases, self.splitting = phrases, splitting
         self._keys = keys
         self.tags: Sequence[Tags] = [tuple(tagged) for tagged in tags] if any(tags) else ()
         self.fingerprint = content_hash(ids, starts, vocabulary)
@@ -76,10 +77,9 @@ class Tokens:
         keys: Sequence[str] = (),
         tags: Sequence[Sequence[str]] = (),
     ) -> Tokens:
-        """From documents that are lists of tokens already; `keys` and `tags` as `Tokens` has them, one entry each."""
-        blocks = encode.token_blocks(((tokens, 0, [], []) for tokens in documents), encode.BLOCK)
-        text = Text(blocks, "separated", lowercase=False)
-        tokens = encode_text(text, Wanted(min_count, max_size), run, name=None)
+        """From documents that are lists of tokens already; `keys` and `tags` as `Tokens` has them, one entry each.
+        Tokens are taken as they are, whatever a method's tokenizer and lowercase say."""
+        tokens = read_tokens(TokenLists(documents), min_count=min_count, max_size=max_size, run=run)
         for name, given in (("keys", keys), ("tags", tags)):
             if given and len(given) != len(tokens):
                 raise FirthError(
@@ -110,10 +110,11 @@ class Text(NamedTuple):
     split: str
     lowercase: bool
     corpus: Corpus | None = None  # where it comes from
+    splitting: Splitting | None = None  # as a method says it
 
 
 def read_tokens(
-    data: Corpus | Tokens | Any,
+    data: Corpus | Tokens | TokenLists | Any,
     *,
     tokenizer: str | Callable[[str], list[str]] = "words",
     lowercase: bool = True,
@@ -125,7 +126,8 @@ def read_tokens(
     keys: bool = False,
     run: Run = Run(),
 ) -> Tokens:
-    """Counts and encodes `data` on all cores, or opens what an earlier call left in the cache.
+    """Counts and encodes `data` on all cores, or opens what an earlier call left in the cache. Documents that are lists
+    of tokens are taken as they are.
 
     Words below `min_count` vanish from the ids, as in word2vec; empty documents stay, as empty ranges. `phrases` is
     how often neighbours are joined: 1 for phrases of two words, 2 for up to four. The words of `known` keep their
@@ -136,10 +138,14 @@ def read_tokens(
     wanted = Wanted(min_count, max_size, phrases, known, joined)
     if isinstance(data, Tokens):
         return fit_to(data, wanted, run)
-    corpus = data if isinstance(data, Corpus) else Corpus(data)
+    corpus = opened(data)
+    if isinstance(corpus, TokenLists):
+        blocks = encode.token_blocks(corpus.documents(keys), encode.block_size(run))
+        return encode_text(Text(blocks, "separated", lowercase=False), wanted, run, name=None)
+    splitting = Splitting(tokenizer, lowercase)
     native = isinstance(tokenizer, str) and tokenizer in NATIVE
     split = str(tokenizer) if native else "separated"
-    custom = None if native else tokenizer_named(tokenizer, lowercase) if isinstance(tokenizer, str) else tokenizer
+    custom = None if native else splitting.split()
     name = None
     stamp = corpus.stamp() if isinstance(tokenizer, str) else None
     if stamp:
@@ -147,10 +153,10 @@ def read_tokens(
         bound = run.memory_bytes or None
         known_words = [vocabulary_hash(known), joined] if known else None
         name = cache.entry_name(FORMAT, stamp, tokenizer, version, lowercase, wanted[:3], known_words, bound, keys)
-        found = open_entry(name, run)
+        found = open_entry(name, run, splitting)
         if found is not None:
             return found
-    text = Text(encode.blocks_of(corpus, split, custom, run, keys), split, lowercase and native, corpus)
+    text = Text(encode.blocks_of(corpus, split, custom, run, keys), split, lowercase and native, corpus, splitting)
     return encode_text(text, wanted, run, name)
 
 
@@ -181,7 +187,8 @@ def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Token
         for note in notes:
             run.report.note(note)
         vocabulary = vocabulary_of(merged, wanted.min_count)
-        tokens = Tokens(*map_arrays(folder), vocabulary, met.tokens, found, encoded.keys, encoded.tags)
+        arrays, splitting = map_arrays(folder), text.splitting
+        tokens = Tokens(*arrays, vocabulary, met.tokens, found, encoded.keys, encoded.tags, splitting)
         if name and cached:
             keep_entry(name, folder, tokens, notes)
         return tokens  # its maps stay valid when the files are removed
@@ -208,8 +215,8 @@ def fit_to(tokens: Tokens, wanted: Wanted, run: Run) -> Tokens:
         vocabulary = vocabulary_of(merged, max(wanted.min_count, old.min_count))
         vocabulary.dropped_types += old.dropped_types
         vocabulary.dropped_tokens += old.dropped_tokens
-        phrases = [*tokens.phrases, *found]
-        return Tokens(*map_arrays(folder), vocabulary, tokens.raw_tokens, phrases, tokens._keys, tokens.tags)
+        arrays, phrases, raw = map_arrays(folder), [*tokens.phrases, *found], tokens.raw_tokens
+        return Tokens(*arrays, vocabulary, raw, phrases, tokens._keys, tokens.tags, tokens.splitting)
 
 
 def choose_words(
@@ -267,7 +274,7 @@ def keep_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> Non
         cache.write_entry(name, folder, facts)
 
 
-def open_entry(name: str, run: Run) -> Tokens | None:
+def open_entry(name: str, run: Run, splitting: Splitting | None = None) -> Tokens | None:
     """The tokens of a cache entry; None when it isn't there or its content is not what was written."""
     found = cache.find_entry(name)
     if found is None:
@@ -279,7 +286,8 @@ def open_entry(name: str, run: Run) -> Tokens | None:
         counts = np.fromfile(folder / COUNTS, dtype=np.int64)
         vocabulary = Vocabulary(words, counts, **{fact: facts[fact] for fact in names})
         phrases = [[Phrase(*phrase) for phrase in found] for found in facts["phrases"]]
-        tokens = Tokens(*map_arrays(folder), vocabulary, facts["raw_tokens"], phrases, facts["keys"], facts["tags"])
+        arrays, raw = map_arrays(folder), facts["raw_tokens"]
+        tokens = Tokens(*arrays, vocabulary, raw, phrases, facts["keys"], facts["tags"], splitting)
         whole = tokens.fingerprint == facts["fingerprint"]
     except (OSError, ValueError, KeyError, TypeError):
         whole = False

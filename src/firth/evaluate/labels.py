@@ -114,7 +114,7 @@ class LabelResult:
 
 
 def classification(
-    model: Predicts, examples: Iterable[tuple[str, str | Sequence[str]]], k: int = 1, threshold: float = 0.0
+    model: Predicts, examples: Iterable[tuple[Any, str | Sequence[str]]], k: int = 1, threshold: float = 0.0
 ) -> LabelResult:
     """Predicts the texts of (text, label or labels) and compares. A label that the model never met counts as not found;
     a text without labels is left out."""
@@ -122,7 +122,7 @@ def classification(
 
 
 def predicted(
-    model: Predicts, examples: Iterable[tuple[str, str | Sequence[str]]], k: int, threshold: float
+    model: Predicts, examples: Iterable[tuple[Any, str | Sequence[str]]], k: int, threshold: float
 ) -> Iterator[tuple[set[str], list[tuple[str, float]]]]:
     """Each text's labels and the predicted ones."""
     rest = iter(examples)

@@ -9,17 +9,21 @@ is taken as known, and the k likeliest labels are the answer. Told are Macro-F1 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.core.errors import FirthError
+from firth.core.errors import FirthError, FirthWarning
 from firth.core.vectors import Vectors
 from firth.evaluate.layout import text_table
 from firth.evaluate.words import check_finite, numbered_lines
+
+LAYOUTS = ("auto", "labels", "communities")
+NO_NODES, MOST_NODES = 0.1, 0.5  # shares of names: fewer are nodes by chance; so many are meant to be
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -55,25 +59,91 @@ class NodeResult:
         return text_table(header, [[*row, *counts]], numbers=range(8))
 
 
-def read_labels(path: str | os.PathLike[str]) -> dict[str, list[str]]:
-    """A line a node: its name and its labels, by tabs, commas or blanks. A node may stand on several lines."""
+class Line(NamedTuple):
+    """A line of a file of labels or communities, cut into its fields."""
+
+    number: int
+    text: str
+    fields: list[str]
+
+
+def read_labels(
+    path: str | os.PathLike[str], nodes: Container[str] | None = None, *, layout: str = "auto"
+) -> dict[str, list[str]]:
+    """The labels of each node, from a file whose fields stand between tabs, commas or blanks.
+
+    `layout` "labels": a line is a node and its labels; a node may stand on several lines. "communities": a line is a
+    community and its fields are the members, as in SNAP's com-*.cmty.txt; a node's labels are the numbers of its
+    communities, from 1. "auto" tells them apart by `nodes`, the names that are nodes for certain, such as those with a
+    vector: communities are said in a `FirthWarning`, and what may be either is refused.
+    """
+    if layout not in LAYOUTS:
+        raise FirthError(
+            "invalid_value",
+            "{option} must be one of {choices}; got {got!r}.",
+            option="layout",
+            choices=", ".join(LAYOUTS),
+            got=layout,
+        )
+    lines = [line for line in map(cut, numbered_lines(path)) if not line.text.startswith("#")]
+    if layout == "auto":
+        layout = told_layout(path, lines, nodes)
+        if layout == "communities":
+            text = f"{path} is read as {len(lines):,} communities, one a line: most of its fields are nodes."
+            warnings.warn(FirthWarning(text, "communities"), stacklevel=2)
     labels: dict[str, list[str]] = {}
-    for number, line in numbered_lines(path):
-        if line.startswith("#"):
-            continue
-        sign = next((sign for sign in ("\t", ",") if sign in line), None)
-        node, *found = (field.strip() for field in line.split(sign))
-        if not found or not all(found) or not node:
+    for place, line in enumerate(lines, 1):
+        alone = len(line.fields) < 2 and layout == "labels"
+        if alone or not all(line.fields):
             raise FirthError(
                 "malformed_data",
-                "{path}, line {number}: a line is a node and its labels; got {got!r}.",
+                "{path}, line {number}: a line is {expected}; got {got!r}.",
                 path=path,
-                number=number,
-                got=line[:60],
+                number=line.number,
+                expected="a node and its labels" if layout == "labels" else "the members of a community",
+                got=line.text[:60],
             )
-        here = labels.setdefault(node, [])
-        here += [label for label in found if label not in here]
+        of_nodes = layout == "labels"
+        for node in line.fields[:1] if of_nodes else line.fields:
+            found = line.fields[1:] if of_nodes else [str(place)]
+            labels[node] = list(dict.fromkeys([*labels.get(node, ()), *found]))  # one that stands twice counts once
     return labels
+
+
+def cut(numbered: tuple[int, str]) -> Line:
+    number, text = numbered
+    sign = next((sign for sign in ("\t", ",") if sign in text), None)
+    return Line(number, text, [field.strip() for field in text.split(sign)])
+
+
+def told_layout(path: str | os.PathLike[str], lines: Sequence[Line], nodes: Container[str] | None) -> str:
+    """Labels are shared: there are at most half as many as nodes. Members of communities are not: there are at least
+    twice as many others as first ones, and most of both are nodes. In between only names that no node has are labels.
+    """
+    firsts, others = {line.fields[0] for line in lines}, {field for line in lines for field in line.fields[1:]}
+    if 2 * len(others) <= len(firsts):
+        return "labels"
+    many = len(others) >= 2 * len(firsts)
+    if nodes is None:
+        if not many:
+            return "labels"
+        known = "which of them are nodes is not known"
+    else:
+        shares = [sum(name in nodes for name in names) / len(names) for names in (others, firsts)]
+        if shares[0] < NO_NODES:
+            return "labels"
+        if many and min(shares) >= MOST_NODES:
+            return "communities"
+        known = f"{shares[0]:.0%} of these are nodes"
+    raise FirthError(
+        "ambiguous_layout",
+        "{path} may hold the labels of nodes or the members of communities: {nodes:,} different names come first on a "
+        "line and {labels:,} behind them; {known}. Say which it is: layout='labels' or 'communities' (--node-layout).",
+        path=path,
+        nodes=len(firsts),
+        labels=len(others),
+        known=known,
+    )
 
 
 def node_classification(

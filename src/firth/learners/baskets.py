@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from firth.core.run import Run
 from firth.core.vectors import Matrix
@@ -14,7 +15,7 @@ from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels.sparse import Rows, multiply
 from firth.learners.loop import Slice
-from firth.learners.people import PeopleModel
+from firth.learners.people import PeopleModel, rows_of
 from firth.learners.predict import Training
 
 
@@ -50,9 +51,10 @@ def pooled(entries: Rows, items: Matrix) -> Matrix:
     return multiply(Rows(entries.starts, entries.columns, shares), items)
 
 
-def learned_rows(training: Training, entries: Rows) -> dict[str, Matrix]:
-    """Vectors of items and users, and the items' output vectors with e · log n behind them."""
-    method, counts = training.method, training.tokens.vocabulary.counts
+def learned_rows(training: Training, entries: Rows, met: NDArray[np.float64]) -> dict[str, Matrix]:
+    """Vectors of items and users, and the items' output vectors with e · log n behind them; `met` is how often each
+    item was met before, by the model that the training continues from."""
+    method, counts = training.method, training.tokens.vocabulary.counts + met
     inputs, outputs = training.inputs, training.outputs
     items = np.where(counts[:, None] > 0, inputs[:, : method.dim], np.float32(0))  # nobody used the others
     prior = method.noise_exponent * np.log(np.maximum(counts, 1))
@@ -60,13 +62,14 @@ def learned_rows(training: Training, entries: Rows) -> dict[str, Matrix]:
     return {"users": pooled(entries, items), "items": items, "outputs": targets}
 
 
-def baskets(ratings: Ratings) -> Tokens:
-    """Each user's items in their order, one document a user; a weight of 0 is no use."""
+def baskets(ratings: Ratings, items: Sequence[str]) -> Tokens:
+    """Each user's items in their order, one document a user; a weight of 0 is no use. `items` are all that there are,
+    those of the ratings among them."""
     used = ratings.weights > 0
-    ids = ratings.item_ids[used]  # a copy: it will be shuffled
+    ids = rows_of(ratings.items, items).astype(np.int32)[ratings.item_ids[used]]  # a copy: it will be shuffled
     starts = np.concatenate([[0], np.cumsum(used)])[ratings.starts].astype(np.int64)
-    counts = np.bincount(ids, minlength=len(ratings.items))
-    return Tokens(ids, starts, Vocabulary(ratings.items, counts), len(ids))
+    counts = np.bincount(ids, minlength=len(items))
+    return Tokens(ids, starts, Vocabulary(items, counts), len(ids))
 
 
 class BasketTraining(Training):
@@ -80,6 +83,17 @@ class BasketTraining(Training):
         self._ordered = np.array(tokens.ids)
         self._owners = np.repeat(np.arange(len(tokens)), np.diff(tokens.starts))
         self._shuffled = -1  # the epoch that the baskets are shuffled for
+
+    def begin_from(self, start: PeopleModel) -> NDArray[np.float64]:
+        """The items of `start` begin with its vectors; how often it met each item, 0 for new ones."""
+        dim, outputs = self.method.dim, start.item_rows
+        places = rows_of(start.items.keys, self.tokens.vocabulary.tokens)
+        self.inputs[places, :dim], self.outputs[places, :dim] = start.items.matrix, outputs[:, :dim]
+        met = np.zeros(len(self.tokens.vocabulary))
+        exponent = start.method.options()["noise_exponent"]
+        had = np.bincount(start.seen.items, minlength=len(start.items))  # by how many users
+        met[places] = np.where(had > 0, np.exp(outputs[:, dim] / exponent), 0) if exponent else had
+        return met
 
     def train(self, units: float, seed: int) -> Slice:
         if not self.method.sessions and self._shuffled != self.progress.epoch:

@@ -36,7 +36,7 @@ from firth.kernels.product import ProductCodes
 from firth.kernels.subwords import END_OF_LINE, ngrams
 from firth.learners.classify import ClassifierOptions, Training, rows_of_buckets
 from firth.learners.fasttext import within
-from firth.learners.words import Phrases, Pooled, TextModel, check_texts
+from firth.learners.words import Phrases, Pooled, TextModel, Texts, check_texts
 
 SEPARATORS = str.maketrans(dict.fromkeys(" \t\n\v\f\r", "\0"))
 PREFIX = b"__label__"
@@ -120,7 +120,22 @@ class ClassifierModel(TextModel):
         return rows_of_buckets(self.method, words, buckets, zero_row=len(self.inputs) > rows)
 
     @cached_property
-    def _labeller(self) -> Labeller:
+    def _labellers(self) -> dict[bool, Labeller]:
+        """By whether texts come to them as lists of tokens; made at their first use."""
+        return {}
+
+    def _labeller(self, texts: Texts) -> tuple[Labeller, NDArray[np.uint8], NDArray[np.int64]]:
+        """What reads these texts, the texts for native code, and where each ends."""
+        check_texts(texts, lists=True)
+        native = self._native and all(isinstance(text, str) for text in texts)
+        if native not in self._labellers:
+            self._labellers[native] = self._new_labeller(native)
+        joined = texts if native else ["".join(token + "\0" for token in self.tokenize(text)) for text in texts]
+        parts = [to_bytes(str(text)) for text in joined]
+        ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
+        return self._labellers[native], text_kernel.as_bytes(b"".join(parts)), ends.astype(np.int64)
+
+    def _new_labeller(self, native: bool) -> Labeller:
         method, count = self.method, len(self.labels)
         rows = self._bucket_rows
         outputs = kernel.new_outputs(count, method.dim)
@@ -129,8 +144,8 @@ class ClassifierModel(TextModel):
         try:
             return Labeller(
                 "".join(token + "\0" for token in self.vocabulary.tokens).encode("utf-8", "surrogatepass"),
-                method.tokenizer if self._native else "separated",
-                method.lowercase and self._native,
+                str(method.tokenizer) if native else "separated",
+                method.lowercase and native,
                 method.minn,
                 method.maxn,
                 method.word_ngrams,
@@ -147,25 +162,17 @@ class ClassifierModel(TextModel):
 
     @property
     def _native(self) -> bool:
-        """Whether texts are split natively; a segmenter and phrases need Python."""
+        """Whether texts are split natively; a segmenter, a function and phrases need Python."""
         return self.method.tokenizer in (*NATIVE, FASTTEXT) and not self.phrases
 
-    def tokenize(self, text: str) -> list[str]:
+    def split(self, text: str) -> list[str]:
         if self.method.tokenizer != FASTTEXT:
-            return super().tokenize(text)
+            return super().split(text)
         return [*text_kernel.tokenize(text.translate(SEPARATORS), "separated", self.method.lowercase), END_OF_LINE]
 
-    def _joined(self, texts: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The texts for native code, and where each ends."""
-        check_texts(texts)
-        if not self._native:
-            texts = ["".join(token + "\0" for token in self.tokenize(text)) for text in texts]
-        parts = [to_bytes(text) for text in texts]
-        ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
-        return text_kernel.as_bytes(b"".join(parts)), ends.astype(np.int64)
-
-    def predict(self, texts: Sequence[str], k: int = 1, threshold: float = 0.0) -> list[list[Label]]:
-        """The k most probable labels of each text that have at least `threshold` probability, best first.
+    def predict(self, texts: Texts, k: int = 1, threshold: float = 0.0) -> list[list[Label]]:
+        """The k most probable labels of each text (or list of its tokens) that have at least `threshold` probability,
+        best first.
 
         A text in which the model knows nothing (an empty one) has none. With loss=one_vs_all and negative each label
         has a probability of its own; otherwise all labels' add up to 1. As fastText does, each is told with 1e-5 added
@@ -180,21 +187,22 @@ class ClassifierModel(TextModel):
                 "invalid_value", "{option} must be from 0 to 1; got {got}.", option="threshold", got=threshold
             )
         k = min(k, len(self.labels))
-        starts, labels, probabilities = self._labeller.predict(*self._joined(texts), k, threshold, available_cores())
+        labeller, data, ends = self._labeller(texts)
+        starts, labels, probabilities = labeller.predict(data, ends, k, threshold, available_cores())
         names = self.labels.tokens
         pairs = [(names[label], p) for label, p in zip(labels.tolist(), probabilities.tolist(), strict=True)]
         bounds = starts.tolist()
         return [pairs[first:last] for first, last in pairwise(bounds)]
 
-    def embed(self, inputs: Sequence[str]) -> Matrix:
+    def embed(self, inputs: Texts) -> Matrix:
         """The mean row of each text, from which its labels are predicted; zeros for a text without any."""
-        check_texts(inputs)
+        labeller, data, ends = self._labeller(inputs)
         matrix = np.zeros((len(inputs), self.method.dim), dtype=np.float32)
-        self._labeller.hidden(*self._joined(inputs), matrix, np.zeros(len(inputs), np.int64), available_cores())
+        labeller.hidden(data, ends, matrix, np.zeros(len(inputs), np.int64), available_cores())
         return matrix
 
-    def pool(self, texts: Sequence[str]) -> Pooled:
-        check_texts(texts)
+    def pool(self, texts: Texts) -> Pooled:
+        check_texts(texts, lists=True)
         tokens = [self.tokenize(text) for text in texts]
         known = np.array([sum(token in self.vocabulary for token in text) for text in tokens], dtype=np.int64)
         return Pooled(self.embed(texts), known, np.array([len(text) for text in tokens], dtype=np.int64) - known)
@@ -287,7 +295,8 @@ def learned(training: Training, figures: Mapping[str, Any]) -> ClassifierModel:
         np.ascontiguousarray(training.outputs[: len(examples.labels), : method.dim]),
         training.buckets,
     )
-    return ClassifierModel(method, training.vocabulary, examples.labels, arrays, figures, examples.tokens.phrases)
+    kept = method.as_trained(examples.tokens.splitting, training.vocabulary, training.run)
+    return ClassifierModel(kept, training.vocabulary, examples.labels, arrays, figures, examples.tokens.phrases)
 
 
 def method_of(args: FastTextArgs) -> ClassifierOptions:

@@ -5,6 +5,7 @@ The arithmetic stands in `kernels/classify.py`, what comes out in `classifier`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.model import HasVectors, Model
+from firth.core.model import HasVectors, Model, Predicts
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.labelled import FASTTEXT, Examples, read_labelled
@@ -43,10 +44,11 @@ class ClassifierOptions(WordOptions):
     epochs: int = option(5, "passes over the texts", low=1)
     learning_rate: float = option(0.1, "at the start; it falls to nothing linearly", low=1e-9, high=100)
     min_count: int = option(1, "words that occur less often are left out", low=1)
-    tokenizer: str = option(
+    tokenizer: str | Callable[[str], list[str]] = option(
         "words",
-        "how text is split; fasttext: at ASCII white space, with </s> at the end",
+        "how text is split; fasttext: at ASCII white space, with </s> at the end; in Python also a function",
         choices=(*TOKENIZERS, FASTTEXT),
+        functions=True,
     )
 
     @property
@@ -155,6 +157,13 @@ class Training(Loop):
             part -= np.float32(0.5)
             part *= np.float32(2 / dim)
         if start is not None:
+            if isinstance(start, Predicts):
+                raise FirthError(
+                    "incompatible_start",
+                    "A classifier cannot continue from another, whose labels would be lost. Fit on all examples "
+                    "together, or give start a model of words; got {got!r}.",
+                    got=start,
+                )
             if not isinstance(start, HasVectors) or start.vectors.dim != dim:
                 raise FirthError(
                     "incompatible_start",
@@ -164,6 +173,13 @@ class Training(Loop):
                 )
             known = [(row, start.vectors.rows.get(word)) for row, word in enumerate(self.vocabulary.tokens)]
             pairs = np.array([pair for pair in known if pair[1] is not None], dtype=np.int64).reshape(-1, 2)
+            if not len(pairs):
+                raise FirthError(
+                    "incompatible_start",
+                    "start has a vector for none of the {words:,} words of the examples, such as {example!r}.",
+                    words=words,
+                    example=self.vocabulary.tokens[0],
+                )
             table[pairs[:, 0], :dim] = start.vectors.matrix[pairs[:, 1]]
         return table
 

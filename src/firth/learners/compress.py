@@ -110,6 +110,13 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
                 shape_2=shape,
             )
         net = copy.deepcopy(start.net).float()
+        lost = set(start.points.keys if start.points else ()) - set(data.keys if isinstance(data, Vectors) else ())
+        if lost:
+            run.report.note(
+                f"{len(lost):,} vectors that start was trained on are not in this data: the new model has no codes of "
+                "them.",
+                code="missing_points",
+            )
     else:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(run.seed)

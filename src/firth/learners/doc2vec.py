@@ -28,7 +28,7 @@ from firth.kernels import predict as kernel
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.learners.documents import stored_keys
 from firth.learners.predict import Training, WindowMethod, drawn_table
-from firth.learners.words import Phrases, Pooled, TextModel, check_texts
+from firth.learners.words import Phrases, Pooled, TextModel, Texts, check_texts
 
 MODES = ("dbow", "dm", "dm_concat")
 GROUP = 4  # tokens whose words share noise where documents predict alone
@@ -232,13 +232,13 @@ class Doc2VecModel(TextModel):
             tables["contexts"] = Vectors(self._tokens, self.outputs, missing=self._why_missing)
         return tables
 
-    def pool(self, texts: Sequence[str], seed: int | None = None, threads: int = 0) -> Pooled:
+    def pool(self, texts: Texts, seed: int | None = None, threads: int = 0) -> Pooled:
         """New documents inferred: the vector of each learns to predict its words, everything else stays as it is.
 
         It depends on the text and `seed` (the training's, if left out) alone, whatever the other texts and the number
         of threads are. A text without known words is zero.
         """
-        check_texts(texts)
+        check_texts(texts, lists=True)
         threads = threads or available_cores()
         ids, known, unknown = self.word_ids(texts, threads)
         seed = int(self.training.get("seed", 1)) if seed is None else seed
@@ -293,8 +293,9 @@ class Doc2VecModel(TextModel):
             **settings,
         )
 
-    def neighbors(self, text: str, k: int = 10, metric: str = "cosine") -> Hits:
-        """The documents nearest to a text, which need not be one of them; `documents.neighbors` takes a key."""
+    def neighbors(self, text: str | Sequence[str], k: int = 10, metric: str = "cosine") -> Hits:
+        """The documents nearest to a text (or to a list of its tokens), which need not be one of them;
+        `documents.neighbors` takes a key."""
         return self.documents.neighbors(self.embed([text])[0], k, metric=metric)
 
     def parts(self) -> Parts:

@@ -29,7 +29,7 @@ from firth.core.vectors import Hits, Vectors
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels.sparse import Rows, count_words
-from firth.learners.words import Phrases, Pooled, TextModel, WordOptions, check_texts
+from firth.learners.words import Phrases, Pooled, TextModel, Texts, WordOptions, check_texts
 
 TF = ("count", "boolean", "log", "sublinear")
 IDF = ("plain", "smooth", "plus_one", "probabilistic", "bm25", "none")
@@ -219,9 +219,9 @@ class DocumentModel(TextModel):
     def tables(self) -> Mapping[str, Vectors]:
         return {"words": self.words, "documents": self.documents}
 
-    def weighed(self, texts: Sequence[str]) -> Weighed:
-        """New texts as rows of the matrix, with how many of their words it knows."""
-        check_texts(texts)
+    def weighed(self, texts: Texts) -> Weighed:
+        """New texts (or lists of their tokens) as rows of the matrix, with how many of their words it knows."""
+        check_texts(texts, lists=True)
         ids, starts, unknown = list[int](), [0], list[int]()
         for text in texts:
             found = [self.vocabulary.id(token) for token in self.tokenize(text)]
@@ -233,8 +233,8 @@ class DocumentModel(TextModel):
         weigh(rows, known.astype(np.float64), self.method.weights(), *self.scale)
         return Weighed(as_csr(rows, len(self.scale.idf)), known, np.array(unknown, dtype=np.int64))
 
-    def neighbors(self, text: str, k: int = 10, metric: str = "cosine") -> Hits:
-        """The documents nearest to a text, which need not be one of them."""
+    def neighbors(self, text: str | Sequence[str], k: int = 10, metric: str = "cosine") -> Hits:
+        """The documents nearest to a text (or to a list of its tokens), which need not be one of them."""
         return self.documents.neighbors(self.embed([text])[0], k, metric=metric)
 
     def shared_parts(self) -> Parts:
@@ -312,16 +312,16 @@ class SparseModel(DocumentModel):
     def matrix_keys(self) -> tuple[Sequence[str], Sequence[str]]:
         return self.documents.keys, self.words.keys
 
-    def transform(self, texts: Sequence[str]) -> Any:
+    def transform(self, texts: Texts) -> Any:
         """New texts as rows of the matrix (scipy.sparse); `weighed` also tells how many words are unknown."""
         return self.weighed(texts).matrix
 
-    def pool(self, texts: Sequence[str]) -> Pooled:
+    def pool(self, texts: Texts) -> Pooled:
         """`transform` with its zeros written out, where that fits into memory."""
         found = self.weighed(texts)
         return Pooled(dense(found.matrix), found.known, found.unknown)
 
-    def neighbors(self, text: str, k: int = 10, metric: str = "cosine") -> Hits:
+    def neighbors(self, text: str | Sequence[str], k: int = 10, metric: str = "cosine") -> Hits:
         return self.documents.neighbors(self.transform([text]), k, metric=metric)
 
     def parts(self) -> Parts:
@@ -355,6 +355,7 @@ def fit_sparse(method: DocumentOptions, data: Any, run: Run, start: Model | None
     """The whole of learning for methods that keep the matrix as it is."""
     counted = method.count(data, run, start)
     tokens = counted.tokens
+    kept = method.as_trained(tokens.splitting, tokens.vocabulary, run)
     return SparseModel(
-        method, tokens.vocabulary, tokens.keys, counted.rows, counted.scale, counted.figures, tokens.phrases
+        kept, tokens.vocabulary, tokens.keys, counted.rows, counted.scale, counted.figures, tokens.phrases
     )

@@ -6,7 +6,7 @@ How vectors are composed and trained stands in `subwords`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,7 @@ from firth.formats.files import warn
 from firth.kernels.product import CENTROIDS, ProductCodes, parts_of
 from firth.learners.quantize import quantize
 from firth.learners.subwords import Subwords
-from firth.learners.words import Phrases, Pooled, TextModel, WordOptions, check_texts
+from firth.learners.words import Phrases, Pooled, TextModel, Texts, WordOptions, check_texts
 
 LOSSES = {"negative": "ns", "hierarchical": "hs", "softmax": "softmax"}  # Firth's names and fastText's
 OBJECTIVES = {"skipgram": "sg", "cbow": "cbow"}
@@ -89,11 +89,11 @@ class FastTextModel(TextModel):
         found = self.subwords.compose(self.table, [word], np.array([-1], dtype=np.int32))
         return found.matrix[0] if found.pieces[0] else None
 
-    def pool(self, texts: Sequence[str], smoothing: float = 0.0) -> Pooled:
+    def pool(self, texts: Texts, smoothing: float = 0.0) -> Pooled:
         """The mean of the vectors of each text's words, those outside the vocabulary composed; zeros for a text that
         has none. Unknown are words without a vector. `smoothing` is that of `WordModel.pool`; words outside the
         vocabulary weigh most."""
-        check_texts(texts)
+        check_texts(texts, lists=True)
         if not 0 <= smoothing < math.inf:
             raise FirthError(
                 "invalid_value", "{option} must be at least 0; got {got}.", option="smoothing", got=smoothing

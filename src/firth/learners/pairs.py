@@ -10,6 +10,7 @@ from firth.core.options import option
 from firth.core.run import Run
 from firth.data.cooccur import Cooccurrence
 from firth.data.phrases import Phrase
+from firth.data.tokenizer import Splitting
 from firth.kernels import cooccur as kernel
 from firth.learners.words import TextModel, WordOptions, no_neighbours
 
@@ -20,6 +21,7 @@ class Counted(NamedTuple):
     pairs: Cooccurrence
     phrases: list[list[Phrase]]
     figures: dict[str, Any]
+    splitting: Splitting | None = None  # of the text; None where that is not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +43,8 @@ class PairOptions(WordOptions):
                     "unsupported_start",
                     "Pairs counted already can't be joined with an earlier model's words; give the text.",
                 )
-            pairs, phrases, figures = data, [], {"vocabulary": len(data.vocabulary), "data": data.fingerprint}
+            pairs, phrases, splitting = data, [], None
+            figures = {"vocabulary": len(data.vocabulary), "data": data.fingerprint}
         else:
             tokens = self.read(data, run, start)
             pairs = Cooccurrence.count(
@@ -52,7 +55,7 @@ class PairOptions(WordOptions):
                 subsample=self.subsample,
                 run=run,
             )
-            phrases = [list(found) for found in tokens.phrases]
+            phrases, splitting = [list(found) for found in tokens.phrases], tokens.splitting
             figures = {
                 "tokens": tokens.raw_tokens,
                 "vocabulary": len(tokens.vocabulary),
@@ -61,4 +64,4 @@ class PairOptions(WordOptions):
             }
         if not len(pairs):
             raise no_neighbours(self, len(pairs.vocabulary))
-        return Counted(pairs, phrases, figures | {"pairs": len(pairs), "seed": run.seed})
+        return Counted(pairs, phrases, figures | {"pairs": len(pairs), "seed": run.seed}, splitting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -9,15 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.core.errors import FirthError
+from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
 from firth.core.model import Histories, History, Model, Parts
 from firth.core.run import Run
 from firth.core.vectors import Hit, Hits, Matrix, Vectors, top_rows
-from firth.data.ratings import SOURCES, Ratings
+from firth.data.ratings import SOURCES, Events, Ratings
 from firth.kernels.sparse import Rows
 
 KEYS = "keys"  # the document that names users and items
+NAMED = 5  # unknown items that a warning names
 
 
 def take_ratings(method: Method, data: Any, run: Run) -> Ratings:
@@ -50,6 +52,7 @@ class PeopleModel(Model):
 
     extra: ClassVar[int] = 0  # columns of a row that are not of the vector
     least_weight: ClassVar[float] = 0.0  # of an item in a history; 0 means not used, where it is the least
+    keeps_weights: ClassVar[bool] = False  # of the pairs in `seen`, in the array "weights": to continue needs them
 
     def __init__(
         self,
@@ -90,7 +93,11 @@ class PeopleModel(Model):
 
     def fold_in(self, histories: Sequence[History]) -> Matrix:
         """Rows for users that were not in the ratings, one a history: items, or items with their weights. An item that
-        stands twice counts twice. Without any items the row is that of a user without items."""
+        stands twice counts twice. Without any items the row is that of a user without items.
+
+        Items that the model does not know are left out and counted in a `FirthWarning` (unknown_items); a history that
+        has no others is refused (unknown_key).
+        """
         return self.fold(self.entries(histories))
 
     def entries(self, histories: Sequence[History]) -> Rows:
@@ -100,20 +107,41 @@ class PeopleModel(Model):
                 "invalid_type",
                 "fold_in takes a list of histories, each a list of items; put the one you have in a list.",
             )
-        rows, weights, starts = list[int](), list[float](), [0]
-        for history in histories:
+        rows, weights, starts, unknown = list[int](), list[float](), [0], list[str]()
+        for given in histories:
+            history = given if isinstance(given, Mapping) else list(given)
+            missing = self.unknown_items(history)
+            if missing and len(missing) == len(history):
+                self.items.row(missing[0])  # refuses it, with the way out
+            unknown += missing
             found = self._weighed(history)
             rows += found
             weights += found.values()
             starts.append(len(rows))
+        if unknown:
+            names = list(dict.fromkeys(unknown))
+            more = f" and {len(names) - NAMED:,} others" if len(names) > NAMED else ""
+            items, are = ("items", "are") if len(unknown) > 1 else ("item", "is")
+            text = f"{len(unknown):,} {items} of the history {are} unknown to the model and left out: "
+            text += ", ".join(map(repr, names[:NAMED])) + f"{more}."
+            warnings.warn(FirthWarning(text, "unknown_items"), stacklevel=4)
         return Rows(np.array(starts, np.int64), np.array(rows, np.int32), np.array(weights, np.float32))
 
+    def unknown_items(self, history: History) -> list[str]:
+        """The items of a history that were not in the ratings."""
+        for item in history:
+            if not isinstance(item, str):
+                self.items.row(item)  # refuses it: keys are text
+        return [item for item in history if item not in self.items]
+
     def _weighed(self, history: History) -> dict[int, float]:
-        """Weights by item row, rows ascending."""
+        """Weights by item row, rows ascending; of known items."""
         pairs = history.items() if isinstance(history, Mapping) else ((item, 1.0) for item in history)
         found: dict[int, float] = {}
         for item, weight in pairs:
-            row = self.items.row(item)
+            row = self.items.rows.get(item)
+            if row is None:
+                continue
             if not np.isfinite(weight) or weight < self.least_weight:
                 raise FirthError(
                     "invalid_value",
@@ -140,9 +168,12 @@ class PeopleModel(Model):
         return self._best(self.user_rows([user]), [] if seen else had.tolist(), k)
 
     def recommend_for(self, history: History, k: int = 10, *, seen: bool = False) -> Hits:
-        """The `k` best items for someone with this history, who need not have been in the ratings."""
+        """The `k` best items for someone with this history, who need not have been in the ratings. Unknown items are
+        left out and counted, as in `fold_in`."""
+        history = history if isinstance(history, Mapping) else list(history)
         row = self.fold_in([history])
-        return self._best(row, [] if seen else [self.items.row(item) for item in history], k)
+        had = [self.items.rows[item] for item in history if item in self.items]
+        return self._best(row, [] if seen else had, k)
 
     def _best(self, row: Matrix, had: Sequence[int], k: int) -> Hits:
         if k < 1:
@@ -227,12 +258,61 @@ def take_start(start: Model | None, kind: type[PeopleModel], method: Any) -> Peo
 
 
 def begin_from(start: PeopleModel | None, ratings: Ratings, users: Matrix, items: Matrix) -> None:
-    """Rows of `start` become first values of the users and items that it knows."""
+    """Rows of `start` become first values of its users and items, all of which `ratings` has."""
+    if start is not None:
+        for side, table, keys in (("users", users, ratings.users), ("items", items, ratings.items)):
+            places = rows_of(start.tables[side].keys, keys)
+            table[places, : start._rows[side].shape[1]] = start._rows[side]
+
+
+def rows_of(keys: Sequence[str], known: Sequence[str]) -> NDArray[np.int64]:
+    """The place of each key among those that are known."""
+    rows = {key: row for row, key in enumerate(known)}
+    return np.array([rows[key] for key in keys], dtype=np.int64)
+
+
+def joined(start: PeopleModel | None, ratings: Ratings, adds: bool = False) -> Ratings:
+    """What `start` was trained on, and `ratings`: all users and items of both.
+
+    Of a pair that is in both, the new weight counts; where weights say how much was used (`adds`), both are added up.
+    If `ratings` holds every pair of `start`, with at least its weight, it is the whole story and nothing is added.
+    """
     if start is None:
-        return
-    for side, table, keys in (("users", users, ratings.users), ("items", items, ratings.items)):
-        known = start.tables[side].rows
-        pairs = [(row, known[key]) for row, key in enumerate(keys) if key in known]
-        if pairs:
-            new, old = np.array(pairs).T
-            table[new, : start._rows[side].shape[1]] = start._rows[side][old]
+        return ratings
+    users = list(dict.fromkeys([*start.users.keys, *ratings.users]))
+    items = list(dict.fromkeys([*start.items.keys, *ratings.items]))
+    new, seen = ratings.events(), start.seen
+    new = new._replace(
+        users=rows_of(ratings.users, users)[new.users], items=rows_of(ratings.items, items)[new.items]
+    )  # those of `start` come first, with the rows they have there
+    owners, weights = np.repeat(np.arange(len(start.users)), np.diff(seen.starts)), start_weights(start)
+    width = len(items)
+    pairs, place = np.unique(new.users * width + new.items, return_inverse=True)
+    totals = np.append(np.bincount(place, new.weights, minlength=len(pairs)), 0.0)
+    codes = owners * width + seen.items
+    found = np.searchsorted(pairs, codes)
+    both = np.append(pairs, -1)[found] == codes
+    whole = both.all() and (not adds or (totals[found] >= weights).all())
+    kept = np.zeros_like(both) if whole else np.ones_like(both) if adds else ~both
+    events = Events(
+        np.concatenate([owners[kept], new.users]),
+        np.concatenate([seen.items[kept].astype(np.int64), new.items]),
+        np.concatenate([weights[kept], new.weights]),
+        None if new.times is None else np.concatenate([np.full(kept.sum(), -np.inf), new.times]),
+    )
+    return Ratings.from_events(users, items, events)
+
+
+def start_weights(start: PeopleModel) -> NDArray[np.float32]:
+    """Of the pairs that a model was trained on; 1 where its method goes by whether, not how much."""
+    if not start.keeps_weights:
+        return np.ones(len(start.seen.items), np.float32)
+    found = start._rows.get("weights")
+    if found is None or found.shape != start.seen.items.shape:
+        raise FirthError(
+            "incompatible_start",
+            "start was saved by an earlier version, which did not keep the weights that {method} needs to continue; "
+            "fit old and new ratings together.",
+            method=type(start.method).__name__,
+        )
+    return np.asarray(found, dtype=np.float32)

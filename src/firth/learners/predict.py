@@ -143,7 +143,8 @@ class PredictingMethod(WindowMethod):
         figures = training.go() | {"reading_seconds": reading}
         words, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
         vocabulary = grown(tokens.vocabulary, start.known) if start else tokens.vocabulary
-        return PredictedWords(self, vocabulary, words, outputs, figures, tokens.phrases)
+        kept = self.as_trained(tokens.splitting, vocabulary, run, start)
+        return PredictedWords(kept, vocabulary, words, outputs, figures, tokens.phrases)
 
 
 @dataclass

@@ -4,28 +4,33 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.functions import check_tokenizer
 from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.vectors import Matrix, Vectors
 from firth.data.phrases import Phrase, PhraseJoiner
-from firth.data.tokenizer import NATIVE, TOKENIZERS, tokenizer
+from firth.data.token_lists import TokenLists, opened
+from firth.data.tokenizer import NATIVE, TOKENIZERS, Splitting, is_token_list, tokenizer
 from firth.data.tokens import Tokens, read_tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel
 
 LONG = 1 << 20  # characters of texts from which on a native table of the vocabulary is worth making
 Phrases = Sequence[Sequence[Sequence[Any]]]  # for each pass over the text, pairs of words
+Texts = Sequence[str | Sequence[str]]  # each a text, or a list of its tokens
+Kept = TypeVar("Kept", bound="WordOptions")
+AT_BLANKS = Splitting("whitespace", lowercase=False)  # how raw text meets words that no other tokenizer gives
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,14 +39,19 @@ class WordOptions(Method):
 
     min_count: int = option(5, "words that occur less often are left out", low=1)
     max_vocabulary: int | None = option(None, "keep only this many words, the most frequent", low=1)
-    tokenizer: str = option("words", "how text is split", choices=TOKENIZERS)
+    tokenizer: str | Callable[[str], list[str]] = option(
+        "words", "how text is split; in Python also a function from text to tokens", choices=TOKENIZERS, functions=True
+    )
     lowercase: bool = option(True, "fold case")
     phrases: int = option(0, "passes that join words often met together (new_york)", low=0, high=5)
 
     def read(self, data: Any, run: Run, start: TextModel | None = None, keys: bool = False) -> Tokens:
-        """`data` (a corpus, or anything one can be made of) as word ids; with `start`, its words and phrases first."""
-        if start is not None and not isinstance(data, Tokens):
-            self.check_splitting(start)
+        """`data` (a corpus, anything one can be made of, or lists of tokens) as word ids; with `start`, its words and
+        phrases first."""
+        data = data if isinstance(data, Tokens) else opened(data)
+        if start is not None:
+            given = data.splitting if isinstance(data, Tokens) else self.splitting
+            self.check_splitting(start, None if isinstance(data, TokenLists) else given)
         return read_tokens(
             data,
             tokenizer=self.tokenizer,
@@ -55,19 +65,52 @@ class WordOptions(Method):
             run=run,
         )
 
-    def check_splitting(self, start: TextModel) -> None:
-        """Refuses to go on from a model whose words would not be met."""
-        theirs, ours = (
-            f"tokenizer={method.tokenizer} and lowercase={'on' if method.lowercase else 'off'}"
-            for method in (start.method, self)
-        )
-        if theirs != ours:
+    @property
+    def splitting(self) -> Splitting:
+        return Splitting(self.tokenizer, self.lowercase)
+
+    def check_splitting(self, start: TextModel, ours: Splitting | None) -> None:
+        """Refuses to continue from a model whose words would not be met; lists of tokens (None) are not split."""
+        check_tokenizer(start.method)
+        theirs = start.method.splitting
+        if ours is not None and str(theirs) != str(ours):
             raise FirthError(
                 "incompatible_start",
                 "start splits text by {got}, this method by {expected}; both must do the same.",
-                got=theirs,
-                expected=ours,
+                got=str(theirs),
+                expected=str(ours),
             )
+
+    def as_trained(
+        self: Kept, splitting: Splitting | None, vocabulary: Vocabulary, run: Run, start: TextModel | None = None
+    ) -> Kept:
+        """The method as its model keeps it: raw text is split as what it was trained on (`splitting`).
+
+        Of lists of tokens nobody knows how they came about. Then raw text is split by the tokenizer of `start`, or by
+        the method's own if that gives back every word of the vocabulary, and otherwise at white space, case kept.
+        """
+        if splitting is None:
+            splitting = start.method.splitting if start else self.splitting
+            lost = unreachable(splitting, vocabulary)
+            if lost and start is None:
+                splitting, lost = AT_BLANKS, unreachable(AT_BLANKS, vocabulary)
+            if lost:
+                run.report.note(
+                    f"{len(lost):,} of {len(vocabulary):,} words, such as {lost[0]!r}, are found in lists of tokens "
+                    f"alone: {splitting}, by which this model splits raw text, does not give them.",
+                    code="unreachable_words",
+                )
+        return self if splitting == self.splitting else replace(self, **splitting._asdict())
+
+
+def unreachable(splitting: Splitting, vocabulary: Vocabulary) -> list[str]:
+    """Words that no text gives, split in this way. What a function does to other texts can't be told."""
+    if callable(splitting.tokenizer):
+        return []
+    if splitting.tokenizer not in TOKENIZERS:  # fastText's, which adds a word to each text
+        return list(vocabulary.tokens)
+    met = set(splitting.split()("\n".join(vocabulary.tokens)))
+    return [word for word in vocabulary.tokens if word not in met]
 
 
 def no_neighbours(method: WordOptions, words: int) -> FirthError:
@@ -135,23 +178,29 @@ class TextModel(Model):
         dropped = self.vocabulary.dropped_types
         return f"min_count={self.method.min_count} dropped {dropped:,} words" if dropped else ""
 
-    def tokenize(self, text: str) -> list[str]:
-        """`text` as this model's words, known or not."""
-        tokens = tokenizer(self.method.tokenizer, self.method.lowercase)(text)
+    def tokenize(self, text: str | Sequence[str]) -> list[str]:
+        """`text` as this model's words, known or not; a list of tokens as it is."""
+        tokens = self.split(text) if isinstance(text, str) else list(text)
+        tokens = [token for token in tokens if token]  # an empty one is none
         return PhraseJoiner(self.phrases)(tokens) if self.phrases else tokens
 
-    def word_ids(self, texts: Sequence[str], threads: int) -> KnownWords:
+    def split(self, text: str) -> list[str]:
+        return tokenizer(self.method.tokenizer, self.method.lowercase)(text)
+
+    def word_ids(self, texts: Texts, threads: int) -> KnownWords:
         """The known words of texts."""
-        if self.phrases or self.method.tokenizer not in NATIVE or sum(map(len, texts)) < LONG:
+        name = self.method.tokenizer
+        native = isinstance(name, str) and name in NATIVE and all(isinstance(text, str) for text in texts)
+        if self.phrases or not native or sum(map(len, texts)) < LONG:
             words = [self.tokenize(text) for text in texts]
             found = [[id for token in tokens if (id := self.vocabulary.id(token)) is not None] for tokens in words]
             known = np.fromiter(map(len, found), np.int64, len(found))
             lengths = np.fromiter(map(len, words), np.int64, len(words))
             ids = np.fromiter(chain.from_iterable(found), np.int32, int(known.sum()))
             return KnownWords(ids, known, lengths - known)
-        encoder = kernel.TextEncoder(self.method.tokenizer, self.method.lowercase, threads)
+        encoder = kernel.TextEncoder(str(name), self.method.lowercase, threads)
         encoder.seed("".join(token + "\0" for token in self.vocabulary.tokens).encode("utf-8", "surrogatepass"))
-        parts = [text.encode("utf-8", "surrogatepass") + b"\n" for text in texts]
+        parts = [str(text).encode("utf-8", "surrogatepass") + b"\n" for text in texts]
         encoder.encode(kernel.as_bytes(b"".join(parts)), np.cumsum([len(part) for part in parts], dtype=np.int64))
         ids = np.concatenate([some for _, some in encoder.stretches()])
         ends = np.flatnonzero(ids == kernel.DOCUMENT_END)
@@ -160,11 +209,11 @@ class TextModel(Model):
         return KnownWords(ids[there], known, np.diff(ends, prepend=-1) - 1 - known)
 
     @abstractmethod
-    def pool(self, texts: Sequence[str]) -> Pooled:
-        """Texts as vectors, with how many words of each were known."""
+    def pool(self, texts: Texts) -> Pooled:
+        """Texts, or lists of their tokens, as vectors, with how many words of each were known."""
 
-    def embed(self, inputs: Sequence[str]) -> Matrix:
-        """One row a text: `pool`, without the counts."""
+    def embed(self, inputs: Texts) -> Matrix:
+        """One row per text (or list of its tokens): `pool`, without the counts."""
         return self.pool(inputs).matrix
 
     def vocabulary_json(self) -> dict[str, Any]:
@@ -175,7 +224,8 @@ class TextModel(Model):
         return vocabulary
 
 
-def check_texts(texts: Sequence[str]) -> None:
+def check_texts(texts: Texts, lists: bool = False) -> None:
+    """Refuses what is no list of texts; with `lists`, a text may also be a list of its tokens."""
     if isinstance(texts, str):
         raise FirthError("invalid_type", "A list of texts is needed; got one text. Put it in a list.")
     if hasattr(texts, "columns"):
@@ -185,10 +235,11 @@ def check_texts(texts: Sequence[str]) -> None:
             "invalid_type", "A list of texts is needed; got a {got}. Pass list(texts).", got=type(texts).__name__
         )
     for place, text in enumerate(texts):
-        if not isinstance(text, str):
+        if not isinstance(text, str) and not (lists and is_token_list(text)):
             raise FirthError(
                 "invalid_type",
-                "A text must be str; number {path} is {text!r:.40}. An empty text may stand for none.",
+                "A text must be str{or_list}; number {path} is {text!r:.40}. An empty text may stand for none.",
+                or_list=" or a list of str" if lists else "",
                 path=place,
                 text=text,
             )
@@ -217,13 +268,13 @@ class WordModel(TextModel):
             return {"words": self.vectors}
         return {"words": self.vectors, "contexts": Vectors(self._tokens, self.outputs, missing=self._why_missing)}
 
-    def pool(self, texts: Sequence[str], smoothing: float = 0.0) -> Pooled:
+    def pool(self, texts: Texts, smoothing: float = 0.0) -> Pooled:
         """The mean of the vectors of each text's known words; zeros for a text that has none.
 
         With `smoothing` a > 0 a word of share p in the training text weighs a / (a + p), so that rare words say what a
         text is about (Arora et al. 2017, eq. 3); 1e-3 is usual, 0 is the plain mean.
         """
-        check_texts(texts)
+        check_texts(texts, lists=True)
         weights = self._weights(smoothing)
         matrix = np.zeros((len(texts), self.vectors.dim), dtype=np.float32)
         known, unknown = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64)

@@ -19,6 +19,7 @@ import numpy as np
 from firth.core import model as protocols
 from firth.core.errors import FirthError
 from firth.core.foreign import known_options, network_folder
+from firth.core.functions import lacks_tokenizer
 from firth.core.saved import load_model
 from firth.core.storage import CONFIG
 from firth.core.vectors import Vectors
@@ -61,6 +62,8 @@ def abilities(model: Any) -> list[str]:
         found[found.index("embeds")] = "codes"
     if "fills" in found and "masked" not in getattr(model, "heads", ["masked"]):
         found.remove("fills")  # an encoder without the head that predicts words
+    if lacks_tokenizer(getattr(model, "method", None)):  # no function comes with a folder: it reads no text here
+        found = [name for name in found if name not in ("embeds", "predicts", "fills")]
     if "vectors" in found and not any(len(table) for table in model.tables.values()):
         found.remove("vectors")
     return found

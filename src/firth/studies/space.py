@@ -74,7 +74,7 @@ def checked(method: Method, option: Option, given: Sequence[Any] | Between | Non
     else:
         ends = found
     for value in ends:
-        problem = option.problem(value)
+        problem = "must be a value that can be written down" if callable(value) else option.problem(value)
         if problem and not (value is None and option.default is None):
             raise FirthError(
                 "invalid_value",

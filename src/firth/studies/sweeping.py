@@ -73,6 +73,7 @@ class Sweep:
     budget: float
     ended: str
     test: Measure
+    tokenizer: Any = None  # the function that the method splits text by, if it is one
 
     @property
     def best(self) -> Trial:
@@ -80,7 +81,7 @@ class Sweep:
 
     @property
     def model(self) -> Model:
-        return load_model(self.folder / BEST)
+        return load_model(self.folder / BEST, tokenizer=self.tokenizer)
 
     @property
     def seconds(self) -> float:
@@ -177,12 +178,14 @@ def sweep(
                 break
             study.attempt(method, data, task, options, budget, run, start)
         best = study.best()
-        values = {CHOSEN: task.test.values(load_model(study.folder / BEST))}
+        split = getattr(method, "tokenizer", None)
+        tokenizer = split if callable(split) and "tokenizer" not in best.options else None
+        values = {CHOSEN: task.test.values(load_model(study.folder / BEST, tokenizer=tokenizer))}
         if best.number > 1 and study.plain is not None:
             values[PLAIN] = np.array(study.plain)
         test = measured(task.name, task.what, values, truth=task.test.truth, seed=run.seed)
         name = type(method).method_name()
-        return Sweep(study.folder, name, task.name, task.what, tuple(study.trials), budget, ended, test)
+        return Sweep(study.folder, name, task.name, task.what, tuple(study.trials), budget, ended, test, tokenizer)
 
 
 class Study:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,9 +160,10 @@ def labelled_task(examples: Labelled | Iterable[tuple[str, str | None]], seed: i
     return probe_task("labels", "labels told rightly", right, len(known), known, seed)
 
 
-def node_task(path: PathLike, seed: int = 1) -> Task:
-    """Labels of nodes, told by a linear probe; a node without a vector is asked by zeros."""
-    labels = [(node, found) for node, found in read_labels(path).items() if found]
+def node_task(path: PathLike, seed: int = 1, nodes: Container[str] | None = None, layout: str = "auto") -> Task:
+    """Labels of nodes, or communities (see `read_labels`), told by a linear probe; a node without a vector is asked by
+    zeros."""
+    labels = [(node, found) for node, found in read_labels(path, nodes, layout=layout).items() if found]
     names = {name: place for place, name in enumerate(sorted({label for _, found in labels for label in found}))}
     truth = np.zeros((len(labels), len(names)), dtype=bool)
     for row, (_, found) in enumerate(labels):

@@ -232,3 +232,13 @@ def test_it_goes_on_from_a_model():
     assert second.training["held_out_loss"] < first.training["held_out_loss"]
     with pytest.raises(FirthError, match="same size"):
         firth.Autoencoder(dim=2).fit(data, RUN, start=first)
+
+
+def test_vectors_that_start_had_and_the_data_lacks_are_counted():
+    rows = np.random.default_rng(1).normal(size=(30, 6))
+    first = firth.Autoencoder(dim=2, epochs=1).fit(firth.Vectors([f"a{n}" for n in range(30)], rows), RUN)
+    data = firth.Vectors([f"a{n}" for n in range(20, 50)], rows)
+    with pytest.warns(firth.FirthWarning) as said:
+        again = firth.Autoencoder(dim=2, epochs=1).fit(data, start=first)
+    assert [(note.message.code, str(note.message).split()[0]) for note in said] == [("missing_points", "20")]
+    assert again.points.keys == data.keys

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -228,3 +229,93 @@ def test_a_saved_model_recommends_the_same(ratings, tmp_path: Path):
         assert loaded.recommend(ratings.users[5], 4) == model.recommend(ratings.users[5], 4)
         history = history_of(ratings, ratings.users[5])
         assert loaded.recommend_for(history, 4) == model.recommend_for(history, 4)
+
+
+def test_one_new_user_does_not_cost_all_others(ratings):
+    first = firth.ALS(dim=8, epochs=3).fit(ratings)
+    again = firth.ALS(dim=8, epochs=1).fit([("nobody before", first.items.keys[0])], start=first)
+    assert len(again.users) == len(first.users) + 1 and again.items.keys == first.items.keys
+    assert again.training["users"] == len(again.users) and again.training["pairs"] == first.training["pairs"] + 1
+    user = first.users.keys[5]
+    near = {hit.key for hit in first.recommend(user, 10)} & {hit.key for hit in again.recommend(user, 10)}
+    assert len(near) >= 8
+    had = {again.items.keys[item] for item in again.seen.items[again.seen.starts[5] : again.seen.starts[6]]}
+    assert had == set(ratings.histories()[user])
+    with pytest.raises(firth.FirthError) as refused:
+        firth.ALS(dim=8).fit([("a", "b")], start=without_weights(first))
+    assert refused.value.code == "incompatible_start"
+
+
+def without_weights(model):
+    """As an earlier version saved it."""
+    parts = model.parts()
+    arrays = {name: array for name, array in parts.arrays.items() if name != "weights"}
+    return type(model).from_parts(model.method, dataclasses.replace(parts, arrays=arrays), model.training)
+
+
+@pytest.mark.parametrize("kind", [firth.ALS, firth.BPR, firth.RatingFactors])
+def test_new_ratings_alone_do_what_old_and_new_do_together(kind, ratings, tmp_path):
+    events = [(f"u{u}", f"i{i}", float(w)) for u, i, w in zip(*ratings.events()[:3], strict=True)][:600]
+    old, new = events[:500], [*events[500:], ("new", "i0", 3.0), (events[0][0], "new item", 2.0)]
+    run = firth.Run(deterministic=True)
+    kind(dim=8, epochs=3).fit(old, run).save(tmp_path / "first")
+    first = firth.load(tmp_path / "first")
+    alone, both = (kind(dim=8, epochs=2).fit(data, run, start=first) for data in (new, old + new))
+    assert alone.users.keys == both.users.keys and alone.items.keys == both.items.keys
+    for name, array in alone.parts().arrays.items():
+        assert array.tobytes() == both.parts().arrays[name].tobytes(), name
+
+
+def test_a_pair_met_again_adds_its_uses_or_has_a_new_rating():
+    old, new = [("a", "x", 2.0), ("a", "y", 1.0), ("b", "x", 5.0)], [("a", "x", 1.0), ("c", "z", 4.0)]
+    for kind, expected in ((firth.ALS, 3.0), (firth.RatingFactors, 1.0)):
+        first = kind(dim=2, regularization=0.1).fit(old)
+        again = kind(dim=2, regularization=0.1).fit(new, start=first)
+        weights = dict(zip(pairs_of(again), again._rows["weights"].tolist(), strict=True))
+        assert weights == {("a", "x"): expected, ("a", "y"): 1.0, ("b", "x"): 5.0, ("c", "z"): 4.0}
+    timed = firth.RatingFactors(dim=2).fit([("a", "x", 2.0, 50), ("a", "y", 1.0, 60)])
+    again = firth.RatingFactors(dim=2).fit([("a", "x", 9.0, 10)], start=timed)  # an earlier time: still the newer word
+    assert dict(zip(pairs_of(again), again._rows["weights"].tolist(), strict=True))[("a", "x")] == 9.0
+
+
+def pairs_of(model):
+    owners = np.repeat(np.arange(len(model.users)), np.diff(model.seen.starts))
+    return [(model.users.keys[u], model.items.keys[i]) for u, i in zip(owners, model.seen.items, strict=True)]
+
+
+@pytest.mark.parametrize("exponent", [0.75, 0.0])
+def test_baskets_go_on_with_new_items(exponent):
+    old = [(f"u{n}", f"i{item}") for n in range(30) for item in ((n * 7) % 20, (n * 3) % 20, n % 5)]
+    method = firth.Item2Vec(dim=8, epochs=3, subsample=0, noise_exponent=exponent)
+    first = method.fit(old, firth.Run(deterministic=True))
+    baskets = [("u0", "new"), ("u0", "i1"), ("fresh", "new"), ("fresh", "i1")]
+    again = method.fit(baskets, firth.Run(deterministic=True), start=first)
+    untouched = [key for key in first.items.keys if key != "i1"]
+    assert all((again.items[key] == first.items[key]).all() for key in untouched)
+    assert (again.items["i1"] != first.items["i1"]).any() and again.items["new"].any()
+    counts = {key: sum(item == key for _, item in old + baskets) for key in again.items.keys}
+    priors = again.item_rows[:, 8]
+    assert priors == pytest.approx([exponent * np.log(counts[key]) for key in again.items.keys], abs=1e-4)
+    had = {item for user, item in pairs_of(again) if user == "u0"}
+    assert had == {item for user, item in old + baskets if user == "u0"}
+
+
+@pytest.mark.parametrize("kind", [firth.ALS, firth.BPR, firth.Item2Vec, firth.RatingFactors, firth.MultDAE])
+def test_unknown_items_of_a_history_are_counted_and_the_others_used(kind, ratings):
+    model = kind(dim=4, epochs=1).fit(ratings)
+    known = dict.fromkeys(model.items.keys[:3], 2.0)
+    plain = model.recommend_for(known, 5)
+    with pytest.warns(firth.FirthWarning, match=r"1 item .*'no such'") as said:
+        assert model.recommend_for({**known, "no such": 1.0}, 5) == plain
+    assert [warning.message.code for warning in said] == ["unknown_items"]
+    with pytest.warns(firth.FirthWarning, match=r"3 items"):
+        rows = model.fold_in([known, {**known, "a": 1.0, "b": 1.0}, {**known, "a": 2.0}])
+    assert (rows == model.fold_in([known])[0]).all()
+    for history in ({"no such": 1.0, "nor such": 1.0}, {"no such": 1.0}):
+        with pytest.raises(firth.FirthError) as refused:
+            model.recommend_for(history)
+        assert refused.value.code == "unknown_key"
+    with pytest.raises(firth.FirthError, match="keys are text") as refused:
+        model.recommend_for({int(next(iter(known))): 1.0} | {next(iter(known)): 1.0})
+    assert refused.value.code == "unknown_key"
+    assert len(model.recommend_for({}, 5)) == 5  # nobody's history: what everyone is given

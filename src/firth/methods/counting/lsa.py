@@ -20,7 +20,7 @@ from firth.data.vocabulary import Vocabulary
 from firth.kernels.sparse import multiply
 from firth.learners.documents import DocumentModel, Scale, WeightOptions, as_csr, stored_keys, stored_scale
 from firth.learners.svd import rows_of, truncated_svd
-from firth.learners.words import Phrases, Pooled
+from firth.learners.words import Phrases, Pooled, Texts
 
 
 class LSAModel(DocumentModel):
@@ -49,7 +49,7 @@ class LSAModel(DocumentModel):
         shares: NDArray[np.float64] = self.singular_values**2 / self.training["norm"] ** 2
         return shares
 
-    def pool(self, texts: Sequence[str]) -> Pooled:
+    def pool(self, texts: Texts) -> Pooled:
         """New documents folded in: d Uₖ Σ^(p − 1), which for a document of the corpus is its own vector."""
         found = self.weighed(texts)
         folded = multiply(rows_of(found.matrix), self.words.matrix)
@@ -119,5 +119,6 @@ class LSA(WeightOptions):
             "explained_variance": float(found.explained.sum()),
         }
         words, documents = found.left * weights, found.right * weights
+        kept = self.as_trained(tokens.splitting, tokens.vocabulary, run)
         keys, phrases = tokens.keys, tokens.phrases
-        return LSAModel(self, tokens.vocabulary, keys, words, documents, found.values, counted.scale, figures, phrases)
+        return LSAModel(kept, tokens.vocabulary, keys, words, documents, found.values, counted.scale, figures, phrases)

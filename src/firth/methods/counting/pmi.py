@@ -190,7 +190,7 @@ class PMI(PairOptions):
         if run.device == "cuda":
             raise FirthError("unsupported_device", "PMI runs on the CPU; device must be auto or cpu, got cuda.")
         began = time.monotonic()
-        pairs, phrases, figures = self.count(data, run)
+        pairs, phrases, figures, splitting = self.count(data, run)
         counts = pairs.matrix
         sums = sums_of(counts)
         counts = at_least(counts, self.min_pair)
@@ -209,4 +209,5 @@ class PMI(PairOptions):
             "counting_seconds": counting,
             "seconds": time.monotonic() - began,
         }
-        return PMIModel(self, pairs.vocabulary, tables, counts, sums, figures, phrases)
+        kept = self.as_trained(splitting, pairs.vocabulary, run)
+        return PMIModel(kept, pairs.vocabulary, tables, counts, sums, figures, phrases)

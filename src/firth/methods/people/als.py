@@ -19,7 +19,7 @@ from firth.kernels import als as kernel
 from firth.kernels.predict import new_table
 from firth.kernels.sparse import Rows
 from firth.learners import als
-from firth.learners.people import PeopleModel, begin_from, keys_of, take_ratings, take_start
+from firth.learners.people import PeopleModel, begin_from, joined, keys_of, take_ratings, take_start
 
 SOLVERS = ("cg", "cholesky")
 WEIGHTINGS = ("linear", "log", "binary")
@@ -29,6 +29,7 @@ class ALSModel(PeopleModel):
     """Users and items; a user's score for an item is the product of their vectors."""
 
     method: ALS
+    keeps_weights: ClassVar[bool] = True
 
     def fold(self, entries: Rows) -> Matrix:
         method = self.method
@@ -62,13 +63,13 @@ class ALS(Method):
     epochs: int = option(15, "passes: all users, then all items", low=1)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> ALSModel:
-        """Learns from Ratings (or what they can be made of). `start` gives users and items that it knows their first
-        vectors."""
+        """Learns from Ratings (or what they can be made of). With `start`, continues from that model: its users and
+        items keep what they were trained on and begin with their vectors; new ones, and new uses, are added."""
         began = time.monotonic()
         first = take_start(start, ALSModel, self)
-        ratings = take_ratings(self, data, run)
-        rows = ratings.summed()
-        rows = Rows(rows.starts, rows.columns, weighted(rows.values, self.weighting))
+        ratings = joined(first, take_ratings(self, data, run), adds=True)
+        used = ratings.summed()
+        rows = Rows(used.starts, used.columns, weighted(used.values, self.weighting))
         columns = transposed(rows, len(ratings.items))
         stride = -(-self.dim // 16) * 16
         users, items = new_table(len(ratings.users), stride), new_table(len(ratings.items), stride)
@@ -94,6 +95,7 @@ class ALS(Method):
             "users": np.ascontiguousarray(users[:, : self.dim]),
             "items": np.ascontiguousarray(items[:, : self.dim]),
             "scale": np.array([self.regularization / (user_total**self.frequency_scaling).mean()]),
+            "weights": used.values,
         }
         return ALSModel(self, learned, Histories(rows.starts, rows.columns), keys_of(ratings), figures)
 

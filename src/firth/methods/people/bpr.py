@@ -10,7 +10,7 @@ from firth.core.model import Histories, Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.learners.bpr import BPRModel, Training
-from firth.learners.people import keys_of, take_ratings, take_start
+from firth.learners.people import joined, keys_of, take_ratings, take_start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +30,11 @@ class BPR(Method):
     epochs: int = option(100, "passes: as many samples as there are pairs", low=1)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> BPRModel:
-        """Learns from Ratings (or what they can be made of); weights only tell used from not used. `start` gives users
-        and items that it knows their first vectors."""
+        """Learns from Ratings (or what they can be made of); weights only tell used from not used. With `start`,
+        continues from that model: its users and items keep what they were trained on and begin with their vectors; new
+        ones are added."""
         first = take_start(start, BPRModel, self)
-        ratings = take_ratings(self, data, run)
+        ratings = joined(first, take_ratings(self, data, run))
         training = Training(self, ratings, run, first)
         figures = training.go()
         figures |= {"users": len(ratings.users), "items": len(ratings.items), "pairs": training.size}

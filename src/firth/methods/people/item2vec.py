@@ -14,7 +14,7 @@ from firth.core.options import option
 from firth.core.run import Run
 from firth.kernels import predict as kernel
 from firth.learners.baskets import BasketTraining, Item2VecModel, baskets, learned_rows
-from firth.learners.people import begin_from, keys_of, take_ratings, take_start
+from firth.learners.people import joined, keys_of, take_ratings, take_start
 from firth.learners.predict import Group
 
 #: What a text's figures are called here.
@@ -52,17 +52,19 @@ class Item2Vec(Method):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Item2VecModel:
         """Learns from Ratings (or what they can be made of): each user's items, in the order of time, are a basket.
-        Weights don't count; an item that occurs twice does. `start` gives items that it knows their first vectors."""
+        Weights don't count; an item that occurs twice does. With `start`, continues from that model on the new baskets:
+        its items keep their vectors, its users their items; new ones are added."""
         first = take_start(start, Item2VecModel, self)
-        ratings = take_ratings(self, data, run)
+        new = take_ratings(self, data, run)
+        ratings = joined(first, new)
         if len(ratings.items) < 2:
             raise FirthError(
                 "too_few", "Item2Vec needs at least two different items; got {got}.", got=len(ratings.items)
             )
         entries = ratings.summed()
-        training = BasketTraining(self, baskets(ratings), run)
-        begin_from(first, ratings, np.zeros((len(ratings.users), self.dim), np.float32), training.inputs)
+        training = BasketTraining(self, baskets(new, ratings.items), run)
+        met = training.begin_from(first) if first else np.zeros(len(ratings.items))
         figures = {AS_BASKETS.get(name, name): figure for name, figure in training.go().items()}
-        figures["events"] = len(ratings)  # those without weight too
-        rows = learned_rows(training, entries)
+        figures |= {"events": len(new), "users": len(ratings.users)}  # events without weight too
+        rows = learned_rows(training, entries, met)
         return Item2VecModel(self, rows, Histories(entries.starts, entries.columns), keys_of(ratings), figures)

@@ -20,7 +20,7 @@ from firth.kernels import als as kernel
 from firth.kernels.predict import Table, new_table
 from firth.kernels.sparse import Rows
 from firth.learners import als
-from firth.learners.people import PeopleModel, begin_from, keys_of, take_ratings, take_start
+from firth.learners.people import PeopleModel, begin_from, joined, keys_of, take_ratings, take_start
 
 
 class RatingFactorsModel(PeopleModel):
@@ -29,6 +29,7 @@ class RatingFactorsModel(PeopleModel):
 
     extra: ClassVar[int] = 2
     least_weight: ClassVar[float] = -np.inf
+    keeps_weights: ClassVar[bool] = True
     method: RatingFactors
 
     @property
@@ -78,9 +79,10 @@ class RatingFactors(Method):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> RatingFactorsModel:
         """Learns from Ratings (or what they can be made of). Of a pair rated several times the last rating counts, or
-        where times are unknown the mean. `start` gives users and items that it knows their first vectors."""
+        where times are unknown the mean. With `start`, continues from that model: its users and items keep their
+        ratings, unless there are new ones, and begin with their vectors; new ones are added."""
         first = take_start(start, RatingFactorsModel, self)
-        ratings = take_ratings(self, data, run)
+        ratings = joined(first, take_ratings(self, data, run))
         rows = ratings.latest()
         columns = transposed(rows, len(ratings.items))
         mean = float(rows.values.mean(dtype=np.float64))
@@ -99,6 +101,7 @@ class RatingFactors(Method):
             "users": np.ascontiguousarray(users[:, :width]),
             "items": np.ascontiguousarray(items[:, :width]),
             "mean": np.array([mean]),
+            "weights": rows.values,
         }
         return RatingFactorsModel(self, learned, Histories(rows.starts, rows.columns), keys_of(ratings), figures)
 

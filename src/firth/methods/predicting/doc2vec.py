@@ -41,9 +41,10 @@ class Doc2Vec(DocumentMethod):
             "tags": len(layout.tags),
         }
         words, documents, tags = training.result(before)
+        vocabulary = grown(tokens.vocabulary, before.vocabulary) if before else tokens.vocabulary
         return Doc2VecModel(
-            self,
-            grown(tokens.vocabulary, before.vocabulary) if before else tokens.vocabulary,
+            self.as_trained(tokens.splitting, vocabulary, run, before),
+            vocabulary,
             Vectors(layout.documents, documents),
             Vectors(layout.tags, tags),
             words if self.has_words else None,

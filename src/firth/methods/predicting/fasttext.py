@@ -68,7 +68,8 @@ class FastText(PredictingMethod):
         figures = training.go() | {"reading_seconds": reading, "ngram_rows": training.subwords.rows}
         table, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
         vocabulary = grown(tokens.vocabulary, before.vocabulary) if before else tokens.vocabulary
-        return FastTextModel(self, vocabulary, table, outputs, training.subwords, figures, tokens.phrases)
+        kept = self.as_trained(tokens.splitting, vocabulary, run, before)
+        return FastTextModel(kept, vocabulary, table, outputs, training.subwords, figures, tokens.phrases)
 
     def check_start(self, start: Model) -> FastTextModel:
         """Refuses a model whose rows mean something else."""

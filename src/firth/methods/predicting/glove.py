@@ -51,7 +51,7 @@ class GloVe(PairOptions):
                 got=start,
             )
         began = time.monotonic()
-        pairs, phrases, figures = self.count(data, run, start)
+        pairs, phrases, figures, splitting = self.count(data, run, start)
         vocabulary = pairs.vocabulary
         if self.unknown and UNKNOWN in vocabulary:
             raise FirthError(
@@ -66,6 +66,7 @@ class GloVe(PairOptions):
         tables = glove.result_tables(training.parameters, self.dim, self.add_contexts)
         if start is not None:
             vocabulary = grown(vocabulary, start.known)
+        kept = self.as_trained(splitting, vocabulary, run, start)
         if self.unknown:
             vocabulary, tables = glove.with_unknown(vocabulary, tables)
-        return GloVeModel(self, vocabulary, tables, figures, phrases)
+        return GloVeModel(kept, vocabulary, tables, figures, phrases)
