@@ -27,6 +27,7 @@ class Option:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] | None = None
+    path: bool = False  # whether it names a file or a folder
 
     def problem(self, value: Any) -> str | None:
         """The rule that `value` breaks, or None."""
@@ -61,11 +62,13 @@ def option(
     low: float | None = None,
     high: float | None = None,
     choices: Sequence[str] | None = None,
+    path: bool = False,
 ) -> Any:
-    """A dataclass field that carries its meaning and its range."""
+    """A dataclass field that carries its meaning and its range. `path`: its value names a file or a folder, which the
+    workbench takes only from its own folder."""
+    known = tuple(choices) if choices else None
     return dataclasses.field(
-        default=default,
-        metadata={"help": help, "low": low, "high": high, "choices": tuple(choices) if choices else None},
+        default=default, metadata={"help": help, "low": low, "high": high, "choices": known, "path": path}
     )
 
 
@@ -81,6 +84,7 @@ def options_of(settings: Any) -> list[Option]:
             low=item.metadata["low"],
             high=item.metadata["high"],
             choices=item.metadata["choices"],
+            path=item.metadata["path"],
         )
         for item in dataclasses.fields(settings)
         if "help" in item.metadata

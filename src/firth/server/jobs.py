@@ -20,12 +20,14 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from firth.server.errors import RequestError
 
 AT_ONCE = 4  # the others wait: processes that share the cores gain nothing by being many
 POINTS = 600  # of a curve: twice as many are thinned to these
+ACTIVE = ("waiting", "running", "stopping")
 STOPPED = 130  # the exit status of a command that was interrupted
 
 Done = Callable[[Any], Mapping[str, Any]]  # given the command's result; what it says is added to the job
@@ -41,6 +43,7 @@ class Job:
     arguments: Sequence[str]  # behind `firth`
     about: dict[str, Any]  # what the page wants to know again
     done_by: Done
+    output: Path | None = None  # what it writes
     status: str = "waiting"  # running, stopping, stopped, finished, failed
     task: str = ""
     unit: str = ""
@@ -127,10 +130,14 @@ class Jobs:
             raise RequestError(404, f"There is no job {number}.")
         return found
 
-    def start(self, arguments: Sequence[str], title: str, about: Mapping[str, Any], done: Done) -> Job:
+    def start(
+        self, arguments: Sequence[str], title: str, about: Mapping[str, Any], done: Done, output: Path | None = None
+    ) -> Job:
         """`firth ARGUMENTS…` as a process; `done` is called with what it printed, once it has ended well."""
         with self._lock:
-            job = Job(next(self._numbers), arguments[0], title, list(arguments), dict(about), done)
+            job = Job(next(self._numbers), arguments[0], title, list(arguments), dict(about), done, output)
+            if output and any(other.output == output and other.status in ACTIVE for other in self._jobs.values()):
+                raise RequestError(409, f"{output.name} is being made; give another name.", code="output_exists")
             self._jobs[job.number] = job
         self._run(job)
         return job

@@ -15,6 +15,7 @@ from firth.index.explain import explain
 from firth.index.segment import TEXT
 from firth.index.where import written
 from firth.index.words import words_of
+from firth.server.errors import RequestError
 from firth.server.models import Models
 from firth.server.workspace import Workspace
 
@@ -145,7 +146,9 @@ class Indexing(BaseModel):
 def make(request: Request, asked: Indexing) -> dict[str, Any]:
     workspace: Workspace = request.app.state.workspace
     if asked.name in workspace.models.index_names():
-        raise FirthError("output_exists", "There is an index {name!r} already; give another name.", name=asked.name)
+        raise RequestError(
+            409, f"There is an index {asked.name!r} already; give another name.", field="name", code="output_exists"
+        )
     folder = workspace.output(asked.name)
     arguments = ["index", str(workspace.models.path(asked.model)), str(workspace.source(asked.source))]
     arguments += ["-o", str(folder), f"--unit={asked.unit}", "--json"]
@@ -156,4 +159,5 @@ def make(request: Request, asked: Indexing) -> dict[str, Any]:
         workspace.models.add_index(asked.name, folder)
         return {"index": asked.name}
 
-    return workspace.jobs.start(arguments, asked.name, {"model": asked.model, "source": asked.source}, done).to_json()
+    about = {"model": asked.model, "source": asked.source}
+    return workspace.jobs.start(arguments, asked.name, about, done, folder).to_json()
