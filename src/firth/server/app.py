@@ -22,6 +22,7 @@ from firth.server.guard import Guard
 from firth.server.metrics import Metrics, resident_bytes
 from firth.server.models import Models
 from firth.server.settings import Settings
+from firth.server.workbench.earlier import restore
 from firth.server.workspace import Workspace
 from firth.version import __version__
 
@@ -40,6 +41,7 @@ def application(settings: Settings) -> FastAPI:
     app.state.settings, app.state.models, app.state.metrics = settings, Models(settings), counted
     app.state.embedding = Embedding(app.state.models, settings, counted)
     app.state.workspace = Workspace(settings, app.state.models)
+    restore(app.state.workspace)
     app.state.stopping = False
     counted.gauges["firth_models_loaded"] = lambda: len(app.state.models.loaded())
     counted.gauges["process_resident_memory_bytes"] = resident_bytes

@@ -40,16 +40,16 @@ class Job:
     number: int
     verb: str
     title: str
-    arguments: Sequence[str]  # behind `firth`
-    about: dict[str, Any]  # what the page wants to know again
-    done_by: Done
+    arguments: Sequence[str] = ()  # behind `firth`; none: of an earlier start, and can't go on here
+    about: dict[str, Any] = field(default_factory=dict)  # what the page wants to know again
+    done_by: Done = dict
     output: Path | None = None  # what it writes
     status: str = "waiting"  # running, stopping, stopped, finished, failed
     task: str = ""
     unit: str = ""
     total: float = 0.0
     done: float = 0.0
-    first: float | None = None  # where this sitting began, so that its speed is its own
+    first: float | None = None  # where this session began, so that its speed is its own
     begun: float = 0.0
     seconds: float = 0.0  # of the task that runs, or of the one that ran last
     figures: dict[str, float] = field(default_factory=dict)
@@ -92,7 +92,8 @@ class Job:
             "id": self.number,
             "verb": self.verb,
             "title": self.title,
-            "command": shlex.join(["firth", *self.arguments]),
+            "command": shlex.join(["firth", *self.arguments]) if self.arguments else "",
+            "resumes": self.status in ("stopped", "failed") and bool(self.arguments),
             "about": self.about,
             "status": self.status,
             "task": self.task,
@@ -142,9 +143,17 @@ class Jobs:
         self._run(job)
         return job
 
+    def remember(self, **facts: Any) -> None:
+        """A run of an earlier start; `facts` are fields of `Job`."""
+        with self._lock:
+            job = Job(next(self._numbers), **facts)
+            self._jobs[job.number] = job
+
     def resume(self, number: int) -> Job:
         """The same command again, which goes on from its checkpoint."""
         job = self.get(number)
+        if not job.arguments:
+            raise RequestError(403, f"{job.title} was not started from here; see its note.", kind="forbidden")
         with self._lock:
             if job.status not in ("stopped", "failed"):
                 raise RequestError(409, f"{job.title} is {job.status}; only what was stopped or failed can go on.")

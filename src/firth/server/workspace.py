@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,16 +122,25 @@ def is_data(path: Path) -> bool:
     return not path.name.startswith(".") and (form in RECORDS or plain.suffix.lower() in TEXTS)
 
 
-def data_files(root: Path) -> list[Path]:
-    """In the order of their names, without what is hidden and what models and indexes are made of."""
-    found: list[Path] = []
+def folders_under(root: Path) -> Iterator[tuple[Path, list[str]]]:
+    """Each folder with the names of its files, in order; without what is hidden and what models are made of."""
     seen = 0
     for place, folders, files in os.walk(root):
         is_ours = CONFIG in files or MANIFEST in files
         folders[:] = [] if is_ours else sorted(name for name in folders if not name.startswith((".", "node_modules")))
-        found += [] if is_ours else [path for name in sorted(files) if is_data(path := Path(place) / name)]
+        yield Path(place), sorted(files)
         seen += len(files) + len(folders)
-        if len(found) >= LISTED or seen >= VISITED:
+        if seen >= VISITED:
+            return
+
+
+def data_files(root: Path) -> list[Path]:
+    """In the order of their names, without what is hidden and what models and indexes are made of."""
+    found: list[Path] = []
+    for folder, files in folders_under(root):
+        if not {CONFIG, MANIFEST} & {*files}:
+            found += [path for name in files if is_data(path := folder / name)]
+        if len(found) >= LISTED:
             break
     return found[:LISTED]
 

@@ -27,6 +27,7 @@ from firth.maps.keeping import read_layout, save_layout
 from firth.maps.layouts import METHODS, Layout, first_rows, layout
 from firth.server.errors import RequestError
 from firth.server.workbench.placing import Placing
+from firth.server.workbench.search import description
 from firth.server.workspace import Workspace
 from firth.studies.groups import groups
 
@@ -125,10 +126,10 @@ def spaces(request: Request) -> dict[str, Any]:
             )
     for name in models.index_names():
         try:
-            index = models.index(name)
+            told = models.describe_index(name, description)
         except FirthError:  # /api/indexes tells why
             continue
-        facts = {"rows": len(index), "dim": index.space.dim, "path": str(models.index_path(name))}
+        facts = {"rows": told["rows"], "dim": told["dim"], "path": str(models.index_path(name))}
         found.append({"of": f"index/{name}", "name": name, "table": "index", **facts})
     return {"spaces": [space for space in found if space["rows"] >= LEAST and space["dim"] >= 2]}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -31,31 +32,29 @@ def indexes(request: Request) -> dict[str, Any]:
     models: Models = request.app.state.models
     found: list[dict[str, Any]] = []
     for name in models.index_names():
+        about: dict[str, Any] = {"name": name, "path": str(models.index_path(name))}
         try:
-            index = models.index(name)
+            about |= models.describe_index(name, description)
         except FirthError as error:
-            found.append({"name": name, "error": str(error), "path": str(models.index_path(name))})
-            continue
-        made = index.store.manifest.get("model") or {}
-        found.append(
-            {
-                "name": name,
-                "path": str(models.index_path(name)),
-                "rows": len(index),
-                "dim": index.space.dim,
-                "method": made.get("method"),
-                "model": made.get("path") if index.model else None,
-                "modes": modes(index),
-                "columns": [column(index, each) for each in index.columns if each != TEXT],
-            }
-        )
+            about["error"] = str(error)
+        found.append(about)
     return {"indexes": found}
 
 
-def modes(index: Index) -> list[str]:
-    """How it can be searched: with words where it has texts, by meaning where its model is at hand."""
+def description(index: Index) -> dict[str, Any]:
+    made = index.store.manifest.get("model") or {}
+    model = made.get("path")
+    model = model if model and Path(model).exists() else None
+    # By words where it has texts, by meaning where its model is at hand.
     words = ["words"] if TEXT in index.columns else []
-    return [*(["both"] if words and index.model else []), *(["vector"] if index.model else []), *words]
+    return {
+        "rows": len(index),
+        "dim": index.space.dim,
+        "method": made.get("method"),
+        "model": model,
+        "modes": [*(["both"] if words and model else []), *(["vector"] if model else []), *words],
+        "columns": [column(index, each) for each in index.columns if each != TEXT],
+    }
 
 
 def column(index: Index, name: str) -> dict[str, Any]:
