@@ -108,7 +108,10 @@ class Guard:
             given = token_of(scope, headers)
             if not hmac.compare_digest(given, self.settings.token.encode()):
                 raise RequestError(
-                    403, "The workbench's token is missing or of an earlier start: reload the page.", kind="forbidden"
+                    403,
+                    "The workbench's token is missing or of an earlier start: open the address that was printed.",
+                    kind="forbidden",
+                    code="invalid_token",
                 )
 
     def check_origin(self, scope: Scope, headers: dict[bytes, bytes]) -> None:

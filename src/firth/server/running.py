@@ -29,12 +29,12 @@ IDLE_SECONDS = 30  # that a connection is kept between requests
 LAST_SECONDS = 0.5  # in which who is about to ask still is heard when the server stops
 
 
-def run(settings: Settings, ready: Callable[[str], None], requests: bool = True) -> None:
-    """Serves until it is told to stop. `ready` is given the address, which port 0 leaves open; `requests` says whether
-    each one is logged."""
+def run(settings: Settings, ready: Callable[[str, str], None], requests: bool = True) -> None:
+    """Serves until it is told to stop. `ready` is given the address, which port 0 leaves open, and the workbench's;
+    `requests` says whether each one is logged."""
     logs.begin(requests)
     server, listening, address = prepared(settings)
-    ready(address)
+    ready(address, settings.page(address))
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn's last word, when all is done
         server.run([listening])
 
