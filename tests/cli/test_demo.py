@@ -30,7 +30,7 @@ def test_the_demo_finds_the_right_functions_and_goes_on(call, tmp_path, monkeypa
     assert "shutil.rmtree" in first.stdout and "firth train skipgram TEXT -o MODEL" in first.stdout
     place = tmp_path / "demo"
     models = f"{place / 'skipgram'} {place / 'cbow'}"
-    assert "http://127.0.0.1:8000" in first.stdout and first.stdout.endswith(f"studio {models} --root {place}\n")
+    assert first.stdout.endswith(f"studio {models} --root {place}\n")
     monkeypatch.setattr(docstrings, "python_docstrings", None)  # the second time nothing is made again
     again = call("demo", "--folder", tmp_path / "demo", "inverse of a matrix", "qwertyuiop")
     assert again.exit_code == 0, again.output

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import signal
 import socket
 import subprocess
@@ -10,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from serving import until
 
 import firth
 
@@ -62,10 +66,65 @@ def test_both_print_their_address_and_end_when_told(start, verb, model, tmp_path
     assert (process.returncode, output) == (0, ""), errors
 
 
+def served_with(page: str) -> httpx.URL:
+    """The address of a page, whose token opens the workbench's routes."""
+    url = httpx.URL(page)
+    assert len(url.params["token"]) >= 32
+    plain = url.copy_with(query=None)
+    assert httpx.get(plain.join("/api/models")).status_code == 403
+    found = httpx.get(plain.join("/api/models"), headers={"X-Firth-Token": url.params["token"]})
+    assert found.status_code == 200
+    return plain
+
+
+@contextlib.contextmanager
+def ending(process):
+    yield process
+    process.terminate()
+    process.communicate(timeout=30)
+
+
+def test_the_studio_prints_the_address_with_its_token(start, monkeypatch):
+    monkeypatch.delenv("FIRTH_API_KEY", raising=False)
+    with ending(start("studio", "--port", "0", "--json")) as process:
+        told = json.loads(process.stdout.readline())
+        assert served_with(told["page"]) == httpx.URL(told["address"]).join("/")
+    with ending(start("studio", "--port", "0")) as process:
+        served_with(process.stdout.readline().strip())
+
+
+def test_serve_prints_the_plain_address_first_and_then_the_page(start, model, monkeypatch):
+    monkeypatch.delenv("FIRTH_API_KEY", raising=False)
+    with ending(start("serve", model, "--port", "0")) as process:
+        address = process.stdout.readline().strip()
+        name, _, page = process.stdout.readline().strip().partition(" ")
+        assert name == "Workbench:" and str(served_with(page)) == f"{address}/"
+
+
+def test_the_browser_is_opened_without_the_token_among_its_arguments(start, tmp_path, monkeypatch):
+    """Every user of the machine sees the arguments of a program."""
+    opener = tmp_path / "xdg-open"
+    opener.write_text(
+        f'#!/bin/sh\nstat -c %a "$1" > {tmp_path}/mode\ncat "$1" > {tmp_path}/page\necho "$1" > {tmp_path}/given\n'
+    )
+    opener.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    process = start("studio", "--port", "0", "--open")
+    page = process.stdout.readline().strip()
+    assert until((tmp_path / "given").exists) and until(lambda: (tmp_path / "given").read_text().endswith("\n"))
+    given = (tmp_path / "given").read_text().strip()
+    token = httpx.URL(page).params["token"]
+    assert token not in given and (tmp_path / "mode").read_text() == "600\n"
+    assert f"url={page}" in (tmp_path / "page").read_text()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert not Path(given).exists()
+
+
 def test_the_studio_opens_without_a_model(start):
     process = start("studio", "--port", "0")
-    address = process.stdout.readline().strip()
-    assert httpx.get(f"{address}/v1/models").json()["data"] == []
+    address = httpx.URL(process.stdout.readline().strip()).copy_with(query=None)
+    assert httpx.get(address.join("/v1/models")).json()["data"] == []
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode == 0

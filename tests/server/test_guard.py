@@ -321,7 +321,7 @@ def test_the_page_of_routes_loads_nothing_from_elsewhere(client):
 def test_logs_are_json_and_hold_no_texts(client, caplog):
     caplog.set_level(logging.INFO, "firth.server")
     client.post("/embed?secret=1", json={"inputs": "a secret text"}, headers={"X-Secret": "s"})
-    client.get("/secret/path")
+    client.get("/secret/path?token=secret")
     client.post("/embed", content=b'{"inputs": secret}')
     client.put("/embed", content=b"secret")
     assert until(lambda: '"PUT"' in "".join(Lines().format(record) for record in caplog.records))

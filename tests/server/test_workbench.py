@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import base64
 
-def test_the_page_brings_the_token_that_its_calls_need(client, api):
-    page = client.get("/")
-    assert page.status_code == 200 and "default-src 'self'" in page.headers["content-security-policy"]
-    assert client.get("/api/models").status_code == 403
-    assert client.get("/api/models", headers={"X-Firth-Token": "wrong"}).status_code == 403
+from serving import serving
+
+KEY = "a-key-of-twenty-signs"
+
+
+def test_the_page_is_not_given_the_token_that_its_calls_need(client, api):
+    """Every user of the machine can ask for the page; only who started the server knows the token."""
+    for path in ("/", "/index.html", f"/?token={client.settings.token}", "/?token=wrong"):
+        page = client.get(path)
+        assert page.status_code == 200 and "default-src 'self'" in page.headers["content-security-policy"]
+        assert client.settings.token not in page.text + str(page.headers) and "set-cookie" not in page.headers
+        assert (page.headers["referrer-policy"], page.headers["cache-control"]) == ("no-referrer", "no-store")
+    for headers in ({}, {"X-Firth-Token": "wrong"}):
+        refused = client.get("/api/models", headers=headers)
+        assert (refused.status_code, refused.json()["code"]) == (403, "invalid_token")
+    assert client.get(f"/api/models?token={client.settings.token}").status_code == 403  # it would be in histories
     assert client.get("/api/models", headers=api()).status_code == 200
+
+
+def test_who_has_the_key_is_given_the_token(places):
+    with serving(models={"words": places["words"]}, key=KEY) as own:
+        assert own.get("/").status_code == 401
+        basic = base64.b64encode(f"me:{KEY}".encode()).decode()
+        assert own.settings.token in own.get("/", headers={"Authorization": f"Basic {basic}"}).text
 
 
 def test_a_wrong_address_or_method_is_told_where_to_look(client):

@@ -14,7 +14,10 @@ from serving import serving
 
 from firth.cli.kinds import KINDS
 from firth.core import registry
-from firth.server.workbench.training import FIELDS
+from firth.core.errors import CODES
+from firth.core.options import options_of
+from firth.core.run import Run
+from firth.server.workbench.training import FIELDS, Training, arguments
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +127,7 @@ def test_a_run_becomes_a_model(bench, root):
     assert job["result"]["method"] == "skipgram" and job["command"].startswith("firth train skipgram ")
     assert "sea" in [model["name"] for model in bench.get("/api/models").json()["models"]]
     again = bench.post("/api/train", json=body)
-    assert again.status_code == 400 and "already" in again.json()["error"]
+    assert again.status_code == 409 and again.json()["code"] == "output_exists"
     space = {"of": "model/sea/words"}
     about = bench.get("/api/map/about", params=space).json()
     points = bench.get("/api/map/points", params=space).content
@@ -196,3 +199,94 @@ def test_models_are_compared_under_the_names_they_have_here(places):
         client.headers["X-Firth-Token"] = client.settings.token
         job = done(client, client.post("/api/compare", json={"models": ["mine", "yours"]}).json())
     assert list(job["result"]["models"]) == ["mine", "yours"], job["error"]
+
+
+# ---- what options may name ----
+
+
+@pytest.mark.parametrize(
+    "path", ["OUTSIDE", "../outside.txt", "link.txt", "away/outside.txt", "/etc/passwd", "deep/../../outside.txt"]
+)
+def test_an_option_names_no_file_outside_the_root(bench, root, path):
+    given = path.replace("OUTSIDE", str(root.parent / "outside.txt"))
+    body = {"method": "bert", "name": "spy", "source": "root/text.txt", "options": {"tokenizer": given}}
+    answer = bench.post("/api/train", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), answer.text
+
+
+def test_an_option_names_a_file_inside_the_root_from_there(bench, root):
+    workspace = bench.app.state.workspace
+    asked = Training(method="bert", name="ok", source="root/text.txt", options={"tokenizer": "deep/rows.jsonl"})
+    assert f"--tokenizer={root.resolve() / 'deep' / 'rows.jsonl'}" in arguments(workspace, asked)
+
+
+#: Options of free text that name no file: what they are is decided here, when one is added.
+PLAIN = {"tune", "rates", "widths", "dims", "memory"}
+
+
+def test_every_option_of_free_text_is_known_to_name_a_path_or_not():
+    found = [option for name in registry.method_modules() for option in options_of(registry.method(name))]
+    texts = [option for option in [*found, *options_of(Run)] if option.kind is str and not option.choices]
+    assert {option.name for option in texts if not option.path} <= PLAIN
+    assert {option.name for option in texts if option.path}.isdisjoint(PLAIN)
+
+
+def test_only_options_of_a_run_are_taken(bench, tmp_path):
+    run = {"checkpoint_folder": str(tmp_path)}
+    answer = bench.post("/api/train", json={"method": "skipgram", "name": "x", "source": "root/text.txt", "run": run})
+    assert (answer.status_code, answer.json()["code"]) == (400, "unknown_option")
+
+
+def test_what_is_made_replaces_no_file(bench, root):
+    kept = root / "world-7.txt"
+    kept.write_text("mine\n", encoding="utf-8")
+    made = {"what": "world", "seed": 7, "sentences": 5}
+    answer = bench.post("/api/data/make", json=made)
+    assert (answer.status_code, answer.json()["code"]) == (409, "output_exists") and kept.read_text() == "mine\n"
+    job = done(bench, bench.post("/api/data/make", json={**made, "name": "other"}).json())
+    assert job["status"] == "finished" and job["about"]["source"] == "root/other.txt"
+    assert len((root / "other.txt").read_text().splitlines()) == 5 and kept.read_text() == "mine\n"
+    for name in ("../x", "a/b", ".x", "other", "other.txt"):
+        assert bench.post("/api/data/make", json={**made, "name": name}).status_code in (400, 409), name
+
+
+@pytest.mark.parametrize("route", ["/api/train", "/api/index"])
+def test_nothing_else_is_replaced_either(bench, root, route):
+    (root / "taken").mkdir(exist_ok=True)
+    (root / "taken" / "notes.txt").write_text("mine\n")
+    body = {"name": "taken", "source": "root/text.txt", "method": "skipgram", "model": "words"}
+    answer = bench.post(route, json=body)
+    assert (answer.status_code, answer.json()["code"]) == (409, "output_exists")
+
+
+def test_a_damaged_data_file_is_refused_with_its_code(bench, root):
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table({"text": ["the sea", "a ship"] * 200, "n": list(range(400))})
+    pyarrow.parquet.write_table(table, root / "whole.parquet")
+    whole = (root / "whole.parquet").read_bytes()
+    damaged = {"cut": whole[: len(whole) // 2], "no-foot": whole[:-4], "empty-ish": b"PAR1", "text": b"not parquet"}
+    for place in range(4, len(whole), max(1, len(whole) // 60)):
+        damaged[f"at-{place}"] = whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :]
+    refused = 0
+    for name, content in damaged.items():
+        dropped = bench.post("/api/data/drop", params={"name": f"{name}.parquet"}, content=content)
+        assert dropped.status_code == 200
+        asked = {"source": dropped.json()["id"], "column": "text"}
+        for path in ("look", "vocabulary"):
+            answer = bench.get(f"/api/data/{path}", params=asked)
+            assert answer.status_code in (200, 400), (name, path, answer.text)
+            refused += answer.status_code == 400
+            assert answer.status_code == 200 or answer.json()["code"] in CODES
+    assert refused > 8  # a flipped bit inside a page may go unnoticed
+    for name, content in {
+        "a.csv": b'a,b\n"1',
+        "b.csv.gz": b"\x1f\x8bxxxx",
+        "c.jsonl": b"{\n",
+        "d.txt.xz": b"x",
+    }.items():
+        dropped = bench.post("/api/data/drop", params={"name": name}, content=content).json()
+        for path in ("look", "vocabulary"):
+            answer = bench.get(f"/api/data/{path}", params={"source": dropped["id"]})
+            assert answer.status_code in (200, 400), (name, answer.text)

@@ -167,7 +167,7 @@ def show_next(place: Path) -> None:
     click.echo(f"  {firth} train skipgram TEXT -o MODEL")
     click.echo(f"  {firth} neighbors MODEL WORD")
     click.echo(f"  {firth} embed MODEL TEXT --smoothing {SMOOTHING:g} -o vectors.npy")
-    click.echo("\nBoth models on the workbench, at http://127.0.0.1:8000 once this runs:\n")
+    click.echo("\nBoth models on the workbench, at the address that this prints:\n")
     click.echo(f"  {firth} studio {place / 'skipgram'} {place / 'cbow'} --root {place}")
 
 

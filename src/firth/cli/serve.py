@@ -58,11 +58,18 @@ def command(models: tuple[str, ...], long: str, precision: str, quiet: bool, **v
 
     MODEL is a folder, or NAME=FOLDER. A folder that is replaced while it is served is opened anew.
     """
-    serve(models, values, click.echo, requests=not quiet, long=long, precision=precision)
+    serve(models, values, tell, requests=not quiet, long=long, precision=precision)
+
+
+def tell(address: str, page: str) -> None:
+    """First the plain address, for programs that start a server and read where it is."""
+    click.echo(address)
+    if page != address:
+        click.echo(f"Workbench: {page}")
 
 
 def serve(
-    models: tuple[str, ...], values: dict[str, Any], ready: Callable[[str], None], requests: bool, **more: Any
+    models: tuple[str, ...], values: dict[str, Any], ready: Callable[[str, str], None], requests: bool, **more: Any
 ) -> None:
     """What both verbs do; `more` are further settings."""
     try:

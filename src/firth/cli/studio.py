@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
+import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 
+from firth.cli.common import json_flag
 from firth.cli.serve import address_options, serve
 from firth.core.errors import FirthError
 
@@ -15,15 +19,28 @@ from firth.core.errors import FirthError
 @click.argument("models", nargs=-1, metavar="[MODEL…]")
 @click.option("--root", metavar="FOLDER", help="Data may be picked under it, and models are trained into it.")
 @click.option("--open", "browser", is_flag=True, help="Open the address in the browser.")
+@json_flag
 @address_options
-def command(models: tuple[str, ...], root: str | None, browser: bool, **values: Any) -> None:
-    """Look at data, training, maps, neighbours, attention in the browser. Nothing leaves this machine."""
+def command(models: tuple[str, ...], root: str | None, browser: bool, as_json: bool, **values: Any) -> None:
+    """Look at data, training, maps, neighbours, attention in the browser. Nothing leaves this machine.
 
-    def ready(address: str) -> None:
-        click.echo(address)
+    The printed address opens the workbench: it has the token of this start in it, without which the page asks for it.
+    """
+
+    def ready(address: str, page: str) -> None:
+        click.echo(json.dumps({"address": address, "page": page}) if as_json else page)
         if browser:
-            click.launch(address)
+            open_privately(page)
 
     if root is not None and not Path(root).is_dir():
         raise FirthError("invalid_value", "{option} must be a folder; got {got}.", option="--root", got=root)
     serve(models, values, ready, requests=False, root=None if root is None else Path(root).resolve())
+
+
+def open_privately(page: str) -> None:
+    """By way of a file that only this user can read: everyone on the machine sees the arguments of a browser, and the
+    address has the token in it."""
+    with tempfile.NamedTemporaryFile("w", prefix="firth-", suffix=".html", delete=False) as file:
+        file.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={page}"><a href="{page}">Firth</a>')
+    atexit.register(Path(file.name).unlink, missing_ok=True)
+    click.launch(file.name)

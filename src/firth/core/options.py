@@ -29,6 +29,7 @@ class Option:
     high: float | None = None
     choices: tuple[str, ...] | None = None
     functions: bool = False  # a function does too
+    path: bool = False  # whether it names a file or a folder
 
     def problem(self, value: Any) -> str | None:
         """The rule that `value` breaks, or None."""
@@ -66,11 +67,15 @@ def option(
     high: float | None = None,
     choices: Sequence[str] | None = None,
     functions: bool = False,
+    path: bool = False,
 ) -> Any:
-    """A dataclass field that carries its meaning and its range. With `functions`, its value may also be a function,
-    which is saved by its name."""
-    limits = {"low": low, "high": high, "choices": tuple(choices) if choices else None, "functions": functions}
-    return dataclasses.field(default=default, metadata={"help": help, **limits})
+    """A dataclass field that carries its meaning and its range.
+
+    With `functions`, its value may also be a function, which is saved by its name. With `path`, its value names a file
+    or a folder, which the workbench takes only from its own folder.
+    """
+    limits = {"low": low, "high": high, "choices": tuple(choices) if choices else None}
+    return dataclasses.field(default=default, metadata={"help": help, **limits, "functions": functions, "path": path})
 
 
 def options_of(settings: Any) -> list[Option]:
@@ -86,6 +91,7 @@ def options_of(settings: Any) -> list[Option]:
             high=item.metadata["high"],
             choices=item.metadata["choices"],
             functions=item.metadata["functions"],
+            path=item.metadata["path"],
         )
         for item in dataclasses.fields(settings)
         if "help" in item.metadata

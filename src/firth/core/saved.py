@@ -84,7 +84,8 @@ def load_model(folder: str | os.PathLike[str], in_memory: bool = False, tokenize
     The files are opened together, so that all are of one state, whatever becomes of the folder. Arrays are mapped and
     JSON is read at its first use; `in_memory` reads everything now: nothing that happens to the files later, not even
     their being cut short, matters then. `tokenizer` is the function that a model was trained with
-    (`SkipGram(tokenizer=split)`). Without it the model opens with its vectors, and takes lists of tokens but no raw text.
+    (`SkipGram(tokenizer=split)`). Without it the model opens with its vectors, and takes lists of tokens but no raw
+    text.
     """
     path = Path(folder)
     if path.is_file():

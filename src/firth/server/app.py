@@ -22,6 +22,7 @@ from firth.server.guard import Guard
 from firth.server.metrics import Metrics, resident_bytes
 from firth.server.models import Models
 from firth.server.settings import Settings
+from firth.server.workbench.earlier import restore
 from firth.server.workspace import Workspace
 from firth.version import __version__
 
@@ -40,6 +41,7 @@ def application(settings: Settings) -> FastAPI:
     app.state.settings, app.state.models, app.state.metrics = settings, Models(settings), counted
     app.state.embedding = Embedding(app.state.models, settings, counted)
     app.state.workspace = Workspace(settings, app.state.models)
+    restore(app.state.workspace)
     app.state.stopping = False
     counted.gauges["firth_models_loaded"] = lambda: len(app.state.models.loaded())
     counted.gauges["process_resident_memory_bytes"] = resident_bytes
@@ -102,9 +104,10 @@ def add_errors(app: FastAPI) -> None:
 
 
 def add_pages(app: FastAPI, settings: Settings) -> None:
-    """The workbench, its page with the token of this start in it; and what can be asked, for people.
+    """The workbench, and what can be asked, for people.
 
-    Files are listed when the server starts: no request names a path.
+    Files are listed when the server starts: no request names a path. The page has the token of this start in it only
+    where a key is needed to get it; else any user of the machine could take it from there.
     """
 
     @app.get("/", include_in_schema=False)
@@ -112,8 +115,9 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
     def page() -> Response:
         built = STATIC / "index.html"
         text = built.read_text(encoding="utf-8") if built.is_file() else NO_PAGE
-        filled = text.replace(PLACEHOLDER, f'name="firth-token" content="{settings.token}"')
-        return HTMLResponse(filled, headers={"cache-control": "no-store"})
+        if settings.key is not None:
+            text = text.replace(PLACEHOLDER, f'name="firth-token" content="{settings.token}"')
+        return HTMLResponse(text, headers={"cache-control": "no-store"})
 
     add_file(app, "/docs", PAGES / "docs.html")
     for name in ("docs.css", "docs.js"):

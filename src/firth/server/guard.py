@@ -108,7 +108,10 @@ class Guard:
             given = token_of(scope, headers)
             if not hmac.compare_digest(given, self.settings.token.encode()):
                 raise RequestError(
-                    403, "The workbench's token is missing or of an earlier start: reload the page.", kind="forbidden"
+                    403,
+                    "The workbench's token is missing or of an earlier start: open the address that was printed.",
+                    kind="forbidden",
+                    code="invalid_token",
                 )
 
     def check_origin(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
@@ -137,23 +140,27 @@ class Guard:
         """The whole body, before anything looks into it; what has come of it is held from then on."""
         settings = self.settings
         most = settings.upload_bytes if scope["path"].startswith("/api/") else settings.body_bytes
-        told = dict(scope["headers"]).get(b"content-length", b"0")
+        headers = dict(scope["headers"])
+        told = headers.get(b"content-length", b"0")
         if not told.isdigit() or len(told) > 18:
             raise RequestError(400, "Content-Length must be a whole number.")
         self.check_size(int(told), int(told), most)
-        chunks = list[bytes]()
+        if scope["path"] == OPEN:  # it takes none, and needs no key to be asked
+            answer.last = told != b"0" or b"transfer-encoding" in headers
+            return b""
+        collected = bytearray()
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                slow = scope.get("state", {}).get("slow")  # the connection ended it
-                raise RequestError(408 if slow else 499, "The body did not arrive in time.", kind="timeout")
+                ended = scope.get("state", {}).get("ended", 499)  # the connection says why, where it ended it
+                raise RequestError(ended, "The body did not arrive.", kind="timeout")
             chunk = message.get("body", b"")
             self.check_size(answer.size + len(chunk), len(chunk), most)
             answer.size += len(chunk)
             self.held += len(chunk)
-            chunks.append(chunk)
             if not message.get("more_body", False):
-                return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+                return bytes(collected + chunk) if collected else chunk
+            collected += chunk
 
     def check_size(self, size: int, more: int, most: int) -> None:
         """Of a body, and what comes to all that is held."""
@@ -208,13 +215,14 @@ class Answer:
 
     def __init__(self, guard: Guard, send: Send) -> None:
         self.guard, self.send, self.status, self.size, self.closed = guard, send, 0, 0, False
+        self.last = False  # whether the connection ends with it
 
     async def __call__(self, message: Message) -> None:
         if self.closed:
             return
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            more = [(b"connection", b"close")] if self.guard.stopping() else []
+            more = [(b"connection", b"close")] if self.last or self.guard.stopping() else []
             message = {**message, "headers": [*message.get("headers", []), *HEADERS, *more]}
         await self.send(message)
 

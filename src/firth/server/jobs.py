@@ -20,12 +20,14 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from firth.server.errors import RequestError
 
 AT_ONCE = 4  # the others wait: processes that share the cores gain nothing by being many
 POINTS = 600  # of a curve: twice as many are thinned to these
+ACTIVE = ("waiting", "running", "stopping")
 STOPPED = 130  # the exit status of a command that was interrupted
 
 Done = Callable[[Any], Mapping[str, Any]]  # given the command's result; what it says is added to the job
@@ -38,15 +40,16 @@ class Job:
     number: int
     verb: str
     title: str
-    arguments: Sequence[str]  # behind `firth`
-    about: dict[str, Any]  # what the page wants to know again
-    done_by: Done
+    arguments: Sequence[str] = ()  # behind `firth`; none: of an earlier start, and can't go on here
+    about: dict[str, Any] = field(default_factory=dict)  # what the page wants to know again
+    done_by: Done = dict
+    output: Path | None = None  # what it writes
     status: str = "waiting"  # running, stopping, stopped, finished, failed
     task: str = ""
     unit: str = ""
     total: float = 0.0
     done: float = 0.0
-    first: float | None = None  # where this sitting began, so that its speed is its own
+    first: float | None = None  # where this session began, so that its speed is its own
     begun: float = 0.0
     seconds: float = 0.0  # of the task that runs, or of the one that ran last
     figures: dict[str, float] = field(default_factory=dict)
@@ -89,7 +92,8 @@ class Job:
             "id": self.number,
             "verb": self.verb,
             "title": self.title,
-            "command": shlex.join(["firth", *self.arguments]),
+            "command": shlex.join(["firth", *self.arguments]) if self.arguments else "",
+            "resumes": self.status in ("stopped", "failed") and bool(self.arguments),
             "about": self.about,
             "status": self.status,
             "task": self.task,
@@ -127,17 +131,29 @@ class Jobs:
             raise RequestError(404, f"There is no job {number}.")
         return found
 
-    def start(self, arguments: Sequence[str], title: str, about: Mapping[str, Any], done: Done) -> Job:
+    def start(
+        self, arguments: Sequence[str], title: str, about: Mapping[str, Any], done: Done, output: Path | None = None
+    ) -> Job:
         """`firth ARGUMENTS…` as a process; `done` is called with what it printed, once it has ended well."""
         with self._lock:
-            job = Job(next(self._numbers), arguments[0], title, list(arguments), dict(about), done)
+            job = Job(next(self._numbers), arguments[0], title, list(arguments), dict(about), done, output)
+            if output and any(other.output == output and other.status in ACTIVE for other in self._jobs.values()):
+                raise RequestError(409, f"{output.name} is being made; give another name.", code="output_exists")
             self._jobs[job.number] = job
         self._run(job)
         return job
 
+    def remember(self, **facts: Any) -> None:
+        """A run of an earlier start; `facts` are fields of `Job`."""
+        with self._lock:
+            job = Job(next(self._numbers), **facts)
+            self._jobs[job.number] = job
+
     def resume(self, number: int) -> Job:
         """The same command again, which goes on from its checkpoint."""
         job = self.get(number)
+        if not job.arguments:
+            raise RequestError(403, f"{job.title} was not started from here; see its note.", kind="forbidden")
         with self._lock:
             if job.status not in ("stopped", "failed"):
                 raise RequestError(409, f"{job.title} is {job.status}; only what was stopped or failed can go on.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -93,6 +93,7 @@ class Place:
     failed: Stamp | None = None  # what could not be opened is not tried again until it changes
     why: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
+    told: tuple[Stamp | None, dict[str, Any]] | None = None  # what was said of it, and of which files
     looked: float = -LOOK
     latest: Stamp | None = None
 
@@ -135,6 +136,12 @@ class Models:
     def add_index(self, name: str, path: Path) -> None:
         self._indexes[name] = Place(path, "index")
 
+    def find(self, name: str, path: Path, kind: str, where: str) -> None:
+        """One that lies in the folder `where` and was not named; those that were keep their names."""
+        places = self._indexes if kind == "index" else self._places
+        if all(place.path.resolve() != path for place in places.values()):
+            places[f"{where}/{name}" if name in places else name] = Place(path, kind)
+
     def index_path(self, name: str) -> Path:
         return self._place(name, self._indexes, "index").path
 
@@ -165,18 +172,25 @@ class Models:
 
     def describe(self, name: str) -> dict[str, Any]:
         """What a model is and can do."""
-        model = self.get(name)
-        method = getattr(model, "method", None)
-        tables = model.tables if isinstance(model, protocols.HasVectors) else {}
-        return {
-            "name": name,
-            "method": None if method is None else type(method).method_name(),
-            "kind": None if method is None else method.kind,
-            "summary": "vectors from a file" if method is None else method.summary,
-            "can": abilities(model),
-            "tables": {table: {"rows": len(rows), "dim": rows.dim} for table, rows in tables.items()},
-            "options": {} if method is None else known_options(model),
-        }
+        return {"name": name, **self._say(name, self._place(name, self._places, "model"), description)}
+
+    def describe_index(self, name: str, say: Callable[[Index], dict[str, Any]]) -> dict[str, Any]:
+        """What `say` says of an index; it may be opened without its model."""
+        return self._say(name, self._place(name, self._indexes, "index"), say)
+
+    def _say(self, name: str, place: Place, say: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        """What is not open is opened for this alone: there may be many, of which few are used."""
+        if place.opened is not None or place.path.is_file():
+            return say(self._current(name, place))
+        with place.lock:
+            stamp = place.now()
+            if place.told is None or place.told[0] != stamp:
+                try:
+                    found = Index.open(place.path) if place.kind == "index" else load_model(place.path)
+                    place.told = stamp, say(found)
+                except FirthError as error:
+                    raise unavailable(name, place, error) from None
+            return place.told[1]
 
     def _place(self, name: str, places: Mapping[str, Place], what: str) -> Place:
         found = places.get(name)
@@ -201,7 +215,7 @@ class Models:
         finally:
             place.lock.release()
         if place.opened is None:
-            raise RequestError(503, f"The {place.kind} {name!r} can't be opened now: {place.why}", kind="unavailable")
+            raise unavailable(name, place, place.why)
         return place.opened
 
     def _open(self, place: Place, stamp: Stamp | None) -> None:
@@ -221,7 +235,7 @@ class Models:
                 return
             place.opened, place.stamp, place.failed = found, stamp, None
         except FirthError as error:
-            place.failed, place.why = stamp, str(error).replace(str(place.path), place.path.name)
+            place.failed, place.why = stamp, str(error)
 
     def _open_index(self, path: Path) -> Index:
         """With the model that made it, where that is found: one that is served, or where the index says it is."""
@@ -231,6 +245,24 @@ class Models:
             return index
         same = [name for name, place in self._places.items() if place.path.resolve() == Path(made).resolve()]
         return Index.open(path, self.get(same[0]) if same else open_path(Path(made)))
+
+
+def unavailable(name: str, place: Place, why: object) -> RequestError:
+    told = str(why).replace(str(place.path), place.path.name) if place.now() else "its files are gone."
+    return RequestError(503, f"The {place.kind} {name!r} can't be opened now: {told}", kind="unavailable")
+
+
+def description(model: Any) -> dict[str, Any]:
+    method = getattr(model, "method", None)
+    tables = model.tables if isinstance(model, protocols.HasVectors) else {}
+    return {
+        "method": None if method is None else type(method).method_name(),
+        "kind": None if method is None else method.kind,
+        "summary": "vectors from a file" if method is None else method.summary,
+        "can": abilities(model),
+        "tables": {table: {"rows": len(rows), "dim": rows.dim} for table, rows in tables.items()},
+        "options": {} if method is None else known_options(model),
+    }
 
 
 def half_made(index: Index | None) -> bool:

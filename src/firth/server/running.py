@@ -1,7 +1,8 @@
 """From settings to a listening server, and to its orderly end.
 
-uvicorn takes any number of connections and waits for ever for the rest of a request; `Connection` bounds both. It also
-closes at once what seems idle when it is told to stop; `Orderly` first lets everyone finish who may be about to ask.
+uvicorn takes any number of connections, waits for ever for the rest of a request and keeps whatever is sent behind its
+body; `Connection` bounds all of these. uvicorn also closes at once what seems idle when it is told to stop; `Orderly`
+first lets everyone finish who may be about to ask.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ from firth.server.app import application
 from firth.server.settings import Settings
 
 HEAD_BYTES = 64 << 10
+FRAMING_BYTES = 64 << 10  # of chunk sizes, chunk extensions and trailers, beyond as many as the body has
+PIPELINED = 32  # requests that wait for the answers to earlier ones on the same connection
 IDLE_SECONDS = 30  # that a connection is kept between requests
 LAST_SECONDS = 0.5  # in which who is about to ask still is heard when the server stops
 
 
-def run(settings: Settings, ready: Callable[[str], None], requests: bool = True) -> None:
-    """Serves until it is told to stop. `ready` is given the address, which port 0 leaves open; `requests` says whether
-    each one is logged."""
+def run(settings: Settings, ready: Callable[[str, str], None], requests: bool = True) -> None:
+    """Serves until it is told to stop. `ready` is given the address, which port 0 leaves open, and the workbench's;
+    `requests` says whether each one is logged."""
     logs.begin(requests)
     server, listening, address = prepared(settings)
-    ready(address)
+    ready(address, settings.page(address))
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn's last word, when all is done
         server.run([listening])
 
@@ -74,13 +77,16 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class Connection(HttpToolsProtocol):
-    """One of a bounded number, that must bring each request in time."""
+    """One of a bounded number, that must bring each request in time and without endless parts."""
 
     settings: Settings
     timer: asyncio.TimerHandle | None = None
     unread: asyncio.TimerHandle | None = None  # while the client does not read what it asked for
     head = 0  # bytes of the head that have come
     in_head = True
+    body = 0  # bytes of the body that have come
+    framing = 0  # other bytes behind the head
+    crowded = False  # whether more requests were pipelined than are taken in; the later ones are not read
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -107,21 +113,50 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
+        if self.crowded:
+            self.flow.pause_reading()
+            return
         if self.in_head:
             if self.timer is None:  # the first bytes of a further request
                 self.within(self.settings.head_seconds)
             self.head += len(data)
+        else:
+            self.framing += len(data)  # less what turns out to be the body
         super().data_received(data)
-        if self.in_head and self.head > HEAD_BYTES and not self.transport.is_closing():
+        if self.transport.is_closing() or self.crowded:
+            return
+        if self.in_head and self.head > HEAD_BYTES:
             self.end(431, "The head is too large.")
+        elif not self.in_head and self.framing > FRAMING_BYTES + self.body:
+            self.end(413, "The chunk sizes, chunk extensions and trailers are larger than the body.")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.in_head:  # trailers are dropped: nothing reads them, and headers were checked before the body
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self.in_head, self.head = False, 0
+        if self.crowded:
+            return
+        self.in_head, self.head, self.body, self.framing = False, 0, 0, 0
         super().on_headers_complete()
         seconds = self.settings.body_seconds
         self.within(10 * seconds if self.scope.get("path", "").startswith("/api/") else seconds)
+        if len(self.pipeline) > PIPELINED:
+            self.crowded = True
+            self.within(None)
+            self.pipeline.popleft()  # this one is not answered; the connection ends after the one before it
+            self.cycle = self.pipeline[0][0]
+            self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        if not self.crowded:
+            self.body += len(body)
+            self.framing -= len(body)
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self.crowded:
+            return
         self.in_head = True
         self.within(None)
         super().on_message_complete()
@@ -133,12 +168,12 @@ class Connection(HttpToolsProtocol):
         self.timer = None if seconds is None else self.loop.call_later(seconds, self.overdue)
 
     def overdue(self) -> None:
-        if self.scope is not None:
-            self.scope["state"]["slow"] = True
         self.end(408, "The request took too long to arrive.")
 
     def end(self, status: int, message: str, retry: bool = False) -> None:
         """The last answer of a connection, where none has begun; without the application."""
+        if self.scope is not None:
+            self.scope["state"]["ended"] = status
         if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
             content = f'{{"error": "{message}"}}'.encode()
             lines = [f"HTTP/1.1 {status} Refused", "content-type: application/json", f"content-length: {len(content)}"]

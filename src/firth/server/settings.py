@@ -69,6 +69,10 @@ class Settings:
         """Whether only this machine can reach it."""
         return is_loopback(self.host)
 
+    def page(self, address: str) -> str:
+        """The workbench's address, with the token in it; where a key is needed, who has that gets it with the page."""
+        return address if self.key else f"{address}/?token={self.token}"
+
     def on_long(self, truncate: bool | None) -> str:
         """What becomes of longer texts: as a request wishes, where it says so."""
         return self.long if truncate is None else "truncate" if truncate else "refuse"

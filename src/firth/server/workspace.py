@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError
 from firth.core.storage import CONFIG, new_file
+from firth.core.train import UNFINISHED
 from firth.data.readers import COMPRESSIONS, RECORDS, kind_of
 from firth.index.folder import MANIFEST
 from firth.server.errors import RequestError
@@ -76,17 +78,38 @@ class Workspace:
             work.write_bytes(content)
         return describe("here", path, self.temporary)
 
-    def output(self, name: str) -> Path:
-        """Where a new model, index or corpus of this name goes."""
+    def inside(self, given: str, option: str) -> Path:
+        """The file or folder that an option of a job names, from the root on; nothing outside, by whatever detour."""
+        path = ((self.root or self.temporary) / given).resolve()
+        if not any(path.is_relative_to(base) for base in (self.root, self.temporary) if base is not None):
+            where = "dropped here" if self.root is None else "under --root"
+            raise RequestError(
+                403, f"{option} must name something {where}; got {given[:80]!r}.", kind="forbidden", field=option
+            )
+        return path
+
+    def output(self, name: str, resumes: bool = False) -> Path:
+        """Where a new model, index or corpus of this name goes. What is there stays; `resumes` goes on with a run that
+        was not finished."""
         if not NAME.fullmatch(name):
             raise FirthError(
                 "invalid_value", "A name has letters, digits, dots, dashes and underscores; got {got!r}.", got=name[:80]
             )
-        return (self.root or self.temporary) / name
+        path = (self.root or self.temporary) / name
+        unfinished = resumes and (path / UNFINISHED).is_dir() and not (path / CONFIG).exists()
+        if os.path.lexists(path) and not unfinished:
+            raise taken(path)
+        return path
 
     def named(self, path: Path) -> str:
         """The inverse of `source`."""
         return f"root/{path.relative_to(self.root)}" if self.root is not None else f"here/{path.name}"
+
+
+def taken(path: Path) -> RequestError:
+    return RequestError(
+        409, f"{path.name} exists already and is not replaced; give another name.", code="output_exists"
+    )
 
 
 def unknown(name: str) -> RequestError:
@@ -99,16 +122,25 @@ def is_data(path: Path) -> bool:
     return not path.name.startswith(".") and (form in RECORDS or plain.suffix.lower() in TEXTS)
 
 
-def data_files(root: Path) -> list[Path]:
-    """In the order of their names, without what is hidden and what models and indexes are made of."""
-    found: list[Path] = []
+def folders_under(root: Path) -> Iterator[tuple[Path, list[str]]]:
+    """Each folder with the names of its files, in order; without what is hidden and what models are made of."""
     seen = 0
     for place, folders, files in os.walk(root):
         is_ours = CONFIG in files or MANIFEST in files
         folders[:] = [] if is_ours else sorted(name for name in folders if not name.startswith((".", "node_modules")))
-        found += [] if is_ours else [path for name in sorted(files) if is_data(path := Path(place) / name)]
+        yield Path(place), sorted(files)
         seen += len(files) + len(folders)
-        if len(found) >= LISTED or seen >= VISITED:
+        if seen >= VISITED:
+            return
+
+
+def data_files(root: Path) -> list[Path]:
+    """In the order of their names, without what is hidden and what models and indexes are made of."""
+    found: list[Path] = []
+    for folder, files in folders_under(root):
+        if not {CONFIG, MANIFEST} & {*files}:
+            found += [path for name in files if is_data(path := folder / name)]
+        if len(found) >= LISTED:
             break
     return found[:LISTED]
 

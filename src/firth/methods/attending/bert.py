@@ -32,7 +32,9 @@ class BERT(GradientOptions):
     epsilon: float = option(1e-12, "added to the variance in norms", low=0, high=1)
     vocabulary: int = option(30_000, "pieces of words, found in the text", low=6, high=1_000_000)
     lowercase: bool = option(True, "fold case and accents")
-    tokenizer: str = option("", "tokens given: a folder, tokenizer.json or vocab.txt; empty = found in the text")
+    tokenizer: str = option(
+        "", "tokens given: a folder, tokenizer.json or vocab.txt; empty = found in the text", path=True
+    )
     next_sentence: bool = option(True, "learn too whether a sentence follows another")
     mask_rate: float = option(0.15, "share of the tokens that are to be predicted", low=0.001, high=0.9)
     mask_share: float = option(

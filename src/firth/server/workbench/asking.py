@@ -1,12 +1,17 @@
-"""What the views share: the model that is asked, and numbers as JSON has them."""
+"""What the views share: the model that is asked, files that can't be read, and numbers as JSON has them."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 from fastapi import Request
 
+from firth.core.errors import FirthError
 from firth.server.errors import RequestError
 from firth.server.models import Models, abilities
 
@@ -24,6 +29,22 @@ def model_that(request: Request, name: str, ability: str, others: str) -> Any:
         kind = "a file of vectors" if method is None else type(method).method_name()
         raise RequestError(400, f"{name} can't do this ({kind}); {others}.", field="model")
     return model
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever a reader stumbles over in a data file is an error of the file (400), not of the server."""
+    try:
+        yield
+    except FirthError:
+        raise
+    except (pyarrow.ArrowException, OSError, EOFError, ValueError, ArithmeticError) as error:
+        raise FirthError(
+            "malformed_data",
+            "{name} cannot be read: {reason}",
+            name=path.name,
+            reason=(str(error) or type(error).__name__)[:200],
+        ) from None
 
 
 def rounded(array: Any, digits: int = 5) -> Any:

@@ -19,6 +19,7 @@ from firth.core.run import Run
 from firth.data.corpus import Corpus
 from firth.data.readers import kind_of, no_row, opened, reading_parquet, separator_of, text_lines
 from firth.data.tokens import Tokens, read_tokens
+from firth.server.workbench.asking import reading
 from firth.server.workspace import Workspace
 
 LONGEST = 2000  # characters of a text or a cell that are shown
@@ -50,6 +51,7 @@ class Made(BaseModel):
 
     what: Literal["python", "world"]
     packages: list[str] = []
+    name: str = ""  # of the file, without its ending
     sentences: int = Field(40_000, ge=1, le=10_000_000)
     seed: int = Field(1, ge=0)
 
@@ -57,14 +59,15 @@ class Made(BaseModel):
 @router.post("/make")
 def make(request: Request, made: Made) -> dict[str, Any]:
     workspace = workspace_of(request)
-    path = workspace.output("python.jsonl" if made.what == "python" else f"world-{made.seed}.txt")
+    usual, ending = ("python", ".jsonl") if made.what == "python" else (f"world-{made.seed}", ".txt")
+    path = workspace.output((made.name or usual).removesuffix(ending) + ending)
     arguments = ["corpus", made.what, "-o", str(path)]
     if made.what == "world":
         arguments += ["--seed", str(made.seed), "--sentences", str(made.sentences)]
     for package in made.packages:
         arguments += ["--package", package]
     title = "Docstrings of Python" if made.what == "python" else "An invented world"
-    job = workspace.jobs.start(arguments, title, {}, lambda _: {"source": workspace.named(path)})
+    job = workspace.jobs.start(arguments, title, {}, lambda _: {"source": workspace.named(path)}, path)
     return job.to_json()
 
 
@@ -74,7 +77,12 @@ def look(
 ) -> dict[str, Any]:
     """Some of the documents of a text, or of the rows of a table, and the columns these have."""
     path = workspace_of(request).source(source)
-    first, last = max(0, offset), max(0, offset) + min(max(1, count), 200)
+    with reading(path):
+        return seen(path, unit, column, max(0, offset), min(max(1, count), 200))
+
+
+def seen(path: Path, unit: str, column: str, first: int, count: int) -> dict[str, Any]:
+    last = first + count
     if kind_of(path)[0]:
         found = list(islice(rows(path), first, last + 1))
         names = list(dict.fromkeys(name for row in found for name in row))
@@ -151,8 +159,9 @@ def vocabulary(
     """How many documents and words there are, the most frequent, and counts by rank."""
     path = workspace_of(request).source(source)
     notes = Notes()
-    corpus = Corpus(path, unit=unit, column=column or None)
-    found = read_tokens(corpus, tokenizer=tokenizer, lowercase=lowercase, min_count=1, run=Run(report=notes))
+    with reading(path):
+        corpus = Corpus(path, unit=unit, column=column or None)
+        found = read_tokens(corpus, tokenizer=tokenizer, lowercase=lowercase, min_count=1, run=Run(report=notes))
     words, counts = found.vocabulary.tokens, found.vocabulary.counts
     if not len(words):
         raise FirthError("empty_data", "There are no words in it.")

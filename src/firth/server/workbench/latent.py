@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from firth.data.table import Table
 from firth.server.errors import RequestError
-from firth.server.workbench.asking import model_that, rounded
+from firth.server.workbench.asking import model_that, reading, rounded
 from firth.server.workspace import Workspace
 
 router = APIRouter()
@@ -47,7 +47,10 @@ def plane(asked: Rows, request: Request) -> dict[str, Any]:
 
     model = compressing(asked, request)
     workspace: Workspace = request.app.state.workspace
-    table = None if asked.source is None else Table(workspace.source(asked.source))
+    table = None
+    if asked.source is not None:
+        with reading(path := workspace.source(asked.source)):
+            table = Table(path)
     codes = known_codes(model, table)
     if not len(codes):
         raise RequestError(400, "The table has no rows.", field="source")

@@ -27,8 +27,9 @@ from firth.maps.keeping import read_layout, save_layout
 from firth.maps.layouts import METHODS, Layout, first_rows, layout
 from firth.server.errors import RequestError
 from firth.server.workbench.placing import Placing
+from firth.server.workbench.search import description
 from firth.server.workspace import Workspace
-from firth.studies.groups import groups
+from firth.studies.groups import Groups, groups
 
 PACKAGES = {"pca": "", "tsne": "openTSNE", "umap": "umap"}  # what draws the maps
 MOST = 100_000  # points of a map
@@ -125,10 +126,10 @@ def spaces(request: Request) -> dict[str, Any]:
             )
     for name in models.index_names():
         try:
-            index = models.index(name)
+            told = models.describe_index(name, description)
         except FirthError:  # /api/indexes tells why
             continue
-        facts = {"rows": len(index), "dim": index.space.dim, "path": str(models.index_path(name))}
+        facts = {"rows": told["rows"], "dim": told["dim"], "path": str(models.index_path(name))}
         found.append({"of": f"index/{name}", "name": name, "table": "index", **facts})
     return {"spaces": [space for space in found if space["rows"] >= LEAST and space["dim"] >= 2]}
 
@@ -162,18 +163,32 @@ def points(request: Request, of: str, method: str = "pca") -> Response:
     While it is made, 202 and how far it is: ask again.
     """
     space = space_of(request, of)
-    with opening:
-        placing: Placing = space.once(("points", method), lambda: Placing(lambda run: placed(space, method, run)))
-    try:
-        made = placing.result()
-    except Exception:
-        space.found.pop(("points", method), None)  # the next one may try again
-        raise
+    made = map_of(space, method)
     if made is None:
-        return JSONResponse(placing.so_far(), 202)
+        return JSONResponse(placing_of(space, method).so_far(), 202)
     score = made.score
     told = {"x-firth-kept": f"{score.kept:.4f}", "x-firth-chance": f"{score.chance:.6f}", "x-firth-k": str(score.k)}
     return Response(framed(made.xy).tobytes(), media_type="application/octet-stream", headers=told)
+
+
+def placing_of(space: Space, method: str) -> Placing:
+    with opening:
+        found: Placing = space.once(("points", method), lambda: Placing(lambda run: placed(space, method, run)))
+    return found
+
+
+def map_of(space: Space, method: str) -> Layout | None:
+    """None while it is made."""
+    try:
+        return placing_of(space, method).result()
+    except Exception:
+        space.found.pop(("points", method), None)  # the next one may try again
+        raise
+
+
+def grouped(space: Space, k: int) -> Groups:
+    found: Groups = space.once(("group", k), lambda: groups(space.vectors, k, texts=space.texts))
+    return found
 
 
 def placed(space: Space, method: str, run: Run) -> Layout:
@@ -202,7 +217,7 @@ def colour(request: Request, of: str, by: str = GROUPS, k: int = 10) -> dict[str
     """A value for each point: `values` are base64 of uint8 places in `labels`, or of float32 numbers."""
     space = space_of(request, of)
     if by == GROUPS:
-        found = space.once(("group", k), lambda: groups(space.vectors, k, texts=space.texts))
+        found = grouped(space, k)
         return category(found.rows, found.names, found.sizes)
     if by == "frequency" and space.counts is not None:
         return number(np.log10(np.maximum(1, space.counts)), "times met", log=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -15,6 +16,7 @@ from firth.index.explain import explain
 from firth.index.segment import TEXT
 from firth.index.where import written
 from firth.index.words import words_of
+from firth.server.errors import RequestError
 from firth.server.models import Models
 from firth.server.workspace import Workspace
 
@@ -30,31 +32,29 @@ def indexes(request: Request) -> dict[str, Any]:
     models: Models = request.app.state.models
     found: list[dict[str, Any]] = []
     for name in models.index_names():
+        about: dict[str, Any] = {"name": name, "path": str(models.index_path(name))}
         try:
-            index = models.index(name)
+            about |= models.describe_index(name, description)
         except FirthError as error:
-            found.append({"name": name, "error": str(error), "path": str(models.index_path(name))})
-            continue
-        made = index.store.manifest.get("model") or {}
-        found.append(
-            {
-                "name": name,
-                "path": str(models.index_path(name)),
-                "rows": len(index),
-                "dim": index.space.dim,
-                "method": made.get("method"),
-                "model": made.get("path") if index.model else None,
-                "modes": modes(index),
-                "columns": [column(index, each) for each in index.columns if each != TEXT],
-            }
-        )
+            about["error"] = str(error)
+        found.append(about)
     return {"indexes": found}
 
 
-def modes(index: Index) -> list[str]:
-    """How it can be searched: with words where it has texts, by meaning where its model is at hand."""
+def description(index: Index) -> dict[str, Any]:
+    made = index.store.manifest.get("model") or {}
+    model = made.get("path")
+    model = model if model and Path(model).exists() else None
+    # By words where it has texts, by meaning where its model is at hand.
     words = ["words"] if TEXT in index.columns else []
-    return [*(["both"] if words and index.model else []), *(["vector"] if index.model else []), *words]
+    return {
+        "rows": len(index),
+        "dim": index.space.dim,
+        "method": made.get("method"),
+        "model": model,
+        "modes": [*(["both"] if words and model else []), *(["vector"] if model else []), *words],
+        "columns": [column(index, each) for each in index.columns if each != TEXT],
+    }
 
 
 def column(index: Index, name: str) -> dict[str, Any]:
@@ -145,7 +145,9 @@ class Indexing(BaseModel):
 def make(request: Request, asked: Indexing) -> dict[str, Any]:
     workspace: Workspace = request.app.state.workspace
     if asked.name in workspace.models.index_names():
-        raise FirthError("output_exists", "There is an index {name!r} already; give another name.", name=asked.name)
+        raise RequestError(
+            409, f"There is an index {asked.name!r} already; give another name.", field="name", code="output_exists"
+        )
     folder = workspace.output(asked.name)
     arguments = ["index", str(workspace.models.path(asked.model)), str(workspace.source(asked.source))]
     arguments += ["-o", str(folder), f"--unit={asked.unit}", "--json"]
@@ -156,4 +158,5 @@ def make(request: Request, asked: Indexing) -> dict[str, Any]:
         workspace.models.add_index(asked.name, folder)
         return {"index": asked.name}
 
-    return workspace.jobs.start(arguments, asked.name, {"model": asked.model, "source": asked.source}, done).to_json()
+    about = {"model": asked.model, "source": asked.source}
+    return workspace.jobs.start(arguments, asked.name, about, done, folder).to_json()

@@ -12,6 +12,7 @@ from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.options import Option, build_settings, options_of
 from firth.core.run import Run
+from firth.server.errors import RequestError
 from firth.server.workspace import Workspace
 
 router = APIRouter()
@@ -110,7 +111,7 @@ def form(option: Option) -> dict[str, Any]:
     kinds = {bool: "flag", int: "whole", float: "number"}
     return {
         "name": option.name,
-        "kind": "choice" if option.choices else kinds.get(option.kind, "text"),
+        "kind": "choice" if option.choices else "path" if option.path else kinds.get(option.kind, "text"),
         "default": option.default,
         "help": option.help,
         "low": option.low,
@@ -135,7 +136,7 @@ class Training(BaseModel):
 def train(request: Request, asked: Training) -> dict[str, Any]:
     """Begins it. What is wrong with it that can be told now is told now."""
     workspace: Workspace = request.app.state.workspace
-    folder = workspace.output(asked.name)
+    folder = workspace.output(asked.name, resumes=True)
 
     def done(_: Any) -> dict[str, Any]:
         workspace.models.add(asked.name, folder)
@@ -146,6 +147,7 @@ def train(request: Request, asked: Training) -> dict[str, Any]:
         asked.name,
         {"method": asked.method, "model": asked.name, "source": asked.source},
         done,
+        folder,
     )
     return job.to_json()
 
@@ -153,14 +155,17 @@ def train(request: Request, asked: Training) -> dict[str, Any]:
 def arguments(workspace: Workspace, asked: Training) -> list[str]:
     method = registry.method(asked.method)
     if asked.name in workspace.models.names():
-        raise FirthError("output_exists", "There is a model {name!r} already; give another name.", name=asked.name)
+        raise RequestError(
+            409, f"There is a model {asked.name!r} already; give another name.", field="name", code="output_exists"
+        )
     if method.needs_start and not asked.start:
         raise FirthError(
             "missing_start", "{method} goes on from a trained model: choose one to begin with.", method=asked.method
         )
     fields = {field.name: field for field in FIELDS.get(method.kind, ())}
     build_settings(method, asked.options)
-    Run(**asked.run)  # type: ignore[arg-type]
+    build_settings(Run, asked.run)
+    paths = {option.name for option in options_of(method) if option.path}
     missing = [name for name, field in fields.items() if field.needed and not asked.data.get(name)]
     strange = sorted(set(asked.data) - set(fields))
     if missing or strange:
@@ -175,6 +180,8 @@ def arguments(workspace: Workspace, asked: Training) -> list[str]:
     for name, value in {**asked.data, **asked.options, **asked.run}.items():
         if name in fields and fields[name].kind == "source":
             value = str(workspace.source(str(value)))
+        elif name in paths and value:
+            value = str(workspace.inside(str(value), name))
         found += flag(name, value)
     return [*found, "--start", str(workspace.models.path(asked.start))] if asked.start else found
 

@@ -1,0 +1,140 @@
+"""What was made under --root before this start: models, indexes, and the runs that their folders tell of."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from firth.core import registry
+from firth.core.errors import FirthError
+from firth.core.foreign import MODULES
+from firth.core.options import options_of
+from firth.core.run import Run
+from firth.core.storage import CONFIG, TRAINING, read_json
+from firth.core.train import COMMAND, UNFINISHED
+from firth.index.folder import MANIFEST
+from firth.server.workbench.training import FIELDS
+from firth.server.workspace import Workspace, folders_under
+
+MOST_BYTES = 4 << 20  # of a file that tells of a run
+FLAG = re.compile(r"--(?:no-)?([a-z][a-z0-9-]*)(?:=(.*))?", re.DOTALL)
+
+
+def restore(workspace: Workspace) -> None:
+    """Names what lies under the root; nothing is opened."""
+    if workspace.root is None:
+        return
+    runs = list[tuple[float, dict[str, Any]]]()
+    for folder, files in folders_under(workspace.root):
+        if folder == workspace.root:
+            continue
+        name = folder.relative_to(workspace.root).as_posix()
+        if is_model(files):
+            workspace.models.find(name, folder, "model", workspace.root.name)
+            runs += finished_run(name, folder / TRAINING)
+        elif MANIFEST in files:
+            workspace.models.find(name, folder, "index", workspace.root.name)
+        elif (folder / UNFINISHED).is_dir():
+            runs += stopped_run(workspace, name, folder)
+    for _, facts in sorted(runs, key=lambda run: run[0]):
+        workspace.jobs.remember(**facts)
+
+
+def is_model(files: Iterable[str]) -> bool:
+    """Whether a folder with these files looks like a model; config.json alone is any program's."""
+    return MODULES in files or (
+        CONFIG in files and any(name == TRAINING or name.endswith(".safetensors") for name in files)
+    )
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Empty where there is none that can be read."""
+    try:
+        found = read_json(path) if path.is_file() and path.stat().st_size <= MOST_BYTES else None
+    except (FirthError, OSError):
+        found = None
+    return found if isinstance(found, dict) else {}
+
+
+def finished_run(name: str, path: Path) -> list[tuple[float, dict[str, Any]]]:
+    """When a model was trained, and its run; none where the folder does not tell."""
+    training = read_record(path)
+    command = training.get("command")
+    if not isinstance(command, dict):
+        return []
+    epochs = training.get("epochs")
+    losses = [epoch.get("loss") for epoch in epochs if isinstance(epoch, dict)] if isinstance(epochs, list) else []
+    facts: dict[str, Any] = {
+        "verb": "train",
+        "title": name,
+        "about": {"method": str(command.get("method")), "model": name, "earlier": True},
+        "status": "finished",
+        "total": 1.0,
+        "done": 1.0,
+        "seconds": number(training.get("seconds")) or 0.0,
+        "figures": {"loss": loss} if (loss := number(training.get("loss"))) is not None else {},
+        "curve": [(place, loss) for place, one in enumerate(losses, 1) if (loss := number(one)) is not None],
+    }
+    return [(path.stat().st_mtime, facts)]
+
+
+def number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def stopped_run(workspace: Workspace, name: str, folder: Path) -> list[tuple[float, dict[str, Any]]]:
+    """A run that was not finished. It goes on here if its command stays inside the root."""
+    record = read_record(folder / UNFINISHED / COMMAND)
+    identity = record.get("identity")
+    method = identity.get("method") if isinstance(identity, dict) else None
+    if method is None:
+        return []
+    arguments = own_arguments(workspace, folder, record.get("typed"))
+
+    def done(_: Any) -> dict[str, Any]:
+        workspace.models.add(name, folder)
+        return {}
+
+    note = f"Not started from here: continue it in a terminal. {record.get('typed') or ''}".strip()
+    facts: dict[str, Any] = {
+        "verb": "train",
+        "title": name,
+        "arguments": arguments,
+        "about": {"method": str(method), "model": name, "earlier": True},
+        "done_by": done,
+        "output": folder,
+        "status": "stopped",
+        "notes": [] if arguments else [note],
+    }
+    return [(folder.stat().st_mtime, facts)]
+
+
+def own_arguments(workspace: Workspace, folder: Path, typed: Any) -> list[str]:
+    """The arguments of a command such as `training.train` writes, with all its paths inside the root; else none: a
+    folder may come from elsewhere, and must not say what is run here."""
+    try:
+        words = shlex.split(typed) if isinstance(typed, str) else []
+        name, verb, method_name, source, *rest = words
+        method = registry.method(method_name)
+        fields = {field.name: field.kind for field in FIELDS.get(method.kind, ())}
+        options = {option.name.replace("_", "-"): option.path for option in (*options_of(method), *options_of(Run))}
+        if (name, verb, rest[-3:]) != ("firth", "train", ["-o", str(folder), "--json"]):
+            return []
+        flags, paths = rest[:-3], [source]
+        if flags[-2:-1] == ["--start"]:
+            known = [str(workspace.models.path(one)) for one in workspace.models.names()]
+            paths += [flags[-1]] * (flags[-1] not in known)
+            flags = flags[:-2]
+        for flag in flags:
+            match = FLAG.fullmatch(flag)
+            if match is None or match[1] not in {**fields, **options}:
+                return []
+            if match[2] and (options.get(match[1]) or fields.get(match[1]) == "source"):
+                paths.append(match[2])
+        inside = [Path(path).is_absolute() and workspace.inside(path, "data") for path in paths]
+    except (ValueError, OSError):  # FirthErrors too
+        return []
+    return words[1:] if all(inside) else []
