@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
@@ -63,8 +64,8 @@ def test_both_print_their_address_and_end_when_told(start, verb, model, tmp_path
 
 
 def test_the_studio_opens_without_a_model(start):
-    process = start("studio", "--port", "0")
-    address = process.stdout.readline().strip()
+    process = start("studio", "--port", "0", "--json")
+    address = json.loads(process.stdout.readline())["address"]
     assert httpx.get(f"{address}/v1/models").json()["data"] == []
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from firth.cli.serve import address_options, serve
+from firth.cli.common import json_flag
+from firth.cli.serve import address_options, serve, tell_address
 from firth.core.errors import FirthError
 
 
@@ -16,11 +17,12 @@ from firth.core.errors import FirthError
 @click.option("--root", metavar="FOLDER", help="Data may be picked under it, and models are trained into it.")
 @click.option("--open", "browser", is_flag=True, help="Open the address in the browser.")
 @address_options
-def command(models: tuple[str, ...], root: str | None, browser: bool, **values: Any) -> None:
+@json_flag
+def command(models: tuple[str, ...], root: str | None, browser: bool, as_json: bool, **values: Any) -> None:
     """Look at data, training, maps, neighbours, attention in the browser. Nothing leaves this machine."""
 
     def ready(address: str) -> None:
-        click.echo(address)
+        tell_address(as_json, address)
         if browser:
             click.launch(address)
 

@@ -66,7 +66,7 @@ class ALS(Method):
         vectors."""
         began = time.monotonic()
         first = take_start(start, ALSModel, self)
-        ratings = take_ratings(self, data, run)
+        ratings = take_ratings(self, data)
         rows = ratings.summed()
         rows = Rows(rows.starts, rows.columns, weighted(rows.values, self.weighting))
         columns = transposed(rows, len(ratings.items))

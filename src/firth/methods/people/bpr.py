@@ -33,7 +33,7 @@ class BPR(Method):
         """Learns from Ratings (or what they can be made of); weights only tell used from not used. `start` gives users
         and items that it knows their first vectors."""
         first = take_start(start, BPRModel, self)
-        ratings = take_ratings(self, data, run)
+        ratings = take_ratings(self, data)
         training = Training(self, ratings, run, first)
         figures = training.go()
         figures |= {"users": len(ratings.users), "items": len(ratings.items), "pairs": training.size}

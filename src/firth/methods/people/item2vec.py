@@ -54,7 +54,7 @@ class Item2Vec(Method):
         """Learns from Ratings (or what they can be made of): each user's items, in the order of time, are a basket.
         Weights don't count; an item that occurs twice does. `start` gives items that it knows their first vectors."""
         first = take_start(start, Item2VecModel, self)
-        ratings = take_ratings(self, data, run)
+        ratings = take_ratings(self, data)
         if len(ratings.items) < 2:
             raise FirthError(
                 "too_few", "Item2Vec needs at least two different items; got {got}.", got=len(ratings.items)

@@ -80,7 +80,7 @@ class RatingFactors(Method):
         """Learns from Ratings (or what they can be made of). Of a pair rated several times the last rating counts, or
         where times are unknown the mean. `start` gives users and items that it knows their first vectors."""
         first = take_start(start, RatingFactorsModel, self)
-        ratings = take_ratings(self, data, run)
+        ratings = take_ratings(self, data)
         rows = ratings.latest()
         columns = transposed(rows, len(ratings.items))
         mean = float(rows.values.mean(dtype=np.float64))
