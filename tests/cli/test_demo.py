@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import partial
 
@@ -37,3 +38,8 @@ def test_the_demo_finds_the_right_functions_and_goes_on(call, tmp_path, monkeypa
     inverses = {f"numpy.linalg.{name}" for name in ("inv", "pinv", "tensorinv")}
     assert inverses & found("inverse of a matrix", again.stdout)
     assert "no word of it is known" in again.stdout
+    told = call("demo", "--folder", tmp_path / "demo", "inverse of a matrix", "qwertyuiop", "--json")
+    facts = json.loads(told.stdout)
+    assert inverses & {hit["key"] for hit in facts["search"]["inverse of a matrix"]}
+    assert facts["search"]["qwertyuiop"] == [] and facts["documents"] == len(held) + len(learned)
+    assert set(facts["neighbors"]["matrix"]) == set(facts["models"]) == {"skipgram", "cbow"}

@@ -166,10 +166,31 @@ def test_only_shards_that_are_lost_or_damaged_are_made_anew(call, bert, texts, t
     times = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
     result = call(*command)
     assert json.loads(done(result)) == facts
-    assert f"made anew: part-00002.{kind}, part-00005.{kind}.\nnote: 6 shards are there" in result.stderr
+    notes = [json.loads(line) for line in result.stderr.splitlines()]
+    assert [note["code"] for note in notes[:2]] == ["lost_shards", "resumed"]
+    assert f"part-00002.{kind}, part-00005.{kind}." in notes[0]["text"] and notes[1]["text"].startswith("6 shards")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == whole
     changed = {path.name for path in folder.glob("part-*") if path.stat().st_mtime_ns != times.get(path.name)}
     assert {name[:10] for name in changed} == {"part-00002", "part-00005"}
+
+
+def test_an_index_takes_the_precision_that_is_asked_for(call, bert, tmp_path):
+    (tmp_path / "a.txt").write_text("\n".join(SENTENCES[:9]))
+    command, folder = ("index", bert, tmp_path / "a.txt", "--device", "cpu", "-o"), tmp_path / "idx"
+    done(call(*command, folder, "--precision", "int8"))
+    model, index = firth.load(bert), firth.Index.open(folder)
+    expected = {name: model.embed(SENTENCES[:9], precision=name) for name in ("int8", "float32")}
+    found = np.stack([index[str(row)] for row in range(1, 10)])
+    found, expected = unit(found), {name: unit(rows) for name, rows in expected.items()}
+    np.testing.assert_allclose(found, expected["int8"], atol=1e-6)
+    assert abs(found - expected["float32"]).max() > 1e-4
+    refused(call(*command, folder), "another index")
+    done(call(*command, tmp_path / "usual"))
+    assert "already finished" in call(*command, tmp_path / "usual", "--precision", "float32").stdout
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def test_a_map_of_the_model_is_no_other_model(call, bert, tmp_path):

@@ -122,9 +122,9 @@ def test_the_browser_is_opened_without_the_token_among_its_arguments(start, tmp_
 
 
 def test_the_studio_opens_without_a_model(start):
-    process = start("studio", "--port", "0")
-    address = httpx.URL(process.stdout.readline().strip()).copy_with(query=None)
-    assert httpx.get(address.join("/v1/models")).json()["data"] == []
+    process = start("studio", "--port", "0", "--json")
+    address = json.loads(process.stdout.readline())["address"]
+    assert httpx.get(f"{address}/v1/models").json()["data"] == []
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode == 0

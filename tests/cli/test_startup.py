@@ -71,11 +71,6 @@ def commands(command: click.Command, name: str = "") -> Iterator[tuple[str, clic
         yield name, command
 
 
-def test_every_verb_that_tells_something_tells_it_as_json():
-    without = [name for name, each in commands(cli) if all("--json" not in param.opts for param in each.params)]
-    assert without == ["serve", "demo", "completion"]
-
-
 def test_the_same_thing_has_the_same_name():
     for name, command in commands(cli):
         flags = {tuple(param.opts) for param in command.params}

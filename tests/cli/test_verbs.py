@@ -180,7 +180,11 @@ def test_words_in_capitals(call, model, tmp_path):
     result = call("neighbors", model, "King", "queen", "-k", 2, "--json")
     plain = as_json(call("neighbors", model, "king", "queen", "-k", 2, "--json"))
     assert as_json(result) == {"King": plain["king"], "queen": plain["queen"]}
-    assert result.stderr == "note: 'King' is taken for 'king': words have no capitals here.\n"
+    assert json.loads(result.stderr) == {
+        "event": "note",
+        "code": "lowercased",
+        "text": "'King' is taken for 'king': words have no capitals here.",
+    }
     for verb, words in (("analogy", ("man", "Woman", "King")), ("similarity", ("King", "Queen"))):
         assert output(call(verb, model, *words)) == output(call(verb, model, *map(str.lower, words)))
     together = call("neighbors", model, "King", "-n", "Man", "-k", 2)

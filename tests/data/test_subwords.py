@@ -262,7 +262,7 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 
 MEASURE = """
 import sys, threading, time, firth
-from firth.core.report import PlainNotes, Silence
+from firth.core.report import LogLines, Silence
 letters = str.maketrans("0123456789", "ghijklmnop")
 def texts():
     for line in range(20_000):
@@ -282,7 +282,7 @@ def watch():
         time.sleep(0.0005)
 watcher = threading.Thread(target=watch)
 watcher.start()
-found = firth.BPE(size=400).train(corpus, firth.Run(memory=sys.argv[1], threads=1, report=PlainNotes()))
+found = firth.BPE(size=400).train(corpus, firth.Run(memory=sys.argv[1], threads=1, report=LogLines(progress=False)))
 done = True
 watcher.join()
 print(peak - before, found.encode("the common words").tokens)

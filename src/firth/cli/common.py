@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from firth.cli.main import wants_json
 from firth.core.errors import FirthError, FirthWarning
-from firth.core.report import JsonLines, PlainNotes, Report, TerminalBar
+from firth.core.report import JsonLines, JsonLog, LogLines, Report, TerminalBar
 
 if TYPE_CHECKING:
     from firth.core.model import Model
@@ -257,7 +258,7 @@ def as_keys(vectors: Vectors, words: Sequence[str]) -> list[str]:
     for place, word in enumerate(words):
         if word not in vectors and word.lower() in vectors and not has_capitals(vectors):
             found[place] = word.lower()
-            warnings.warn(f"{word!r} is taken for {found[place]!r}: words have no capitals here.", FirthWarning, 2)
+            note(f"{word!r} is taken for {found[place]!r}: words have no capitals here.", "lowercased")
     return found
 
 
@@ -335,10 +336,18 @@ def print_rows(table: Any, output: str | None, as_json: bool) -> None:
 
 
 def choose_report(progress: str = "auto") -> Report:
-    """A bar where someone watches, else only what must be known; "json", or FIRTH_PROGRESS=json, for programs."""
+    """A bar on a terminal, elsewhere a line now and then, with --json as JSON; "none" leaves notes only. All events as
+    JSON by "json" or by FIRTH_PROGRESS=json, for programs that draw the progress themselves."""
     if progress == "json" or (progress == "auto" and os.environ.get("FIRTH_PROGRESS") == "json"):
         return JsonLines()
-    return TerminalBar() if progress == "auto" and sys.stderr.isatty() else PlainNotes()
+    if progress == "auto" and sys.stderr.isatty() and not wants_json():
+        return TerminalBar()
+    return (JsonLog if wants_json() else LogLines)(progress=progress == "auto")
+
+
+def note(text: str, code: str = "note") -> None:
+    """Something the user should know, on standard error: a line, or with --json an object."""
+    warnings.warn(FirthWarning(text, code), stacklevel=2)
 
 
 def print_json(document: Any) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from firth.cli.common import json_flag, print_json
+
 SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
+@json_flag
 @click.pass_context
-def command(ctx: click.Context, shell: str) -> None:
+def command(ctx: click.Context, shell: str, as_json: bool) -> None:
     """Print the completion script of a SHELL.
 
     \b
@@ -21,4 +24,5 @@ def command(ctx: click.Context, shell: str) -> None:
     """
     script = get_completion_class(shell)
     assert script is not None  # click has all of SHELLS
-    click.echo(script(ctx.find_root().command, {}, "firth", "_FIRTH_COMPLETE").source())
+    source = script(ctx.find_root().command, {}, "firth", "_FIRTH_COMPLETE").source()
+    print_json({"shell": shell, "script": source}) if as_json else click.echo(source)

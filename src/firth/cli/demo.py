@@ -5,21 +5,23 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import choose_report
+from firth.cli.common import choose_report, json_flag, print_json
 from firth.cli.corpus import write_documents
 from firth.core.report import Report
 
 if TYPE_CHECKING:
     from firth.core.vectors import Vectors
     from firth.data.corpus import Document
+    from firth.evaluate.tables import NeighborTable
     from firth.learners.words import WordModel
 
+Echo = Callable[..., None]  # prints a line, or nothing with --json
 FREQUENT = 5000  # neighbours are taken from so many words: rare names of variables would crowd the tables
 WORDS = ("median", "file", "random", "raises", "matrix")
 QUERIES = (
@@ -41,33 +43,47 @@ SMOOTHING = 1e-3
 @click.command()
 @click.argument("queries", nargs=-1, metavar="[QUERY]…")
 @click.option("--folder", default="firth-demo", show_default=True, help="Where corpus and models go.")
-def command(queries: tuple[str, ...], folder: str) -> None:
+@json_flag
+def command(queries: tuple[str, ...], folder: str, as_json: bool) -> None:
     """Learn from the documentation of the installed Python packages, show neighbours, and search it for QUERIES.
 
     Run it again with other QUERIES, in quotes: the models are kept.
     """
-    place, report = Path(folder), choose_report()
-    corpus, held_out = place / "python.jsonl", place / "held-out.jsonl"
-    heading("1. A corpus: the docstrings of the installed Python packages")
-    documents = read_corpus(corpus, held_out, report)
-    heading("2. Skip-gram and CBOW learn from it")
-    models = {name: learn(name, corpus, place / name, report) for name in ("skipgram", "cbow")}
-    heading(f"3. Words that keep the same company (of the {FREQUENT:,} most frequent)")
-    tables = {name: model.vectors for name, model in models.items()}
-    show_neighbors(tables)
-    heading("4. Search by meaning: a query and a docstring are means of their words' vectors")
-    search(models["skipgram"], documents, queries or QUERIES)
-    heading("5. Which model is best for these texts? Asked about the docstrings that were held out")
-    show_comparison(models, place, held_out)
-    heading("Next")
+    place = Path(folder)
+    if as_json:
+        print_json(shown(place, queries or QUERIES, lambda text="": None))
+        return
+    shown(place, queries or QUERIES, click.echo)
+    heading("Next", click.echo)
     show_next(place)
 
 
-def heading(text: str) -> None:
-    click.echo(f"\n{click.style(text, bold=True)}\n")
+def shown(place: Path, queries: Sequence[str], echo: Echo) -> dict[str, Any]:
+    """The steps of the demo, each told as it is done; what they found."""
+    report, found = choose_report(), dict[str, Any]()
+    corpus, held_out = place / "python.jsonl", place / "held-out.jsonl"
+    heading("1. A corpus: the docstrings of the installed Python packages", echo)
+    documents = read_corpus(corpus, held_out, report, echo)
+    found["documents"] = len(documents)
+    heading("2. Skip-gram and CBOW learn from it", echo)
+    models = {name: learn(name, corpus, place / name, report, echo) for name in ("skipgram", "cbow")}
+    found["models"] = {name: str(place / name) for name in models}
+    heading(f"3. Words that keep the same company (of the {FREQUENT:,} most frequent)", echo)
+    neighbors = neighbors_of({name: model.vectors for name, model in models.items()})
+    found["neighbors"] = neighbors.to_json()
+    echo(str(neighbors))
+    heading("4. Search by meaning: a query and a docstring are means of their words' vectors", echo)
+    found["search"] = search(models["skipgram"], documents, queries, echo)
+    heading("5. Which model is best for these texts? Asked about the docstrings that were held out", echo)
+    found["comparison"] = show_comparison(models, place, held_out, echo)
+    return found
 
 
-def read_corpus(path: Path, held_out: Path, report: Report) -> list[Document]:
+def heading(text: str, echo: Echo) -> None:
+    echo(f"\n{click.style(text, bold=True)}\n")
+
+
+def read_corpus(path: Path, held_out: Path, report: Report, echo: Echo) -> list[Document]:
     """The documents of both files, one to learn from and one to be asked about; they are made at the first use."""
     from firth.data.corpus import Corpus
     from firth.data.docstrings import python_docstrings
@@ -78,12 +94,12 @@ def read_corpus(path: Path, held_out: Path, report: Report) -> list[Document]:
         write_documents(str(path), (document for place, document in enumerate(found) if place % HELD_OUT))
     documents = [document for file in (path, held_out) for document in Corpus(file, column="text", key="key")]
     packages = {document.key.partition(".")[0] for document in documents}
-    click.echo(f"  {len(documents):,} docstrings of {len(packages):,} packages and modules, in {path}")
-    click.echo(f"  one in {HELD_OUT} of them is held out, in {held_out}")
+    echo(f"  {len(documents):,} docstrings of {len(packages):,} packages and modules, in {path}")
+    echo(f"  one in {HELD_OUT} of them is held out, in {held_out}")
     return documents
 
 
-def learn(name: str, corpus: Path, folder: Path, report: Report) -> WordModel:
+def learn(name: str, corpus: Path, folder: Path, report: Report, echo: Echo) -> WordModel:
     from firth.core import registry
     from firth.core.options import build_settings
     from firth.core.report import human
@@ -95,7 +111,7 @@ def learn(name: str, corpus: Path, folder: Path, report: Report) -> WordModel:
     model: Any = train(method, Corpus(corpus, column="text"), folder, run=Run(report=report)).model
     figures = model.training
     speed, loss = human(figures["words_per_second"]), figures["loss"]
-    click.echo(
+    echo(
         f"  {name:<8}  {figures['tokens']:,} words × {SETTINGS['epochs']} in {figures['seconds']:.1f} s "
         f"({speed} words/s), vocabulary {figures['vocabulary']:,}, loss {loss:.3f}"
     )
@@ -103,37 +119,43 @@ def learn(name: str, corpus: Path, folder: Path, report: Report) -> WordModel:
     return found
 
 
-def show_neighbors(tables: dict[str, Vectors]) -> None:
+def neighbors_of(tables: dict[str, Vectors]) -> NeighborTable:
     from firth.evaluate.tables import neighbor_table
 
     words = [word for word in WORDS if all(word in table for table in tables.values())]
-    click.echo(neighbor_table(tables, words, k=5, restrict=FREQUENT))
+    return neighbor_table(tables, words, k=5, restrict=FREQUENT)
 
 
-def search(model: WordModel, documents: Sequence[Document], queries: Sequence[str]) -> None:
+def search(
+    model: WordModel, documents: Sequence[Document], queries: Sequence[str], echo: Echo
+) -> dict[str, list[dict[str, Any]]]:
     from firth.core.vectors import Vectors
 
     public = [(key, text) for key, text in documents if not re.search(r"(^|\.)_", key)]
     summaries = [first_paragraph(text) for _, text in public]
     texts = [f"{spoken(key)} {summary}" for (key, _), summary in zip(public, summaries, strict=True)]
-    found = Vectors([key for key, _ in public], model.pool(texts, SMOOTHING).matrix)
+    vectors, found = Vectors([key for key, _ in public], model.pool(texts, SMOOTHING).matrix), dict[str, Any]()
     for query, vector in zip(queries, model.pool(queries, SMOOTHING).matrix, strict=True):
-        click.echo(f"  “{query}”")
+        echo(f"  “{query}”")
         if not vector.any():
-            click.echo("    no word of it is known")
-        for hit in found.neighbors(vector, k=5) if vector.any() else ():
-            summary = summaries[found.row(hit.key)]
-            click.echo(f"    {hit.score:.2f}  {hit.key:<34}  {shortened(summary, 70)}")
-        click.echo()
+            echo("    no word of it is known")
+        hits = vectors.neighbors(vector, k=5) if vector.any() else ()
+        found[query] = [{**hit._asdict(), "summary": summaries[vectors.row(hit.key)]} for hit in hits]
+        for hit in found[query]:
+            echo(f"    {hit['score']:.2f}  {hit['key']:<34}  {shortened(hit['summary'], 70)}")
+        echo()
+    return found
 
 
-def show_comparison(models: dict[str, WordModel], place: Path, held_out: Path) -> None:
+def show_comparison(models: dict[str, WordModel], place: Path, held_out: Path, echo: Echo) -> dict[str, Any]:
     from firth.studies import compare
 
-    click.echo(str(compare(models, held_out, column="text", name="key")))
+    found = compare(models, held_out, column="text", name="key")
+    echo(str(found))
     paths = " ".join(str(place / name) for name in models)
-    click.echo("\nThe same with pictures, in one page:\n")
-    click.echo(f"  {program()} compare {paths} --data {held_out} --column text --name key -o report.html")
+    echo("\nThe same with pictures, in one page:\n")
+    echo(f"  {program()} compare {paths} --data {held_out} --column text --name key -o report.html")
+    return found.to_json()
 
 
 def spoken(key: str) -> str:

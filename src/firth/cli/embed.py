@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import inspect
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,19 +19,21 @@ from firth.cli.common import (
     json_flag,
     keep_inputs,
     no_texts,
+    note,
     one_file,
     open_model,
     open_rows,
     or_stdout,
     print_json,
 )
-from firth.cli.pooling import given_pooling, pooling_flags
-from firth.cli.rows import SUFFIXES, Rows, Shards, writer
+from firth.cli.pooling import engine_flags, given_engine, given_pooling, pooling_flags
+from firth.cli.rows import SUFFIXES, Rows, writer
+from firth.cli.shards import Shards, open_for_all, written_by_all
 from firth.core.errors import FirthError
 from firth.core.functions import check_tokenizer
+from firth.core.processes import is_first_process, refuse_processes
 
 if TYPE_CHECKING:
-    from firth.core.model import Model
     from firth.data.corpus import Corpus
     from firth.learners.pooling import Pooling
 
@@ -68,14 +69,7 @@ NOTHING = "There is nothing to embed: the input has no documents."
     help="Rare words weigh more: A/(A+share), such as 0.001; 0 = off.",
 )
 @pooling_flags
-@click.option(
-    "--device", type=click.Choice(("auto", "cpu", "cuda")), help="Where a BERT computes; a GPU if there is one."
-)
-@click.option(
-    "--precision",
-    type=click.Choice(("auto", "float32", "bf16", "int8")),
-    help="Of a BERT: on a CPU float32, or int8 (quicker, nearly as good); on a GPU bf16, or float32.",
-)
+@engine_flags
 @data_options
 @json_flag
 def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool, **values: Any) -> None:
@@ -94,6 +88,8 @@ def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool
             choices=", ".join(SUFFIXES),
             got=output,
         )
+    if not output or Path(output).suffix:
+        refuse_processes("firth embed to one file")
     if as_json and not output:
         raise click.UsageError("--json needs -o OUT: without it the rows themselves are JSON.")
     embedder = open_model(model)
@@ -112,36 +108,41 @@ def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool
     texts = Corpus(*data, unit=values["unit"], column=values["column"], key=values["key"])
     keep_inputs(output, *(source.name for source in texts.sources))
     if output and not Path(output).suffix:
-        shards = open_shards(model, texts, Path(output), settings, values)
-        figures = embed_to_shards(embedder, texts, shards, settings)
+        with contextlib.closing(open_for_all(model, texts, Path(output), settings, values)) as shards:
+            figures = embed_to_shards(embedder, texts, shards, settings)
     else:
         figures = embed_to_file(embedder, model, texts, output, settings)
-    tell(embedder, texts, figures)
+    if not is_first_process():
+        return
+    tell(embedder, texts, figures, settings.get("pooling"))
     if as_json:
         print_json({**figures, "output": output})
     elif output:
         click.echo(f"{figures['rows']:,} rows in {output}")
 
 
-def tell(model: Model, texts: Corpus, figures: Counter[str]) -> None:
+def tell(model: Any, texts: Corpus, figures: Counter[str], pooling: Pooling | None) -> None:
     """Notes on what is odd."""
     from firth.data.corpus import not_utf8
 
     rows, unit, unknown = figures["rows"], unit_of(model), figures["unknown"]
-    notes = []
     if hasattr(model, "net"):  # which has a vector for what it does not know, and for nothing at all
         if unknown:
-            notes.append(f"{unknown:,} of {figures[unit]:,} tokens are unknown to the tokenizer.")
+            note(f"{unknown:,} of {figures[unit]:,} tokens are unknown to the tokenizer.", "unknown_tokens")
         if figures["empty_rows"]:
-            notes.append(f"{figures['empty_rows']:,} of {rows:,} texts are empty; they all have the same vector.")
+            empty = f"{figures['empty_rows']:,} of {rows:,} texts are empty"
+            note(f"{empty}; they all have the same vector.", "empty_texts")
     else:
         lacking = [f"{unknown:,} of {figures[unit]:,} {unit} have no vector"] if unknown else []
         lacking += [f"{figures['zero_rows']:,} rows are zero"] if figures["zero_rows"] else []
-        notes += [f"{'; '.join(lacking)}."] if lacking else []
+        if lacking:
+            note(f"{'; '.join(lacking)}.", "unknown_words")
+    if figures["cut_rows"] and pooling is not None:
+        most = pooling.max_tokens or model.size.places
+        cut = f"{figures['cut_rows']:,} of {rows:,} texts have more than {most:,} tokens and were cut there"
+        note(f"{cut}; --long chunk reads them whole.", "cut_texts")
     if figures["not_utf8"]:
-        notes.append(not_utf8(figures["not_utf8"], texts))
-    for note in notes:
-        click.echo(f"note: {note}", err=True)
+        note(not_utf8(figures["not_utf8"], texts), "invalid_utf8")
 
 
 def unit_of(model: Any) -> str:
@@ -152,7 +153,7 @@ def unit_of(model: Any) -> str:
 def settings_of(model: Any, path: str, values: dict[str, Any]) -> dict[str, Any]:
     """What `pool` or `pool_windows` of this model is given."""
     pooling = given_pooling(model, values)
-    chosen = {name: values[name] for name in ("device", "precision") if values[name]}
+    chosen = given_engine(model, path, values)
     method = type(model.method).method_name()
     if values["smoothing"] and "smoothing" not in inspect.signature(getattr(model, "pool", bool)).parameters:
         raise FirthError(
@@ -161,14 +162,6 @@ def settings_of(model: Any, path: str, values: dict[str, Any]) -> dict[str, Any]
             method=method,
         )
     if not hasattr(model, "pool_windows"):
-        if chosen:
-            raise FirthError(
-                "unsupported_model",
-                "--{chosen} is for models such as BERT; {path} is {method}.",
-                chosen=next(iter(chosen)),
-                path=path,
-                method=method,
-            )
         return {"smoothing": values["smoothing"]} if values["smoothing"] else {}
     return {"pooling": model.with_pooling(**pooling).pooling, **chosen}
 
@@ -191,47 +184,22 @@ def embed_to_file(model: Any, path: str, texts: Corpus, output: str | None, sett
     return total
 
 
-def open_shards(path: str, texts: Any, folder: Path, settings: dict[str, Any], values: dict[str, Any]) -> Shards:
-    source = texts.fingerprint()
-    if source is None:
-        raise FirthError(
-            "conflicting_options",
-            "Shards can be gone on with only where the texts can be read again: give files, not -.",
-        )
-    options = {name: value for name, value in settings.items() if name != "device"}
-    if "pooling" in settings:
-        from firth.learners.encoding import chosen_engine
-
-        precision = chosen_engine(values["device"] or "auto", values["precision"] or "auto")[1]
-        options |= {"pooling": asdict(settings["pooling"]), "precision": precision}
-        options["pooling"]["layers"] = list(options["pooling"]["layers"])  # as JSON gives it back
-    identity = {"model": model_print(Path(path)), "data": source, "options": options}
-    return Shards(folder, values["shards"], values["shard_rows"], identity)
-
-
-def model_print(path: Path) -> str:
-    """Of all files of a model; maps that were drawn of it are no part of it."""
-    from firth.core.storage import MAPS, fingerprint
-
-    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
-    files = [file for file in files if path / MAPS not in file.parents]
-    facts = [(file.name, fingerprint(file)["sha256"]) for file in files]
-    return hashlib.sha256(repr(facts).encode()).hexdigest()
-
-
 def embed_to_shards(model: Any, texts: Corpus, shards: Shards, settings: dict[str, Any]) -> Counter[str]:
+    """Embeds this process's part of what is missing; the first process finishes the folder."""
+    first = is_first_process()
     if shards.finished:
-        click.echo(f"note: {shards.folder} is finished already: nothing was computed.", err=True)
+        if first:
+            note(f"{shards.folder} is finished already: nothing was computed.", "already_finished")
         return shards.figures()
-    if shards.lost:
-        click.echo(f"note: missing or damaged, and made anew: {', '.join(shards.lost)}.", err=True)
-    if shards.done:
-        click.echo(f"note: {len(shards.done):,} shards are there already; going on with the others.", err=True)
+    if shards.lost and first:
+        note(f"Missing or damaged, and embedded again: {', '.join(shards.lost)}.", "lost_shards")
+    if shards.done and first:
+        note(f"{len(shards.done):,} shards are there already; going on with the others.", "resumed")
     rows = 0
-    with Progress(texts) as progress:
+    with Progress(texts, shown=first) as progress:
         found = batches(model, windows(texts, progress, BATCH, shards), str(shards.folder), settings)
         batch = next(found, None)
-        for number in (number for number in count() if number not in shards.done):
+        for number in filter(shards.mine, count()):
             if batch is None:
                 break
             left, total = shards.rows, Counter[str]()
@@ -244,15 +212,17 @@ def embed_to_shards(model: Any, texts: Corpus, shards: Shards, settings: dict[st
                     left -= len(batch[0].keys)
                     batch = next(found, None) if left else None
             batch = next(found, None)
-    if not shards.done:
+    others = written_by_all(shards)
+    if not first:
+        return shards.figures()
+    if not any(others):
         raise FirthError("empty_data", NOTHING)
-    shards.finished = True
-    shards.tell()
+    shards.finish(others)
     return shards.figures()
 
 
 class Progress:
-    """Rows a second and the time that is left, by the bytes that were read."""
+    """Rows per second and the time left, by the bytes that were read."""
 
     def __init__(self, texts: Any, shown: bool = True) -> None:
         self.report, self.size = choose_report("auto" if shown else "none"), texts.size  # rows may go to the terminal
@@ -283,12 +253,12 @@ class Batch(NamedTuple):
 
 
 def windows(texts: Corpus, progress: Progress, size: int, shards: Shards | None = None) -> Iterator[Batch]:
-    """Documents in lists of `size`, none across the end of a shard; those of shards that are done are passed by."""
-    documents, done = texts.walk(), set(shards.done if shards else ())
-    replaced = 0
+    """Documents in lists of `size`, none across the end of a shard; those of shards that are done, or of another
+    process, are passed by."""
+    documents, replaced = texts.walk(), 0
     for number in count():
         part = islice(documents, shards.rows if shards else None)
-        if number in done:
+        if shards and not shards.mine(number):
             deque(part, maxlen=0)
             replaced = texts.replaced
             continue
@@ -373,7 +343,7 @@ def embed_table(model: Any, path: str, key: str | None, output: str | None, as_j
             write(Rows(keys[start : start + BATCH], single_precision(coded.matrix), coded.unseen.tolist()))
             unseen += int(coded.unseen.sum())
     if unseen:
-        click.echo(f"note: {unseen:,} categories are new to the model and coded as missing.", err=True)
+        note(f"{unseen:,} categories are new to the model and coded as missing.", "unknown_category")
     if as_json:
         print_json({"rows": len(table), "features": model.feature_names, "unknown": unseen, "output": output})
     elif output:

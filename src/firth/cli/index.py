@@ -12,8 +12,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from firth.cli.common import choose_report, data_options, json_flag, metric_option, no_texts, open_model, print_json
+from firth.cli.common import (
+    choose_report,
+    data_options,
+    json_flag,
+    metric_option,
+    no_texts,
+    note,
+    open_model,
+    print_json,
+)
 from firth.cli.places import Place, place_of, postgres_option
+from firth.cli.pooling import engine_flags, given_engine
 from firth.core.errors import FirthError, FirthWarning
 
 if TYPE_CHECKING:
@@ -43,6 +53,7 @@ Embed = Callable[[list[str]], tuple["Matrix", int]]  # vectors, and how many wor
     help="float16 halves the memory; int8 adds bytes to narrow rows, as float32 has them for wide ones.",
 )
 @metric_option
+@engine_flags
 @data_options
 @click.option("--overwrite", is_flag=True, help="Replace another index in IDX.")
 @json_flag
@@ -59,6 +70,7 @@ def command(
     key: str | None,
     overwrite: bool,
     as_json: bool,
+    **values: Any,
 ) -> None:
     """Embed texts, one row a line (or record) of DATA, and index them for `firth search`; - reads standard input.
 
@@ -67,6 +79,7 @@ def command(
     from firth.data.corpus import Corpus, not_utf8
 
     embedder = open_model(model)
+    engine = given_engine(embedder, model, values)
     fields = [name.strip() for name in attributes.split(",")] if attributes else []
     if "text" in fields and column not in (None, "text"):
         raise FirthError(
@@ -75,10 +88,10 @@ def command(
             column=column,
         )
     texts = Corpus(*data, unit=unit, column=column, key=key, fields=fields)
-    embed = embedding(embedder, model)
+    embed = embedding(embedder, model, engine)
     started = time.perf_counter()
     place = place_of(output, postgres)
-    index, status = opened(place, embedder, model, texts, metric, numbers, overwrite)
+    index, status = opened(place, embedder, model, texts, engine, metric=metric, numbers=numbers, overwrite=overwrite)
     facts = {"rows": len(index), "unknown": 0, "zero_rows": 0}
     if status != "already finished":
         try:
@@ -97,16 +110,16 @@ def command(
     lacking = [f"{facts['unknown']:,} words have no vector"] if facts["unknown"] else []
     lacking += [f"{facts['zero_rows']:,} texts are zero and found by words only"] if facts["zero_rows"] else []
     if lacking:
-        click.echo(f"note: {'; '.join(lacking)}.", err=True)
+        note(f"{'; '.join(lacking)}.", "unknown_words")
     if texts.replaced:
-        click.echo(f"note: {not_utf8(texts.replaced, texts)}", err=True)
+        note(not_utf8(texts.replaced, texts), "invalid_utf8")
     if as_json:
         print_json({"index": output, "status": status, **facts, "seconds": round(seconds, 3)})
     else:
         click.echo(f"{len(index):,} texts in {output} ({status}, {seconds:.1f} s)")
 
 
-def embedding(model: Model, path: str) -> Embed:
+def embedding(model: Model, path: str, engine: dict[str, str]) -> Embed:
     """What turns texts into vectors."""
     pool, plain = getattr(model, "pool", None), getattr(model, "embed", None)
     if model.method.kind == "table" or (pool is None and plain is None):
@@ -116,20 +129,41 @@ def embedding(model: Model, path: str) -> Embed:
         if pool is None:
             assert plain is not None
             return plain(texts), 0
-        pooled = pool(texts)
+        pooled = pool(texts, **engine)
         return pooled.matrix, int(pooled.unknown.sum())
 
     return embed
 
 
+def unusual_precision(engine: dict[str, str]) -> str | None:
+    """The precision that was given, unless it is the one that the device takes anyway."""
+    if "precision" not in engine:
+        return None
+    from firth.learners.encoding import chosen_engine
+
+    device = engine.get("device", "auto")
+    usual, given = (chosen_engine(device, precision)[1] for precision in ("auto", engine["precision"]))
+    return None if given == usual else given
+
+
 def opened(
-    place: Place, model: Model, path: str, texts: Corpus, metric: str, numbers: str, overwrite: bool
+    place: Place,
+    model: Any,
+    path: str,
+    texts: Corpus,
+    engine: dict[str, str],
+    *,
+    metric: str,
+    numbers: str,
+    overwrite: bool,
 ) -> tuple[Index | PostgresIndex, str]:
     """The index to fill, new or begun, and which of these it is."""
     from firth.core.checkpoint import difference
     from firth.core.train import model_hash
 
     identity = {"model": model_hash(model), "data": texts.fingerprint(), "metric": metric, "numbers": numbers}
+    if unusual := unusual_precision(engine):
+        identity["precision"] = unusual
     if place.exists():
         index = place.open()
         if not overwrite and index.about.get("identity") == identity and identity["data"] is not None:
@@ -146,7 +180,7 @@ def opened(
                 reason=why,
             )
         place.remove()
-    dim = int(model.embed(["a"]).shape[1])  # type: ignore[attr-defined]
+    dim = int(model.embed(["a"], **engine).shape[1])
     if dim > WIDEST:
         raise FirthError(
             "unsupported_model",

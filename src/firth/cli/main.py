@@ -7,9 +7,11 @@ import difflib
 import importlib
 import io
 import json
+import math
 import os
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,6 +19,8 @@ from typing import Any
 import click
 
 from firth.core.errors import FirthError, FirthWarning
+from firth.core.processes import is_first_process, refuse_processes
+from firth.core.report import discard
 from firth.version import __version__
 
 #: One line for each verb; its command stands in the module of the same name.
@@ -60,6 +64,14 @@ VERBS = {
     "demo": "Learn from Python's own documentation and search it.",
     "completion": "Print the completion script of a shell.",
 }
+#: The verbs that share their work between the processes of torchrun; the others are refused there.
+IN_PROCESSES = ("train", "finetune", "embed")
+
+
+def wants_json() -> bool:
+    """Whether the command line has --json: then errors, notes and progress are JSON too."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.meta.get("json"))
 
 
 class Failure(click.ClickException):
@@ -71,9 +83,8 @@ class Failure(click.ClickException):
         super().__init__(message)
         self.code, self.values = code, values or {}
         context = click.get_current_context(silent=True)
-        root = context.find_root() if context else None
-        self.debug = bool(root and root.params.get("debug"))
-        self.as_json = bool(context and context.meta.get("json"))
+        self.debug = bool(context and context.meta.get("debug"))
+        self.as_json = wants_json()  # now: there is no context any more when it is shown
 
     def show(self, file: Any = None) -> None:
         if self.as_json:
@@ -96,7 +107,16 @@ class Misused(Failure):
 
 def show_json(line: Mapping[str, Any]) -> None:
     """One JSON object on a line of standard error; what JSON does not know becomes text."""
-    click.echo(json.dumps(line, ensure_ascii=False, default=str), err=True)
+    click.echo(json.dumps(finite(line), ensure_ascii=False, default=str), err=True)
+
+
+def finite(value: Any) -> Any:
+    """NaN and infinity as texts, which JSON does not have as numbers."""
+    if isinstance(value, Mapping):
+        return {str(name): finite(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(each) for each in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 class Verbs(click.Group):
@@ -117,6 +137,8 @@ class Verbs(click.Group):
         near = difflib.get_close_matches(args[0], VERBS, n=1)
         if args[0] not in VERBS and near and not args[0].startswith("-"):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        if args[0] in VERBS and args[0] not in IN_PROCESSES:
+            refuse_processes(f"firth {args[0]}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -125,62 +147,81 @@ class Verbs(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         flags = args[: args.index("--")] if "--" in args else args
-        ctx.meta["json"] = "--json" in flags  # errors and notes are JSON too, also where the command is not understood
-        return super().parse_args(ctx, args)
+        # Known before anything is parsed: what is wrong with the command line is said in the form that it asks for.
+        ctx.meta["json"], ctx.meta["debug"] = "--json" in flags, "--debug" in flags
+        with failures():
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with failures(ctx.params["debug"]), warnings.catch_warnings():
+        with failures(), warnings.catch_warnings():
             warnings.simplefilter("always", FirthWarning)
             warnings.showwarning = show_warning
             return super().invoke(ctx)
 
 
 @contextlib.contextmanager
-def failures(debug: bool) -> Iterator[None]:
+def failures() -> Iterator[None]:
     """Whatever goes wrong becomes one line and an exit code."""
     try:
         yield
         sys.stdout.flush()  # here, where a full disk can still be told, not at the interpreter's end
     except click.UsageError as error:
-        if not click.get_current_context().meta["json"]:
+        if not wants_json():
             raise
-        raise Misused("usage", error.format_message()) from error
-    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise Misused("usage", usage_message(error)) from error
+    except click.FileError as error:
+        raise Failure("unreadable_file", error.format_message(), {"path": error.ui_filename}) from error
+    except (click.ClickException, click.exceptions.Exit):
         raise
     except FirthError as error:
         raise Failure(error.code, str(error), error.values) from error
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.Abort):
         raise Interrupted("interrupted", "stopped.") from None
     except BrokenPipeError:  # `firth … | head` has read enough
-        drop_output()
+        discard(sys.stdout)
         raise click.exceptions.Exit(0) from None
     except Exception as error:
-        if debug:
-            raise
-        drop_output()
-        if isinstance(error, MemoryError):
-            why = f"not enough memory ({error})." if str(error) else "not enough memory."
-            raise Failure("out_of_memory", why) from error
-        if isinstance(error, OSError):
-            where = f"{error.filename!s:.200}: " if error.filename else ""  # a text may stand where a file should
-            raise Failure("operating_system", f"{where}{error.strerror or error}.", {"errno": error.errno}) from error
-        what = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise Failure("fault", f"{what} (a fault in Firth; `firth --debug …` shows the trace)") from error
+        raise unexpected(error) from error
 
 
-def drop_output() -> None:
-    """What is still buffered can't be written: let the interpreter's own last flush not fail again."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def usage_message(error: click.UsageError) -> str:
+    """One line; a command group without a command would show its whole help."""
+    if type(error).__name__ == "NoArgsIsHelpError" and error.ctx:  # of click 8.2 and later
+        return f"Missing command; {error.ctx.command_path} --help lists them."
+    return error.format_message()
+
+
+def unexpected(error: Exception) -> Failure:
+    """An error that is not Firth's own. --debug shows its trace, with --json among the values."""
+    debug = click.get_current_context().meta["debug"]
+    if debug and not wants_json():
+        raise error
+    discard(sys.stdout)
+    trace = {"trace": traceback.format_exception(error)} if debug else {}
+    if is_out_of_memory(error):
+        why = f"not enough memory ({error})." if str(error) else "not enough memory."
+        return Failure("out_of_memory", why.partition("\n")[0], trace)
+    if isinstance(error, OSError):
+        where = f"{error.filename!s:.200}: " if error.filename else ""  # a text may stand where a file should
+        return Failure("operating_system", f"{where}{error.strerror or error}.", {"errno": error.errno, **trace})
+    what = f"{type(error).__name__}: {error}".partition("\n")[0]
+    return Failure("fault", f"{what} (a fault in Firth; `firth --debug …` shows the trace)", trace)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Of Python, NumPy, Arrow and the kernels, or of torch, which has no common class for GPU and CPU."""
+    of_torch = type(error).__name__ == "OutOfMemoryError" or "DefaultCPUAllocator: can't allocate memory" in str(error)
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and of_torch)
 
 
 def show_warning(message: Warning | str, category: type[Warning], *_: Any, **more: Any) -> None:
-    if issubclass(category, FirthWarning):
-        context = click.get_current_context(silent=True)
-        if context and context.meta.get("json"):
-            show_json({"event": "note", "code": getattr(message, "code", "note"), "text": str(message)})
-        else:
-            click.echo(f"note: {message}", err=True)
+    if not issubclass(category, FirthWarning) or not is_first_process():
+        return
+    if wants_json():
+        show_json({"event": "note", "code": getattr(message, "code", "note"), "text": str(message)})
+    else:
+        over_bar = "\r\x1b[2K" if sys.stderr.isatty() else ""
+        click.echo(f"{over_bar}note: {message}", err=True)
 
 
 @click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +12,14 @@ from firth.cli.common import (
     as_keys,
     json_flag,
     metric_option,
+    note,
     open_model,
     open_vectors,
     print_json,
     restrict_option,
     table_option,
 )
-from firth.core.errors import FirthError, FirthWarning
+from firth.core.errors import FirthError
 
 if TYPE_CHECKING:
     from firth.core.vectors import Hits, Vectors
@@ -65,7 +65,7 @@ def command(
         if table is None and word not in vectors:
             look_elsewhere(path, word)
         if metric == "cosine" and not vectors[word].any():  # a node without links, a document without known words
-            warnings.warn(f"The vector of {word!r} is zero: nothing is near it.", FirthWarning, stacklevel=2)
+            note(f"The vector of {word!r} is zero: nothing is near it.", "zero_vector")
     if together or negative:
         hits = vectors.neighbors(asked, k, negative=minus, metric=metric, restrict=restrict)
         if as_json:
@@ -92,11 +92,10 @@ def note_sameness(vectors: Vectors, restrict: int | None) -> None:
     mean = rows.mean(axis=0)
     alike = (len(rows) * float(mean @ mean) - 1) / max(len(rows) - 1, 1)  # without each row's cosine to itself
     if alike > ALIKE:
-        warnings.warn(
+        note(
             f"All vectors point nearly one way (their mean cosine is {alike:.2f}), so what is nearest tells little. "
             "More data or more epochs may tell them apart.",
-            FirthWarning,
-            stacklevel=2,
+            "similar_vectors",
         )
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from firth.cli.common import Function
-from firth.core.errors import FirthError, FirthWarning
+from firth.cli.common import Function, note
+from firth.core.errors import FirthError
 from firth.core.options import options_of
 from firth.learners.pooling import Pooling
 
+PRECISIONS = ("auto", "float32", "bf16", "int8")
 NAMES = ("how", "layers", "combine", "normalize", "max_tokens", "long")
 
 
@@ -49,7 +49,31 @@ def given_pooling(model: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     if given and getattr(model, "projection", None) is not None:
         changed = model.with_pooling(**given)
         if changed.projection is None:
-            warnings.warn(
-                "Whitening is of the model's own pooling; with another one it is left out.", FirthWarning, stacklevel=2
-            )
+            note("Whitening is of the model's own pooling; with another one it is left out.", "without_whitening")
+    return given
+
+
+def engine_flags(function: Function) -> Function:
+    """--device and --precision."""
+    help = "Of a BERT: on a CPU float32, or int8 (quicker, nearly as good); on a GPU bf16, or float32."
+    function = click.option("--precision", type=click.Choice(PRECISIONS), help=help)(function)
+    help = "Where a BERT computes; a GPU if there is one."
+    return click.option("--device", type=click.Choice(("auto", "cpu", "cuda")), help=help)(function)
+
+
+def given_engine(model: Any, path: str, values: Mapping[str, Any]) -> dict[str, str]:
+    """The device and the precision that were given, for a model that has a choice and a machine that has them."""
+    given = {name: values[name] for name in ("device", "precision") if values[name]}
+    if given and not hasattr(model, "pool_windows"):
+        raise FirthError(
+            "unsupported_model",
+            "--{flag} is for models such as BERT; {path} is {method}.",
+            flag=next(iter(given)),
+            path=path,
+            method=type(model.method).method_name(),
+        )
+    if given:
+        from firth.learners.encoding import chosen_engine
+
+        chosen_engine(given.get("device", "auto"), given.get("precision", "auto"))
     return given

@@ -1,23 +1,18 @@
-"""Rows of vectors to files: one file, whole or not there at all, or shards, of which those that are done stay done."""
+"""Rows of vectors to one file, which is whole or not there at all."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import re
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
-
-from firth.core.errors import FirthError
 
 if TYPE_CHECKING:
     from firth.core.vectors import Matrix
 
 SUFFIXES = (".npy", ".parquet", ".jsonl", ".npz")
-RECORD = "embedding.json"  # of a folder of shards: what they are of, which are done, how many rows once all are
 
 
 class Rows(NamedTuple):
@@ -47,88 +42,6 @@ def writer(output: str | None) -> Iterator[Write]:
     kinds = {".parquet": parquet_writer, ".jsonl": jsonl_writer, ".npz": npz_writer}
     with new_file(Path(output)) as work, kinds[Path(output).suffix](work) as write:
         yield write
-
-
-class Shards:
-    """A folder of files with `rows` rows each: part-00000.parquet, part-00001.parquet, …
-
-    `identity` says what is embedded by what and how. A folder of something else is refused; of the same, the shards
-    that were done are kept: `done` has what the record tells of each, by its number. `lost` names those that are not
-    there any more, or not of the size they had.
-    """
-
-    def __init__(self, folder: Path, kind: str, rows: int, identity: Mapping[str, Any]) -> None:
-        from firth.core.storage import read_json, saying_where
-
-        if rows < 1:
-            raise FirthError("too_few", "A shard needs at least 1 row; got {got}.", got=rows)
-        self.folder, self.kind, self.rows = folder, kind, rows
-        self.identity = {**identity, "kind": kind, "rows a shard": rows}
-        with saying_where(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        there = sorted(path.name for path in folder.iterdir())
-        record = read_json(folder / RECORD) if RECORD in there else None
-        if record is None and there:
-            raise FirthError(
-                "unsafe_output",
-                "{folder} holds other files ({available}); shards need a folder of their own.",
-                folder=folder,
-                available=there[0],
-            )
-        if record is not None and record.get("identity") != self.identity:
-            known = record.get("identity") or {}
-            other = [name for name, value in self.identity.items() if known.get(name) != value]
-            raise FirthError(
-                "other_run",
-                "{folder} holds shards of something else (another {other}); choose another folder, or remove it.",
-                folder=folder,
-                other=", ".join(other),
-            )
-        told = {int(number): figures for number, figures in (record or {}).get("shards", {}).items()}
-        self.done = {number: figures for number, figures in told.items() if self.size(number) == figures["bytes"]}
-        self.lost = [self.files(number)[0].name for number in sorted(told) if number not in self.done]
-        self.finished = bool(record and record["finished"]) and not self.lost
-        whole = {path for number in self.done for path in self.files(number)}
-        for path in folder.iterdir():  # what a killed run was writing
-            if path not in whole and re.match(r"\.part-|part-\d{5,}\.", path.name):
-                path.unlink()
-        if record is None:
-            self.tell()
-
-    def files(self, number: int) -> list[Path]:
-        from firth.formats.arrays import keys_path
-
-        path = self.folder / f"part-{number:05d}.{self.kind}"
-        return [path, keys_path(path)] if self.kind == "npy" else [path]
-
-    def size(self, number: int) -> int:
-        """Bytes of a shard."""
-        return sum(path.stat().st_size for path in self.files(number) if path.is_file())
-
-    @contextlib.contextmanager
-    def writing(self, number: int, figures: dict[str, int]) -> Iterator[Write]:
-        """Writes a shard; it is done, with what `figures` then says, when the block ends well."""
-        with writer(str(self.files(number)[0])) as write:
-            yield write
-        self.done[number] = {"bytes": self.size(number), **figures}
-        self.tell()
-
-    def tell(self) -> None:
-        """Writes what the folder is."""
-        from firth.core.storage import new_file
-
-        rows = self.figures()["rows"] if self.finished else 0
-        record = {"identity": self.identity, "finished": rows, "shards": dict(sorted(self.done.items()))}
-        with new_file(self.folder / RECORD) as work:
-            work.write_text(json.dumps(record, indent=2) + "\n")
-
-    def figures(self) -> Counter[str]:
-        """Of all shards that are done."""
-        total = Counter[str]()
-        for each in self.done.values():
-            total.update(each)
-        del total["bytes"]
-        return total
 
 
 @contextlib.contextmanager

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import json_flag, open_model, print_json, print_table
+from firth.cli.common import json_flag, note, open_model, print_json, print_table
 from firth.cli.places import place_of, postgres_option
-from firth.core.errors import FirthError, FirthWarning
+from firth.core.errors import FirthError
 
 if TYPE_CHECKING:
     from firth.index import Hits, Index, PostgresIndex
@@ -57,7 +56,7 @@ def command(
         opened = place.open(open_model(model_path(opened, model)))
     if isinstance(opened, Index) and opened.about.get("finished") is False:
         say = f"{index} is unfinished, with {len(opened):,} texts; the command that began it goes on."
-        warnings.warn(say, FirthWarning, stacklevel=2)
+        note(say, "unfinished_index")
     hits = opened.search(query, k, where=where, **({} if postgres else {"mode": mode}))
     shares = [reasons(opened, query, hit.attributes.get("text")) for hit in hits] if explained else None
     if as_json:
@@ -73,7 +72,7 @@ def command(
         for row, why in zip(rows, shares, strict=True):
             row.append(", ".join(f"{each['query']}–{each['text']} {each['share']:.3f}" for each in why))
     if not rows:
-        click.echo("Nothing was found.", err=True)
+        note("Nothing was found.", "no_hits")
         return
     print_table(header, rows, numbers=(0, 1))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from firth.cli.common import Function
+from firth.cli.common import Function, json_flag, print_json
 from firth.core.errors import FirthError
 
 
@@ -53,16 +54,20 @@ ADDRESS_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 @click.option("--quiet", is_flag=True, help="Log only what is wrong, not each request.")
 @address_options
-def command(models: tuple[str, ...], long: str, precision: str, quiet: bool, **values: Any) -> None:
+@json_flag
+def command(models: tuple[str, ...], long: str, precision: str, quiet: bool, as_json: bool, **values: Any) -> None:
     """Serve models and indexes: OpenAI's embeddings at /v1, text-embeddings-inference's routes, search, the workbench.
 
     MODEL is a folder, or NAME=FOLDER. A folder that is replaced while it is served is opened anew.
     """
-    serve(models, values, tell, requests=not quiet, long=long, precision=precision)
+    serve(models, values, partial(tell_address, as_json), requests=not quiet, long=long, precision=precision)
 
 
-def tell(address: str, page: str) -> None:
+def tell_address(as_json: bool, address: str, page: str) -> None:
     """First the plain address, for programs that start a server and read where it is."""
+    if as_json:
+        print_json({"address": address, "page": page})
+        return
     click.echo(address)
     if page != address:
         click.echo(f"Workbench: {page}")

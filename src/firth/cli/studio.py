@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
 
-from firth.cli.common import json_flag
+from firth.cli.common import json_flag, print_json
 from firth.cli.serve import address_options, serve
 from firth.core.errors import FirthError
 
@@ -19,8 +18,8 @@ from firth.core.errors import FirthError
 @click.argument("models", nargs=-1, metavar="[MODEL…]")
 @click.option("--root", metavar="FOLDER", help="Data may be picked under it, and models are trained into it.")
 @click.option("--open", "browser", is_flag=True, help="Open the address in the browser.")
-@json_flag
 @address_options
+@json_flag
 def command(models: tuple[str, ...], root: str | None, browser: bool, as_json: bool, **values: Any) -> None:
     """Look at data, training, maps, neighbours, attention in the browser. Nothing leaves this machine.
 
@@ -28,7 +27,7 @@ def command(models: tuple[str, ...], root: str | None, browser: bool, as_json: b
     """
 
     def ready(address: str, page: str) -> None:
-        click.echo(json.dumps({"address": address, "page": page}) if as_json else page)
+        print_json({"address": address, "page": page}) if as_json else click.echo(page)
         if browser:
             open_privately(page)
 

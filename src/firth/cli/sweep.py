@@ -88,6 +88,7 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
 def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     from firth.studies import sweep
     from firth.studies.space import parsed_try
+    from firth.studies.sweeping import check_first
 
     def given(kind: type) -> dict[str, Any]:
         known = [option.name for option in options_of(kind) if not (kind is Run and option.name == "budget")]
@@ -95,6 +96,7 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
 
     method = build_settings(method_class, given(method_class))
     run = Run(**given(Run), report=choose_report(values["progress"]))
+    check_first(method, run, Path(values["folder"]))
     tries = dict(parsed_try(method_class, text) for text in values["tries"]) or None
     data = KINDS[method_class.kind].open(values)
     task = task_of(method_class.kind, values, run.seed, data)

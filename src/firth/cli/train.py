@@ -14,6 +14,7 @@ from firth.cli.kinds import KINDS
 from firth.cli.main import Interrupted
 from firth.core import registry
 from firth.core.options import Option, build_settings, options_of
+from firth.core.processes import is_first_process
 from firth.core.report import clock, human
 from firth.core.run import Run
 
@@ -132,7 +133,7 @@ def shown(value: Any) -> str:
 
 def run_command(method_class: type[Method], values: dict[str, Any], kind: str) -> None:
     from firth.core.report import Nothing
-    from firth.core.train import is_first_process, train
+    from firth.core.train import check_first, train
 
     def given(kind: type) -> dict[str, Any]:
         return {option.name: value for option in options_of(kind) if (value := values[option.name]) is not None}
@@ -140,6 +141,7 @@ def run_command(method_class: type[Method], values: dict[str, Any], kind: str) -
     method = build_settings(method_class, given(method_class))
     first = is_first_process()
     run = Run(**given(Run), report=choose_report(values["progress"]) if first else Nothing())
+    check_first(method, run, Path(values["folder"]))
     data = KINDS[kind].open(values)
     start = open_model(values["start"]) if values["start"] else None
     typed = shlex.join(["firth", *sys.argv[1:]])

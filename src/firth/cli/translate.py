@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from firth.cli.common import json_flag, open_model, print_json
+from firth.cli.common import json_flag, note, open_model, print_json
 from firth.core.errors import FirthError
 
 
@@ -53,9 +53,10 @@ def command(
             file=file,
             model=model,
         )
+    translator = translator.to(device)  # before standard input is waited for
     sources = [line.rstrip("\r\n") for line in sys.stdin] if texts == ("-",) else list(texts)
     right = read_lines(reference, len(sources)) if reference else None
-    found = translator.to(device).translations(sources, beam, length_penalty)
+    found = translator.translations(sources, beam, length_penalty)
     score = None
     if right is not None:
         from firth.evaluate.translation import bleu
@@ -70,7 +71,7 @@ def command(
         click.echo(translation.text)
     broken = sum(not translation.ended for translation in found)
     if broken:
-        click.echo(f"note: {broken:,} of {len(found):,} translations found no end and were broken off.", err=True)
+        note(f"{broken:,} of {len(found):,} translations found no end and were broken off.", "no_end")
     if score is not None:
         click.echo(f"BLEU {score:.2f}", err=True)
 

@@ -12,7 +12,16 @@ from typing import IO, Any
 
 import click
 
-from firth.cli.common import choose_report, data_options, json_flag, keep_inputs, open_model, or_stdout, print_json
+from firth.cli.common import (
+    choose_report,
+    data_options,
+    json_flag,
+    keep_inputs,
+    note,
+    open_model,
+    or_stdout,
+    print_json,
+)
 from firth.core.errors import FirthError
 
 BATCH = 256  # texts at a time
@@ -98,7 +107,7 @@ def command(
         facts = write_words(opened, corpus, output, {**chosen, "windows": windows})
     facts |= {"not_utf8": corpus.replaced, "output": output}
     if corpus.replaced:
-        click.echo(f"note: {not_utf8(corpus.replaced, corpus)}", err=True)
+        note(not_utf8(corpus.replaced, corpus), "invalid_utf8")
     if as_json:
         print_json(facts)
     elif output:

@@ -27,11 +27,13 @@ class Method(ABC):
     kind: ClassVar[str] = "text"
     #: Whether `fit` needs `start`, a model whose weights it learns a task with.
     needs_start: ClassVar[bool] = False
+    #: Whether processes that torchrun starts share the work of `fit`.
+    in_processes: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "fit" in vars(cls):
-            cls.fit = refusing_labels(cls.fit)  # type: ignore[method-assign]
+            cls.fit = checked_fit(cls.fit)  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -45,24 +47,35 @@ class Method(ABC):
         """Option values by name, as they are saved: functions by their names."""
         return {item.name: plain(getattr(self, item.name)) for item in options_of(self)}
 
+    def check_run(self, run: Run) -> None:
+        """Refuses what cannot be done on this machine: `fit` calls it before it reads any data. A method that runs on a
+        GPU says here what it needs."""
+        if run.device == "cuda":
+            raise FirthError(
+                "unsupported_device",
+                "{method} runs on the CPU; device must be auto or cpu, got cuda.",
+                method=type(self).__name__,
+            )
+
     @abstractmethod
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Model:
         """Learns from `data`; `start` is a model to go on from."""
 
 
-def refusing_labels(fit: Callable[..., Model]) -> Callable[..., Model]:
-    """In other libraries labels come second, as fit(texts, labels); here the data is one thing and then comes a Run."""
+def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
+    """Checks the run first. In other libraries labels come second, as fit(texts, labels); here a Run does."""
 
     @functools.wraps(fit)
     def checked(self: Method, *data: Any, **settings: Any) -> Model:
-        run = settings.get("run", data[1] if len(data) > 1 else None)
-        if run is not None and not isinstance(run, Run):
+        run = settings.get("run", data[1] if len(data) > 1 else Run())
+        if not isinstance(run, Run):
             raise FirthError(
                 "invalid_type",
                 "fit takes the data and a Run, as in fit(data, Run(seed=2)); got {got}. Labels belong to the "
                 "data: fit(zip(texts, labels)).",
                 got=type(run).__name__,
             )
+        self.check_run(run)
         return fit(self, *data, **settings)
 
     return checked

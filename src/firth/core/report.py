@@ -1,12 +1,15 @@
-"""Where progress, loss and speed go: a terminal bar, JSON lines, or nowhere."""
+"""Where progress, loss and speed go: a terminal bar, a line now and then, JSON lines, or nowhere."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any, Protocol, TextIO
 
 from firth.core.errors import FirthWarning
@@ -51,86 +54,177 @@ class Nothing(Silence):
         pass
 
 
-class TerminalBar:
-    """One line that rewrites itself: task, share done, speed, figures, time left."""
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stderr
-        self.task, self.total, self.unit = "", 0.0, ""
-        self.started = self.drawn = 0.0
-        self.first = 0.0  # where a resumed task began, so that its speed is this run's own
-
-    def begin(self, task: str, total: float, unit: str) -> None:
-        self.task, self.total, self.unit = task, total, unit
-        self.started, self.drawn, self.first = time.monotonic(), 0.0, -1.0
-
-    def step(self, done: float, **figures: float) -> None:
-        now = time.monotonic()
-        if self.first < 0:
-            self.first = done if done < self.total else 0.0
-        if now - self.drawn < 0.1 and done < self.total:
-            return
-        self.drawn = now
-        self.stream.write("\r\x1b[2K" + self._line(done, now - self.started, figures))
-        self.stream.flush()
-
-    def _line(self, done: float, seconds: float, figures: dict[str, float]) -> str:
-        speed = (done - self.first) / seconds if seconds > 0 else 0.0
-        parts = [self.task]
-        if self.total:
-            parts.append(f"{done / self.total:4.0%}")
-        parts.append(f"{human(speed)} {self.unit}/s")
-        parts += [f"{name} {value:.4g}" for name, value in figures.items()]
-        if self.total and speed > 0:
-            parts.append(f"{clock((self.total - done) / speed)} left")
-        return "  ".join(parts)
-
-    def end(self) -> None:
-        self.stream.write("\r\x1b[2K")
-        self.stream.flush()
-
-    def note(self, text: str, code: str = "note") -> None:
-        self.stream.write(f"\r\x1b[2Knote: {text}\n")
-        self.stream.flush()
-
-
-class PlainNotes(Silence):
-    """No progress; notes as lines. What the command line uses when stderr is not a terminal."""
+class Stream:
+    """Lines on standard error, or on another stream. Work does not end because nobody reads them any more."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
 
-    def note(self, text: str, code: str = "note") -> None:
-        self.stream.write(f"note: {text}\n")
+    def write(self, text: str) -> None:
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except BrokenPipeError:
+            discard(self.stream)
 
-
-class JsonLines:
-    """Each event as one JSON object a line, for programs that watch."""
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = stream or sys.stderr
-        self.task = ""
-
-    def _write(self, **event: Any) -> None:
+    def write_json(self, **event: Any) -> None:
         finite = {  # JSON has no NaN: a loss that ran away is null
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in event.items()
         }
-        self.stream.write(json.dumps(finite) + "\n")
-        self.stream.flush()
+        self.write(json.dumps(finite) + "\n")
+
+
+class Timed(Stream):
+    """The task under way: how much of it is done, how fast, and how long the rest will take."""
+
+    def __init__(self, stream: TextIO | None = None, *, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(stream)
+        self.now = now
+        self.begin("", 0.0, "")
+
+    def begin(self, task: str, total: float, unit: str) -> None:
+        self.task, self.total, self.unit = task, total, unit
+        self.started, self.done = self.now(), 0.0
+        self.first = -1.0  # where a resumed task began, so that its speed is this run's own
+        self.figures: dict[str, float] = {}
+
+    def step(self, done: float, **figures: float) -> None:
+        if self.first < 0:
+            self.first = done if done < self.total else 0.0
+        self.done, self.figures = done, figures
+
+    @property
+    def seconds(self) -> float:
+        return self.now() - self.started
+
+    @property
+    def speed(self) -> float:
+        """Units per second."""
+        seconds = self.seconds
+        return (self.done - max(0.0, self.first)) / seconds if seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """None where it cannot be told."""
+        return (self.total - self.done) / self.speed if self.total and self.speed > 0 else None
+
+    def line(self, last: str) -> str:
+        """Task, share done, speed, figures, and what is said of the time."""
+        parts = [self.task]
+        if self.total:
+            parts.append(f"{self.done / self.total:4.0%}")
+        parts.append(f"{human(self.speed)} {self.unit}/s")
+        parts += [f"{name} {value:.4g}" for name, value in self.figures.items()]
+        return "  ".join([*parts, last] if last else parts)
+
+    def line_with_time_left(self) -> str:
+        left = self.seconds_left
+        return self.line("" if left is None else f"{clock(left)} left")
+
+
+class TerminalBar(Timed):
+    """One line that rewrites itself: task, share done, speed, figures, time left."""
+
+    drawn = -math.inf
+
+    def begin(self, task: str, total: float, unit: str) -> None:
+        super().begin(task, total, unit)
+        self.drawn = -math.inf
+
+    def step(self, done: float, **figures: float) -> None:
+        super().step(done, **figures)
+        now = self.now()
+        if now - self.drawn >= 0.1 or done >= self.total:
+            self.drawn = now
+            self.write("\r\x1b[2K" + self.line_with_time_left())
+
+    def end(self) -> None:
+        self.write("\r\x1b[2K")
+
+    def note(self, text: str, code: str = "note") -> None:
+        self.write(f"\r\x1b[2Knote: {text}\n")
+
+
+class LogLines(Timed):
+    """Notes, and a line of progress now and then: what the command line writes where standard error is not a terminal.
+
+    The first line comes `FIRST` seconds after the start, further ones every `EVERY` seconds, and one at the end of each
+    task that took at least `FIRST`. Without `progress` there are notes only.
+    """
+
+    FIRST, EVERY = 10.0, 30.0
+
+    def __init__(
+        self, stream: TextIO | None = None, progress: bool = True, *, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(stream, now=now)
+        self.progress = progress
+        self.due = now() + self.FIRST
+
+    def step(self, done: float, **figures: float) -> None:
+        super().step(done, **figures)
+        if self.progress and self.now() >= self.due:
+            self.due = self.now() + self.EVERY
+            self.write_step()
+
+    def end(self) -> None:
+        if self.progress and self.seconds >= self.FIRST:
+            self.due = self.now() + self.EVERY
+            self.write_end()
+
+    def write_step(self) -> None:
+        self.write(self.line_with_time_left() + "\n")
+
+    def write_end(self) -> None:
+        self.write(self.line(f"after {clock(self.seconds)}") + "\n")
+
+    def note(self, text: str, code: str = "note") -> None:
+        self.write(f"note: {text}\n")
+
+
+class JsonLog(LogLines):
+    """The same as JSON, one object per line: what --json writes to standard error."""
+
+    def write_step(self) -> None:
+        left = self.seconds_left
+        self.write_event("step", **({} if left is None else {"seconds_left": round(left, 3)}))
+
+    def write_end(self) -> None:
+        self.write_event("end")
+
+    def write_event(self, event: str, **more: float) -> None:
+        times = {"seconds": round(self.seconds, 3), "per_second": self.speed, **more}
+        about = {"task": self.task, "done": self.done, "total": self.total, "unit": self.unit}
+        self.write_json(event=event, **{**about, **times, **self.figures})
+
+    def note(self, text: str, code: str = "note") -> None:
+        self.write_json(event="note", code=code, text=text)
+
+
+class JsonLines(Stream):
+    """Every event at once as one JSON object per line, for programs that draw the progress themselves."""
+
+    task = ""
 
     def begin(self, task: str, total: float, unit: str) -> None:
         self.task = task
-        self._write(event="begin", task=task, total=total, unit=unit)
+        self.write_json(event="begin", task=task, total=total, unit=unit)
 
     def step(self, done: float, **figures: float) -> None:
-        self._write(event="step", task=self.task, done=done, **figures)
+        self.write_json(event="step", task=self.task, done=done, **figures)
 
     def end(self) -> None:
-        self._write(event="end", task=self.task)
+        self.write_json(event="end", task=self.task)
 
     def note(self, text: str, code: str = "note") -> None:
-        self._write(event="note", code=code, text=text)
+        self.write_json(event="note", code=code, text=text)
+
+
+def discard(stream: TextIO) -> None:
+    """What is still buffered, and all that follows, goes nowhere: the interpreter's last flush must not fail again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def default_report() -> Report:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from firth.core.errors import FirthError
 from firth.core.options import check_options, option
+from firth.core.processes import local_world_size
 from firth.core.report import Report, default_report
 
 
@@ -41,9 +42,10 @@ class Run:
 
 
 def available_cores() -> int:
-    """The cores this process may use; macOS can't say, so there it is all of them."""
+    """The cores this process may use; macOS can't say, so there it is all of them. Processes of torchrun share them."""
     affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(1, cores // local_world_size())
 
 
 def parse_bytes(text: str) -> int:

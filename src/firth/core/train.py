@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -24,6 +25,7 @@ from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Model
 from firth.core.options import options_of
+from firth.core.processes import is_first_process, refuse_processes
 from firth.core.run import Run
 from firth.core.saved import load_model
 from firth.core.storage import CONFIG, MAPS, TRAINING, hold, read_json, saying_where, temporary, write_json
@@ -59,6 +61,7 @@ def train(
     for `firth info`.
     """
     place = Path(folder)
+    check_first(method, run, place)
     identity = identity_of(method, data, run, start)
     told = data is None or identity["data"] is not None  # None: the method needs none
     if not overwrite and told and finished_identity(place) == identity:
@@ -77,9 +80,12 @@ def train(
     return Trained(model, place, "resumed" if resumed else "trained")
 
 
-def is_first_process() -> bool:
-    """Whether this process is the one that tells and writes: torchrun numbers those that it starts."""
-    return os.environ.get("RANK", "0") == "0"
+def check_first(method: Method, run: Run, folder: Path) -> None:
+    """Refuses what can be refused without reading data: a device, processes or an output folder that cannot be used."""
+    method.check_run(run)
+    if not method.in_processes:
+        refuse_processes(type(method).__name__)
+    check_folder(folder)
 
 
 def identity_of(method: Method, data: Any, run: Run, start: Model | None) -> dict[str, Any]:
@@ -124,15 +130,19 @@ def read_identity(path: Path, name: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> None:
-    """Refuses a folder that holds something else, unless it may be overwritten."""
+def check_folder(folder: Path) -> set[str]:
+    """Refuses a folder that cannot be written or holds files that are no model's; the names in it."""
     with saying_where(folder):
+        existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        if existing != folder and not existing.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(existing))
+        if existing.is_dir() and not os.access(existing, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(existing))
         if folder.exists() and not folder.is_dir():
             raise FirthError(
                 "unsafe_output", "{folder} is a file; choose another place for the model's folder.", folder=folder
             )
         names = {path.name for path in folder.iterdir()} if folder.exists() else set()
-    unfinished = unfinished_identity(folder)
     others = sorted(name for name in names if name not in (UNFINISHED, MAPS) and not is_part(folder / name))
     if others or (names and not names & {CONFIG, UNFINISHED}):
         some = ", ".join(others[:3] or sorted(names)[:3])
@@ -142,6 +152,13 @@ def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> Non
             folder=folder,
             examples=some,
         )
+    return names
+
+
+def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> None:
+    """Refuses a folder that holds another model or run, unless it may be overwritten."""
+    names = check_folder(folder)
+    unfinished = unfinished_identity(folder)
     if overwrite or unfinished == identity:
         return
     if unfinished is not None:

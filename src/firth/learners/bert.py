@@ -186,7 +186,9 @@ class BertModel(Looking, ContextualModel, Model):
         check_texts(texts)
         pooling = self.checked(pooling)
         windows = (texts[first : first + WINDOW] for first in range(0, len(texts), WINDOW))
-        found = list(self.pool_windows(windows, pooling, device, precision))
+        reader = Reader(self.tokenizer, pooling, self.size.places)
+        found = list(self._pool_windows(windows, reader, pooling, device, precision))
+        reader.tell()
         if not found:
             return Pooled(np.zeros((0, self.dim_of(pooling)), np.float32), *np.zeros((2, 0), np.int64))
         return Pooled(*(np.concatenate(part) for part in zip(*found, strict=True)))
@@ -198,9 +200,16 @@ class BertModel(Looking, ContextualModel, Model):
         device: str = "auto",
         precision: str = "auto",
     ) -> Iterator[Pooled]:
-        """`pool` for lists of texts without end: the next list is cut into tokens while one is computed."""
+        """`pool` for lists of texts without end. Whether texts were cut, the counts of tokens say."""
         pooling = self.checked(pooling)
-        reader = Reader(self.tokenizer, pooling, self.size.places)
+        return self._pool_windows(
+            windows, Reader(self.tokenizer, pooling, self.size.places), pooling, device, precision
+        )
+
+    def _pool_windows(
+        self, windows: Iterable[Sequence[str]], reader: Reader, pooling: Pooling, device: str, precision: str
+    ) -> Iterator[Pooled]:
+        """The next list is cut into tokens while one is computed."""
         engine = self.engine(device, precision)
         begun: deque[tuple[Read, Callable[[], Matrix]]] = deque()
 
@@ -215,7 +224,6 @@ class BertModel(Looking, ContextualModel, Model):
                 yield ready()
         while begun:
             yield ready()
-        reader.tell()
 
     def embed_ids(
         self,

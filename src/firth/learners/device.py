@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import os
+from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from firth.core.errors import FirthError
+from firth.core.processes import local_rank, world_size
 from firth.core.run import Run
 
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # dense bf16 operations a second, by the makers' data sheets
 
 
-def device_of(run: Run, rank: int = 0) -> torch.device:
+def device_of(run: Run) -> torch.device:
     """auto: the GPU where there is one."""
     there = torch.cuda.is_available()
     if run.device == "cuda" and not there:
@@ -25,15 +27,38 @@ def device_of(run: Run, rank: int = 0) -> torch.device:
             "unsupported_device",
             "deterministic runs of networks are on the CPU: a GPU adds in no fixed order; give device=cpu.",
         )
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", rank)))
+    return torch.device("cuda", local_rank())
 
 
 def distributed(run: Run) -> tuple[int, int]:
     """This process's number and how many there are, as torchrun says."""
-    world = int(os.environ.get("WORLD_SIZE", "1"))
+    world = world_size()
     if world > 1 and not dist.is_initialized():
         dist.init_process_group("nccl" if torch.cuda.is_available() and run.device != "cpu" else "gloo")
     return (dist.get_rank(), dist.get_world_size()) if world > 1 else (0, 1)
+
+
+def join() -> None:
+    """Lets the processes of torchrun talk to each other, and gives each a GPU of its own where there are some. One may
+    be done hours before another: nobody is given up."""
+    if not dist.is_initialized():
+        dist.init_process_group("gloo", timeout=timedelta(days=365))
+    if torch.cuda.is_available():
+        torch.cuda.set_device(local_rank() % torch.cuda.device_count())
+
+
+def broadcast(value: Any) -> Any:
+    """The first process's value, on all of them."""
+    told = [value]
+    dist.broadcast_object_list(told)
+    return told[0]
+
+
+def gathered(value: Any) -> list[Any]:
+    """The value of each process, on the first one."""
+    found: list[Any] | None = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
+    dist.gather_object(value, found)
+    return found or []
 
 
 def peak_of(device: torch.device) -> float | None:

@@ -62,10 +62,6 @@ class DocumentOptions(WordOptions):
     def count(self, data: Any, run: Run, start: Model | None) -> Counted:
         """The documents of `data`, counted and weighed."""
         name = type(self).__name__
-        if run.device == "cuda":
-            raise FirthError(
-                "unsupported_device", "{name} runs on the CPU; device must be auto or cpu, got cuda.", name=name
-            )
         if start is not None:
             raise FirthError(
                 "unsupported_start",

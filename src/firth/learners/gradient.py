@@ -69,7 +69,7 @@ class Gradient(Loop):
     def __init__(self, method: LearningOptions, net: nn.Module, fingerprint: str, run: Run, size: int) -> None:
         super().__init__(method, fingerprint, run, size)
         self.rank, self.world = distributed(run)
-        self.device = device_of(run, self.rank)
+        self.device = device_of(run)
         self.net = net.to(self.device)
         self.optimizer = optimizer(method, net, self.device)
         self.progress = Steps()

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.options import option
+from firth.core.run import Run
 
 Kind = TypeVar("Kind", bound=type)
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")  # of translators: their ids are 0, 1, 2, 3
@@ -57,6 +58,8 @@ def model_in(module: str, name: str) -> Callable[[Kind], Kind]:
 class LearningOptions(Method):
     """How a network learns, whatever it reads."""
 
+    in_processes: ClassVar[bool] = True
+
     epochs: int = option(10, "passes over the data", low=1)
     learning_rate: float = option(1e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
     warmup: float = option(0.05, "share of the run in which the rate rises", low=0, high=1)
@@ -65,6 +68,9 @@ class LearningOptions(Method):
     beta2: float = option(0.98, "memory of AdamW's second moment", low=0, high=0.99999)
     clip: float = option(1.0, "longest gradient; 0 = any", low=0)
     dropout: float = option(0.1, "share of values left out while learning", low=0, high=0.95)
+
+    def check_run(self, run: Run) -> None:
+        learner("device").device_of(run)
 
     @property
     @abstractmethod

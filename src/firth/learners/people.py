@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
 from firth.core.model import Histories, History, Model, Parts
-from firth.core.run import Run
 from firth.core.vectors import Hit, Hits, Matrix, Vectors, top_rows
 from firth.data.ratings import SOURCES, Events, Ratings
 from firth.kernels.sparse import Rows
@@ -22,13 +21,9 @@ KEYS = "keys"  # the document that names users and items
 NAMED = 5  # unknown items that a warning names
 
 
-def take_ratings(method: Method, data: Any, run: Run) -> Ratings:
+def take_ratings(method: Method, data: Any) -> Ratings:
     """`data` as ratings, refused where there is nothing to learn."""
     name = type(method).__name__
-    if run.device == "cuda" and not hasattr(method, "batch_units"):  # networks can
-        raise FirthError(
-            "unsupported_device", "{name} runs on the CPU; device must be auto or cpu, got cuda.", name=name
-        )
     if isinstance(data, (list, tuple)) and data and all(isinstance(row, str) for row in data):
         raise FirthError(
             "invalid_type",

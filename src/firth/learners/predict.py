@@ -65,6 +65,12 @@ class WindowMethod(WordOptions, PredictOptions):
     gpu: ClassVar[bool] = False  # it can be trained there, see `on_gpu`
     group: ClassVar[Group] = Group()  # where there are words enough
 
+    def check_run(self, run: Run) -> None:
+        if self.gpu:
+            on_gpu(self, run, 0)
+        else:
+            super().check_run(run)
+
     def kernel_settings(self) -> dict[str, Any]:
         """What the kernel needs to know beyond the common options."""
         return {}
@@ -73,12 +79,6 @@ class WindowMethod(WordOptions, PredictOptions):
         self, data: Any, run: Run, start: TextModel | None = None, keys: bool = False
     ) -> tuple[Tokens, float]:
         """`read`, refusing what can't be learned from, and the seconds it took."""
-        if run.device == "cuda" and not self.gpu:
-            raise FirthError(
-                "unsupported_device",
-                "{method} runs on the CPU; device must be auto or cpu, got cuda.",
-                method=type(self).__name__,
-            )
         began = time.monotonic()
         tokens = self.read(data, run, start, keys)
         self.check_words(tokens.vocabulary)
@@ -133,8 +133,6 @@ class PredictingMethod(WindowMethod):
                 dim=self.dim,
                 got=start,
             )
-        if self.gpu:
-            on_gpu(self, run, 0)  # refuses what can't be before a long text is read
         tokens, reading = self.read_words(data, run, start)
         chosen = Training
         if self.gpu and on_gpu(self, run, self.epochs * len(tokens.ids)):

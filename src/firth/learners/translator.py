@@ -127,6 +127,8 @@ class Translator(Looking, Model):
 
     def to(self, device: str) -> Translator:
         """Moves the network to "cuda" or "cpu"."""
+        if device == "cuda" and not torch.cuda.is_available():
+            raise FirthError("no_gpu", "device=cuda, and torch sees no GPU here; device=cpu works.")
         self.net.to(device)
         return self
 

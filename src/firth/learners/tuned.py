@@ -26,7 +26,6 @@ from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners import bert_files, gpt2
 from firth.learners.bert import BertModel
 from firth.learners.contextual import Averaged
-from firth.learners.device import device_of
 from firth.learners.gpt import GPTModel
 from firth.learners.gpt import net_of as decoder_of
 from firth.learners.pooling import Pooling
@@ -244,7 +243,6 @@ def new_net(
     base: Base, outputs: int, pool: str, method: TuningOptions, run: Run, extra: int = 0, bias: bool = False
 ) -> Tuned:
     """With a new layer, drawn by the run's seed; a GPT's has no bias unless it is asked for."""
-    device_of(run)  # refuses what can't be had before anything is read
     causal = isinstance(base.net, Decoder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)

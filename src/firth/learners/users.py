@@ -197,7 +197,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> UserModel:
             name=name,
         )
     began = time.monotonic()
-    ratings = take_ratings(method, data, run)
+    ratings = take_ratings(method, data)
     rows = ratings.summed()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)

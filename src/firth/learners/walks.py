@@ -92,6 +92,9 @@ class WalkingMethod(Method):
     epochs: int = option(1, "passes, each with walks of its own", low=1)
     learning_rate: float = option(0.025, "at the start; it falls to nothing linearly", low=1e-9, high=100)
 
+    def check_run(self, run: Run) -> None:
+        on_gpu(self, run, 0)
+
     def bias(self) -> tuple[float, float]:
         """p and q of the walks."""
         return 1.0, 1.0
@@ -100,7 +103,6 @@ class WalkingMethod(Method):
         """Learns from a graph (or a file, edges, a sparse matrix, a networkx graph). With `start`, goes on from that
         model: its nodes keep their vectors, new nodes are added."""
         name = type(self).__name__
-        on_gpu(self, run, 0)  # refuses what can't be before a large graph is read
         if start is not None and not (isinstance(start, NodeModel) and start.vectors.dim == self.dim):
             raise FirthError(
                 "incompatible_start",

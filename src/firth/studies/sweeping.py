@@ -28,6 +28,7 @@ from firth.core.checkpoint import difference
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Model
+from firth.core.processes import refuse_processes
 from firth.core.report import Report
 from firth.core.run import Run
 from firth.core.saved import load_model
@@ -158,6 +159,7 @@ def sweep(
     every number of the method varies. The first trial is the method as it is. The same call goes on with what was
     broken off; a larger `budget` adds trials.
     """
+    check_first(method, run, Path(folder))
     space = search_space(method, tries)
     if budget <= 0 or run.budget:
         raise FirthError(
@@ -331,19 +333,26 @@ class Deadline:
         self.report.note(text, code)
 
 
+def check_first(method: Method, run: Run, folder: Path) -> None:
+    """Refuses what can be refused without reading data: a device, processes or a folder that cannot be used."""
+    method.check_run(run)
+    refuse_processes("A sweep")
+    with saying_where(folder):
+        names = {path.name for path in folder.iterdir() if not HALF.match(path.name)} if folder.exists() else set()
+    if names and RECORD not in names and names != {LOCK}:
+        some = ", ".join(sorted(names)[:3])
+        raise FirthError(
+            "unsafe_output",
+            "{folder} holds other files ({examples}); choose another folder for the sweep.",
+            folder=folder,
+            examples=some,
+        )
+
+
 @contextlib.contextmanager
 def alone(folder: Path, identity: Mapping[str, Any], overwrite: bool) -> Iterator[Study]:
     """The sweep in a folder, for this process only."""
     with saying_where(folder):
-        names = {path.name for path in folder.iterdir() if not HALF.match(path.name)} if folder.is_dir() else set()
-        if names and RECORD not in names and names != {LOCK}:
-            some = ", ".join(sorted(names)[:3])
-            raise FirthError(
-                "unsafe_output",
-                "{folder} holds other files ({examples}); choose another folder for the sweep.",
-                folder=folder,
-                examples=some,
-            )
         folder.mkdir(parents=True, exist_ok=True)
         handle = lock(folder, folder)
     try:

@@ -187,8 +187,6 @@ class PMI(PairOptions):
                 "unsupported_start",
                 "PMI counts a text from its beginning; it can't go on from a model. Leave start out.",
             )
-        if run.device == "cuda":
-            raise FirthError("unsupported_device", "PMI runs on the CPU; device must be auto or cpu, got cuda.")
         began = time.monotonic()
         pairs, phrases, figures, splitting = self.count(data, run)
         counts = pairs.matrix

@@ -41,6 +41,10 @@ class Distil(Method):
     )
     normalize: bool = option(True, "vectors of texts have length 1")
 
+    def check_run(self, run: Run) -> None:
+        if run.device == "cuda":
+            learner("device").device_of(run)
+
     def fit(self, data: Any = None, run: Run = Run(), start: Model | None = None) -> StaticModel:
         """The student of `start`. `data` is a corpus (or paths, texts), or None: then from the tokens alone."""
         return learner("distil").learn(self, data, run, start)  # type: ignore[no-any-return]

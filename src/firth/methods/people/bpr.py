@@ -34,7 +34,7 @@ class BPR(Method):
         continues from that model: its users and items keep what they were trained on and begin with their vectors; new
         ones are added."""
         first = take_start(start, BPRModel, self)
-        ratings = joined(first, take_ratings(self, data, run))
+        ratings = joined(first, take_ratings(self, data))
         training = Training(self, ratings, run, first)
         figures = training.go()
         figures |= {"users": len(ratings.users), "items": len(ratings.items), "pairs": training.size}

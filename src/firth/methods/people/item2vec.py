@@ -55,7 +55,7 @@ class Item2Vec(Method):
         Weights don't count; an item that occurs twice does. With `start`, continues from that model on the new baskets:
         its items keep their vectors, its users their items; new ones are added."""
         first = take_start(start, Item2VecModel, self)
-        new = take_ratings(self, data, run)
+        new = take_ratings(self, data)
         ratings = joined(first, new)
         if len(ratings.items) < 2:
             raise FirthError(

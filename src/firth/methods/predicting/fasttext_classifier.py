@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.run import Run
 from firth.learners.classifier import ClassifierModel, learned
@@ -25,10 +24,6 @@ class FastTextClassifier(ClassifierOptions):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> ClassifierModel:
         """Learns from Labelled data (or what it can be made of). Words that `start` knows begin with its vectors."""
-        if run.device == "cuda":
-            raise FirthError(
-                "unsupported_device", "FastTextClassifier runs on the CPU; device must be auto or cpu, got cuda."
-            )
         began = time.monotonic()
         examples = self.read_examples(data, run)
         reading = time.monotonic() - began

@@ -41,8 +41,6 @@ class GloVe(PairOptions):
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> GloVeModel:
         """Learns from a corpus (or Tokens, paths, texts; or a Cooccurrence). With `start`, goes on from that model: its
         words keep their vectors, new words are added."""
-        if run.device == "cuda":
-            raise FirthError("unsupported_device", "GloVe runs on the CPU; device must be auto or cpu, got cuda.")
         if start is not None and not (isinstance(start, GloVeModel) and start.vectors.dim == self.dim):
             raise FirthError(
                 "incompatible_start",
