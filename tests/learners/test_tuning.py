@@ -174,16 +174,20 @@ def test_it_stops_when_nothing_gets_better(base):
 
 
 def test_what_learned_nothing_says_so(base):
-    def notes(texts, **more):
+    def fitted(texts, **more):
         told, labels = Notes(), ["aab"[i % 3] for i in range(len(texts))]
         method = firth.Classify(**{**QUICK, "held_out": 0.4, **more})
-        method.fit(firth.Examples({"text": texts, "label": labels}), firth.Run(threads=1, report=told), base)
-        return [note for note in told.notes if "no better than always giving the commonest label" in note]
+        known = firth.Examples({"text": texts, "label": labels})
+        return method.fit(known, firth.Run(threads=1, report=told), base).training["held_out_score"], told.codes
 
     random = [f"{text} {number}" for number, text in enumerate(World(seed=2).sentences(150))]
     easy = [f"{['king', 'king', 'river'][i % 3]} {i}" for i in range(150)]
-    assert len(notes(random, learning_rate=1e-9)) == 1
-    assert notes(easy, epochs=8, learning_rate=5e-3) == []
+    score, codes = fitted(random, learning_rate=1e-9)
+    assert codes.count("nothing_learned") == 1 and score["learned"] is False
+    score, codes = fitted(easy, epochs=8, learning_rate=5e-3)
+    assert "nothing_learned" not in codes and score["learned"] is True
+    assert score["score"] == score["baselines"]["tf-idf + logistic regression"] == 1.0
+    assert 0.5 < score["baselines"]["majority label"] < 0.8 and score["rows"] == 60
 
 
 def test_small_parts_of_a_step_add_up_to_it(base):
