@@ -134,6 +134,97 @@ def test_tune_beyond_the_base_is_refused(base):
         firth.Classify(length=500).fit(examples(), ONE, base)
 
 
+def test_a_frozen_base_reads_each_text_once(base, monkeypatch):
+    """However many epochs and tries there are; the head is the same as if it read them every time."""
+    from firth.learners import tuning
+    from firth.nets.bert import Bert
+
+    read, forward = [], Bert.forward
+
+    def counted(net, ids, *rest):
+        read.append(len(ids))
+        return forward(net, ids, *rest)
+
+    monkeypatch.setattr(Bert, "forward", counted)
+    known = examples(40)
+    for pool in ("cls", "mean"):
+        method = firth.Classify(**{**QUICK, "epochs": 4}, tune="head", pool=pool, rates="1e-3,1e-2", length=32)
+        read.clear()
+        once = method.fit(known, firth.Run(deterministic=True), base)
+        tokens = sum(len(each) + 2 for each in base.tokenizer.ids_batch(known.texts(), special=False))
+        assert sum(read) == tokens
+        with monkeypatch.context() as patch:
+            patch.setattr(tuning, "MOST_ENCODED", 0)
+            with pytest.warns(firth.FirthWarning, match="encoded in every epoch"):
+                again = method.fit(known, firth.Run(deterministic=True), base)
+        assert sum(read) > 8 * tokens
+        np.testing.assert_allclose(logits(once, TEXTS), logits(again, TEXTS), atol=1e-4)
+        assert once.training["steps"] == again.training["steps"]
+
+
+def test_a_frozen_base_reads_each_tagged_word_and_passage_once(base, monkeypatch):
+    from firth.nets.bert import Bert
+
+    read, forward = [], Bert.forward
+
+    def counted(net, ids, *rest):
+        read.append(len(ids))
+        return forward(net, ids, *rest)
+
+    monkeypatch.setattr(Bert, "forward", counted)
+    tagged = [(text.split(), [word[0] for word in text.split()]) for text in World(seed=2).sentences(40)]
+    firth.Tags(**{**QUICK, "epochs": 5}, tune="head").fit(firth.TaggedWords(tagged), ONE, base)
+    tokens = sum(len(base.tokenizer.encode(" ".join(words)).ids) for words, _ in tagged)  # [CLS] and [SEP] among them
+    assert sum(read) == tokens
+
+
+def test_a_frozen_base_learns_by_default():
+    """The rate of a whole network is far too low for one layer."""
+    known = {
+        "text": [f"the {['king', 'queen'][i % 2]} {i}" for i in range(200)],
+        "label": ["xy"[i % 2] for i in range(200)],
+    }
+    model = firth.Classify(tune="head", pool="mean").fit(known, ONE, tiny_bert())
+    assert model.training["chosen"]["learning_rate"] == 1e-2 and model.training["held_out_score"]["learned"] is True
+
+
+# ---- defaults ----
+
+
+def test_epochs_and_rate_are_chosen_by_rows_and_width():
+    method = firth.Classify()
+    assert [method.for_rows(rows, 384).epochs for rows in (50, 200, 1000, 5000)] == [20, 18, 4, 3]
+    assert [method.for_rows(200, dim).learning_rate for dim in (768, 384, 32)] == pytest.approx([5e-5, 1e-4, 1e-3])
+    given = firth.Classify(epochs=2, learning_rate=3e-5)
+    assert given.for_rows(200, 384) == given
+
+
+@pytest.mark.parametrize(("how", "pool"), [(None, "cls"), ("mean", "mean"), ("cls", "cls"), ("max", "mean")])
+def test_a_text_is_pooled_as_the_base_does(base, how, pool):
+    """A base that was only pre-trained gives [CLS]."""
+    start = base if how is None else base.with_pooling(how=how, normalize=True)
+    model = firth.Classify(**QUICK).fit(examples(), ONE, start)
+    assert model.net.pool == model.training["pool"] == pool
+    assert firth.Classify(**QUICK, pool="mean").fit(examples(), ONE, start).net.pool == "mean"
+
+
+def test_the_held_out_score_stands_beside_baselines(base):
+    told = firth.Run(threads=1, report=Notes())
+    found = firth.Regress(**QUICK).fit(pair_examples(), told, base).training["held_out_score"]
+    assert found["metric"] == "spearman" and list(found["baselines"]) == ["mean", "tf-idf + ridge regression"]
+    tagged = [(text.split(), [word[0] for word in text.split()]) for text in World(seed=2).sentences(40)]
+    found = firth.Tags(**QUICK).fit(firth.TaggedWords(tagged), told, base).training["held_out_score"]
+    assert found["baselines"]["majority tag"] < 0.5 < found["baselines"]["most frequent tag of each word"]
+    rows = list(World(seed=21).questions(40))
+    asked = {name: [getattr(row, name) for row in rows] for name in ("question", "passage", "answer")}
+    found = firth.Answer(**QUICK).fit(firth.Questions(asked), told, base).training["held_out_score"]
+    assert found["metric"] == "f1" and list(found["baselines"]) == [
+        "first words of the passage",
+        "sentence nearest to the question",
+    ]
+    assert "held_out_score" not in firth.Classify(**QUICK, held_out=0.0).fit(examples(), told, base).training
+
+
 # ---- tries ----
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,8 @@ from firth.core.report import Report
 from firth.data.tokenizer import tokenizer
 
 MOST_ROWS = 20_000  # training rows of a baseline; of more, some are drawn
-MOST_WORK = 40_000_000  # words × labels of one step of the logistic regression
-MOST_WEIGHTS = 2_000_000  # words × labels: of more words the most frequent are kept
+MOST_WORK = 20_000_000  # words × labels of one step of the logistic regression
+MOST_WEIGHTS = 600_000  # words × labels: of more words the most frequent are kept
 MOST_STEPS = 40  # of the logistic regression
 KEPT_STEPS = 5  # of which L-BFGS makes the next one
 STRENGTH = 10.0  # C of the logistic regression, as scikit-learn has it
@@ -161,7 +162,8 @@ def ridge(x: Any, right: NDArray[np.float64]) -> tuple[NDArray[np.float64], floa
     return lsqr(x, right - mean, damp=np.sqrt(PENALTY))[0], mean
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True)
+class Part:
     """Texts (or both sides of pairs), what is right for them, and other columns. Of labels, `right` is a matrix: a row
     a text, the share of each label; of numbers, a list of them."""
 
@@ -323,7 +325,7 @@ def texts_verdict(train: Raw, held_out: Raw, found: NDArray[Any], labels: int, m
     part = train.take(rows).part(labels, known)
     some = affordable(part.rows, part.sides, max(1, labels), seed)
     if len(some) < len(rows):
-        part = part._replace(rows=some, right=part.right[some], extra=train.extra[rows[some]])
+        part = replace(part, rows=some, right=part.right[some], extra=train.extra[rows[some]])
     judged = held_out.part(labels, known)
     how = label_verdict if labels else number_verdict
     verdict = how(part, judged, found, len(known), metric)

@@ -223,7 +223,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     before = training.judge(len(train))
     figures = training.go() | {"texts": len(train), "seed": run.seed}
     figures |= {f"{name}_before": value for name, value in before.items() if name != "score"}
-    if dev is not None and dev.scores is not None:
+    if dev is not None and dev.scores is not None and "spearman" in before:
         verdict = verdict_of(dev, dev.scores, before["spearman"], figures["spearman"])
         verdict.tell(run.report, "Try more pairs, another learning_rate or fewer epochs.")
         figures |= verdict.figures()
