@@ -16,9 +16,11 @@ class Notes(Silence):
 
     def __init__(self) -> None:
         self.notes: list[str] = []
+        self.codes: list[str] = []
 
     def note(self, text: str, code: str = "note") -> None:
         self.notes.append(text)
+        self.codes.append(code)
 
 
 class Breaks(Notes):

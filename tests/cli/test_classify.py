@@ -41,7 +41,7 @@ def call(place, monkeypatch):
 
 
 def test_train_says_what_comes_next(call):
-    trained = call("train", "fasttext_classifier", "train.txt", "-o", "m2", "--dim", "8", "--epochs", "2")
+    trained = call("train", "fasttext_classifier", "train.txt", "-o", "m2", "--dim", "8", "--epochs", "20")
     assert "labels" in trained.stdout and "Next: firth predict m2 FILE" in trained.stdout
     told = json.loads(
         call(
@@ -49,6 +49,30 @@ def test_train_says_what_comes_next(call):
         ).stdout
     )
     assert told["labels"] == 8 and told["documents"] == 400
+
+
+def test_train_tells_the_held_out_score_beside_baselines(call, place):
+    trained = call("train", "fasttext_classifier", "train.txt", "-o", "m4", "--dim", "8")
+    assert "chosen      epochs 100, learning_rate 0.5" in trained.stdout
+    assert "on 40 rows" in trained.stdout and "majority label 0." in trained.stdout
+    assert "tf-idf + logistic regression 1.0000" in trained.stdout
+    told = json.loads(call("train", "fasttext_classifier", "train.txt", "-o", "m4", "--dim", "8", "--json").stdout)
+    assert told["held_out_score"]["learned"] and told["held_out_score"]["rows"] == 40
+    assert told["chosen"] == {"epochs": 100, "learning_rate": 0.5}
+    assert json.loads((place / "m4" / "training.json").read_text())["held_out_score"] == told["held_out_score"]
+    shown = call("info", "m4").stdout
+    assert "training.held_out_score.baselines.majority label" in shown and "training.chosen.epochs" in shown
+
+
+def test_train_says_that_nothing_was_learned(call):
+    slow = ["--dim", "8", "--epochs", "1", "--learning-rate", "0.001"]
+    told = call("train", "fasttext_classifier", "train.txt", "-o", "m5", *slow)
+    assert "Nothing was learned" in told.stderr and "A simple baseline is better" in told.stderr
+    events = call("train", "fasttext_classifier", "train.txt", "-o", "m6", *slow, "--progress", "json").stderr
+    codes = [json.loads(line).get("code") for line in events.splitlines()]
+    assert "nothing_learned" in codes and "weaker_than_baseline" in codes
+    silent = call("train", "fasttext_classifier", "train.txt", "-o", "m7", *slow, "--held-out", "0")
+    assert silent.stderr == "" and "held out" not in silent.stdout
 
 
 def test_a_label_and_its_probability_a_line(call, place):

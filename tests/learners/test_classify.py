@@ -6,9 +6,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from breaking import Notes
 
 import firth
 from firth.core.model import Predicts
+from firth.core.report import Nothing
 from firth.data.labelled import Labelled
 from firth.data.world import World
 from firth.evaluate import classification
@@ -19,7 +21,7 @@ PAIRS = [("good fine good", "yes"), ("fine good", "yes"), ("bad poor", "no"), ("
 
 
 def fit(pairs=PAIRS, run=None, **options):
-    settings = {"dim": 8, "learning_rate": 0.5, "epochs": 10, **options}
+    settings = {"dim": 8, "learning_rate": 0.5, "epochs": 10, "held_out": 0.0, **options}
     return firth.FastTextClassifier(**settings).fit(pairs, run or firth.Run(threads=1))
 
 
@@ -224,3 +226,83 @@ def test_a_damaged_model_is_refused(name):
     broken = type(model).from_parts(model.method, firth.core.model.Parts(arrays, parts.documents), {})
     with pytest.raises(firth.FirthError, match="broken"):
         broken.predict(["good"])
+
+
+# ---- defaults and the held-out score ----
+
+
+def test_the_defaults_learn_from_few_texts():
+    """With fastText's own (5 epochs, 0.1), 300 texts teach nothing."""
+    train, test = split(World(seed=34).topics(400))
+    model = firth.FastTextClassifier().fit(Labelled(train), firth.Run(threads=1))
+    assert classification(model, test).accuracy > 0.9 > 0.3 > majority(train, test)
+    assert model.training["chosen"] == {"epochs": 100, "learning_rate": 0.5}
+    assert model.method == firth.FastTextClassifier()  # as it was asked for
+
+
+def test_epochs_fall_with_the_number_of_texts_and_what_is_given_stays():
+    method = firth.FastTextClassifier()
+    assert [method.for_texts(n).epochs for n in (1, 200, 5000, 10_000, 100_000, 10**6)] == [100, 100, 50, 25, 10, 5]
+    given = firth.FastTextClassifier(epochs=3, learning_rate=0.02)
+    assert given.for_texts(200) == given
+    assert fit(epochs=3).training["chosen"] == {}
+
+
+def test_the_held_out_score_is_that_of_texts_the_model_never_saw():
+    """Each text has a word of its own: those of held-out texts are not in the vocabulary."""
+    examples = [(f"{text} only{number}", label) for number, (text, label) in enumerate(World(seed=35).topics(400))]
+    model = firth.FastTextClassifier(dim=10).fit(examples, firth.Run(threads=1))
+    found = model.training["held_out_score"]
+    assert (found["metric"], found["rows"], found["learned"]) == ("accuracy", 40, True)
+    assert model.training["held_out_documents"] == 40 and model.training["documents"] == 400
+    held = [pair for number, pair in enumerate(examples) if f"only{number}" not in model.vocabulary]
+    assert len(held) == 40
+    assert classification(model, held).accuracy == pytest.approx(found["score"])
+    majority, linear = found["baselines"].values()
+    assert list(found["baselines"]) == ["majority label", "tf-idf + logistic regression"]
+    assert majority < 0.3 < 0.9 < linear
+
+
+@pytest.mark.parametrize("options", [{"word_ngrams": 2, "buckets": 5000}, {"minn": 3, "maxn": 4, "buckets": 5000}])
+def test_n_grams_of_held_out_texts_are_not_trained(options):
+    examples = [
+        (f"{text} x{number}y z{number}", label) for number, (text, label) in enumerate(World(seed=36).topics(200))
+    ]
+    model = firth.FastTextClassifier(dim=6, epochs=5, **options).fit(examples, firth.Run(threads=1, report=Nothing()))
+    held = [number for number in range(200) if f"x{number}y" not in model.vocabulary]
+    assert len(held) == 20
+    rest = [pair for number, pair in enumerate(examples) if number not in held]
+    alone = firth.FastTextClassifier(dim=6, epochs=5, held_out=0.0, **options).fit(rest, firth.Run(threads=1))
+    assert model.buckets.tolist() == alone.buckets.tolist()
+    assert sorted(model.vocabulary.tokens) == sorted(alone.vocabulary.tokens)
+
+
+def test_labels_are_held_out_in_proportion_and_none_is_lost():
+    pairs = [(f"word{i}", "often") for i in range(300)] + [(f"seldom{i}", "rare") for i in range(100)]
+    pairs += [(f"once{i}", f"single{i}") for i in range(5)]
+    model = firth.FastTextClassifier(dim=4, epochs=1).fit(pairs, firth.Run(threads=1, report=Nothing()))
+    held = [label for text, label in pairs if text not in model.vocabulary]
+    assert Counter(held) == {"often": 30, "rare": 10}
+
+
+def test_what_learned_nothing_says_so():
+    rng = np.random.default_rng(3)
+    random = [(" ".join(f"w{n}" for n in rng.integers(0, 50, 6)), f"l{rng.integers(0, 4)}") for _ in range(600)]
+    told = Notes()
+    model = firth.FastTextClassifier(dim=10).fit(random, firth.Run(threads=1, report=told))
+    assert told.codes.count("nothing_learned") == 1 and model.training["held_out_score"]["learned"] is False
+    few, told = World(seed=37).topics(400), Notes()
+    model = firth.FastTextClassifier(dim=10, epochs=1, learning_rate=0.01).fit(
+        Labelled(list(few)), firth.Run(threads=1, report=told)
+    )
+    assert sorted(told.codes) == ["nothing_learned", "weaker_than_baseline"]  # counted words do learn these
+    assert model.training["held_out_score"]["baselines"]["tf-idf + logistic regression"] > 0.9
+
+
+def test_several_labels_are_right_where_one_of_them_is():
+    rng = np.random.default_rng(4)
+    pairs = [([f"c{a}", f"s{b}"], a, b) for a, b in rng.integers(0, 3, (400, 2))]
+    pairs = [(f"colour{a} shape{b}", labels) for labels, a, b in pairs]
+    model = firth.FastTextClassifier(dim=8, loss="one_vs_all").fit(pairs, firth.Run(threads=1))
+    found = model.training["held_out_score"]
+    assert found["score"] == found["baselines"]["tf-idf + logistic regression"] == 1.0

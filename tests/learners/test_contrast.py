@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from breaking import Notes
 from sentence_transformers import SentenceTransformer, losses
 from tiny import tiny_bert
 from torch import Tensor, nn
@@ -109,7 +110,14 @@ def test_texts_alone_teach_it(dev):
     """From random weights, whose plain mean is the baseline."""
     base = tiny_bert()
     alike = firth.Alike(SENTENCES[:600], dev=dev)
-    found = firth.Sentence(epochs=3, learning_rate=1e-3, batch=32).fit(alike, ONE, base)
+    told = Notes()
+    run = firth.Run(threads=1, report=told)
+    found = firth.Sentence(epochs=3, learning_rate=1e-3, batch=32).fit(alike, run, base)
+    assert told.codes == ["weaker_than_baseline"]  # the scores are shared words, which tf-idf knows
+    score = found.training["held_out_score"]
+    assert score["score"] == found.training["spearman"] and score["learned"] is True
+    assert score["baselines"]["before training"] == found.training["spearman_before"]
+    assert score["baselines"]["tf-idf cosine"] > 0.8
     assert found.training["spearman_before"] == pytest.approx(spearman(base, dev), abs=1e-3)
     assert found.training["spearman"] == pytest.approx(spearman(found, dev), abs=1e-3)
     assert spearman(found, dev) > spearman(base, dev) + 0.1

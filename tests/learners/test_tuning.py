@@ -134,6 +134,97 @@ def test_tune_beyond_the_base_is_refused(base):
         firth.Classify(length=500).fit(examples(), ONE, base)
 
 
+def test_a_frozen_base_reads_each_text_once(base, monkeypatch):
+    """However many epochs and tries there are; the head is the same as if it read them every time."""
+    from firth.learners import tuning
+    from firth.nets.bert import Bert
+
+    read, forward = [], Bert.forward
+
+    def counted(net, ids, *rest):
+        read.append(len(ids))
+        return forward(net, ids, *rest)
+
+    monkeypatch.setattr(Bert, "forward", counted)
+    known = examples(40)
+    for pool in ("cls", "mean"):
+        method = firth.Classify(**{**QUICK, "epochs": 4}, tune="head", pool=pool, rates="1e-3,1e-2", length=32)
+        read.clear()
+        once = method.fit(known, firth.Run(deterministic=True), base)
+        tokens = sum(len(each) + 2 for each in base.tokenizer.ids_batch(known.texts(), special=False))
+        assert sum(read) == tokens
+        with monkeypatch.context() as patch:
+            patch.setattr(tuning, "MOST_ENCODED", 0)
+            with pytest.warns(firth.FirthWarning, match="encoded in every epoch"):
+                again = method.fit(known, firth.Run(deterministic=True), base)
+        assert sum(read) > 8 * tokens
+        np.testing.assert_allclose(logits(once, TEXTS), logits(again, TEXTS), atol=1e-4)
+        assert once.training["steps"] == again.training["steps"]
+
+
+def test_a_frozen_base_reads_each_tagged_word_and_passage_once(base, monkeypatch):
+    from firth.nets.bert import Bert
+
+    read, forward = [], Bert.forward
+
+    def counted(net, ids, *rest):
+        read.append(len(ids))
+        return forward(net, ids, *rest)
+
+    monkeypatch.setattr(Bert, "forward", counted)
+    tagged = [(text.split(), [word[0] for word in text.split()]) for text in World(seed=2).sentences(40)]
+    firth.Tags(**{**QUICK, "epochs": 5}, tune="head").fit(firth.TaggedWords(tagged), ONE, base)
+    tokens = sum(len(base.tokenizer.encode(" ".join(words)).ids) for words, _ in tagged)  # [CLS] and [SEP] among them
+    assert sum(read) == tokens
+
+
+def test_a_frozen_base_learns_by_default():
+    """The rate of a whole network is far too low for one layer."""
+    known = {
+        "text": [f"the {['king', 'queen'][i % 2]} {i}" for i in range(200)],
+        "label": ["xy"[i % 2] for i in range(200)],
+    }
+    model = firth.Classify(tune="head", pool="mean").fit(known, ONE, tiny_bert())
+    assert model.training["chosen"]["learning_rate"] == 1e-2 and model.training["held_out_score"]["learned"] is True
+
+
+# ---- defaults ----
+
+
+def test_epochs_and_rate_are_chosen_by_rows_and_width():
+    method = firth.Classify()
+    assert [method.for_rows(rows, 384).epochs for rows in (50, 200, 1000, 5000)] == [20, 18, 4, 3]
+    assert [method.for_rows(200, dim).learning_rate for dim in (768, 384, 32)] == pytest.approx([5e-5, 1e-4, 1e-3])
+    given = firth.Classify(epochs=2, learning_rate=3e-5)
+    assert given.for_rows(200, 384) == given
+
+
+@pytest.mark.parametrize(("how", "pool"), [(None, "cls"), ("mean", "mean"), ("cls", "cls"), ("max", "mean")])
+def test_a_text_is_pooled_as_the_base_does(base, how, pool):
+    """A base that was only pre-trained gives [CLS]."""
+    start = base if how is None else base.with_pooling(how=how, normalize=True)
+    model = firth.Classify(**QUICK).fit(examples(), ONE, start)
+    assert model.net.pool == model.training["pool"] == pool
+    assert firth.Classify(**QUICK, pool="mean").fit(examples(), ONE, start).net.pool == "mean"
+
+
+def test_the_held_out_score_stands_beside_baselines(base):
+    told = firth.Run(threads=1, report=Notes())
+    found = firth.Regress(**QUICK).fit(pair_examples(), told, base).training["held_out_score"]
+    assert found["metric"] == "spearman" and list(found["baselines"]) == ["mean", "tf-idf + ridge regression"]
+    tagged = [(text.split(), [word[0] for word in text.split()]) for text in World(seed=2).sentences(40)]
+    found = firth.Tags(**QUICK).fit(firth.TaggedWords(tagged), told, base).training["held_out_score"]
+    assert found["baselines"]["majority tag"] < 0.5 < found["baselines"]["most frequent tag of each word"]
+    rows = list(World(seed=21).questions(40))
+    asked = {name: [getattr(row, name) for row in rows] for name in ("question", "passage", "answer")}
+    found = firth.Answer(**QUICK).fit(firth.Questions(asked), told, base).training["held_out_score"]
+    assert found["metric"] == "f1" and list(found["baselines"]) == [
+        "first words of the passage",
+        "sentence nearest to the question",
+    ]
+    assert "held_out_score" not in firth.Classify(**QUICK, held_out=0.0).fit(examples(), told, base).training
+
+
 # ---- tries ----
 
 
@@ -174,16 +265,20 @@ def test_it_stops_when_nothing_gets_better(base):
 
 
 def test_what_learned_nothing_says_so(base):
-    def notes(texts, **more):
+    def fitted(texts, **more):
         told, labels = Notes(), ["aab"[i % 3] for i in range(len(texts))]
         method = firth.Classify(**{**QUICK, "held_out": 0.4, **more})
-        method.fit(firth.Examples({"text": texts, "label": labels}), firth.Run(threads=1, report=told), base)
-        return [note for note in told.notes if "no better than always giving the commonest label" in note]
+        known = firth.Examples({"text": texts, "label": labels})
+        return method.fit(known, firth.Run(threads=1, report=told), base).training["held_out_score"], told.codes
 
     random = [f"{text} {number}" for number, text in enumerate(World(seed=2).sentences(150))]
     easy = [f"{['king', 'king', 'river'][i % 3]} {i}" for i in range(150)]
-    assert len(notes(random, learning_rate=1e-9)) == 1
-    assert notes(easy, epochs=8, learning_rate=5e-3) == []
+    score, codes = fitted(random, learning_rate=1e-9)
+    assert codes.count("nothing_learned") == 1 and score["learned"] is False
+    score, codes = fitted(easy, epochs=8, learning_rate=5e-3)
+    assert "nothing_learned" not in codes and score["learned"] is True
+    assert score["score"] == score["baselines"]["tf-idf + logistic regression"] == 1.0
+    assert 0.5 < score["baselines"]["majority label"] < 0.8 and score["rows"] == 60
 
 
 def test_small_parts_of_a_step_add_up_to_it(base):

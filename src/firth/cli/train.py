@@ -187,7 +187,9 @@ def tell(done: Trained, as_json: bool, kind: str) -> None:
             "texts/s": human(figures["texts_per_second"]) if "texts_per_second" in figures else None,
             "loss": f"{figures['loss']:.4f}" if figures.get("loss") is not None else None,
             "agreement": f"{figures['agreement']:.3f}" if "agreement" in figures else None,
+            "chosen": told_values(figures.get("chosen", {})),
             **{f"dev {name}": f"{figures[name]:.4f}" for name in SCORES if name in figures},
+            **held_out_facts(figures.get("held_out_score")),
             **{
                 name: f"{figures[figure]:.1%} right, held out" if figure in figures else None
                 for name, figure in (("masked tokens", "masked_accuracy"), ("next sentence", "next_accuracy"))
@@ -197,6 +199,23 @@ def tell(done: Trained, as_json: bool, kind: str) -> None:
     )
     folder = shlex.quote(str(done.folder))
     click.echo("\nNext: " + "\n      ".join(step.format(folder) for step in next_steps(done.model, kind)))
+
+
+def told_values(values: dict[str, Any]) -> str:
+    """epochs 28, learning_rate 0.5."""
+    return ", ".join(f"{name} {shown(value)}" for name, value in values.items())
+
+
+def held_out_facts(found: dict[str, Any] | None) -> dict[str, str]:
+    """The score on held-out rows and those of the baselines."""
+    if not found:
+        return {}
+    fewer = f" (trained on {found['baseline_rows']:,} rows)" if "baseline_rows" in found else ""
+    baselines = ", ".join(f"{name} {value:.4f}" for name, value in found["baselines"].items())
+    return {
+        "held out": f"{found['metric']} {found['score']:.4f} on {found['rows']:,} rows",
+        "baselines": baselines + fewer,
+    }
 
 
 def next_steps(model: Model, kind: str) -> list[str]:

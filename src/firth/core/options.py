@@ -136,3 +136,9 @@ def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
             available=", ".join(known),
         )
     return kind(**values)
+
+
+def chosen_values(asked: Any, used: Any) -> dict[str, Any]:
+    """The options that were left to be chosen, with the values that were used: for training.json."""
+    pairs = {item.name: (getattr(asked, item.name), getattr(used, item.name)) for item in options_of(asked)}
+    return {name: value for name, (given, value) in pairs.items() if value != given}

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -99,13 +100,22 @@ def new_outputs(labels: int, dim: int) -> Table:
     return new_table(-(-labels // 16) * 16, dim)
 
 
-def touched_buckets(texts: Texts, inputs: Inputs, buckets: int, threads: int) -> Ids:
-    """The buckets that any n-gram of the texts falls into, in order."""
+def touched_buckets(
+    texts: Texts, inputs: Inputs, buckets: int, threads: int, without: Sequence[int] = (), unseen: Ids | None = None
+) -> Ids:
+    """The buckets that any n-gram of the texts falls into, in order. `without` are texts that are left out, ascending,
+    `unseen` the ids of words that stand in those alone."""
     marks = np.zeros(buckets, dtype=np.uint8)
-    marks[inputs.ngrams.rows] = 1
+    counted = np.ones(len(inputs.ngrams.starts) - 1, dtype=bool)
+    counted[[] if unseen is None else unseen] = False
+    marks[inputs.ngrams.rows[np.repeat(counted, np.diff(inputs.ngrams.starts))]] = 1
     if inputs.word_ngrams > 1:
-        arrays = np.ascontiguousarray(texts.ids), np.ascontiguousarray(texts.starts), inputs.hashes.view(np.int32)
-        _native.mark_buckets(*arrays, inputs.word_ngrams, marks, threads)
+        for before, after in pairwise([-1, *without, len(texts.starts) - 1]):
+            starts = texts.starts[before + 1 : after + 1]
+            if len(starts) > 1:
+                ids = np.ascontiguousarray(texts.ids[starts[0] : starts[-1]])
+                arrays = ids, starts - starts[0], inputs.hashes.view(np.int32)
+                _native.mark_buckets(*arrays, inputs.word_ngrams, marks, threads)
     return np.flatnonzero(marks).astype(np.int32)
 
 

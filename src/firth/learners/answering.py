@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from firth.core.report import Report, Silence
 from firth.core.run import Run
 from firth.data.questions import Question, Questions, find_answers, tell_found
 from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.learners.baselines import HINT, Verdict, answer_guesses, clearly_better
 from firth.learners.bert import BertModel
 from firth.learners.tuned import BATCH_TOKENS, TunedModel, base_of, most_tokens, new_net
 from firth.learners.tuning import Sequences, Tuning, joined, read_all
@@ -182,9 +183,22 @@ class SpanTuning(Tuning):
             found.append((rows, best_spans(table, self.method.answer_length, self.method.unanswerable)))
         answers = chosen_answers(asked, read, found, self.method.unanswerable, self.method.margin)
         pairs = list(zip(answers, asked, strict=True))[: max(1, whole)]
+        self.found = [answer.text for answer, _ in pairs]
         exact = float(np.mean([scores.exact_match(answer.text, row.answers) for answer, row in pairs]))
         overlap = float(np.mean([scores.answer_f1(answer.text, row.answers) for answer, row in pairs]))
         return {"score": overlap, "f1": overlap, "exact_match": exact}
+
+    def verdict(self, train: Sequence[Question]) -> Verdict:
+        """After `go`: the F1 of the answers to the dev questions."""
+        asked = self.judged[1]
+        guesses = {"model": self.found, **answer_guesses(train, asked)}
+        each = {
+            name: np.array([scores.answer_f1(text, row.answers) for text, row in zip(texts, asked, strict=True)])
+            for name, texts in guesses.items()
+        }
+        learned = clearly_better(each["model"], each["first words of the passage"])
+        values = {name: float(found.mean()) for name, found in each.items()}
+        return Verdict("f1", len(asked), values.pop("model"), values, learned)
 
 
 class SpanModel(TunedModel):
@@ -269,7 +283,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
     fingerprint = questions.fingerprint()
     reading = time.monotonic() - began
     training = SpanTuning(method, net, learned, judged, fingerprint, run)
-    figures: Mapping[str, Any] = training.go() | {
+    figures: dict[str, Any] = training.go() | {
         "questions": len(train),
         "dev_questions": len(dev),
         "windows": len(rows),
@@ -279,6 +293,10 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
         "data": fingerprint,
         "seed": run.seed,
     }
+    if dev:
+        verdict = training.verdict(train)
+        verdict.tell(run.report, HINT)
+        figures |= verdict.figures()
     return SpanModel(method, base, net.cpu(), {}, figures)
 
 

@@ -24,7 +24,7 @@ from firth.core.model import Parts
 from firth.core.options import options_of
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix, Vectors
-from firth.data.labelled import FASTTEXT
+from firth.data.labelled import FASTTEXT, Examples
 from firth.data.readers import to_bytes
 from firth.data.tokenizer import NATIVE
 from firth.data.vocabulary import Vocabulary
@@ -34,6 +34,7 @@ from firth.kernels import text as text_kernel
 from firth.kernels._native import Labeller
 from firth.kernels.product import ProductCodes
 from firth.kernels.subwords import END_OF_LINE, ngrams
+from firth.learners.baselines import Bags, Part, Verdict, affordable, label_verdict, shares
 from firth.learners.classify import ClassifierOptions, Training, rows_of_buckets
 from firth.learners.fasttext import within
 from firth.learners.words import Phrases, Pooled, TextModel, Texts, check_texts
@@ -121,19 +122,23 @@ class ClassifierModel(TextModel):
 
     @cached_property
     def _labellers(self) -> dict[bool, Labeller]:
-        """By whether texts come to them as lists of tokens; made at their first use."""
+        """By whether they split text themselves; made at their first use."""
         return {}
 
     def _labeller(self, texts: Texts) -> tuple[Labeller, NDArray[np.uint8], NDArray[np.int64]]:
         """What reads these texts, the texts for native code, and where each ends."""
         check_texts(texts, lists=True)
         native = self._native and all(isinstance(text, str) for text in texts)
-        if native not in self._labellers:
-            self._labellers[native] = self._new_labeller(native)
         joined = texts if native else ["".join(token + "\0" for token in self.tokenize(text)) for text in texts]
         parts = [to_bytes(str(text)) for text in joined]
         ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
-        return self._labellers[native], text_kernel.as_bytes(b"".join(parts)), ends.astype(np.int64)
+        return self.labeller(native), text_kernel.as_bytes(b"".join(parts)), ends.astype(np.int64)
+
+    def labeller(self, native: bool) -> Labeller:
+        """The native code that predicts. `native`: it splits text itself; else a NUL stands after each token."""
+        if native not in self._labellers:
+            self._labellers[native] = self._new_labeller(native)
+        return self._labellers[native]
 
     def _new_labeller(self, native: bool) -> Labeller:
         method, count = self.method, len(self.labels)
@@ -256,7 +261,7 @@ class ClassifierModel(TextModel):
         args = FastTextArgs(
             dim=method.dim,
             ws=5,
-            epoch=method.epochs,
+            epoch=method.epochs or self.training.get("chosen", {}).get("epochs", 5),
             minCount=method.min_count,
             neg=method.negatives,
             wordNgrams=method.word_ngrams,
@@ -288,15 +293,53 @@ class ClassifierModel(TextModel):
 
 
 def learned(training: Training, figures: Mapping[str, Any]) -> ClassifierModel:
-    """The model of a finished training."""
-    method, examples = training.method, training.examples
-    arrays = (
-        np.ascontiguousarray(training.inputs[:, : method.dim]),
-        np.ascontiguousarray(training.outputs[: len(examples.labels), : method.dim]),
-        training.buckets,
-    )
-    kept = method.as_trained(examples.tokens.splitting, training.vocabulary, training.run)
-    return ClassifierModel(kept, training.vocabulary, examples.labels, arrays, figures, examples.tokens.phrases)
+    """The model of a finished training. Words of held-out texts alone were not trained: the model lacks them."""
+    examples, words = training.examples, training.vocabulary
+    method = training.asked.as_trained(examples.tokens.splitting, words, training.run)
+    inputs = np.ascontiguousarray(training.inputs[:, : method.dim])
+    trained = training.counts[: len(words)] > 0
+    if not trained.all():
+        rows = np.concatenate([np.flatnonzero(trained), np.arange(len(words), len(inputs))])
+        inputs = inputs[rows]
+        facts = {
+            "min_count": words.min_count,
+            "dropped_types": words.dropped_types + int((~trained).sum()),
+            "dropped_tokens": words.dropped_tokens + int(words.counts[~trained].sum()),
+        }
+        tokens = [words.tokens[row] for row in np.flatnonzero(trained).tolist()]
+        words = Vocabulary(tokens, words.counts[trained], **facts)
+    outputs = np.ascontiguousarray(training.outputs[: len(examples.labels), : method.dim])
+    phrases = examples.tokens.phrases
+    return ClassifierModel(method, words, examples.labels, (inputs, outputs, training.buckets), figures, phrases)
+
+
+def scored(model: ClassifierModel, training: Training) -> Verdict | None:
+    """How often the model is right about the texts that were held out, beside the baselines; None without any."""
+    held, examples = training.held_out, training.examples
+    if not len(held):
+        return None
+    names, bags = examples.tokens.vocabulary.tokens, Bags(examples.tokens.ids, examples.tokens.starts)
+    texts = [
+        "".join(names[id] + "\0" for id in bags.ids[bags.starts[row] : bags.starts[row + 1]].tolist()) for row in held
+    ]
+    parts = [to_bytes(text) for text in texts]
+    ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
+    split = text_kernel.as_bytes(b"".join(parts)), ends
+    starts, labels, _ = model.labeller(native=False).predict(*split, 1, 0.0, available_cores())
+    found = np.full(len(held), -1)
+    known = np.diff(starts) > 0
+    found[known] = labels
+    rows = training.rows[np.diff(examples.label_starts)[training.rows] > 0]
+    some = affordable(rows, [bags], len(examples.labels), training.run.seed)
+    verdict = label_verdict(label_part(examples, some), label_part(examples, held), found, len(names))
+    return verdict if len(some) == len(rows) else verdict._replace(baseline_rows=len(some))
+
+
+def label_part(examples: Examples, rows: NDArray[np.int64]) -> Part:
+    """Texts and labels for the baselines."""
+    own = [examples.label_ids[examples.label_starts[row] : examples.label_starts[row + 1]] for row in rows]
+    bags = Bags(examples.tokens.ids, examples.tokens.starts)
+    return Part([bags], rows, shares(own, len(examples.labels)))
 
 
 def method_of(args: FastTextArgs) -> ClassifierOptions:

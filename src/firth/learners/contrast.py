@@ -23,6 +23,7 @@ from firth.core.report import Report
 from firth.core.run import Run
 from firth.core.scores import correlation, ranks
 from firth.data.alike import Alike, Rows
+from firth.learners.baselines import ENOUGH, Verdict, Weights, bags_of, number_score
 from firth.learners.bert import BertModel
 from firth.learners.gradient import Batch, Gradient
 from firth.learners.packing import batch_ends
@@ -222,8 +223,23 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     before = training.judge(len(train))
     figures = training.go() | {"texts": len(train), "seed": run.seed}
     figures |= {f"{name}_before": value for name, value in before.items() if name != "score"}
+    if dev is not None and dev.scores is not None and "spearman" in before:
+        verdict = verdict_of(dev, dev.scores, before["spearman"], figures["spearman"])
+        verdict.tell(run.report, "Try more pairs, another learning_rate or fewer epochs.")
+        figures |= verdict.figures()
     base.net.cpu()
     return BertModel(method, base.net, base.tokenizer, base.pooling, figures, base.projection)
+
+
+def verdict_of(dev: Rows, scores: NDArray[np.float64], before: float, after: float) -> Verdict:
+    """Spearman's ρ on the dev pairs beside that before training and that of tf-idf rows' cosines."""
+    known: dict[str, int] = {}
+    sides, rows = [bags_of(side, known) for side in dev.sides[:2]], np.arange(len(dev))
+    counts = [side.counts(rows, len(known)) for side in sides]
+    weigh = Weights(counts[0] + counts[1], len(known))
+    cosines = np.asarray(weigh(counts[0]).multiply(weigh(counts[1])).sum(axis=1)).ravel()
+    values = {"before training": before, "tf-idf cosine": number_score("spearman", scores, cosines)}
+    return Verdict("spearman", len(dev), after, values, None if len(dev) < ENOUGH else after > before)
 
 
 def prepared(base: BertModel, method: Any) -> BertModel:

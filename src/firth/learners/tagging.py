@@ -22,6 +22,7 @@ from firth.core.run import Run
 from firth.data.examples import label_order, split_rows
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.tagged import Sentence, TaggedWords, entities
+from firth.learners.baselines import HINT, Verdict, clearly_better, tag_guesses
 from firth.learners.bert import BertModel
 from firth.learners.tuned import BATCH_TOKENS, TunedModel, base_of, label_config, most_tokens, named_labels, new_net
 from firth.learners.tuning import Sequences, Tuning, joined, read_all
@@ -115,7 +116,21 @@ class TagTuning(Tuning):
         for rows, some, packed in logits:
             fill_tags(found, parts, rows, some.argmax(dim=-1).cpu().numpy(), packed)
         whole = int(parts.owners[most - 1]) + (most == len(parts.owners))
-        return self.figures_of(found[: max(1, whole)], [np.array(tags) for tags in right[: max(1, whole)]])
+        self.found = found[: max(1, whole)]
+        return self.figures_of(self.found, [np.array(tags) for tags in right[: max(1, whole)]])
+
+    def verdict(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> Verdict:
+        """After `go`: of the tags of the dev sentences, by the method's metric."""
+        metric, right = self.method.metric, [np.array(tags) for tags in self.known[True][1]]
+        known = [(row.words, tags) for row, tags in zip(train, self.known[False][1], strict=True)]
+        guesses = tag_guesses(known, [row.words for row in dev])
+        values = {name: self.figures_of(guess, right)[metric] for name, guess in guesses.items()}
+        shares = [
+            [scores.accuracy(truth, tags) for truth, tags in zip(right, guess, strict=True)]
+            for guess in (self.found, guesses["majority tag"])
+        ]
+        learned = clearly_better(*map(np.array, shares))
+        return Verdict(metric, len(dev), self.figures_of(self.found, right)[metric], values, learned)
 
     def figures_of(self, found: list[Any], right: list[Any]) -> dict[str, float]:
         figures = {"accuracy": scores.accuracy(np.concatenate(right), np.concatenate(found))}
@@ -224,4 +239,8 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> TagModel:
         "data": fingerprint,
         "seed": run.seed,
     }
+    if dev:
+        verdict = training.verdict(train, dev)
+        verdict.tell(run.report, HINT)
+        figures |= verdict.figures()
     return TagModel(method, base, net.cpu(), {"labels": labels}, figures)

@@ -22,13 +22,22 @@ from firth.core.report import Report, Silence
 from firth.core.run import Run
 from firth.data.examples import Examples, labelled_rows, split_rows, tell_about, tell_balance
 from firth.data.table import Table
+from firth.learners.baselines import HINT, Raw, texts_verdict
 from firth.learners.encoders import EncoderModel
-from firth.learners.tuned import BATCH_TOKENS, TunedModel, base_of, label_config, most_tokens, named_labels, new_net
+from firth.learners.tuned import (
+    BATCH_TOKENS,
+    TunedModel,
+    base_of,
+    label_config,
+    most_tokens,
+    named_labels,
+    new_net,
+    pool_of,
+)
 from firth.learners.tuning import Sequences, Tuning, read_all, sequences
 from firth.nets.attention import Packed
 
 UNKNOWN = -1  # the id of a label that the examples to learn from don't have
-ENOUGH = 50  # examples, to tell that a model has learned nothing from chance
 Label = tuple[str, float]
 COLUMNS = {"numeric": "standardize", "missing": "mean", "unseen": "missing"}  # OneHot's options for other columns
 
@@ -39,6 +48,7 @@ class Part(NamedTuple):
     texts: Sequences
     right: NDArray[Any]  # ids of labels, or numbers
     extra: NDArray[np.float32]  # texts × numbers beside them
+    raw: Sequence[Any]  # the texts, or pairs, themselves
 
 
 class TextTuning(Tuning):
@@ -84,19 +94,19 @@ class TextTuning(Tuning):
         for rows, some, _ in logits:
             found[rows] = some.cpu().numpy()
         right = dev.right[:most]
+        self.found = found
         figures = text_figures(right, found, self.classes)
         return {"score": figures[self.method.metric], **figures}
 
     def go(self) -> dict[str, Any]:
-        found, dev = super().go(), self.parts[True]
-        if self.classes and dev is not None and len(dev.right) >= ENOUGH:
-            commonest = np.bincount(dev.right[dev.right != UNKNOWN]).max(initial=0) / len(dev.right)
-            if found["accuracy"] <= commonest:
-                self.run.report.note(
-                    f"It is no better than always giving the commonest label, right for {commonest:.1%} of dev data: "
-                    "more epochs, a higher learning rate or another base may teach it more."
-                )
-        return found
+        figures, (train, dev) = super().go(), self.parts
+        if dev is None:
+            return figures
+        given = [Raw(part.raw, part.right, part.extra) for part in (train, dev)]
+        found = self.found.argmax(axis=1) if self.classes else self.found[:, 0]
+        verdict = texts_verdict(given[0], given[1], found, self.classes, self.method.metric, self.run.seed)
+        verdict.tell(self.run.report, HINT)
+        return figures | verdict.figures()
 
 
 def text_figures(right: NDArray[Any], logits: NDArray[np.float32], classes: int) -> dict[str, float]:
@@ -242,7 +252,8 @@ class TextRegressor(TextHead):
 def learn(method: Any, data: Any, run: Run, start: Model | None, numbers: bool) -> Any:
     """A classifier, or with `numbers` a regressor."""
     began = time.monotonic()
-    base = base_of(start, method, pooled=getattr(method, "pool", "cls") == "cls")
+    pool = pool_of(start, method.pool)
+    base = base_of(start, method, pooled=pool == "cls")
     examples = data if isinstance(data, Examples) else Examples(data)
     texts, right, rows = labelled_rows(examples, run.report, numbers)
     tell_about(texts, right, run.report)
@@ -265,17 +276,18 @@ def learn(method: Any, data: Any, run: Run, start: Model | None, numbers: bool) 
         if encoder is not None:
             extra = encoder.embed(Table(source.table, columns=source.columns))[rows]
         read = sequences(base.tokenizer, texts, most, method.longer, run.report)
-        return Part(read, truths(right, task, scale, run.report), extra)
+        return Part(read, truths(right, task, scale, run.report), extra, texts)
 
     train = part(examples, texts, right, rows)
     judged = part(examples.dev, *dev) if examples.dev is not None and dev is not None else None
     if judged is None and method.held_out:
         train, judged = held_out(train, method.held_out, run.seed)
-    net = new_net(base, len(task.get("labels", [0])), method.pool, method, run, train.extra.shape[1], numbers)
+    net = new_net(base, len(task.get("labels", [0])), pool, method, run, train.extra.shape[1], numbers)
     fingerprint = examples.fingerprint()
     reading = time.monotonic() - began
     training = TextTuning(method, net, train, judged, len(task.get("labels", ())), fingerprint, run)
     figures = training.go() | {
+        "pool": net.pool,
         "texts": len(train.texts),
         "dev_texts": len(judged.texts) if judged else 0,
         "labels": len(task.get("labels", ())) or None,
@@ -325,5 +337,8 @@ def held_out(part: Part, share: float, seed: int) -> tuple[Part, Part | None]:
         rare = np.setdiff1d(part.right[judged], part.right[learned])
         back = np.isin(part.right[judged], rare)
         learned, judged = np.sort(np.concatenate([learned, judged[back]])), judged[~back]
-    taken = [Part(part.texts.take(rows), part.right[rows], part.extra[rows]) for rows in (learned, judged)]
+    taken = [
+        Part(part.texts.take(rows), part.right[rows], part.extra[rows], [part.raw[row] for row in rows])
+        for rows in (learned, judged)
+    ]
     return taken[0], taken[1] if len(judged) else None

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
 
 from firth.core.errors import FirthError
 from firth.core.options import option
 from firth.learners.network import GradientOptions
+
+#: Chosen by benchmarks/supervised_defaults.py: few rows are read more often, narrow bases bear higher rates.
+STEPS, LEAST_EPOCHS, MOST_EPOCHS = 120, 3, 20
+RATE, WIDTH, MOST_RATE, HEAD_RATE = 5e-5, 768, 1e-3, 1e-2
+
+Options = TypeVar("Options", bound="TuningOptions")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,9 +23,11 @@ class TuningOptions(GradientOptions):
     needs_start: ClassVar[bool] = True
 
     tune: str = option("all", 'what learns beside the new layer: all, a number of top layers, or "head" for nothing')
-    epochs: int = option(3, "passes over the data, of each try", low=1)
+    epochs: int = option(0, "passes over the data, of each try; 0 = chosen by the number of rows (20 to 3)", low=0)
     batch: int = option(32, "texts a step", low=1, high=65536)
-    learning_rate: float = option(5e-5, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
+    learning_rate: float = option(
+        0.0, "the highest, it warms up to it and falls from it; 0 = chosen by the base's width and tune", low=0, high=10
+    )
     rates: str = option("", "learning rates to try instead, as in 2e-5,5e-5; the best by score on dev is kept")
     restarts: int = option(1, "tries with other random numbers; the best by score on dev is kept", low=1, high=1000)
     patience: int = option(0, "stop a try after this many epochs without a better score; 0 = never", low=0)
@@ -40,6 +48,14 @@ class TuningOptions(GradientOptions):
         super().__post_init__()
         self.top_layers(1 << 30)
         self.rate_list()
+
+    def for_rows(self: Options, rows: int, dim: int) -> Options:
+        """These options with a value for each that was left to be chosen, for so many rows to train on and a base of
+        so many dimensions. What is given stays."""
+        steps = -(-rows // self.batch)  # of an epoch
+        epochs = min(MOST_EPOCHS, max(LEAST_EPOCHS, -(-STEPS // steps)))
+        rate = min(MOST_RATE, RATE * WIDTH / dim) if self.tune != "head" else HEAD_RATE
+        return replace(self, epochs=self.epochs or epochs, learning_rate=self.learning_rate or rate)
 
     def top_layers(self, layers: int) -> int | None:
         """How many of a net's layers learn; None = everything."""

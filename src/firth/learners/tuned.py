@@ -239,6 +239,16 @@ def base_of(start: Model | None, method: Method, pooled: bool) -> Base:
     return base
 
 
+def pool_of(start: Model | None, asked: str) -> str:
+    """How a text becomes one vector: as asked, or as the base does. One without a pooling of its own, such as a BERT
+    that was only pre-trained, gives [CLS]; greatest values and sums, which fine-tuning lacks, become the mean."""
+    model = start.base if isinstance(start, TunedModel) else start
+    if asked != "base" or not isinstance(model, BertModel):
+        return "cls" if asked == "base" else asked
+    own = model.pooling != Pooling() or type(model.method).method_name() == "sentence"
+    return "mean" if own and model.pooling.how != "cls" else "cls"
+
+
 def new_net(
     base: Base, outputs: int, pool: str, method: TuningOptions, run: Run, extra: int = 0, bias: bool = False
 ) -> Tuned:

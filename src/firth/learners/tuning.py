@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.core.errors import FirthError
+from firth.core.options import chosen_values
 from firth.core.report import Report
 from firth.core.run import Run
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
@@ -29,6 +30,7 @@ from firth.nets.tuned import Tuned
 
 EVALUATIONS = 12  # times in a try that dev data are measured
 LEAST_EVALUATED = 2000  # texts of them, where there are so many
+MOST_ENCODED = 2 << 30  # bytes of a frozen base's vectors that are kept
 END = "<|endoftext|>"  # what a GPT's texts begin and end with
 
 Ids = NDArray[np.int32]
@@ -131,8 +133,10 @@ class Tuning(Gradient):
         self, method: TuningOptions, net: Tuned, train: Sequences, dev: Sequences | None, fingerprint: str, run: Run
     ) -> None:
         net.freeze(method.top_layers(net.base.size.layers))
+        self.asked, method = method, method.for_rows(len(train), net.base.size.dim)
         super().__init__(method, net, fingerprint, run, len(train))
         self.net: Tuned = net
+        self.encoded: list[Tensor] = []  # of train and dev, where the base stays as it is
         self.rows, self.dev = train, dev
         self.rates = method.rate_list()
         self.tries = len(self.rates) * method.restarts
@@ -192,15 +196,67 @@ class Tuning(Gradient):
 
     def load(self, what: Any) -> list[Tensor]:
         _, rows = what
-        return [*self.rows.tensors(rows, self.segments), *self.targets(rows, dev=False)]
+        return [*self.inputs(rows, dev=False), *self.targets(rows, dev=False)]
+
+    def inputs(self, rows: Sequence[int], dev: bool) -> list[Tensor]:
+        """What the net reads of these texts: ids, or what the base made of them; then segments and starts."""
+        texts = self.dev if dev else self.rows
+        assert texts is not None
+        ids, segments, starts = texts.tensors(rows, self.segments)
+        if not self.encoded:
+            return [ids, segments, starts]
+        if self.net.pool != "each":
+            return [self.encoded[dev][torch.tensor(rows)], segments, starts]
+        places = [np.arange(texts.starts[row], texts.starts[row + 1]) for row in rows]
+        return [self.encoded[dev][torch.from_numpy(np.concatenate(places))], segments, starts]
+
+    def logits(self, read: Tensor, segments: Tensor, packed: Packed, extra: Tensor | None) -> Tensor:
+        return self.net.top(read, extra) if self.encoded else self.net(read, segments, packed, extra)
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
-        ids, segments, starts, *targets = tensors
+        read, segments, starts, *targets = tensors
         packed = Packed(starts, self.longest)
-        return self.error(self.net(ids, segments, packed, self.extra(targets)), packed, targets)
+        return self.error(self.logits(read, segments, packed, self.extra(targets)), packed, targets)
 
     def operations(self) -> float:
+        if self.encoded:
+            weights = sum(part.numel() for part in self.net.parameters() if part.requires_grad)
+            return 6.0 * weights * (float(self.rows.lengths.mean()) if self.net.pool == "each" else 1.0)
         return super().operations() * float(self.rows.lengths.mean())
+
+    # ---- a base that stays as it is ----
+
+    def go(self) -> dict[str, Any]:
+        if self.method.tune == "head":
+            parts = [self.rows, *([self.dev] if self.dev is not None and len(self.dev) else [])]
+            rows = sum(len(part.ids) if self.net.pool == "each" else len(part) for part in parts)
+            if rows * self.net.base.size.dim * 4 <= MOST_ENCODED:
+                with self.settings():
+                    torch.set_num_threads(1 if self.run.deterministic else self.run.cores)
+                    self.encoded = [self.encode(part) for part in parts]
+            else:
+                self.run.report.note("The base's vectors would not fit into memory: texts are encoded in every epoch.")
+        figures = super().go()
+        return figures | {"chosen": chosen_values(self.asked, self.method)}
+
+    def encode(self, texts: Sequences) -> Tensor:
+        """What the base makes of all texts, once for all epochs and tries: while only new layers learn it stays the
+        same, and nothing is left out in it."""
+        each, dim = self.net.pool == "each", self.net.base.size.dim
+        found = torch.empty(len(texts.ids) if each else len(texts), dim)
+        done = 0
+        self.net.eval()
+        self.run.report.begin("encoding texts", len(texts), self.unit)
+        with torch.no_grad(), torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
+            for rows in batches_of(texts.lengths, self.method.batch_tokens):
+                ids, segments, starts = (tensor.to(self.device) for tensor in texts.tensors(rows, self.segments))
+                some = self.net.bottom(ids, segments, Packed(starts, self.longest)).float().cpu()
+                places = [np.arange(texts.starts[row], texts.starts[row + 1]) for row in rows] if each else [rows]
+                found[torch.from_numpy(np.concatenate(places))] = some
+                done += len(rows)
+                self.run.report.step(done)
+        self.run.report.end()
+        return found
 
     # ---- dev data ----
 
@@ -213,10 +269,10 @@ class Tuning(Gradient):
         def read() -> Iterator[tuple[list[int], Tensor, Packed]]:
             nonlocal total
             for rows in batches_of(self.dev.lengths[:most], self.method.batch_tokens):  # type: ignore[union-attr]
-                tensors = [*self.dev.tensors(rows, self.segments), *self.targets(rows, dev=True)]  # type: ignore[union-attr]
-                ids, segments, starts, *targets = (tensor.to(self.device) for tensor in tensors)
+                tensors = [*self.inputs(rows, dev=True), *self.targets(rows, dev=True)]
+                given, segments, starts, *targets = (tensor.to(self.device) for tensor in tensors)
                 packed = Packed(starts, self.longest)
-                logits = self.net(ids, segments, packed, self.extra(targets))
+                logits = self.logits(given, segments, packed, self.extra(targets))
                 total += float(self.error(logits, packed, targets))
                 yield rows, logits, packed
 

@@ -72,7 +72,18 @@ class Tuned(nn.Module):
 
     def forward(self, ids: Tensor, segments: Tensor, packed: Packed, extra: Tensor | None = None) -> Tensor:
         """Logits: one row a text, or with "each" one a token."""
-        return self.logits(self.vectors(self.hidden(ids, segments, packed), packed), extra)
+        return self.top(self.bottom(ids, segments, packed), extra)
+
+    def bottom(self, ids: Tensor, segments: Tensor, packed: Packed) -> Tensor:
+        """All that stays the same while only the new layers learn: a row a text, or with "each" one a token."""
+        return self.taken(self.hidden(ids, segments, packed), packed)
+
+    def top(self, rows: Tensor, extra: Tensor | None = None) -> Tensor:
+        """Logits from what `bottom` gives."""
+        if self.pool == "cls" and isinstance(self.base, Bert):
+            assert self.base.pooler is not None
+            rows = torch.tanh(self.base.pooler(rows))
+        return self.logits(rows, extra)
 
     def hidden(self, ids: Tensor, segments: Tensor, packed: Packed) -> Tensor:
         if isinstance(self.base, Bert):
@@ -80,12 +91,12 @@ class Tuned(nn.Module):
             return found
         return causal_hidden(self.base, ids, packed)
 
-    def vectors(self, hidden: Tensor, packed: Packed) -> Tensor:
-        """C: what the head is given."""
+    def taken(self, hidden: Tensor, packed: Packed) -> Tensor:
+        """What of all tokens is used."""
         if self.pool == "each":
             return hidden
-        if self.pool == "cls" and isinstance(self.base, Bert):
-            return self.base.pooled(hidden, packed)
+        if self.pool == "cls":
+            return hidden[packed.starts[:-1].long()]
         if self.pool == "last":
             return hidden[packed.starts[1:].long() - 1]
         # A product with 1 / length where a text's tokens stand: on every device the same way forward and back.

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from firth.core.model import Model
+from firth.core.options import chosen_values
 from firth.core.run import Run
-from firth.learners.classifier import ClassifierModel, learned
+from firth.learners.classifier import ClassifierModel, learned, scored
 from firth.learners.classify import ClassifierOptions, Training
 
 
@@ -34,10 +35,17 @@ class FastTextClassifier(ClassifierOptions):
             "vocabulary": len(training.vocabulary),
             "labels": len(examples.labels),
             "documents": len(examples.tokens),
+            "held_out_documents": len(training.held_out),
+            "chosen": chosen_values(self, training.method),
             "reading_seconds": reading,
             "data": training.fingerprint,
             "seed": run.seed,
             "deterministic": run.deterministic,
             "threads": training.threads,
         }
+        began = time.monotonic()
+        verdict = scored(learned(training, figures), training)
+        if verdict is not None:
+            figures |= verdict.figures() | {"scoring_seconds": time.monotonic() - began}
+            verdict.tell(run.report, "Try more epochs, another learning_rate, word_ngrams=2, or more texts.")
         return learned(training, figures)

@@ -21,7 +21,6 @@ class Answer(TuningOptions):
     summary: ClassVar[str] = "answers to questions, as stretches of a passage, by a BERT that learns on"
     kind: ClassVar[str] = "questions"
 
-    learning_rate: float = option(1e-4, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
     batch: int = option(32, "windows of passages a step", low=1, high=65536)
     length: int = option(0, "most tokens of question and window together; 0 = 384, or the base's places", low=0)
     overlap: int = option(128, "tokens that a window of a long passage shares with the next", low=0)

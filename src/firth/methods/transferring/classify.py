@@ -21,7 +21,9 @@ class Classify(TuningOptions):
     kind: ClassVar[str] = "examples"
 
     pool: str = option(
-        "cls", "what stands for a text: [CLS] through BERT's pooler, or its tokens' mean", choices=("cls", "mean")
+        "base",
+        "what stands for a text: its tokens' mean, [CLS] through BERT's pooler, or as the base does",
+        choices=("base", "mean", "cls"),
     )
     metric: str = option("accuracy", "the score on dev data to choose by", choices=("accuracy", "f1", "matthews"))
     class_weights: str = option("none", "balanced makes rare labels weigh more", choices=("none", "balanced"))

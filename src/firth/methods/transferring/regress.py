@@ -21,7 +21,9 @@ class Regress(TuningOptions):
     kind: ClassVar[str] = "examples"
 
     pool: str = option(
-        "cls", "what stands for a text: [CLS] through BERT's pooler, or its tokens' mean", choices=("cls", "mean")
+        "base",
+        "what stands for a text: its tokens' mean, [CLS] through BERT's pooler, or as the base does",
+        choices=("base", "mean", "cls"),
     )
     metric: str = option("spearman", "the score on dev data to choose by", choices=("spearman", "pearson"))
 

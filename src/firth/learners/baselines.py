@@ -1,0 +1,378 @@
+"""What a supervised model has to beat on its held-out rows: a trivial baseline and a simple one, and what is said when
+it does not.
+
+Labels: the majority label, and a logistic regression over tf-idf. Numbers: the mean, and a ridge regression over
+tf-idf. Pairs of texts are represented by the products and the differences of their tf-idf rows and by their cosine.
+Tags: the majority tag, and the most frequent tag of each word. Answers: the first words of the passage, and its
+sentence that shares most words with the question. NumPy and SciPy alone; the work is bounded, so that it stays below
+that of training (`MOST_ROWS`, `MOST_WORK`, `MOST_WEIGHTS`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core import scores
+from firth.core.report import Report
+from firth.data.tokenizer import tokenizer
+
+MOST_ROWS = 20_000  # training rows of a baseline; of more, some are drawn
+MOST_WORK = 20_000_000  # words × labels of one step of the logistic regression
+MOST_WEIGHTS = 600_000  # words × labels: of more words the most frequent are kept
+MOST_STEPS = 40  # of the logistic regression
+KEPT_STEPS = 5  # of which L-BFGS makes the next one
+STRENGTH = 10.0  # C of the logistic regression, as scikit-learn has it
+PENALTY = 1.0  # of the ridge regression
+ENOUGH = 20  # held-out rows: of fewer no verdict is given
+CLEAR = 1.64  # standard errors: 5% of models that learned nothing are not recognised as such
+TRIVIAL = {"labels": "majority label", "numbers": "mean"}
+HINT = "Try more epochs, another learning_rate or another base."
+LINEAR = {"labels": "tf-idf + logistic regression", "numbers": "tf-idf + ridge regression"}
+
+Rows = NDArray[np.int64]
+Objective = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
+
+
+class Bags(NamedTuple):
+    """Words of texts: `ids[starts[i]:starts[i + 1]]` are those of text i."""
+
+    ids: NDArray[Any]
+    starts: NDArray[np.int64]
+
+    def counts(self, rows: Rows, words: int) -> Any:
+        """How often each word stands in some of the texts: scipy.sparse, a row a text."""
+        from scipy import sparse
+
+        lengths = self.starts[rows + 1] - self.starts[rows]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], lengths)
+        ones = np.ones(len(places), np.float32)
+        found = sparse.csr_matrix((ones, np.asarray(self.ids[places], np.int64), starts), shape=(len(rows), words))
+        found.sum_duplicates()
+        return found
+
+
+def bags_of(texts: Sequence[str], known: dict[str, int]) -> Bags:
+    """Texts cut into words in lower case; `known` numbers the words, and new ones are added."""
+    split = tokenizer("words", lowercase=True)
+    ids = [[known.setdefault(word, len(known)) for word in split(text)] for text in texts]
+    flat = np.fromiter((id for each in ids for id in each), np.int64)
+    return Bags(flat, np.cumsum([0, *map(len, ids)]).astype(np.int64))
+
+
+class Weights:
+    """tf-idf as scikit-learn has it, with sublinear_tf: (1 + log tf) · (1 + log((1 + n) / (1 + df))), rows of length
+    1. Words that the training rows lack are left out, and the rarest beyond `most`."""
+
+    def __init__(self, train: Any, most: int) -> None:
+        documents = np.bincount(train.indices, minlength=train.shape[1])
+        self.kept = np.sort(np.argsort(-documents, kind="stable")[: min(most, np.count_nonzero(documents))])
+        self.idf = 1 + np.log((1 + train.shape[0]) / (1 + documents[self.kept]))
+
+    def __call__(self, counts: Any) -> Any:
+        from scipy import sparse
+
+        found = counts[:, self.kept].astype(np.float64)
+        found.data = 1 + np.log(found.data)
+        found = found @ sparse.diags(self.idf)
+        lengths = np.sqrt(np.asarray(found.multiply(found).sum(axis=1))).ravel()
+        return sparse.csr_matrix(sparse.diags(1 / np.where(lengths > 0, lengths, 1)) @ found)
+
+
+def features(sides: Sequence[Any], extra: NDArray[Any] | None = None) -> Any:
+    """tf-idf rows of single texts, or what tells of pairs; other columns beside them."""
+    from scipy import sparse
+
+    parts = list(sides)
+    if len(sides) == 2:
+        product = sides[0].multiply(sides[1])
+        parts = [product, abs(sides[0] - sides[1]), sparse.csr_matrix(product.sum(axis=1))]
+    if extra is not None and extra.shape[1]:
+        parts.append(sparse.csr_matrix(extra))
+    return sparse.csr_matrix(sparse.hstack(parts)) if len(parts) > 1 else parts[0]
+
+
+def logistic(x: Any, right: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Weights and biases of a multinomial logistic regression: the least of C · Σ loss + |weights|² / 2, by L-BFGS.
+    `right` has a row a text and a column a label: the share of each label."""
+    width, labels = x.shape[1], right.shape[1]
+
+    def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        weights, bias = flat[labels:].reshape(width, labels), flat[:labels]
+        logits = x @ weights + bias
+        logits -= logits.max(axis=1, keepdims=True)
+        logits -= np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        apart = STRENGTH * (np.exp(logits) - right)
+        loss = -STRENGTH * float((right * logits).sum()) + 0.5 * dot(weights.ravel(), weights.ravel())
+        return loss, np.concatenate([apart.sum(axis=0), (x.T @ apart + weights).ravel()])
+
+    begun = np.zeros(labels * (width + 1))
+    begun[:labels] = np.log(np.maximum(right.mean(axis=0), 1e-9))
+    found = minimised(objective, begun)
+    return found[labels:].reshape(width, labels), found[:labels]
+
+
+def dot(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    """Without BLAS, whose threads wait for each other on a busy machine."""
+    return float(np.einsum("i,i", x, y))
+
+
+def minimised(objective: Objective, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """L-BFGS (Nocedal 1980) with halved steps; `objective` gives value and gradient."""
+    value, slope = objective(x)
+    known: list[
+        tuple[NDArray[np.float64], NDArray[np.float64], float]
+    ] = []  # steps, what they changed, 1 / their product
+    for _ in range(MOST_STEPS):
+        way, products = -slope, list[float]()
+        for moved, changed, scale in reversed(known):
+            products.append(scale * dot(moved, way))
+            way -= products[-1] * changed
+        way *= 1 / (known[-1][2] * dot(known[-1][1], known[-1][1])) if known else 1 / max(1.0, np.abs(slope).sum())
+        for (moved, changed, scale), product in zip(known, reversed(products), strict=True):
+            way += (product - scale * dot(changed, way)) * moved
+        down, step = dot(way, slope), 1.0
+        while True:
+            there = x + step * way
+            found, steep = objective(there)
+            if found <= value + 1e-4 * step * down or step < 1e-8:
+                break
+            step /= 2
+        moved, changed = there - x, steep - slope
+        if (along := dot(moved, changed)) > 0:
+            known = [*known[1 - KEPT_STEPS :], (moved, changed, 1 / along)]
+        gained, x, value, slope = value - found, there, found, steep
+        if gained <= 1e-6 * abs(value):
+            break
+    return x
+
+
+def ridge(x: Any, right: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """Weights and bias of a ridge regression."""
+    from scipy.sparse.linalg import lsqr
+
+    mean = float(right.mean())
+    return lsqr(x, right - mean, damp=np.sqrt(PENALTY))[0], mean
+
+
+@dataclass(frozen=True)
+class Part:
+    """Texts (or both sides of pairs), what is right for them, and other columns. Of labels, `right` is a matrix: a row
+    a text, the share of each label; of numbers, a list of them."""
+
+    sides: Sequence[Bags]
+    rows: Rows
+    right: NDArray[np.float64]
+    extra: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def affordable(rows: Rows, sides: Sequence[Bags], labels: int, seed: int) -> Rows:
+    """The training rows of the linear baseline: all, or as many drawn as the bounds allow."""
+    words = sum(int((side.starts[rows + 1] - side.starts[rows]).sum()) for side in sides)
+    most = min(MOST_ROWS, max(100, int(MOST_WORK * len(rows) / max(1, words * labels))))
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(seed).permutation(rows)[:most])
+
+
+def linear_baseline(train: Part, held_out: Part, words: int) -> NDArray[np.float64]:
+    """What a linear model over tf-idf predicts for the held-out rows: scores of labels, or numbers."""
+    labels = train.right.shape[1] if train.right.ndim > 1 else 1
+    counts = [side.counts(train.rows, words) for side in train.sides]
+    weigh = Weights(counts[0] if len(counts) == 1 else counts[0] + counts[1], max(1, MOST_WEIGHTS // labels))
+    x = features([weigh(side) for side in counts], train.extra)
+    asked = features([weigh(side.counts(held_out.rows, words)) for side in held_out.sides], held_out.extra)
+    weights, bias = logistic(x, train.right) if train.right.ndim > 1 else ridge(x, train.right)
+    return np.asarray(asked @ weights + bias)
+
+
+# ---- what is reported ----
+
+
+class Verdict(NamedTuple):
+    """A score on held-out rows beside its baselines."""
+
+    metric: str
+    rows: int
+    score: float
+    baselines: Mapping[str, float]  # the trivial one first
+    learned: bool | None  # whether the score is clearly above that of the trivial baseline; None: too few rows to tell
+    baseline_rows: int | None = None  # training rows of the simple baseline, where it was not given all of them
+
+    def figures(self) -> dict[str, Any]:
+        """As training.json has it."""
+        found = {**self._asdict(), "baselines": dict(self.baselines)}
+        return {"held_out_score": {name: value for name, value in found.items() if value is not None}}
+
+    def tell(self, report: Report, hint: str) -> None:
+        """Says that nothing was learned, or that the simple baseline is better; `hint` is what to try."""
+        trivial, *simple = self.baselines.items()
+        found = f"{self.metric} {self.score:.3f} on {self.rows:,} held-out rows"
+        if self.learned is False:
+            report.note(
+                f"Nothing was learned: {found} is not clearly better than the trivial baseline ({trivial[0]}, "
+                f"{trivial[1]:.3f}). {hint}",
+                code="nothing_learned",
+            )
+        for name, value in simple:
+            if self.learned is not None and value > self.score:
+                report.note(
+                    f"A simple baseline is better: {name} has {value:.3f}; {found}.", code="weaker_than_baseline"
+                )
+
+
+def clearly_better(model: NDArray[Any], baseline: NDArray[Any]) -> bool | None:
+    """Whether the scores of rows are higher on average, by a paired test; None where there are too few rows."""
+    apart = np.asarray(model, np.float64) - np.asarray(baseline, np.float64)
+    if len(apart) < ENOUGH:
+        return None
+    return bool(apart.mean() * np.sqrt(len(apart)) > CLEAR * apart.std() and apart.mean() > 0)
+
+
+def clearly_correlated(correlation: float, rows: int) -> bool | None:
+    """Whether a correlation is clearly above 0."""
+    return None if rows < ENOUGH else bool(correlation * np.sqrt(rows - 1) > CLEAR)
+
+
+def label_score(metric: str, right: NDArray[Any], found: NDArray[Any], labels: int) -> float:
+    """A metric by its name: of label ids."""
+    if metric == "f1":
+        return scores.f1(right, found, labels)
+    return scores.matthews(right, found) if metric == "matthews" else scores.accuracy(right, found)
+
+
+def number_score(metric: str, right: NDArray[Any], found: NDArray[Any]) -> float:
+    """A correlation by its name; 0 where it is not defined."""
+    x, y = np.asarray(right, np.float64), np.asarray(found, np.float64)
+    if metric == "spearman":
+        x, y = scores.ranks(x), scores.ranks(y)
+    return float(np.nan_to_num(scores.correlation(x, y)))
+
+
+def shares(labels: Sequence[Any] | NDArray[Any], count: int) -> NDArray[np.float64]:
+    """Of each text, the share of each label among its own."""
+    found = np.zeros((len(labels), count))
+    for row, own in enumerate(labels):
+        ids = np.atleast_1d(own)
+        found[row, ids[ids >= 0]] = 1 / max(1, len(ids))
+    return found
+
+
+def label_verdict(train: Part, held_out: Part, found: NDArray[Any], words: int, metric: str = "accuracy") -> Verdict:
+    """Of predicted labels (ids; −1 for none) beside the majority label and the linear baseline. A prediction is right
+    where it is one of the text's labels."""
+    count = train.right.shape[1]
+    linear = linear_baseline(train, held_out, words)
+    majority = np.full(len(held_out), int(train.right.sum(axis=0).argmax()))
+    guesses = {"model": found, TRIVIAL["labels"]: majority, LINEAR["labels"]: linear.argmax(axis=1)}
+    truth = held_out.right.argmax(axis=1)
+    truth[held_out.right.sum(axis=1) == 0] = -1  # a label that no training row has
+    hits = {
+        name: (guess >= 0) & (held_out.right[np.arange(len(guess)), np.maximum(guess, 0)] > 0)
+        for name, guess in guesses.items()
+    }
+    values = {
+        name: float(hits[name].mean()) if metric == "accuracy" else label_score(metric, truth, guess, count)
+        for name, guess in guesses.items()
+    }
+    learned = clearly_better(hits["model"], hits[TRIVIAL["labels"]])
+    if metric != "accuracy":  # chosen because labels are unbalanced: accuracy may stay below the majority's
+        learned = clearly_correlated(scores.matthews(truth, found), len(held_out))
+    return Verdict(metric, len(held_out), values.pop("model"), values, learned)
+
+
+def number_verdict(train: Part, held_out: Part, found: NDArray[Any], words: int, metric: str) -> Verdict:
+    """Of predicted numbers, by a correlation; that of the mean is 0."""
+    score = number_score(metric, held_out.right, found)
+    linear = number_score(metric, held_out.right, linear_baseline(train, held_out, words))
+    values = {TRIVIAL["numbers"]: 0.0, LINEAR["numbers"]: linear}
+    return Verdict(metric, len(held_out), score, values, clearly_correlated(score, len(held_out)))
+
+
+# ---- texts as they stand ----
+
+
+class Raw(NamedTuple):
+    """Texts or pairs, ids of their labels (−1: unknown) or their numbers, and other columns."""
+
+    texts: Sequence[Any]
+    right: NDArray[Any]
+    extra: NDArray[Any]
+
+    def take(self, rows: Rows) -> Raw:
+        return Raw([self.texts[row] for row in rows], self.right[rows], self.extra[rows])
+
+    def part(self, labels: int, known: dict[str, int]) -> Part:
+        pairs = bool(len(self.texts)) and not isinstance(self.texts[0], str)
+        sides = zip(*self.texts, strict=True) if pairs else [self.texts]
+        right = shares(self.right, labels) if labels else self.right.astype(np.float64)
+        return Part([bags_of(list(side), known) for side in sides], np.arange(len(self.texts)), right, self.extra)
+
+
+def texts_verdict(train: Raw, held_out: Raw, found: NDArray[Any], labels: int, metric: str, seed: int) -> Verdict:
+    """Of predicted labels or (`labels` 0) numbers of texts or pairs."""
+    rows, known = np.arange(len(train.texts)), dict[str, int]()
+    if len(rows) > MOST_ROWS:
+        rows = np.sort(np.random.default_rng(seed).permutation(rows)[:MOST_ROWS])
+    part = train.take(rows).part(labels, known)
+    some = affordable(part.rows, part.sides, max(1, labels), seed)
+    if len(some) < len(rows):
+        part = replace(part, rows=some, right=part.right[some], extra=train.extra[rows[some]])
+    judged = held_out.part(labels, known)
+    how = label_verdict if labels else number_verdict
+    verdict = how(part, judged, found, len(known), metric)
+    return verdict if len(some) == len(train.texts) else verdict._replace(baseline_rows=len(some))
+
+
+# ---- tags and answers ----
+
+
+def tag_guesses(
+    train: Sequence[tuple[Sequence[str], Sequence[int]]], held_out: Sequence[Sequence[str]]
+) -> dict[str, list[NDArray[np.int64]]]:
+    """Ids of tags that two baselines give the words: the majority tag; and the most frequent tag of each word in lower
+    case, which for a new word is the majority tag. `train` has words with the ids of their tags."""
+    by_word: dict[str, Counter[int]] = {}
+    for words, tags in train:
+        for word, tag in zip(words, tags, strict=True):
+            by_word.setdefault(word.lower(), Counter())[tag] += 1
+    most = sum(by_word.values(), Counter[int]()).most_common(1)[0][0]
+    best = {word: counts.most_common(1)[0][0] for word, counts in by_word.items()}
+    return {
+        "majority tag": [np.full(len(words), most) for words in held_out],
+        "most frequent tag of each word": [
+            np.array([best.get(word.lower(), most) for word in words], np.int64) for words in held_out
+        ],
+    }
+
+
+SENTENCE = re.compile(r"[^.!?]+(?:[.!?](?!\s)[^.!?]*)*[.!?]*")
+
+
+def answer_guesses(train: Sequence[Any], held_out: Sequence[Any]) -> dict[str, list[str]]:
+    """Answers of two baselines to questions with passages: the first words of the passage, as many as training answers
+    have (the median); and the sentence that shares most words with the question, rare words counting more."""
+    split = tokenizer("words", lowercase=True)
+    lengths = [len(row.answers[0].split()) for row in train if row.answers]
+    first = max(1, round(float(np.median(lengths)))) if lengths else 1
+    passages = {row.passage: SENTENCE.findall(row.passage) or [""] for row in held_out}
+    words = {passage: [set(split(sentence)) for sentence in parts] for passage, parts in passages.items()}
+    counts = Counter(word for parts in words.values() for part in parts for word in part)
+
+    def nearest(row: Any) -> str:
+        asked = set(split(row.question))
+        shared = [sum(1 / counts[word] for word in part & asked) for part in words[row.passage]]
+        return str(passages[row.passage][int(np.argmax(shared))]).strip()
+
+    return {
+        "first words of the passage": [" ".join(row.passage.split()[:first]) for row in held_out],
+        "sentence nearest to the question": [nearest(row) for row in held_out],
+    }
