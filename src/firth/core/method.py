@@ -7,12 +7,14 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import check_options, options_of
 from firth.core.run import Run
+
+Self = TypeVar("Self", bound="Method")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +33,7 @@ class Method(ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "fit" in vars(cls):
-            cls.fit = refusing_labels(cls.fit)  # type: ignore[method-assign]
+            cls.fit = checked_fit(cls.fit)  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -46,13 +48,24 @@ class Method(ABC):
         values = dataclasses.asdict(self)
         return {item.name: values[item.name] for item in options_of(self)}
 
+    def resolved(self: Self, **values: Any) -> Self:
+        """This method with `values` for the options that were left out (None); options that were given stay.
+
+        How `fit` chooses a default by the size of the data: the model's method has the values, and `training.json`
+        lists them under "automatic".
+        """
+        return dataclasses.replace(
+            self, **{name: value for name, value in values.items() if getattr(self, name) is None}
+        )
+
     @abstractmethod
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Model:
         """Learns from `data`; `start` is a model to go on from."""
 
 
-def refusing_labels(fit: Callable[..., Model]) -> Callable[..., Model]:
-    """In other libraries labels come second, as fit(texts, labels); here the data is one thing and then comes a Run."""
+def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
+    """In other libraries labels come second, as fit(texts, labels); here the data is one thing and then comes a Run.
+    What was chosen by the size of the data is recorded."""
 
     @functools.wraps(fit)
     def checked(self: Method, *data: Any, **settings: Any) -> Model:
@@ -64,6 +77,12 @@ def refusing_labels(fit: Callable[..., Model]) -> Callable[..., Model]:
                 "data: fit(zip(texts, labels)).",
                 got=type(run).__name__,
             )
-        return fit(self, *data, **settings)
+        model = fit(self, *data, **settings)
+        used = model.method.options() if type(model.method) is type(self) else {}
+        automatic = {name: used[name] for name, value in self.options().items() if value is None and name in used}
+        automatic = {name: value for name, value in automatic.items() if value is not None}
+        if automatic:
+            model.training = {**model.training, "automatic": automatic}
+        return model
 
     return checked

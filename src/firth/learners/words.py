@@ -32,7 +32,9 @@ Phrases = Sequence[Sequence[Sequence[Any]]]  # for each pass over the text, pair
 class WordOptions(Method):
     """How text becomes words."""
 
-    min_count: int = option(5, "words that occur less often are left out", low=1)
+    min_count: int | None = option(
+        None, "words that occur less often are left out; none = 1 for a small text, 5 from 400,000 words on", low=1
+    )
     max_vocabulary: int | None = option(None, "keep only this many words, the most frequent", low=1)
     tokenizer: str = option("words", "how text is split", choices=TOKENIZERS)
     lowercase: bool = option(True, "fold case")
@@ -70,14 +72,14 @@ class WordOptions(Method):
             )
 
 
-def no_neighbours(method: WordOptions, words: int) -> FirthError:
+def no_neighbours(method: WordOptions, vocabulary: Vocabulary) -> FirthError:
     return FirthError(
         "empty_vocabulary",
         "{method} needs words that stand near each other; no document has two of the {words:,} words that "
         "min_count={min_count} left. unit=block or file (--unit) joins lines.",
         method=type(method).__name__,
-        words=words,
-        min_count=method.min_count,
+        words=len(vocabulary),
+        min_count=vocabulary.min_count,
     )
 
 
@@ -133,7 +135,7 @@ class TextModel(Model):
 
     def _why_missing(self) -> str:
         dropped = self.vocabulary.dropped_types
-        return f"min_count={self.method.min_count} dropped {dropped:,} words" if dropped else ""
+        return f"min_count={self.vocabulary.min_count} dropped {dropped:,} words" if dropped else ""
 
     def tokenize(self, text: str) -> list[str]:
         """`text` as this model's words, known or not."""

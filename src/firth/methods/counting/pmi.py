@@ -209,4 +209,5 @@ class PMI(PairOptions):
             "counting_seconds": counting,
             "seconds": time.monotonic() - began,
         }
-        return PMIModel(self, pairs.vocabulary, tables, counts, sums, figures, phrases)
+        method = self.resolved(min_count=pairs.vocabulary.min_count)
+        return PMIModel(method, pairs.vocabulary, tables, counts, sums, figures, phrases)

@@ -60,7 +60,8 @@ class GloVe(PairOptions):
                 unknown=UNKNOWN,
             )
         figures["counting_seconds"] = time.monotonic() - began
-        training = glove.Training(self, pairs, run, glove.start_tables(start) if start else None)
+        method = self.resolved(min_count=vocabulary.min_count)
+        training = glove.Training(method, pairs, run, glove.start_tables(start) if start else None)
         figures |= training.go()
         figures |= {"deterministic": True, "threads": run.cores}
         tables = glove.result_tables(training.parameters, self.dim, self.add_contexts)
@@ -68,4 +69,4 @@ class GloVe(PairOptions):
             vocabulary = grown(vocabulary, start.known)
         if self.unknown:
             vocabulary, tables = glove.with_unknown(vocabulary, tables)
-        return GloVeModel(self, vocabulary, tables, figures, phrases)
+        return GloVeModel(method, vocabulary, tables, figures, phrases)
