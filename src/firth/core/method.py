@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeVar
 
 from firth.core.errors import FirthError
 from firth.core.functions import plain
 from firth.core.model import Model
 from firth.core.options import check_options, options_of
 from firth.core.run import Run
+
+Self = TypeVar("Self", bound="Method")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +59,24 @@ class Method(ABC):
                 method=type(self).__name__,
             )
 
+    def resolved(self: Self, **values: Any) -> Self:
+        """This method with `values` for the options that were left out (None); options that were given stay.
+
+        How `fit` chooses a default by the size of the data: the model's method has the values, and `training.json`
+        lists them under "automatic".
+        """
+        return replace(self, **{name: value for name, value in values.items() if getattr(self, name) is None})
+
     @abstractmethod
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Model:
         """Learns from `data`; `start` is a model to go on from."""
 
 
 def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
-    """Checks the run first. In other libraries labels come second, as fit(texts, labels); here a Run does."""
+    """Checks the run first. In other libraries labels come second, as fit(texts, labels); here a Run does.
+
+    What was chosen by the size of the data is recorded.
+    """
 
     @functools.wraps(fit)
     def checked(self: Method, *data: Any, **settings: Any) -> Model:
@@ -76,6 +89,12 @@ def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
                 got=type(run).__name__,
             )
         self.check_run(run)
-        return fit(self, *data, **settings)
+        model = fit(self, *data, **settings)
+        used = model.method.options() if type(model.method) is type(self) else {}
+        automatic = {name: used[name] for name, value in self.options().items() if value is None and name in used}
+        automatic = {name: value for name, value in automatic.items() if value is not None}
+        if automatic:
+            model.training = {**model.training, "automatic": automatic}
+        return model
 
     return checked

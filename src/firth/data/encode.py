@@ -66,6 +66,11 @@ class Encoded:
         finally:
             report.end()
 
+    @property
+    def length(self) -> int:
+        """Tokens and ends of documents that were read."""
+        return sum(length for _, _, length in self.segments)
+
     def finished(self, under_way: Future[None] | None) -> list[Ids]:
         """Waits for a block; its ids, in the order of the text."""
         if under_way is None:

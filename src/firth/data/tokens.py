@@ -23,7 +23,7 @@ from firth.data.phrases import Phrase
 from firth.data.streams import IDS, STARTS, Piece, Stream, choose, flat_pieces, renamed, write_final
 from firth.data.token_lists import TokenLists, opened
 from firth.data.tokenizer import NATIVE, Splitting
-from firth.data.vocabulary import Vocabulary
+from firth.data.vocabulary import Vocabulary, automatic_min_count
 from firth.kernels import text as kernel
 
 FORMAT = 3  # of cache entries
@@ -96,7 +96,7 @@ class Tokens:
 class Wanted(NamedTuple):
     """What the vocabulary is to be."""
 
-    min_count: int
+    min_count: int | None  # None: by the size of the text
     max_size: int | None = None
     phrases: int = 0
     known: Vocabulary | None = None
@@ -118,7 +118,7 @@ def read_tokens(
     *,
     tokenizer: str | Callable[[str], list[str]] = "words",
     lowercase: bool = True,
-    min_count: int = 5,
+    min_count: int | None = 5,
     max_size: int | None = None,
     phrases: int = 0,
     known: Vocabulary | None = None,
@@ -129,7 +129,8 @@ def read_tokens(
     """Counts and encodes `data` on all cores, or opens what an earlier call left in the cache. Documents that are lists
     of tokens are taken as they are.
 
-    Words below `min_count` vanish from the ids, as in word2vec; empty documents stay, as empty ranges. `phrases` is
+    Words below `min_count` vanish from the ids, as in word2vec (None: `automatic_min_count` of the text); empty
+    documents stay, as empty ranges. `phrases` is
     how often neighbours are joined: 1 for phrases of two words, 2 for up to four. The words of `known` keep their
     ids however rare they are now (their counts are those of this text) and new words follow them; `joined` are the
     phrases that go with them, a list for each pass, joined before others are looked for. `keys` keeps the documents'
@@ -172,21 +173,22 @@ def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Token
         provisional = (scratch if joining else folder) / IDS
         encoded = encode.Encoded(provisional, scratch, text.split, text.lowercase, wanted.known, run)
         encoded.read(text.blocks, text.corpus.size if text.corpus else 0)
+        least = automatic_min_count(encoded.length) if wanted.min_count is None else wanted.min_count
         if joining:  # over every word: dropping some first would make strangers neighbours
             met = encoded.merge(1, None)
             stream = Stream(met.words, met.counts, encoded.pieces, len(wanted.known or ()))
-            merged, pieces, found = choose_words(stream, wanted, scratch, run)
+            merged, pieces, found = choose_words(stream, wanted, least, scratch, run)
         else:
-            met = merged = encoded.merge(wanted.min_count, wanted.max_size)
+            met = merged = encoded.merge(least, wanted.max_size)
             pieces, found = encoded.pieces(), []
         if not merged.counts.any():
-            raise encode.nothing_left(merged, wanted.min_count)
+            raise encode.nothing_left(merged, least)
         write_final(pieces, folder, run.cores)
         shutil.rmtree(scratch)
         notes = encoded.notes(met, text.split, text.corpus)
         for note in notes:
             run.report.note(note)
-        vocabulary = vocabulary_of(merged, wanted.min_count)
+        vocabulary = vocabulary_of(merged, least)
         arrays, splitting = map_arrays(folder), text.splitting
         tokens = Tokens(*arrays, vocabulary, met.tokens, found, encoded.keys, encoded.tags, splitting)
         if name and cached:
@@ -197,7 +199,8 @@ def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Token
 def fit_to(tokens: Tokens, wanted: Wanted, run: Run) -> Tokens:
     """Tokens with another vocabulary: fewer words, phrases joined, or the words of `known` first."""
     old, known = tokens.vocabulary, wanted.known
-    enough = len(old) == 0 or int(old.counts.min()) >= wanted.min_count
+    least = automatic_min_count(tokens.raw_tokens) if wanted.min_count is None else wanted.min_count
+    enough = len(old) == 0 or int(old.counts.min()) >= least
     if enough and len(old) <= (wanted.max_size or len(old)) and not wanted.phrases and known is None:
         return tokens
     words = list(known.tokens) if known else []
@@ -208,11 +211,11 @@ def fit_to(tokens: Tokens, wanted: Wanted, run: Run) -> Tokens:
     counts[map] = old.counts
     stream = Stream(words, counts, flat_pieces(tokens.ids, tokens.starts, map), len(known or ()))
     with cache.working_folder() as (folder, _):
-        merged, pieces, found = choose_words(stream, wanted, folder, run)
+        merged, pieces, found = choose_words(stream, wanted, least, folder, run)
         if not merged.counts.any():
-            raise encode.nothing_left(merged, wanted.min_count)
+            raise encode.nothing_left(merged, least)
         write_final(pieces, folder, run.cores)
-        vocabulary = vocabulary_of(merged, max(wanted.min_count, old.min_count))
+        vocabulary = vocabulary_of(merged, max(least, old.min_count))
         vocabulary.dropped_types += old.dropped_types
         vocabulary.dropped_tokens += old.dropped_tokens
         arrays, phrases, raw = map_arrays(folder), [*tokens.phrases, *found], tokens.raw_tokens
@@ -220,7 +223,7 @@ def fit_to(tokens: Tokens, wanted: Wanted, run: Run) -> Tokens:
 
 
 def choose_words(
-    stream: Stream, wanted: Wanted, scratch: Path, run: Run
+    stream: Stream, wanted: Wanted, min_count: int, scratch: Path, run: Run
 ) -> tuple[kernel.Merged, Iterator[Piece], list[list[Phrase]]]:
     """Joins phrases where asked, then keeps the words that are wanted."""
     found = [list(phrases) for phrases in wanted.joined]
@@ -229,7 +232,7 @@ def choose_words(
     run.report.begin("joining phrases", wanted.phrases, "passes")
     for number in range(wanted.phrases):
         memory = run.memory_bytes or phrases_of.MEMORY
-        least = max(wanted.min_count, phrases_of.MIN_COUNT)
+        least = max(min_count, phrases_of.MIN_COUNT)
         phrases, cut = phrases_of.stream_phrases(stream, "npmi", None, least, memory)
         if cut:
             run.report.note(f"Pairs of words outgrew {human(memory)}B: rare ones were dropped, phrases may be missing.")
@@ -239,7 +242,7 @@ def choose_words(
         stream = phrases_of.join_stream(stream, phrases, scratch / f"phrases-{number}.i32")
         run.report.step(number + 1)
     run.report.end()
-    merged = choose(stream, wanted.min_count, wanted.max_size)
+    merged = choose(stream, min_count, wanted.max_size)
     return merged, renamed(stream, merged.maps[0]), found
 
 

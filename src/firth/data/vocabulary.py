@@ -11,6 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from firth.core.errors import FirthError
 
 
+def automatic_min_count(tokens: int) -> int:
+    """The least count of a word where none is given: 5, as in word2vec, from 400,000 tokens on. A small text would lose
+    most of its words by that: below 100,000 tokens every word stays (benchmarks/small_data.py)."""
+    return min(5, 1 + tokens // 100_000)
+
+
 class Vocabulary:
     """Tokens by id, most frequent first (equal counts in the order of their UTF-8 bytes).
 

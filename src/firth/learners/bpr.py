@@ -5,6 +5,7 @@ The arithmetic stands in `kernels/bpr.py`; Rendle et al. 2009 describe it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -91,6 +92,10 @@ class Training(Loop):
         if self.run.budget:
             spent = max(spent, min(1.0, self.progress.seconds / self.run.budget))
         return float(self.method.learning_rate * (1 - (1 - LEAST_RATE) * spent))
+
+    def probe_loss(self) -> float | None:
+        """Before the first step no item stands before another: log 2."""
+        return self.loss() if self.progress.words else math.log(2)
 
     def end_epoch(self) -> dict[str, float]:
         self.progress.position = 0

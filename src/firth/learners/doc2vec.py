@@ -43,6 +43,8 @@ class DocumentMethod(WindowMethod):
     """A method whose windows give documents their vectors."""
 
     architecture: ClassVar[str] = "skipgram"  # of dbow; `kernel_settings` says that of the others
+    least_epochs: ClassVar[int] = 20
+    large_text: ClassVar[int] = 1_000_000
 
     mode: str = option(
         "dbow",
@@ -54,7 +56,9 @@ class DocumentMethod(WindowMethod):
     # Twice as many as for words: up to four words of a document share them, and with five a probe named a point less of
     # the groups of texts kept apart (benchmarks/LOG.md).
     negatives: int = option(10, "noise words a window, or for four words of dbow (loss=negative)", low=1, high=1000)
-    epochs: int = option(20, "passes over the text", low=1)
+    epochs: int | None = option(
+        None, "passes over the text; none = 20 from a million words on, more for a smaller text, up to 200", low=1
+    )
     infer_epochs: int | None = option(None, "passes over a new document; none = epochs", low=1)
 
     def kernel_settings(self) -> dict[str, Any]:
@@ -249,7 +253,10 @@ class Doc2VecModel(TextModel):
         method, rows = self.method, kernel.new_table(len(lengths), self.method.dim)
         if len(ids):
             task = replace(self._task, ids=ids, starts=np.concatenate([[0], np.cumsum(lengths)]))
-            rate, epochs = INFER_SHARE * method.learning_rate, method.infer_epochs or method.epochs
+            rate, epochs = (
+                INFER_SHARE * method.learning_rate,
+                method.infer_epochs or method.epochs or method.least_epochs,
+            )
             settings = (epochs, rate, mix(seed * GOLDEN & MASK), threads)
             kernel.native_trainer(task).infer(rows, *settings)
             left = np.flatnonzero((lengths > 0) & ~rows.any(axis=1))

@@ -84,7 +84,8 @@ class Training(Loop):
 
     def __init__(self, method: Any, pairs: Cooccurrence, run: Run, start: kernel.Tables | None) -> None:
         super().__init__(method, pairs.fingerprint, run, len(pairs))
-        words = len(pairs.vocabulary)
+        words, self.continued = len(pairs.vocabulary), start is not None
+        self.mean_loss = mean_loss(pairs, method.x_max, method.exponent)
         self.parameters = kernel.new_tables(words, method.dim, run.seed)
         if start is not None:
             for table, old in zip(self.parameters.arrays().values(), start.arrays().values(), strict=True):
@@ -123,6 +124,12 @@ class Training(Loop):
         self.progress.step = last
         return Slice(loss, self.position() - before, last == parts * self.pieces)
 
+    def probe_loss(self) -> float | None:
+        """Before the first step the loss of predicting the mean logarithm for every pair, which needs no vectors."""
+        if self.progress.words:
+            return self.loss()
+        return None if self.continued else self.mean_loss
+
     def end_epoch(self) -> dict[str, float]:
         self.progress.step = 0
         return {}
@@ -138,6 +145,14 @@ def parts_for(words: int, stride: int) -> int:
     that any number of them gives the same result."""
     wanted = -(-words * stride * 16 // CACHE)
     return max(1, min(words, MOST_PARTS, max(FEWEST_PARTS, wanted)))
+
+
+def mean_loss(pairs: Cooccurrence, x_max: float, exponent: float) -> float:
+    """½ f(X) (log X − mean)², averaged over the pairs; the mean is weighted by f."""
+    weights = np.minimum(1.0, (np.asarray(pairs.weights, np.float64) / x_max) ** exponent)
+    logs = np.log(np.asarray(pairs.weights, np.float64))
+    off = logs - (weights @ logs) / weights.sum()
+    return float(0.5 * (weights @ off**2) / len(off))
 
 
 def arranged(pairs: Cooccurrence, parts: int, x_max: float, exponent: float, run: Run) -> kernel.Strata:

@@ -384,6 +384,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> GPTModel:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(run.seed)
             net = Decoder(-(-len(tokenizer) // MULTIPLE) * MULTIPLE, size)
+    method = method.sized(len(tokens.ids))
     training = LanguageTraining(method, net, tokens.ids, size.places, method.held_out, tokens.fingerprint, run)
     figures = training.go() | {
         "tokens": len(tokens.ids),

@@ -27,13 +27,19 @@ from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.learners.adamw import optimizer, rate_share
 from firth.learners.device import device_of, distributed, peak_of
-from firth.learners.loop import Loop, Progress, Slice
+from firth.learners.loop import Loop, Progress, Slice, nothing_learned
 from firth.learners.network import LearningOptions
 
 AHEAD = 3  # batches that are loaded while one is learned from
 MOST_SECONDS = 2.0  # of a slice
 EVALUATIONS = 20  # times in a run that the held-out loss is measured
 SHORT_STEP = 1e9  # multiplications and additions, some milliseconds of a core
+
+
+def token_shares(ids: NDArray[np.int32], words: int) -> NDArray[np.float64]:
+    """How frequent each of `words` tokens is among `ids`, each counted once more than it occurs."""
+    counts = np.bincount(ids, minlength=words).astype(np.float64) + 1
+    return np.asarray(counts / counts.sum())
 
 
 class Batch(NamedTuple):
@@ -63,6 +69,7 @@ class Gradient(Loop):
     unit: ClassVar[str] = "tokens"
     compiles: ClassVar[bool] = False  # batches have one shape, so that torch.compile pays
     measures_start: ClassVar[bool] = False  # what is there before the first step may be the best
+    baseline: ClassVar[str] = "that of guessing by frequency alone"
     progress: Steps
     method: LearningOptions
 
@@ -104,6 +111,10 @@ class Gradient(Loop):
         the better, to choose weights by. Nothing by default."""
         return {}
 
+    def baseline_loss(self) -> float | None:
+        """The held-out loss of a guess that needs no network; None where there is none."""
+        return None
+
     def operations(self) -> float:
         """Multiplications and additions a token costs, forward and back: 6 a weight (Kaplan et al. 2020)."""
         return 6.0 * sum(part.numel() for part in self.net.parameters())
@@ -126,7 +137,18 @@ class Gradient(Loop):
             if self.best:
                 self.net.load_state_dict(self.best)
             self.net.eval()
-            return figures | self.judge(self.judged_last())
+            found = self.judge(self.judged_last())
+            return figures | found | self.check_baseline(found)
+
+    def check_baseline(self, found: Mapping[str, float]) -> dict[str, float]:
+        """The held-out loss beside that of a model without a network; a note where the network is not better."""
+        baseline = self.baseline_loss() if "held_out_loss" in found else None
+        if baseline is None:
+            return {}
+        if found["held_out_loss"] >= baseline:
+            text = nothing_learned(found["held_out_loss"], baseline, self.remedy(), self.baseline)
+            self.run.report.note(text, "nothing_learned")
+        return {"baseline_loss": baseline}
 
     def judged_last(self) -> int:
         """How much of what was held out is judged at the end: all, but where a budget ended the run, a third of what

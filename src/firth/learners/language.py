@@ -16,7 +16,7 @@ from torch.nn import functional
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.kernels.write import NOTHING, Net, Writer
-from firth.learners.gradient import Batch, Gradient
+from firth.learners.gradient import Batch, Gradient, token_shares
 from firth.learners.network import GradientOptions
 from firth.nets.transformer import Decoder
 
@@ -76,6 +76,12 @@ class LanguageTraining(Gradient):
             total += float(self.batch_loss(torch.from_numpy(ids).to(self.device)))
             tokens += ids[:, 1:].size
         return {"held_out_loss": total / tokens, "perplexity": math.exp(min(700.0, total / tokens))}
+
+    def baseline_loss(self) -> float | None:
+        if len(self.held_out) < 2:
+            return None
+        words = 1 + int(max(self.ids.max(), self.held_out.max()))
+        return float(-np.log(token_shares(self.ids, words))[self.held_out[1:]].mean())
 
     def operations(self) -> float:
         """With the products of attention, 12 · layers · dim · context a token, as the field counts them, whole although

@@ -18,6 +18,7 @@ from firth.core.run import Run
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 
 SLICE_SECONDS = 0.3
+LEAST_GAIN = 0.01  # share of the untrained loss by which it must fall, or nothing was learned
 
 
 @dataclass
@@ -29,7 +30,13 @@ class Progress:
     words: int = 0  # trained on, over all epochs (or pairs of words, as `unit` says)
     loss: float = 0.0  # of this epoch so far
     pairs: int = 0  # that the loss is summed over
+    untrained: float | None = None  # the loss before the first step
     epochs: list[dict[str, float]] = field(default_factory=list)
+
+
+def nothing_learned(loss: float, baseline: float, remedy: str, of: str = "the untrained model's") -> str:
+    """The text of a note with the code nothing_learned."""
+    return f"Nothing was learned: the loss is {loss:.4g}, {of} is {baseline:.4g}. Try {remedy}."
 
 
 class Slice(NamedTuple):
@@ -75,10 +82,30 @@ class Loop(ABC):
     def done(self) -> int:
         return self.progress.epoch * self.size + self.position()
 
+    def probe_loss(self) -> float | None:
+        """The loss of the tables as they are, on a small part of the data, without a step; None where it is not
+        measured."""
+        return None
+
+    def check_learned(self) -> dict[str, float]:
+        """The loss before and after training on the same part of the data; a note where training changed nothing."""
+        before, after = self.progress.untrained, self.probe_loss()
+        if before is None or after is None:
+            return {}
+        if after > (1 - LEAST_GAIN) * before:
+            self.run.report.note(nothing_learned(after, before, self.remedy()), "nothing_learned")
+        return {"untrained_loss": before, "trained_loss": after}
+
+    def remedy(self) -> str:
+        """What to do where nothing was learned."""
+        return f"more than epochs={self.epochs} passes, a higher learning_rate or more data"
+
     def go(self) -> dict[str, Any]:
         """Trains to the end (or the budget's), going on from a checkpoint if there is one; the figures."""
         checkpoints = Checkpoints(self.run.checkpoint_folder, self.run.checkpoint_every, self.identity())
         self.resume(checkpoints)
+        if not self.progress.words:
+            self.progress.untrained = self.probe_loss()
         report, progress, epochs = self.run.report, self.progress, self.epochs
         report.begin(f"training {self.method.method_name()}", epochs * self.size, self.unit)
         try:
@@ -96,7 +123,7 @@ class Loop(ABC):
         if progress.seconds < 0.9 * self.run.budget:
             spent = f"{progress.seconds:.0f} of {self.run.budget:g} s"
             report.note(f"epochs={epochs} ended the run before its budget ({spent}); more epochs would use it.")
-        return self.figures()
+        return self.figures() | self.check_learned()
 
     def identity(self) -> dict[str, Any]:
         return {

@@ -7,6 +7,7 @@ missing.
 from __future__ import annotations
 
 import importlib
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from firth.core.run import Run
 
 Kind = TypeVar("Kind", bound=type)
 SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")  # of translators: their ids are 0, 1, 2, 3
+STEPS, LEAST_BATCH, MOST_BATCH = 1000, 512, 8192  # of a run where batch_tokens is left out
 MOST_WIDE = 65536  # units of a hidden layer
 
 
@@ -78,15 +80,30 @@ class LearningOptions(Method):
         """How much a step learns from, in what the network counts: tokens, or rows."""
 
 
+Sized = TypeVar("Sized", bound="GradientOptions")
+
+
+def automatic_batch(tokens: int) -> int:
+    """Tokens a step of a run that reads so many in all: a power of two. With 8192 a step, ten passes over 200 documents
+    would be 50 steps, in which a network learns less than how frequent each token is (benchmarks/small_data.py)."""
+    return int(min(MOST_BATCH, max(LEAST_BATCH, 2 ** round(math.log2(max(1, tokens) / STEPS)))))
+
+
 @dataclass(frozen=True, kw_only=True)
 class GradientOptions(LearningOptions):
     """How a network of tokens learns."""
 
-    batch_tokens: int = option(8192, "tokens a step", low=1)
+    batch_tokens: int | None = option(
+        None, "tokens a step; none = 8192, fewer for a small text, so that a run has about 1,000 steps", low=1
+    )
 
     @property
     def batch_units(self) -> int:
-        return self.batch_tokens
+        return self.batch_tokens or MOST_BATCH
+
+    def sized(self: Sized, tokens: int) -> Sized:
+        """This method with the options that were left out chosen by the size of the text."""
+        return self.resolved(batch_tokens=automatic_batch(tokens * self.epochs))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,9 +21,9 @@ def obstacle(method: Any) -> str:
     """Which of a method's options the kernels of a GPU do not know; empty if none."""
     if method.loss != "negative":
         return f"loss={method.loss}"
-    if not getattr(method, "share_negatives", True):
+    if getattr(method, "share_negatives", True) is False:
         return "share_negatives=False"
-    if method.negatives > MOST_NEGATIVES:
+    if (method.negatives or 0) > MOST_NEGATIVES:
         return f"negatives above {MOST_NEGATIVES}"
     return ""
 

@@ -63,5 +63,5 @@ class PairOptions(WordOptions):
                 "data": tokens.fingerprint,
             }
         if not len(pairs):
-            raise no_neighbours(self, len(pairs.vocabulary))
+            raise no_neighbours(self, pairs.vocabulary)
         return Counted(pairs, phrases, figures | {"pairs": len(pairs), "seed": run.seed}, splitting)

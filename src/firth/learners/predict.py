@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,10 +26,18 @@ from firth.learners.on_gpu import on_gpu
 from firth.learners.predicted import PredictedWords
 from firth.learners.words import TextModel, WordModel, WordOptions, no_neighbours
 
+PROBED = 5000  # tokens on which the loss is measured before and after training
 LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in word2vec
 MOST_STREAMS, MOST_WINDOWS = 8, 32  # of deterministic runs: streams, and windows of each between two merges
 MOST_SOFTMAX_WORDS = 50_000
+MOST_PASSES = 200  # over a small text, where none are given
 GROUPED = 5000  # words of a vocabulary from which on windows are trained in groups: fewer lose by shared noise
+
+
+def automatic_epochs(tokens: int, least: int, from_tokens: int) -> int:
+    """`least` passes over a text of `from_tokens` tokens or more; over a smaller one more, by the square root of its
+    size, or its vectors would be left near their random first values (benchmarks/small_data.py)."""
+    return max(least, min(MOST_PASSES, round(least * math.sqrt(from_tokens / max(1, tokens)))))
 
 
 class Group(NamedTuple):
@@ -53,8 +61,13 @@ class PredictOptions(Method):
         1e-3, "frequent words are thinned out above this share of the text; 0 = off", low=0, high=1
     )
     shrink_window: bool = option(True, "each centre's window is drawn from 1 to window: near words count more")
-    epochs: int = option(5, "passes over the text", low=1)
+    epochs: int | None = option(
+        None, "passes over the text; none = 5 from 4 million words on, more for a smaller text, up to 200", low=1
+    )
     learning_rate: float = option(0.025, "at the start; it falls to nothing linearly", low=1e-9, high=100)
+
+
+Windowed = TypeVar("Windowed", bound="WindowMethod")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +77,8 @@ class WindowMethod(WordOptions, PredictOptions):
     architecture: ClassVar[str]
     gpu: ClassVar[bool] = False  # it can be trained there, see `on_gpu`
     group: ClassVar[Group] = Group()  # where there are words enough
+    least_epochs: ClassVar[int] = 5  # over a text of so many tokens:
+    large_text: ClassVar[int] = 4_000_000
 
     def check_run(self, run: Run) -> None:
         if self.gpu:
@@ -84,6 +99,11 @@ class WindowMethod(WordOptions, PredictOptions):
         self.check_words(tokens.vocabulary)
         return tokens, time.monotonic() - began
 
+    def sized(self: Windowed, tokens: Tokens) -> Windowed:
+        """This method with the options that were left out chosen by the size of the text."""
+        epochs = automatic_epochs(len(tokens.ids), self.least_epochs, self.large_text)
+        return self.resolved(min_count=tokens.vocabulary.min_count, epochs=epochs)
+
     def check_words(self, vocabulary: Vocabulary) -> None:
         """Refuses vocabularies too small to predict in, or too large for the exact softmax."""
         words = len(vocabulary)
@@ -93,7 +113,7 @@ class WindowMethod(WordOptions, PredictOptions):
                 "{method} needs at least two different words; min_count={min_count} left {words} "
                 "({dropped_types:,} dropped). A smaller min_count keeps more.",
                 method=type(self).__name__,
-                min_count=self.min_count,
+                min_count=vocabulary.min_count,
                 words=words,
                 dropped_types=vocabulary.dropped_types,
             )
@@ -120,7 +140,7 @@ class PredictingMethod(WindowMethod):
     ) -> tuple[Tokens, float]:
         tokens, seconds = super().read_words(data, run, start, keys)
         if np.diff(tokens.starts).max() < 2:
-            raise no_neighbours(self, len(tokens.vocabulary))
+            raise no_neighbours(self, tokens.vocabulary)
         return tokens, seconds
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
@@ -134,14 +154,14 @@ class PredictingMethod(WindowMethod):
                 got=start,
             )
         tokens, reading = self.read_words(data, run, start)
-        chosen = Training
-        if self.gpu and on_gpu(self, run, self.epochs * len(tokens.ids)):
+        method, chosen = self.sized(tokens), Training
+        if self.gpu and on_gpu(method, run, (method.epochs or 1) * len(tokens.ids)):
             chosen = learner("words_cuda").CudaTraining
-        training = chosen(self, tokens, run, start, self.held_out)
+        training = chosen(method, tokens, run, start, self.held_out)
         figures = training.go() | {"reading_seconds": reading}
         words, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
         vocabulary = grown(tokens.vocabulary, start.known) if start else tokens.vocabulary
-        kept = self.as_trained(tokens.splitting, vocabulary, run, start)
+        kept = method.as_trained(tokens.splitting, vocabulary, run, start)
         return PredictedWords(kept, vocabulary, words, outputs, figures, tokens.phrases)
 
 
@@ -161,7 +181,7 @@ class Training(Loop):
 
     def __init__(self, method: WindowMethod, tokens: Tokens, run: Run, start: Any = None, held_out: float = 0) -> None:
         super().__init__(method, tokens.fingerprint, run, int(len(tokens.ids) * (1 - held_out)))
-        self.tokens = tokens
+        self.tokens, self.continued = tokens, start is not None
         # How often words were met in all texts: what the model will say, and so the tree that it can make again.
         self.met = (grown(tokens.vocabulary, start.known) if start else tokens.vocabulary).counts
         self.inputs, self.outputs = self.first_tables(start)
@@ -247,7 +267,7 @@ class Training(Loop):
     def rates(self) -> tuple[float, float]:
         """The learning rate at the first and the last word of this epoch. Under a budget that binds, the share of time
         spent takes the place of the share of words."""
-        rate, epochs = self.method.learning_rate, self.method.epochs
+        rate, epochs = self.method.learning_rate, self.epochs
         at = [1 - (1 - LEAST_RATE) * (self.progress.epoch + share) / epochs for share in (0, 1)]
         if self.run.budget:
             spent = min(1.0, self.progress.seconds / self.run.budget)
@@ -257,13 +277,19 @@ class Training(Loop):
 
     def end_epoch(self) -> dict[str, float]:
         self.progress.position, self.progress.cursors = 0, []
-        return {"held_out_loss": self.held_out_loss()} if self.size < len(self.tokens.ids) else {}
+        held_out = self.size < len(self.tokens.ids)
+        return {"held_out_loss": self.measured_loss(self.size, len(self.tokens.ids))} if held_out else {}
 
-    def held_out_loss(self) -> float:
-        """The loss on the text kept apart: the same noise words each time, and no step taken."""
+    def measured_loss(self, first: int, last: int) -> float:
+        """The loss on a part of the text: the same negative samples each time, and no step taken."""
         threads = 1 if self.run.deterministic else self.threads
-        loss, pairs, _ = self.trainer.racing(self.size, len(self.tokens.ids), self.run.seed, 0.0, 0.0, threads)
+        loss, pairs, _ = self.trainer.racing(first, last, self.run.seed, 0.0, 0.0, threads)
         return loss / max(1, pairs)
+
+    def probe_loss(self) -> float | None:
+        if self.continued:
+            return None  # a trained model may have nothing more to learn
+        return self.measured_loss(0, min(self.size, PROBED // 50 if self.method.loss == "softmax" else PROBED))
 
     def figures(self) -> dict[str, Any]:
         progress = self.progress

@@ -23,7 +23,7 @@ from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.subwords import WordPiece
 from firth.learners.bert import BertModel, size_of
-from firth.learners.gradient import Batch, Gradient
+from firth.learners.gradient import Batch, Gradient, token_shares
 from firth.learners.masking import Masking, seed_of
 from firth.learners.packing import Shape, Special, batch_ends, pack
 from firth.learners.pooling import Pooling
@@ -70,7 +70,7 @@ class Pretraining(Gradient):
         self.lengths = (SHORT, self.context) if short else (self.context,)
         first = self.pairs(self.sentences, 0, 0)
         super().__init__(method, net, sentences.fingerprint, run, int(first.tokens().sum()))
-        self.capacity = max(self.context, min(MOST_TOKENS, method.batch_tokens // self.world))
+        self.capacity = max(self.context, min(MOST_TOKENS, method.batch_units // self.world))
         self.static = self.device.type == "cuda"  # all batches of one shape
         self.longest = self.lengths[0]
         self.attended = 0.0  # tokens that a token looks at, on average
@@ -110,7 +110,7 @@ class Pretraining(Gradient):
 
     def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
         """As many batches as make up `batch_tokens`, by their room: each is nearly full."""
-        count = max(1, round(self.method.batch_tokens / (self.capacity * self.world))) * self.world
+        count = max(1, round(self.method.batch_units / (self.capacity * self.world))) * self.world
         return batches[self.progress.batch : self.progress.batch + count]
 
     def load(self, what: Any) -> Any:
@@ -172,6 +172,14 @@ class Pretraining(Gradient):
             len(np.unique(pairs.label)) == 2
         )  # a part of one document has no foreign sentences: nothing to tell apart
         return found | ({"next_accuracy": right_pairs / count_pairs} if count_pairs and both else {})
+
+    def baseline_loss(self) -> float | None:
+        learned, asked = (part.ids[part.starts[0] : part.starts[-1]] for part in (self.sentences, self.held_out))
+        asked = asked[self.masking.hideable[asked]]
+        if not len(asked):
+            return None
+        shares = token_shares(learned[self.masking.hideable[learned]], len(self.tokenizer))
+        return float(-np.log(shares)[asked].mean())
 
     def scores(self, tensors: Sequence[Tensor]) -> Tensor:
         """Sums: loss, right and all masked tokens; right and all pairs."""
@@ -247,6 +255,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
         if start.projection is not None:
             run.report.note("What stands behind the pooling of start, such as a whitening, fits its vectors: left out.")
     set_rows(net, len(tokenizer), rows)
+    method = method.sized(int(sentences.starts[-1]))
     training = Pretraining(method, net, sentences, tokenizer, run)
     figures = training.go() | {
         "tokens": int(sentences.starts[-1]),

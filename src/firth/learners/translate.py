@@ -21,7 +21,7 @@ from firth.core.report import Report
 from firth.core.run import Run
 from firth.data.pairs import Pair, Pairs
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.learners.gradient import Batch, Gradient
+from firth.learners.gradient import Batch, Gradient, token_shares
 from firth.learners.network import TranslatorOptions
 from firth.learners.translator import (
     BEGIN,
@@ -129,7 +129,7 @@ class Translating(Gradient):
     def plan(self, epoch: int) -> Sequence[Batch]:
         """Pairs of like length together, in steps of about `batch_tokens` target tokens; one part a process."""
         random = np.random.default_rng([self.run.seed, epoch])
-        steps = bucketed(self.pairs, random, self.method.batch_tokens)
+        steps = bucketed(self.pairs, random, self.method.batch_units)
         parts = [part for step in steps for part in np.array_split(step, self.world) if len(part)]
         return [Batch(part, int((self.pairs.lengths[part, 1] - 1).sum())) for part in parts]
 
@@ -148,10 +148,26 @@ class Translating(Gradient):
         hidden = self.net(source, source != PAD, target[:, :-1])
         return self.net.logits(hidden), target[:, 1:]
 
+    def baseline_loss(self) -> float | None:
+        """Of the best guess that is the same at every position: how frequent each target token is, smoothed."""
+        if not len(self.held_out):
+            return None
+        smoothing = self.method.label_smoothing
+        learned, asked = (self.targets(pairs) for pairs in (self.pairs, self.held_out))
+        words = int(self.net.logits(torch.zeros(1, 1, self.method.dim, device=self.device)).shape[-1])
+        shares = (1 - smoothing) * token_shares(learned, words) + smoothing / words
+        surprise = -np.log(shares)
+        return float((1 - smoothing) * surprise[asked].mean() + smoothing * surprise.mean())
+
+    def targets(self, pairs: Encoded) -> NDArray[np.int32]:
+        """The tokens that are predicted: all of the targets but the first of each."""
+        spans = zip(pairs.starts[:, 1].tolist(), pairs.lengths[:, 1].tolist(), strict=True)
+        return np.concatenate([pairs.ids[start + 1 : start + length] for start, length in spans])
+
     def evaluate(self, most: int = 2**62) -> dict[str, float]:
         """The loss learned by, and the perplexity of the true tokens, on about `most` tokens."""
         smoothed = plain = tokens = 0.0
-        for which in bucketed(self.held_out, np.random.default_rng(0), self.method.batch_tokens):
+        for which in bucketed(self.held_out, np.random.default_rng(0), self.method.batch_units):
             if tokens >= most:
                 break
             logits, truth = self.predicted(*(self.held_out.padded(which, side).to(self.device) for side in (0, 1)))
@@ -202,6 +218,7 @@ def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Model | None)
     net = new_net(method, len(tokenizer), run.seed)
     if start is not None:
         load_weights(net, start.parts().arrays)
+    method = method.sized(int((pairs.lengths[:, 1] - 1).sum()))
     task = Translating(method, net, pairs, held_out, run)
     figures = {"pairs": len(pairs), "held_out_pairs": len(held_out), "vocabulary": len(tokenizer)}
     return Translator(method, tokenizer, net, figures | task.go())

@@ -20,6 +20,7 @@ from firth.core.vectors import Matrix, Vectors
 from firth.kernels.sparse import Rows
 from firth.learners.compress import active_dimensions
 from firth.learners.compressed import NET, load_weights
+from firth.learners.gradient import token_shares
 from firth.learners.network import UserOptions, widths_of
 from firth.learners.people import KEYS, PeopleModel, StoredKeys, keys_of, stored_histories, take_ratings
 from firth.learners.rows import RowTraining
@@ -135,6 +136,8 @@ class MultVAEModel(UserModel):
 class UserTraining(RowTraining):
     """What users had, told again from a part of it."""
 
+    baseline = "that of recommending by popularity alone"
+
     def __init__(self, method: UserOptions, net: UserNet, rows: Rows, fingerprint: str, run: Run) -> None:
         self.entries = rows
         super().__init__(method, net, len(rows.starts) - 1, fingerprint, run)
@@ -156,6 +159,14 @@ class UserTraining(RowTraining):
         losses = net.surprise(net.decode(drawn(code, torch.randn_like(code.mean))), baskets)
         loss: Tensor = losses.sum() + method.beta * self.annealed(method.anneal) * divergence_loss(code)
         return loss
+
+    def baseline_loss(self) -> float | None:
+        """−log p of the same items where p is the share of users who have an item."""
+        _, rest = parted(some_users(self.entries, self.held_out), self.run.seed)
+        if not len(rest.columns):
+            return None
+        shares = token_shares(some_users(self.entries, self.rows).columns, self.user_net.last.out_features)
+        return float(-np.log(shares)[rest.columns].mean())
 
     def evaluate(self, most: int) -> dict[str, float]:
         """−log p of an item that a held-out user had beside those that are told of them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +23,17 @@ from firth.core.run import Run
 from firth.core.vectors import Matrix, Vectors
 from firth.data.graph import Graph
 from firth.kernels import predict as kernel
+from firth.kernels._native import Trainer
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.kernels.walks import Links, NativeWalks, Walked
 from firth.learners.loop import Loop, Progress, Slice
 from firth.learners.network import learner
 from firth.learners.on_gpu import on_gpu
-from firth.learners.predict import LEAST_RATE, MOST_STREAMS, MOST_WINDOWS
+from firth.learners.predict import LEAST_RATE, MOST_STREAMS, MOST_WINDOWS, PROBED
 
 NOISE_EXPONENT = 0.75  # as in word2vec
 CHUNK = 1 << 18  # steps of walks trained in one go
-GROUP, GROUPED = 2, 5000  # steps of a walk whose windows share noise, from so many nodes on (fewer lose by it)
+GROUP, GROUPED = 2, 5000  # steps of a walk whose windows share negative samples, from so many nodes on
 NODES_A_STREAM = 1000  # of deterministic runs: with fewer nodes two streams would change the same rows all the time
 
 
@@ -71,6 +72,9 @@ class NodeModel(Model):
         return f"{type(self.method).__name__} model: {len(self.vectors):,} nodes × {self.vectors.dim}"
 
 
+Walks = TypeVar("Walks", bound="WalkingMethod")
+
+
 @dataclass(frozen=True, kw_only=True)
 class WalkingMethod(Method):
     """What DeepWalk and Node2Vec have in common."""
@@ -83,9 +87,15 @@ class WalkingMethod(Method):
     length: int = option(80, "nodes in a walk", low=2, high=1_000_000)
     window: int = option(10, "nodes each side", low=1, high=kernel.MOST_WINDOW)
     loss: str = option("negative", "noise nodes, or a Huffman tree", choices=("negative", "hierarchical"))
-    # Twice word2vec's: all pairs of a window share them (in large graphs of two windows), and ten do what five for each
-    # pair do (benchmarks/LOG.md).
-    negatives: int = option(10, "noise nodes for each window (loss=negative)", low=1, high=1000)
+    negatives: int | None = option(
+        None,
+        "negative samples for each window, or each pair (loss=negative); none = 10 a window, 5 a pair",
+        low=1,
+        high=1000,
+    )
+    share_negatives: bool | None = option(
+        None, "one draw of negative samples for a whole window; off: for each pair; none = on from 5,000 nodes"
+    )
     subsample: float = option(
         0.0, "often visited nodes are thinned out above this share of the steps; 0 = off", low=0, high=1
     )
@@ -98,6 +108,13 @@ class WalkingMethod(Method):
     def bias(self) -> tuple[float, float]:
         """p and q of the walks."""
         return 1.0, 1.0
+
+    def sized(self: Walks, nodes: int, device: str) -> Walks:
+        """This method with the options that were left out chosen by the size of the graph. In a small one, a negative
+        sample shared by a whole window hits the same few nodes again and again: labels are read worse from the vectors
+        (benchmarks/small_data.py). Where samples are shared, ten do what five for each pair do."""
+        method = self.resolved(share_negatives=nodes >= GROUPED or device == "cuda")
+        return method.resolved(negatives=10 if method.share_negatives else 5)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> NodeModel:
         """Learns from a graph (or a file, edges, a sparse matrix, a networkx graph). With `start`, goes on from that
@@ -121,10 +138,10 @@ class WalkingMethod(Method):
             run.report.note(note)
         if isolated:
             run.report.note(f"{isolated:,} nodes have no edge; their vectors are zero.")
-        chosen = Training
-        if on_gpu(self, run, self.epochs * self.walks * self.length * len(graph)):
+        method, chosen = self.sized(len(graph), run.device), Training
+        if on_gpu(method, run, self.epochs * self.walks * self.length * len(graph)):
             chosen = learner("walks_cuda").CudaTraining
-        training = chosen(self, graph, run, start)
+        training = chosen(method, graph, run, start)
         preparing = time.monotonic() - began
         figures = training.go() | {
             "preparing_seconds": preparing,
@@ -137,7 +154,7 @@ class WalkingMethod(Method):
             "threads": run.cores,
         }
         nodes, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
-        return NodeModel(self, training.keys, nodes, outputs, figures)
+        return NodeModel(method, training.keys, nodes, outputs, figures)
 
 
 @dataclass
@@ -155,6 +172,7 @@ class Training(Loop):
 
     def __init__(self, method: WalkingMethod, graph: Graph, run: Run, start: NodeModel | None) -> None:
         #: Where walks start: a node that no link leads away from is met by walks of others alone.
+        self.continued = start is not None
         self.first = np.flatnonzero(np.diff(graph.starts)).astype(np.int32)
         self.walks = len(self.first) * method.walks  # an epoch
         super().__init__(method, graph.fingerprint(), run, self.walks * method.length)
@@ -230,9 +248,8 @@ class Training(Loop):
                 break
         return Slice(tally.loss, tally.pairs, self.progress.chunk == chunks)
 
-    def train_chunk(self, chunk: int, seed: int) -> tuple[float, int, int]:
+    def trainer(self, walked: Walked) -> Trainer:
         method = self.method
-        walked = self.walk(*self.chunk_starts(chunk, seed), seed)
         task = kernel.Task(
             ids=walked.ids,
             starts=walked.starts,
@@ -241,10 +258,23 @@ class Training(Loop):
             loss=method.loss,
             window=method.window,
             negatives=method.negatives,
-            group=GROUP if len(self.keys) >= GROUPED else 1,
+            shared=method.share_negatives,
+            group=GROUP if method.share_negatives and len(self.keys) >= GROUPED else 1,
             **self.sampling,
         )
-        trainer = kernel.native_trainer(task)
+        return kernel.native_trainer(task)
+
+    def probe_loss(self) -> float | None:
+        if self.continued:
+            return None  # a trained model may have nothing more to learn
+        first = self.first[:: -(-len(self.first) * self.method.length // PROBED)]
+        walked = self.walk(first, np.full(len(first), -1, np.int32), self.run.seed)
+        loss, pairs, _ = self.trainer(walked).racing(0, len(walked.ids), self.run.seed, 0.0, 0.0, 1)
+        return loss / max(1, pairs)
+
+    def train_chunk(self, chunk: int, seed: int) -> tuple[float, int, int]:
+        walked = self.walk(*self.chunk_starts(chunk, seed), seed)
+        trainer = self.trainer(walked)
         seed = mix((seed + (chunk + 1) * GOLDEN) & MASK)  # positions count from 0 in each chunk
         if not self.run.deterministic:
             return trainer.racing(0, len(walked.ids), seed, *self.rates(), self.run.cores)

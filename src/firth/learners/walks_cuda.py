@@ -34,7 +34,7 @@ class CudaTraining(OnCard, Training):
             inputs=self.inputs,
             outputs=self.outputs,
             window=method.window,
-            negatives=method.negatives,
+            negatives=method.negatives or kernel.Task.negatives,
             **self.sampling,
         )
         noise = kernel.noise_weights(self.counts, NOISE_EXPONENT)
@@ -66,6 +66,9 @@ class CudaTraining(OnCard, Training):
         self.walking_seconds += between(*times)
         self.progress.chunk = end
         return Slice(tally.loss, tally.pairs, end == chunks)
+
+    def probe_loss(self) -> float | None:
+        return None  # the tables are on the GPU
 
     def figures(self) -> dict[str, Any]:
         return super().figures() | self.card.figures() | {"walking_seconds": self.walking_seconds}

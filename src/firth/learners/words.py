@@ -37,7 +37,9 @@ AT_BLANKS = Splitting("whitespace", lowercase=False)  # how raw text meets words
 class WordOptions(Method):
     """How text becomes words."""
 
-    min_count: int = option(5, "words that occur less often are left out", low=1)
+    min_count: int | None = option(
+        None, "words that occur less often are left out; none = 1 for a small text, 5 from 400,000 words on", low=1
+    )
     max_vocabulary: int | None = option(None, "keep only this many words, the most frequent", low=1)
     tokenizer: str | Callable[[str], list[str]] = option(
         "words", "how text is split; in Python also a function from text to tokens", choices=TOKENIZERS, functions=True
@@ -113,14 +115,14 @@ def unreachable(splitting: Splitting, vocabulary: Vocabulary) -> list[str]:
     return [word for word in vocabulary.tokens if word not in met]
 
 
-def no_neighbours(method: WordOptions, words: int) -> FirthError:
+def no_neighbours(method: WordOptions, vocabulary: Vocabulary) -> FirthError:
     return FirthError(
         "empty_vocabulary",
         "{method} needs words that stand near each other; no document has two of the {words:,} words that "
         "min_count={min_count} left. unit=block or file (--unit) joins lines.",
         method=type(method).__name__,
-        words=words,
-        min_count=method.min_count,
+        words=len(vocabulary),
+        min_count=vocabulary.min_count,
     )
 
 
@@ -176,7 +178,7 @@ class TextModel(Model):
 
     def _why_missing(self) -> str:
         dropped = self.vocabulary.dropped_types
-        return f"min_count={self.method.min_count} dropped {dropped:,} words" if dropped else ""
+        return f"min_count={self.vocabulary.min_count} dropped {dropped:,} words" if dropped else ""
 
     def tokenize(self, text: str | Sequence[str]) -> list[str]:
         """`text` as this model's words, known or not; a list of tokens as it is."""

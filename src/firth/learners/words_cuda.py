@@ -86,10 +86,10 @@ class CudaTraining(OnCard, Training):
             torch.cuda.current_stream().wait_event(part.there)
         return self.card.train(*part[:5], seed, rates, move)
 
-    def held_out_loss(self) -> float:
+    def measured_loss(self, first: int, last: int) -> float:
         total = kernel.Tally(0.0, 0, 0)
-        for first in range(self.size, len(self.tokens.ids), self.most):
-            part = self.load(first, min(len(self.tokens.ids), first + self.most))
+        for begin in range(first, last, self.most):
+            part = self.load(begin, min(last, begin + self.most))
             total += self.trained(part, self.run.seed, (0.0, 0.0), move=False)
         return total.loss / max(1, total.pairs)
 

@@ -207,5 +207,5 @@ class PMI(PairOptions):
             "counting_seconds": counting,
             "seconds": time.monotonic() - began,
         }
-        kept = self.as_trained(splitting, pairs.vocabulary, run)
-        return PMIModel(kept, pairs.vocabulary, tables, counts, sums, figures, phrases)
+        method = self.resolved(min_count=pairs.vocabulary.min_count).as_trained(splitting, pairs.vocabulary, run)
+        return PMIModel(method, pairs.vocabulary, tables, counts, sums, figures, phrases)

@@ -34,7 +34,8 @@ class Doc2Vec(DocumentMethod):
                 "mode=dm_concat has room for one vector a document, not for tags; take dbow or dm.",
             )
         layout = lay_out(tokens, before, run)
-        training = DocumentTraining(self, tokens, run, layout, before)
+        method = self.sized(tokens)
+        training = DocumentTraining(method, tokens, run, layout, before)
         figures = training.go() | {
             "reading_seconds": reading,
             "empty_documents": int((tokens.starts[1:] == tokens.starts[:-1]).sum()),
@@ -43,7 +44,7 @@ class Doc2Vec(DocumentMethod):
         words, documents, tags = training.result(before)
         vocabulary = grown(tokens.vocabulary, before.vocabulary) if before else tokens.vocabulary
         return Doc2VecModel(
-            self.as_trained(tokens.splitting, vocabulary, run, before),
+            method.as_trained(tokens.splitting, vocabulary, run, before),
             vocabulary,
             Vectors(layout.documents, documents),
             Vectors(layout.tags, tags),

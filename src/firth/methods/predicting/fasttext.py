@@ -64,11 +64,12 @@ class FastText(PredictingMethod):
         keep their vectors, new ones are added."""
         before = self.check_start(start) if start is not None else None
         tokens, reading = self.read_words(data, run, before)
-        training = SubwordTraining(self, tokens, run, before)
+        method = self.sized(tokens)
+        training = SubwordTraining(method, tokens, run, before)
         figures = training.go() | {"reading_seconds": reading, "ngram_rows": training.subwords.rows}
         table, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
         vocabulary = grown(tokens.vocabulary, before.vocabulary) if before else tokens.vocabulary
-        kept = self.as_trained(tokens.splitting, vocabulary, run, before)
+        kept = method.as_trained(tokens.splitting, vocabulary, run, before)
         return FastTextModel(kept, vocabulary, table, outputs, training.subwords, figures, tokens.phrases)
 
     def check_start(self, start: Model) -> FastTextModel:

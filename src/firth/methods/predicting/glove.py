@@ -58,13 +58,14 @@ class GloVe(PairOptions):
                 unknown=UNKNOWN,
             )
         figures["counting_seconds"] = time.monotonic() - began
-        training = glove.Training(self, pairs, run, glove.start_tables(start) if start else None)
+        method = self.resolved(min_count=vocabulary.min_count)
+        training = glove.Training(method, pairs, run, glove.start_tables(start) if start else None)
         figures |= training.go()
         figures |= {"deterministic": True, "threads": run.cores}
         tables = glove.result_tables(training.parameters, self.dim, self.add_contexts)
         if start is not None:
             vocabulary = grown(vocabulary, start.known)
-        kept = self.as_trained(splitting, vocabulary, run, start)
+        kept = method.as_trained(splitting, vocabulary, run, start)
         if self.unknown:
             vocabulary, tables = glove.with_unknown(vocabulary, tables)
         return GloVeModel(kept, vocabulary, tables, figures, phrases)
