@@ -34,6 +34,11 @@ from firth.core.options import Option, options_of
 from firth.core.report import Nothing
 from firth.data.world import World
 
+#: Models this small learn nothing, and say so.
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore:{text}:firth.FirthWarning")
+    for text in ("Nothing was learned", "A simple baseline is better")
+]
 METHODS = {name: registry.method(name) for name in sorted(registry.method_modules())}
 OPTIONS = [
     pytest.param(method, option, id=f"{name}.{option.name}")

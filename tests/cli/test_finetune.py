@@ -156,10 +156,13 @@ def test_features_are_judged_by_cross_validation(call, place):
     ).stdout  # fmt: skip
     figures = [found["reviews.csv"]["figures"]["accuracy"]["mean"] for found in json.loads(told).values()]
     assert len(figures) == 2 and min(figures) > 0.95  # the colour tells
+    both = [found["reviews.csv"] for found in json.loads(told).values()]
+    assert all(found["learned"] and found["tfidf"]["accuracy"] < 0.8 for found in both)  # the texts alone do not
     rows = [["", "x"], ["the king", ""], *([f"word {n}", "xy"[n % 2]] for n in range(20))]
     write(place / "gaps.csv", ["text", "label"], rows)
     told = call("evaluate", "lsa", "--features", "gaps.csv", "--folds", "3")
     assert "20 rows × 5" in told.stdout and "1 of 22 rows have no text" in told.stderr
+    assert "tf-idf 0." in told.stdout and "nothing was learned" in told.stdout
     assert "1 of 22 rows have no label" in told.stderr
 
 

@@ -220,7 +220,7 @@ def feature_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
         if not isinstance(model, Embeds):
             raise no_texts(model, path)
         matrix = np.hstack([model.embed(texts), beside[rows]])
-        return features(matrix, np.array(labels), settings["head"], settings["folds"])
+        return features(matrix, np.array(labels), settings["head"], settings["folds"], texts)
 
     return test
 

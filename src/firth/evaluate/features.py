@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 
+CLEAR = 1.64  # standard errors
 HEADS = ("logistic", "ridge", "mlp")
 
 
 @dataclass(frozen=True)
 class FeatureResult:
-    """Mean and deviation of each figure over the folds; `baseline` is what the most frequent label has, or the mean."""
+    """Mean and deviation of each figure over the folds; `baseline` is what the most frequent label has, or the mean;
+    `tfidf` what a linear model over tf-idf has, where the texts are known."""
 
     head: str
     rows: int
@@ -25,6 +27,13 @@ class FeatureResult:
     folds: int
     figures: Mapping[str, tuple[float, float]]
     baseline: Mapping[str, float]
+    tfidf: Mapping[str, float] | None = None
+
+    @property
+    def learned(self) -> bool:
+        """Whether the first figure is clearly better than the baseline: by more than 1.64 standard errors."""
+        name, (mean, around) = next(iter(self.figures.items()))
+        return mean - self.baseline[name] > CLEAR * around / self.folds**0.5
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -34,19 +43,30 @@ class FeatureResult:
             "folds": self.folds,
             "figures": {name: {"mean": mean, "deviation": around} for name, (mean, around) in self.figures.items()},
             "baseline": dict(self.baseline),
+            "tfidf": None if self.tfidf is None else dict(self.tfidf),
+            "learned": self.learned,
         }
 
     def __str__(self) -> str:
+        linear = {name: "" if self.tfidf is None else f", tf-idf {self.tfidf[name]:.3f}" for name in self.figures}
         told = ", ".join(
-            f"{name} {mean:.3f} ± {around:.3f} (baseline {self.baseline[name]:.3f})"
+            f"{name} {mean:.3f} ± {around:.3f} (baseline {self.baseline[name]:.3f}{linear[name]})"
             for name, (mean, around) in self.figures.items()
         )
-        return f"{self.rows:,} rows × {self.features:,} features, {self.head}, {self.folds} folds: {told}"
+        nothing = "" if self.learned else "; nothing was learned: this is not clearly better than the baseline"
+        return f"{self.rows:,} rows × {self.features:,} features, {self.head}, {self.folds} folds: {told}{nothing}"
 
 
-def features(matrix: NDArray[Any], labels: NDArray[Any], head: str = "logistic", folds: int = 5) -> FeatureResult:
+def features(
+    matrix: NDArray[Any],
+    labels: NDArray[Any],
+    head: str = "logistic",
+    folds: int = 5,
+    texts: Sequence[str] | None = None,
+) -> FeatureResult:
     """`head`: logistic (labels), ridge (numbers), or mlp, a net with one hidden layer (labels). Columns are scaled to
-    mean 0 and deviation 1, in each fold by its own training rows."""
+    mean 0 and deviation 1, in each fold by its own training rows. Given the `texts` of the rows, a logistic or ridge
+    regression over their tf-idf in the same folds is reported too."""
     try:
         from sklearn.dummy import DummyClassifier, DummyRegressor
         from sklearn.exceptions import ConvergenceWarning
@@ -86,7 +106,24 @@ def features(matrix: NDArray[Any], labels: NDArray[Any], head: str = "logistic",
         )
     means = {name: (abs_error(name, found[f"test_{name}"]), float(np.std(found[f"test_{name}"]))) for name in judged}
     baseline = {name: abs_error(name, plain[f"test_{name}"]) for name in judged}
-    return FeatureResult(head, len(matrix), matrix.shape[1], folds, means, baseline)
+    tfidf = None if texts is None else tfidf_figures(texts, labels, folds, judged)
+    return FeatureResult(head, len(matrix), matrix.shape[1], folds, means, baseline, tfidf)
+
+
+def tfidf_figures(
+    texts: Sequence[str], labels: NDArray[Any], folds: int, judged: Mapping[str, str]
+) -> dict[str, float]:
+    """A logistic or, for numbers, a ridge regression over tf-idf, in the same folds."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.model_selection import cross_validate
+    from sklearn.pipeline import make_pipeline
+
+    numbers = "R²" in judged
+    linear = Ridge() if numbers else LogisticRegression(C=10.0, max_iter=2000)
+    model = make_pipeline(TfidfVectorizer(sublinear_tf=True, token_pattern=r"\w+|[^\w\s]"), linear)
+    found = cross_validate(model, list(texts), labels, cv=splits(folds, numbers), scoring=dict(judged))
+    return {name: abs_error(name, found[f"test_{name}"]) for name in judged}
 
 
 def abs_error(name: str, values: NDArray[np.float64]) -> float:
