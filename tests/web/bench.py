@@ -7,10 +7,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, expect
 
 Open = Callable[..., Page]
+TOKENS: dict[str, str] = {}  # of servers, by their addresses
+
+
+def with_token(address: str) -> str:
+    """The address of a view as `firth studio` would print it; the page keeps the token for its later addresses."""
+    parts = urlsplit(address)
+    token = TOKENS[f"{parts.scheme}://{parts.netloc}"]
+    return parts._replace(path=parts.path or "/", query=f"token={token}").geturl()
 
 
 def settled(page: Page) -> None:
@@ -29,7 +38,7 @@ def firth_command(*arguments: Any) -> None:
 
 
 class running:  # noqa: N801
-    """`firth studio ARGUMENTS` on a free port, and its address."""
+    """`firth studio ARGUMENTS` on a free port, and its address without the token, which `with_token` adds."""
 
     def __init__(self, *arguments: Any) -> None:
         command = [sys.executable, "-m", "firth", "studio", *map(str, arguments), "--port", "0"]
@@ -37,8 +46,9 @@ class running:  # noqa: N801
 
     def __enter__(self) -> str:
         assert self.process.stdout is not None
-        address = self.process.stdout.readline().strip()
-        assert address.startswith("http://"), address
+        address, _, token = self.process.stdout.readline().strip().partition("/?token=")
+        assert address.startswith("http://") and token, address
+        TOKENS[address] = token
         return address
 
     def __exit__(self, *_: object) -> None:

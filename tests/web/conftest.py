@@ -15,7 +15,7 @@ import firth
 from firth.data.world import World, write_analogies
 
 sys.path.insert(0, str(Path(__file__).parent))
-from bench import firth_command, running
+from bench import TOKENS, firth_command, running, with_token
 from tickets import write_tickets
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -86,13 +86,14 @@ def is_wrong(said: Any) -> bool:
 
 @pytest.fixture
 def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
-    """`open_page(address, **settings)`: a page at 1280 × 860. At the end nothing may have gone wrong in any of them."""
+    """`open_page(address, **settings)`: a page at 1280 × 860, with its server's token unless `known` is False. At the
+    end nothing may have gone wrong in any of them."""
     from playwright.sync_api import expect
 
     expect.set_options(timeout=30_000)  # a busy machine is no fault of the page
     contexts, wrong = [], list[str]()
 
-    def opened(address: str, **settings: Any) -> Any:
+    def opened(address: str, known: bool = True, **settings: Any) -> Any:
         plain = {"viewport": {"width": 1280, "height": 860}, "reduced_motion": "reduce"}
         context = browser.new_context(**{**plain, **settings})
         contexts.append(context)
@@ -101,7 +102,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
         page.set_default_timeout(30_000)
         page.on("console", lambda said: wrong.append(said.text) if is_wrong(said) else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.goto(address)
+        page.goto(with_token(address) if known else address)
         return page
 
     yield opened
@@ -129,7 +130,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     rows = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
     (root / "people.csv").write_text("\n".join([",".join(columns), *rows]) + "\n")
     with serving(models=gallery(tmp_path_factory.mktemp("gallery")), root=root) as client:
-        yield str(client.base_url)
+        yield known(client)
 
 
 @pytest.fixture(scope="session")
@@ -138,7 +139,14 @@ def bare() -> Iterator[str]:
     from serving import serving
 
     with serving() as client:
-        yield str(client.base_url)
+        yield known(client)
+
+
+def known(client: Any) -> str:
+    """The address of a server in this process."""
+    address = str(client.base_url).rstrip("/")
+    TOKENS[address] = client.settings.token
+    return address
 
 
 @pytest.fixture
@@ -161,18 +169,19 @@ def shot(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Any, str],
 
 
 @pytest.fixture
-def accessible() -> Callable[[Any], None]:
-    """`accessible(page)`: axe finds nothing to say, in light and in dark."""
+def accessible() -> Callable[..., None]:
+    """`accessible(page)`: axe finds nothing to say, in light and in dark; `toggles=False`: as it is now."""
     from axe_playwright_python.sync_playwright import Axe
 
-    def checked(page: Any) -> None:
-        for _ in range(2):
+    def checked(page: Any, toggles: bool = True) -> None:
+        for _ in range(2 if toggles else 1):
             found = Axe().run(page).response["violations"]
             told = [
                 f"{one['id']}: {one['nodes'][0]['html'][:160]} {one['nodes'][0].get('failureSummary', '')}"
                 for one in found
             ]
             assert told == []
-            page.get_by_role("button", name="Dark colours").click()
+            if toggles:
+                page.get_by_role("button", name="Dark colours").click()
 
     return checked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bench import kept
 from playwright.sync_api import expect
 
 
@@ -47,9 +48,27 @@ def test_a_file_is_dropped(page, studio, tmp_path):
 
 def test_a_world_is_invented(page, studio):
     page.goto(f"{studio.address}/#/data")
-    page.get_by_label("of sentences").or_(page.locator(".world input")).first.fill("500")
+    page.locator(".world input").first.fill("500")
     page.get_by_role("button", name="An invented world").click()
     expect(page.locator("dl").get_by_text("500", exact=True)).to_be_visible()
+    page.get_by_role("button", name="An invented world").click()
+    expect(page.get_by_role("alert")).to_contain_text("world-1.txt exists already")
+    page.get_by_label("Name of the new file").fill("mine")
+    page.locator(".world input").first.fill("400")
+    page.get_by_role("button", name="An invented world").click()
+    expect(page.locator("dl").get_by_text("400", exact=True)).to_be_visible()
+    assert "data=root%2Fmine.txt" in page.url
+    (studio.root / "world-1.txt").unlink()
+    (studio.root / "mine.txt").unlink()
+
+
+def test_a_cell_that_looks_like_a_formula_is_escaped_and_told(page, studio):
+    content = b"name,text,change\n=1+1,a ship,-5\n@b,the sea,+x\n"
+    page.goto(f"{studio.address}/#/data")
+    page.get_by_label("A file of data").set_input_files({"name": "sums.csv", "mimeType": "text/csv", "buffer": content})
+    expect(page.get_by_role("region", name="Rows")).to_contain_text("=1+1")
+    assert kept(page, "Rows as CSV").decode() == "name,text,change\r\n'=1+1,a ship,-5\r\n'@b,the sea,'+x\r\n"
+    expect(page.get_by_role("status").filter(has_text="3 cells begin like a formula")).to_be_visible()
 
 
 def test_tables_are_sorted_and_kept_and_pictures_too(page, tmp_path):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 
 import numpy as np
-from bench import firth_command, running
+import pytest
+from bench import firth_command, kept, running
 from playwright.sync_api import expect
+
+import firth
 
 
 def picture(page, name: str) -> bytes:
@@ -85,14 +90,12 @@ def test_a_point_far_out_does_not_make_a_dot_of_the_others(page, studio):
 
 
 def test_neighbours_are_those_of_the_space(page, studio):
-    import firth
-
     page.goto(f"{studio.address}/#/map?of=model/skipgram/words&point=king")
     near = page.get_by_role("region", name="Point in skipgram").get_by_role("listitem")
     expect(near).to_have_count(12)
     path = page.evaluate(
         """async () => {
-            const token = document.querySelector('meta[name="firth-token"]').content;
+            const token = localStorage.getItem("firth-token");
             const answer = await fetch("/api/models", { headers: { "X-Firth-Token": token } });
             return (await answer.json()).models.find((model) => model.name === "skipgram").path;
         }"""
@@ -118,11 +121,73 @@ def test_a_lasso_selects_in_both_maps(page, studio, shot):
     chosen = int(selection.get_by_role("heading").inner_text().split()[0].replace(",", ""))
     assert chosen > 5
     shot(page, "map-two")
-    with page.expect_download() as kept:
-        page.get_by_role("button", name="The selected as CSV").click()
-    assert len(kept.value.path().read_text(encoding="utf-8").splitlines()) == chosen + 1
+    for name in ("skipgram", "glove"):  # each map tells its own groups and coordinates
+        rows = list(csv.DictReader(io.StringIO(kept(page, f"The selected of {name} as CSV").decode(), newline="")))
+        assert len(rows) == chosen and list(rows[0]) == ["key", "count", "group", "x", "y"]
     page.get_by_role("button", name="Select nothing").click()
     expect(selection).to_have_count(0)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """A workbench with an index of more rows than the page lists."""
+    folder = tmp_path_factory.mktemp("many") / "many"
+    random = np.random.default_rng(1)
+    with firth.Index.create(folder, dim=2) as index:
+        text = ["=1+1" if row == 7 else f"note {row}" for row in range(3000)]
+        index.add(
+            [f"n{row}" for row in range(3000)], random.normal(size=(3000, 2)), {"text": text, "year": [2020] * 3000}
+        )
+    with running(folder) as address:
+        yield address
+
+
+def drawn(page, corners):
+    """A lasso through these corners, each a share of the map's width and height, or pixels from the one before."""
+    box = page.locator(".map").first.bounding_box()
+    places = [(box["x"] + across * box["width"], box["y"] + down * box["height"]) for across, down in corners]
+    page.mouse.move(*places[0])
+    page.mouse.down()
+    for x, y in places[1:]:
+        page.mouse.move(x, y, steps=4)
+    page.mouse.up()
+
+
+def test_all_that_is_selected_is_exported_with_all_that_is_known(open_page, many, shot):
+    page = open_page(f"{many}/#/map")
+    page.get_by_role("button", name="Lasso").click()
+    page.wait_for_timeout(500)
+    drawn(page, [(0.01, 0.01), (0.99, 0.01), (0.99, 0.99), (0.01, 0.99), (0.01, 0.02)])
+    selection = page.get_by_role("region", name="Selection")
+    chosen = int(selection.get_by_role("heading").inner_text().split()[0].replace(",", ""))
+    assert chosen > 2500
+    expect(selection).to_contain_text("The first 2,000 are listed; the file has all.")
+    shot(page, "selection")
+    rows = list(csv.DictReader(io.StringIO(kept(page, "The selected as CSV").decode(), newline="")))
+    assert len(rows) == len({row["key"] for row in rows}) == chosen
+    assert list(rows[0]) == ["key", "text", "year", "group", "x", "y"] and rows[0]["text"].startswith("note ")
+    if any(row["key"] == "n7" for row in rows):
+        assert {row["text"] for row in rows if row["key"] == "n7"} == {"'=1+1"}
+        expect(page.get_by_role("status").filter(has_text="1 cell begins like a formula")).to_be_visible()
+
+
+def test_a_lasso_may_end_where_it_began(open_page, many):
+    """What was drawn decides, not how far apart its ends are."""
+    page = open_page(f"{many}/#/map")
+    page.get_by_role("button", name="Lasso").click()
+    page.wait_for_timeout(500)
+    drawn(page, [(0.2, 0.2), (0.8, 0.2), (0.8, 0.8), (0.2, 0.8), (0.2, 0.2)])
+    selection = page.get_by_role("region", name="Selection")
+    expect(selection).to_be_visible()
+    page.get_by_role("button", name="Select nothing").click()
+    expect(selection).to_have_count(0)
+    drawn(page, [(0.5, 0.5), (0.501, 0.501), (0.5, 0.5)])  # a hand that trembles
+    expect(selection).to_have_count(0)
+    # While the map is moved there and back, no point is asked for.
+    page.get_by_role("button", name="Move").click()
+    drawn(page, [(0.5, 0.5), (0.7, 0.6), (0.5, 0.5)])
+    page.wait_for_timeout(300)
+    assert "point=" not in page.url
 
 
 def test_rows_of_an_index_are_coloured_by_what_is_known_of_them(page, studio, shot):

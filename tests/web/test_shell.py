@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from bench import TOKENS, with_token
 from playwright.sync_api import expect
 
 
@@ -63,8 +64,61 @@ def test_the_keyboard_reaches_the_content(page):
     expect(page.locator("main")).to_be_focused()
 
 
-def test_an_older_page_is_told_to_load_again(page, studio):
-    page.route("**/api/data/look*", lambda route: route.fulfill(status=403, body="{}"))
+def test_an_older_page_asks_for_the_new_address(page, studio):
     page.goto(f"{studio.address}/#/data")
+    refusal = {"error": "…", "error_type": "forbidden", "code": "invalid_token"}
+    page.route("**/api/data/look*", lambda route: route.fulfill(status=403, json=refusal))
     page.get_by_label("A file in").select_option("root/world.txt")
-    expect(page.get_by_role("alert").first).to_contain_text("load this page again")
+    expect(page.get_by_role("heading", name="The address is not complete")).to_be_visible()
+
+
+def test_what_is_refused_for_another_reason_is_told_on_the_page(page, studio):
+    page.goto(f"{studio.address}/#/data")
+    refusal = {"error": "not this one", "error_type": "forbidden", "code": "forbidden"}
+    page.route("**/api/data/look*", lambda route: route.fulfill(status=403, json=refusal))
+    page.get_by_label("A file in").select_option("root/world.txt")
+    expect(page.get_by_role("alert").first).to_have_text("not this one")
+
+
+# ---- the token ----
+
+
+def test_the_token_is_taken_out_of_the_address_and_kept_for_this_browser(page, studio, open_page):
+    expect(page.get_by_role("heading", level=1)).to_have_text("Models")
+    assert TOKENS[studio.address] not in page.url + page.content()
+    other = page.context.new_page()  # as a copied address, or a link in a new tab
+    other.goto(f"{studio.address}/#/map?of=index/tickets")
+    expect(other.get_by_role("list", name="Colours")).to_be_visible()
+    assert page.context.cookies() == []
+
+
+@pytest.mark.parametrize(("colours", "width"), [("light", 1280), ("dark", 390)])
+def test_without_the_token_the_page_asks_for_it(open_page, studio, accessible, shot, colours, width):
+    view = {"color_scheme": colours, "viewport": {"width": width, "height": 844}}
+    page = open_page(f"{studio.address}/#/search?q=refund", known=False, **view)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if "/api/" in request.url else None)
+    page.reload()
+    expect(page.get_by_role("heading", name="The address is not complete")).to_be_visible()
+    assert asked == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    accessible(page, toggles=False)
+    shot(page, f"token-{colours}")
+    field = page.get_by_label("The address, or its token")
+    field.fill("wrong")
+    page.get_by_role("button", name="Open").click()
+    expect(page.get_by_role("alert")).to_contain_text("does not take this token")
+    for given in (with_token(studio.address), TOKENS[studio.address]):
+        page.evaluate("localStorage.clear()")
+        page.reload()
+        field.fill(given)
+        page.get_by_role("button", name="Open").click()
+        expect(page.locator(".hits > li").first).to_be_visible()  # the view that was asked for
+        assert "token" not in page.url
+
+
+def test_a_new_address_replaces_an_old_token(open_page, studio):
+    page = open_page(studio.address, known=False)
+    page.evaluate("localStorage.setItem('firth-token', 'of-an-earlier-start')")
+    page.goto(with_token(f"{studio.address}/#/models"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Models")

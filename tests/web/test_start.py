@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from bench import Open, running
+from bench import Open, firth_command, running
 from playwright.sync_api import expect
 
 import firth
@@ -38,6 +38,25 @@ def test_models_are_listed_with_the_views_that_look_at_them(view: Open, accessib
     people.get_by_role("link", name="Latent space").click()
     expect(page).to_have_url(re.compile("#/latent\\?model=people"))
     expect(page.get_by_role("heading", name="The space of codes")).to_be_visible()
+
+
+def test_what_was_made_before_is_there_after_a_restart(open_page: Open, tmp_path: Any, accessible: Any) -> None:
+    (tmp_path / "sea.txt").write_text("the sea is wide\nthe sea is deep\n" * 100)
+    firth.train(firth.SkipGram(dim=4, epochs=2, min_count=1), firth.Corpus(tmp_path / "sea.txt"), tmp_path / "sea")
+    firth_command("index", tmp_path / "sea", tmp_path / "sea.txt", "-o", tmp_path / "lines")
+    with running("--root", tmp_path) as address:
+        page = open_page(address, color_scheme="light")
+        card = page.get_by_role("main").get_by_role("listitem")
+        for name in ("sea", "lines"):
+            expect(card.filter(has=page.get_by_role("heading", name=name, exact=True))).to_be_visible()
+        page.get_by_role("navigation").get_by_role("link", name="Train", exact=True).click()
+        page.get_by_text("1 run of earlier starts").click()
+        run = page.locator(".job.finished", has_text="sea")
+        expect(run).to_contain_text("loss")
+        accessible(page)
+        run.get_by_role("button", name="Take sea off the list").click()
+        expect(run).to_have_count(0)
+        page.goto("about:blank")  # before its server ends
 
 
 def test_what_can_not_be_opened_is_said_and_the_rest_works(open_page: Open, tmp_path: Any) -> None:

@@ -1,11 +1,12 @@
-// Calls of the server that this page came from. Each carries the token that the server wrote into the page.
+// Calls of the server that this page came from. Each carries the token of this start.
 
-const token = document.querySelector<HTMLMetaElement>('meta[name="firth-token"]')?.content ?? "";
+import { access } from "./access.svelte";
 
 export class ApiError extends Error {
   constructor(
     message: string,
     readonly status: number,
+    readonly code = "",
   ) {
     super(message);
   }
@@ -25,7 +26,7 @@ function address(path: string, query: Query): string {
 
 async function call(path: string, init: RequestInit): Promise<Response> {
   const headers = new Headers(init.headers);
-  headers.set("X-Firth-Token", token);
+  headers.set("X-Firth-Token", access.token);
   let answer: Response;
   try {
     answer = await fetch(path, { ...init, headers });
@@ -33,24 +34,28 @@ async function call(path: string, init: RequestInit): Promise<Response> {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError("The server does not answer. Is `firth studio` still running?", 0);
   }
-  if (!answer.ok) throw new ApiError(await problem(answer), answer.status);
-  return answer;
+  if (answer.ok) return answer;
+  const error = await problem(answer);
+  if (error.code === "invalid_token") {
+    if (access.renewed()) return call(path, init);
+    access.refused = true;
+  }
+  throw error;
 }
 
 /** What went wrong in words: servers of this kind say it under several names. */
-async function problem(answer: Response): Promise<string> {
-  const text = await answer.text();
+async function problem(answer: Response): Promise<ApiError> {
+  let [text, code] = [`The server answered ${answer.status} ${answer.statusText}.`, ""];
   try {
-    const said = JSON.parse(text);
+    const said = JSON.parse(await answer.text());
     const detail = said.error?.message ?? said.error ?? said.detail ?? said.message;
-    if (Array.isArray(detail)) return detail.map((one) => `${one.loc?.at(-1) ?? "input"}: ${one.msg}`).join("; ");
-    if (typeof detail === "string") return detail;
+    code = String(said.code ?? "");
+    if (Array.isArray(detail)) text = detail.map((one) => `${one.loc?.at(-1) ?? "input"}: ${one.msg}`).join("; ");
+    else if (typeof detail === "string") text = detail;
   } catch {
     // not JSON
   }
-  return answer.status === 403 || answer.status === 401
-    ? "The server was started anew: load this page again."
-    : `The server answered ${answer.status} ${answer.statusText}.`;
+  return new ApiError(text, answer.status, code);
 }
 
 export async function get<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
@@ -71,6 +76,13 @@ export async function remove<T>(path: string): Promise<T> {
 export async function upload<T>(path: string, file: Blob, query: Query = {}): Promise<T> {
   const headers = { "Content-Type": "application/octet-stream" };
   return (await call(address(path, query), { method: "POST", body: file, headers })).json() as Promise<T>;
+}
+
+/** A file that the server writes, with what its headers say of it. */
+export async function file(path: string, body: unknown): Promise<[Blob, Headers]> {
+  const headers = { "Content-Type": "application/json" };
+  const answer = await call(path, { method: "POST", body: JSON.stringify(body), headers });
+  return [await answer.blob(), answer.headers];
 }
 
 /** Numbers as they lie in memory, with what the server says of them in its headers. While they are made, `soFar` is told. */

@@ -8,6 +8,7 @@ export interface Job {
   title: string;
   command: string;
   about: Record<string, unknown>;
+  resumes: boolean; // whether it can go on
   status: "waiting" | "running" | "stopping" | "stopped" | "finished" | "failed";
   task: string;
   unit: string;

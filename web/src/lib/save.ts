@@ -1,5 +1,7 @@
 // Pictures and tables as files.
 
+import { tellEscapes } from "./notice.svelte";
+
 export function download(name: string, content: Blob): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(content);
@@ -10,13 +12,23 @@ export function download(name: string, content: Blob): void {
 
 export type Cell = string | number | boolean | null | undefined;
 
-export function csv(header: string[], rows: Cell[][]): Blob {
+/** What a spreadsheet would take for a formula (server/workbench/exporting.py has the same rule); numbers are none. */
+const formula = (text: string) => /^[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text);
+
+/** A table for people and their spreadsheets: a text that would be run as a formula gets a leading apostrophe. */
+export function saveCsv(name: string, header: string[], rows: Cell[][]): void {
+  let escapes = 0;
   const field = (value: Cell) => {
-    const text = value === null || value === undefined ? "" : String(value);
+    let text = value === null || value === undefined ? "" : String(value);
+    if (typeof value === "string" && formula(text)) {
+      text = `'${text}`;
+      escapes++;
+    }
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const lines = [header, ...rows].map((row) => row.map(field).join(","));
-  return new Blob([`${lines.join("\r\n")}\r\n`], { type: "text/csv;charset=utf-8" });
+  download(name, new Blob([`${lines.join("\r\n")}\r\n`], { type: "text/csv;charset=utf-8" }));
+  tellEscapes(name, escapes);
 }
 
 const SHOWN = [
