@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from firth.core.errors import FirthError
+from firth.core.extras import missing_package
 from firth.kernels import text as kernel
 
 NATIVE = ("words", "whitespace", "characters")
@@ -64,7 +65,5 @@ def tokenizer(name: str = "words", lowercase: bool = True) -> Tokenizer:
     try:
         package = importlib.import_module(name)
     except ImportError:
-        raise FirthError(
-            "missing_package", "tokenizer={name} needs the package {name}: pip install {name}.", name=name
-        ) from None
+        raise missing_package(f"tokenizer={name} needs", name) from None
     return Jieba(package.lcut, str(getattr(package, "__version__", "")), lowercase)

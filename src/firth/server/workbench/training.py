@@ -160,7 +160,7 @@ def arguments(workspace: Workspace, asked: Training) -> list[str]:
         )
     fields = {field.name: field for field in FIELDS.get(method.kind, ())}
     build_settings(method, asked.options)
-    Run(**asked.run)  # type: ignore[arg-type]
+    build_settings(Run, asked.run)
     missing = [name for name, field in fields.items() if field.needed and not asked.data.get(name)]
     strange = sorted(set(asked.data) - set(fields))
     if missing or strange:
