@@ -6,8 +6,8 @@
     make_pipeline(Features(model="minilm"), LogisticRegression())   # the same, by a model that is there already
 
 `Features` takes the folder of any model that embeds texts. Each other class has the options of its method as
-parameters, made from the method's fields at the first use; the fitted model of Firth is `model_`. Needs scikit-learn:
-`pip install "firth[sklearn]"`.
+parameters, made from the method's fields at the first use; the fitted model of Firth is `model_`. Needs scikit-learn,
+the extra `sklearn`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from firth.core import registry
 from firth.core.errors import FirthError
+from firth.core.extras import how_to_install
 from firth.core.method import Method
 from firth.core.options import build_settings, options_of
 from firth.core.run import Run
@@ -33,7 +34,7 @@ try:
     from sklearn.base import BaseEstimator, TransformerMixin
     from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 except ImportError as error:
-    raise ImportError('firth.sklearn needs scikit-learn 1.6 or newer: pip install "firth[sklearn]"') from error
+    raise ImportError(f"firth.sklearn needs scikit-learn 1.6 or newer; {how_to_install('sklearn')}.") from error
 
 
 class Transformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]

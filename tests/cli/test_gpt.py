@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,34 @@ def test_generate_writes_after_the_prompt(call, writer):
     assert result.stdout == call("generate", writer, "the king", "--tokens", 8, "--seed", 2).stdout
     told = json.loads(call("generate", writer, "the king", "--tokens", 8, "--seed", 2, "--json").stdout)
     assert told["prompt"] == "the king" and "the king" + told["text"] + "\n" == result.stdout
+
+
+@pytest.fixture(scope="module")
+def ends_at_once(tmp_path_factory) -> Path:
+    """Trained on two lines again and again: behind each it has only ever seen the end."""
+    folder = tmp_path_factory.mktemp("lines")
+    method = firth.GPT(layers=1, dim=16, heads=2, context=32, vocabulary=300, batch_tokens=512, dropout=0)
+    method = replace(method, epochs=12, learning_rate=0.01)
+    with pytest.warns(firth.FirthWarning):  # so little text gives fewer tokens
+        model = method.fit(["the king is old", "the queen is young"] * 150, firth.Run(threads=1, device="cpu"))
+    return model.save(folder / "gpt")
+
+
+def test_an_empty_continuation_is_explained(call, ends_at_once):
+    command = ("generate", ends_at_once, "the king is old", "--temperature", 0)
+    result = call(*command, "--json")
+    assert json.loads(result.stdout)["text"] == ""
+    note = json.loads(result.stderr)
+    assert note["event"] == "note" and note["code"] == "empty_continuation"
+    assert "--unit block" in note["text"] and "5 tokens" in note["text"]  # what its documents have on average
+    plain = call(*command)
+    assert plain.stdout == "the king is old\n" and plain.stderr == f"note: {note['text']}\n"
+    assert json.loads(call(*command, "--stop", "zzz", "--json").stderr)["code"] == "empty_continuation"
+
+
+def test_what_was_asked_to_be_empty_is_not_explained(call, ends_at_once):
+    for words in (("the king is old", "--tokens", 0), ("the king", "--stop", " is"), ("the king",)):
+        assert call("generate", ends_at_once, *words, "--temperature", 0).stderr == ""
 
 
 def test_as_much_is_written_as_there_is_room_for(call, writer):

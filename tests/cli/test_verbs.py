@@ -338,3 +338,24 @@ def test_completion(call, shell):
 def test_completion_answers(start):
     asked = {"_FIRTH_COMPLETE": "zsh_complete", "COMP_WORDS": "firth train skipgram --win", "COMP_CWORD": "3"}
     assert "--window" in start(environment=asked).communicate()[0]
+
+
+@pytest.mark.parametrize("name", ["fasttext-classifier", "fasttext_classifier"])
+def test_hyphens_and_underscores_are_the_same(call, tmp_path, name):
+    (tmp_path / "labelled.txt").write_text("__label__a one two\n__label__b three four\n" * 20)
+    data = tmp_path / "labelled.txt"
+    flags = ("--dim", 4, "--min_count", 1, "--learning-rate", 0.5, "--threads", 1)
+    trained = call("train", name, data, "-o", tmp_path / "m", *flags, "--json")
+    assert trained.exit_code == 0, trained.output
+    assert json.loads(trained.stdout)["method"] == "fasttext_classifier"
+    tried = ("--try", "word-ngrams=1,2", "--labelled", data, "--budget", 1, "--json")
+    swept = call("sweep", name, data, "-o", tmp_path / "s", *flags, *tried)
+    assert swept.exit_code == 0, swept.output
+    assert call("train", name, "--help").exit_code == 0
+
+
+@pytest.mark.parametrize("value", ["inverse_sqrt", "inverse-sqrt"])
+def test_choices_by_either_name(call, tmp_path, value):
+    """The choice is understood: what is wrong is the data."""
+    result = call("train", "gpt", tmp_path / "none.txt", "-o", tmp_path / "m", "--decay", value, "--json")
+    assert json.loads(result.stderr)["error"]["code"] == "not_found"

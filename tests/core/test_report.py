@@ -64,12 +64,13 @@ def test_silence_turns_notes_into_warnings() -> None:
 
 
 class Clock:
-    """Seconds that pass when a test says so."""
+    """Seconds that pass when a test says so, and a little whenever it is read."""
 
     def __init__(self) -> None:
         self.seconds = 100.0
 
     def __call__(self) -> float:
+        self.seconds += 1e-6
         return self.seconds
 
 
@@ -109,6 +110,15 @@ def test_a_log_of_short_tasks_is_not_silent() -> None:
         report.step(50)
         report.end()
     assert [line.partition("  ")[0] for line in stream.getvalue().splitlines()] == ["Trial 3", "Trial 11", "Trial 19"]
+
+
+def test_the_first_step_has_no_speed() -> None:
+    stream, clock = io.StringIO(), Clock()
+    report = LogLines(stream, now=clock)
+    report.begin("train", 100, "words")
+    clock.seconds += 11
+    report.step(8, loss=2)
+    assert stream.getvalue() == "train    8%  loss 2\n"
 
 
 def test_without_progress_a_log_has_notes_only() -> None:
@@ -183,9 +193,9 @@ def test_terminal_bar() -> None:
     bar.note("done")
     bar.end()
     lines = drawn(stream)
-    assert lines[0] == "train    0%  0 words/s"
-    assert lines[1] == "train   20%  1k words/s  loss 2.5  0:08 left"
-    assert lines[2] == "train  100%  1k words/s  loss 2.25  0:00 left"
+    assert lines[0] == "train    0%"
+    assert lines[1] == "train   20%  2k words/s  loss 2.5  0:04 left"
+    assert lines[2] == "train  100%  1.11k words/s  loss 2.25  0:00 left"
     assert lines[3:] == ["note: done\n"]
 
 

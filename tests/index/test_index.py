@@ -15,6 +15,7 @@ import pytest
 
 import firth
 from firth import FirthError, FirthWarning
+from firth.core.extras import how_to_install
 from firth.data.world import World
 from firth.index import Index, fused, snippet
 from firth.index.explain import explain
@@ -338,10 +339,12 @@ def test_without_usearch(monkeypatch):
     monkeypatch.setattr("firth.index.index.EXACT_NUMBERS", 10)
     index = Index.create(dim=24)
     index.add(named(20), blobs(20))
-    with pytest.warns(FirthWarning, match=r"20 rows are searched exactly; .* pip install 'firth\[scale\]'"):
+    with pytest.warns(FirthWarning, match="20 rows are searched exactly") as warned:
         index.optimize()
-    with pytest.raises(FirthError, match=r"needs the package usearch: pip install"):
+    assert how_to_install("scale") in str(warned[0].message)
+    with pytest.raises(FirthError) as caught:
         index.optimize(approximate=True)
+    assert (caught.value.code, caught.value.values["how"]) == ("missing_package", how_to_install("scale"))
 
 
 # ---- words ----

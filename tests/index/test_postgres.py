@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import firth
 from firth import FirthError
 from firth.cli.main import cli
+from firth.core.extras import how_to_install
 from firth.data.world import World
 from firth.index import Index
 from firth.index.postgres import PostgresIndex
@@ -189,8 +190,9 @@ def test_zero_rows_under_cosine_are_never_near(postgres, table):
 
 def test_without_psycopg(monkeypatch):
     monkeypatch.setattr("firth.index.postgres.importlib.util.find_spec", lambda name: None)
-    with pytest.raises(FirthError, match=r"needs the package psycopg: pip install 'firth\[scale\]'"):
+    with pytest.raises(FirthError) as caught:
         PostgresIndex.open("host=nowhere", "t")
+    assert (caught.value.code, caught.value.values["how"]) == ("missing_package", how_to_install("scale"))
 
 
 def test_the_command_line_fills_a_table_goes_on_and_searches_it(postgres, table, tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ from sklearn.neighbors import NearestNeighbors
 
 import firth
 from firth import FirthError, Run, Vectors
+from firth.core.extras import how_to_install
 from firth.maps import layout, preservation, save_layout, saved, saved_layout
 from firth.maps.layouts import first_rows, nearest
 
@@ -171,8 +172,10 @@ def test_bad_requests(groups, monkeypatch):
             layout(vectors, **settings)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     for method, package in (("tsne", "openTSNE"), ("umap", "umap-learn")):
-        with pytest.raises(FirthError, match=rf"needs the package {package}: pip install 'firth\[maps\]'"):
+        with pytest.raises(FirthError) as caught:
             layout(groups, method)
+        assert caught.value.code == "missing_package"
+        assert (caught.value.values["package"], caught.value.values["how"]) == (package, how_to_install("maps"))
 
 
 # ---- kept with a model ----

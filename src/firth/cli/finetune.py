@@ -6,6 +6,7 @@ import click
 
 from firth.cli.train import train_command
 from firth.core import registry
+from firth.core.options import plain_name
 
 FAMILY = "transferring"
 PAIRS = ("pairs", "classify", "pair examples")  # a command of its own for classify with two texts
@@ -19,7 +20,8 @@ class Tasks(click.Group):
         return sorted([*found, PAIRS[0]])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        name, method, kind = PAIRS if cmd_name == PAIRS[0] else (cmd_name, cmd_name, "")
+        plain = plain_name(cmd_name)
+        name, method, kind = PAIRS if plain == PAIRS[0] else (plain, plain, "")
         if name not in self.list_commands(ctx):
             return None
         return train_command(name, registry.method(method), base=True, kind=kind)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
-from firth.cli.common import json_flag, open_model, print_json
+from firth.cli.common import json_flag, note, open_model, print_json
 from firth.core.errors import FirthError
 
 
@@ -50,12 +51,27 @@ def command(
         )
     given = sys.stdin.read() if prompt == "-" else prompt
     settings = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed, "stop": stop, "slide": slide}
-    pieces = opened.generate(given, tokens, **settings)
-    if as_json:
-        print_json({"prompt": given, "text": "".join(pieces)})
-        return
-    click.echo(given, nl=False)
+    pieces, written = opened.generate(given, tokens, **settings), ""
+    if not as_json:
+        click.echo(given, nl=False)
     for piece in pieces:
-        click.echo(piece, nl=False)
-        sys.stdout.flush()
-    click.echo()
+        written += piece
+        if not as_json:
+            click.echo(piece, nl=False)
+            sys.stdout.flush()
+    print_json({"prompt": given, "text": written}) if as_json else click.echo()
+    # A text to stop at may have come first: without it there is something, or the text is over.
+    if not written and tokens != 0 and not any(opened.generate(given, tokens, **{**settings, "stop": ()})):
+        note(explained(opened), "empty_continuation")
+
+
+def explained(model: Any) -> str:
+    """Why nothing came after the prompt."""
+    known = model.training
+    size = known["tokens"] / known["documents"] if known.get("tokens") and known.get("documents") else 0
+    average = f" ({size:,.0f} tokens on average)" if size else ""
+    return (
+        "The model ended the text right after the prompt, as the documents it was trained on do"
+        f"{average}. If those were single lines, train on longer documents (--unit block or --unit file); or try "
+        "another prompt, another --seed or a higher --temperature."
+    )

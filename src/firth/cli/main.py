@@ -224,7 +224,14 @@ def show_warning(message: Warning | str, category: type[Warning], *_: Any, **mor
         click.echo(f"{over_bar}note: {message}", err=True)
 
 
-@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+CONTEXT = {
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": 110,
+    "token_normalize_func": lambda name: name.replace("_", "-"),  # of options and choices: both are the same
+}
+
+
+@click.command(cls=Verbs, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="firth")
 @click.option("--debug", is_flag=True, help="Show error codes, and the trace of an unexpected error.")
 def cli(debug: bool) -> None:

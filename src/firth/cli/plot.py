@@ -64,7 +64,7 @@ def map_(path: str, output: str | None, as_json: bool, **values: Any) -> None:
     """Words on a plane: their two principal components, t-SNE or UMAP, and how many neighbours that keeps.
 
     With --save the map is kept in the model's folder, where the workbench finds it; asked again, it is not made again.
-    t-SNE and UMAP need the extra: pip install 'firth[maps]'.
+    t-SNE and UMAP need the extra `maps`.
     """
     from firth.core.run import Run
     from firth.core.vectors import Vectors

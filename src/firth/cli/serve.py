@@ -12,6 +12,7 @@ import click
 
 from firth.cli.common import Function, json_flag, print_json
 from firth.core.errors import FirthError
+from firth.core.extras import missing_package
 
 
 def address_options(function: Function) -> Function:
@@ -82,9 +83,7 @@ def serve(
         from firth.server.running import run
         from firth.server.settings import Settings
     except ModuleNotFoundError as error:
-        raise FirthError(
-            "missing_package", 'The server needs the package {name}: pip install "firth[server]".', name=error.name
-        ) from None
+        raise missing_package("The server needs", str(error.name), "server") from None
     places, indexes = named(list(models))
     settings = Settings(
         models=places,

@@ -13,7 +13,7 @@ from firth.cli.main import Interrupted
 from firth.cli.train import Flag, Methods, TrainCommand, flag_of
 from firth.core import registry
 from firth.core.errors import FirthError
-from firth.core.options import build_settings, options_of
+from firth.core.options import build_settings, options_of, plain_name
 from firth.core.run import Run
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Sweeps(Methods):
     """The methods as commands."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return sweep_command(cmd_name, registry.method(cmd_name))
+        return sweep_command(plain_name(cmd_name), registry.method(cmd_name))
 
 
 @click.command(cls=Sweeps, subcommand_metavar="METHOD DATA… -o FOLDER --budget SECONDS [OPTIONS]")

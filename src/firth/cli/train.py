@@ -13,7 +13,7 @@ from firth.cli.common import choose_report, open_model, print_facts, print_json
 from firth.cli.kinds import KINDS
 from firth.cli.main import Interrupted
 from firth.core import registry
-from firth.core.options import Option, build_settings, options_of
+from firth.core.options import Option, build_settings, options_of, plain_name
 from firth.core.processes import is_first_process
 from firth.core.report import clock, human
 from firth.core.run import Run
@@ -54,7 +54,7 @@ class Methods(click.Group):
         return sorted(registry.method_modules())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return train_command(cmd_name, registry.method(cmd_name))
+        return train_command(plain_name(cmd_name), registry.method(cmd_name))
 
 
 @click.command(cls=Methods, subcommand_metavar="METHOD DATA… -o FOLDER [OPTIONS]")

@@ -123,8 +123,17 @@ def check_options(settings: Any) -> None:
             )
 
 
+def plain_name(name: str) -> str:
+    """A method's or an option's name as Python has it: hyphens are underscores."""
+    return name.replace("-", "_")
+
+
 def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
     """`kind(**values)`, refusing names that are not options of it and naming those that are."""
+    given, values = values, {plain_name(name): value for name, value in values.items()}
+    if len(values) < len(given):
+        twice = next(name for name in given if name != plain_name(name) and plain_name(name) in given)
+        raise FirthError("duplicate_name", "The option {name} is given twice.", name=plain_name(twice))
     known = [item.name for item in options_of(kind)]
     unknown = sorted(set(values) - set(known))
     if unknown:

@@ -13,6 +13,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from firth.core.errors import FirthError
+from firth.core.options import plain_name
 
 if TYPE_CHECKING:
     from firth.core.method import Method
@@ -36,14 +37,14 @@ def method_modules() -> dict[str, str]:
 
 def family_of(name: str) -> str:
     """counting, predicting, … : the folder a method stands in."""
-    return method_modules()[name].split(".")[-2]
+    return method_modules()[plain_name(name)].split(".")[-2]
 
 
 def method(name: str) -> type[Method]:
-    """The method class that stands in the file `name`."""
-    modules = method_modules()
-    if name not in modules:
-        near = difflib.get_close_matches(name, modules, n=1)
+    """The method class that stands in the file `name`, also where it is written with hyphens."""
+    modules, plain = method_modules(), plain_name(name)
+    if plain not in modules:
+        near = difflib.get_close_matches(plain, modules, n=1)
         meant = f" Did you mean {near[0]!r}?" if near else ""
         raise FirthError(
             "unknown_method",
@@ -52,7 +53,7 @@ def method(name: str) -> type[Method]:
             hint=meant,
             modules=", ".join(sorted(modules)),
         )
-    return class_in(modules[name])
+    return class_in(modules[plain])
 
 
 def class_in(module_name: str) -> type[Method]:

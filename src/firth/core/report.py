@@ -85,36 +85,38 @@ class Timed(Stream):
 
     def begin(self, task: str, total: float, unit: str) -> None:
         self.task, self.total, self.unit = task, total, unit
-        self.started, self.done = self.now(), 0.0
-        self.first = -1.0  # where a resumed task began, so that its speed is this run's own
+        self.started = self.stepped = self.now()
+        self.done = 0.0
+        self.first: tuple[float, float] | None = None  # units done and time, from which on the speed is measured
         self.figures: dict[str, float] = {}
 
     def step(self, done: float, **figures: float) -> None:
-        if self.first < 0:
-            self.first = done if done < self.total else 0.0
-        self.done, self.figures = done, figures
+        self.done, self.figures, self.stepped = done, figures, self.now()
+        if self.first is None:  # a resumed task begins with a part done: its speed is this run's own
+            self.first = (done, self.stepped) if done < self.total else (0.0, self.started)
 
     @property
     def seconds(self) -> float:
         return self.now() - self.started
 
     @property
-    def speed(self) -> float:
-        """Units per second."""
-        seconds = self.seconds
-        return (self.done - max(0.0, self.first)) / seconds if seconds > 0 else 0.0
+    def speed(self) -> float | None:
+        """Units per second; None where it is not known yet."""
+        first, began = self.first or (0.0, self.started)
+        return (self.done - first) / (self.stepped - began) if self.stepped > began else None
 
     @property
     def seconds_left(self) -> float | None:
-        """None where it cannot be told."""
-        return (self.total - self.done) / self.speed if self.total and self.speed > 0 else None
+        """None where it is not known."""
+        return (self.total - self.done) / self.speed if self.total and self.speed else None
 
     def line(self, last: str) -> str:
         """Task, share done, speed, figures, and what is said of the time."""
         parts = [self.task]
         if self.total:
             parts.append(f"{self.done / self.total:4.0%}")
-        parts.append(f"{human(self.speed)} {self.unit}/s")
+        if self.speed is not None:
+            parts.append(f"{human(self.speed)} {self.unit}/s")
         parts += [f"{name} {value:.4g}" for name, value in self.figures.items()]
         return "  ".join([*parts, last] if last else parts)
 
@@ -187,16 +189,17 @@ class JsonLog(LogLines):
     """The same as JSON, one object per line: what --json writes to standard error."""
 
     def write_step(self) -> None:
-        left = self.seconds_left
-        self.write_event("step", **({} if left is None else {"seconds_left": round(left, 3)}))
+        self.write_event("step", seconds_left=self.seconds_left)
 
     def write_end(self) -> None:
         self.write_event("end")
 
-    def write_event(self, event: str, **more: float) -> None:
-        times = {"seconds": round(self.seconds, 3), "per_second": self.speed, **more}
+    def write_event(self, event: str, **more: float | None) -> None:
+        """What is not known is left out."""
+        times = {"seconds": self.seconds, "per_second": self.speed, **more}
+        known = {name: round(value, 3) for name, value in times.items() if value is not None}
         about = {"task": self.task, "done": self.done, "total": self.total, "unit": self.unit}
-        self.write_json(event=event, **{**about, **times, **self.figures})
+        self.write_json(event=event, **{**about, **known, **self.figures})
 
     def note(self, text: str, code: str = "note") -> None:
         self.write_json(event="note", code=code, text=text)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError
+from firth.core.extras import missing_package
 from firth.core.storage import new_file, read_json, saying_where
 
 TOKENIZER, VOCAB_TXT, VOCAB_JSON, MERGES, CONFIG = (
@@ -258,9 +259,7 @@ def load_engine() -> Any:
     try:
         import tokenizers
     except ImportError:
-        raise FirthError(
-            "missing_package", 'Subword tokenizers need the package tokenizers: pip install "firth[tokenizers]".'
-        ) from None
+        raise missing_package("Subword tokenizers need", "tokenizers", "tokenizers") from None
     return tokenizers
 
 

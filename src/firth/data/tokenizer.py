@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from firth.core.errors import FirthError
+from firth.core.extras import missing_package
 from firth.core.functions import name_of, plain
 from firth.kernels import text as kernel
 
@@ -110,7 +111,5 @@ def tokenizer(name: str | Callable[[str], list[str]] = "words", lowercase: bool 
     try:
         package = importlib.import_module(name)
     except ImportError:
-        raise FirthError(
-            "missing_package", "tokenizer={name} needs the package {name}: pip install {name}.", name=name
-        ) from None
+        raise missing_package(f"tokenizer={name} needs", name) from None
     return Jieba(package.lcut, str(getattr(package, "__version__", "")), lowercase)

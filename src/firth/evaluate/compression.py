@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firth.core.errors import FirthError
+from firth.core.extras import missing_package
 from firth.core.report import human
 from firth.core.vectors import Vectors
 from firth.evaluate.layout import decimal, html_table, markdown_table, number_or_none, percent, text_table
@@ -188,9 +189,7 @@ def two_sample(real: ArrayLike, made_up: ArrayLike, *, folds: int = 3, seed: int
         from sklearn.metrics import roc_auc_score
         from sklearn.model_selection import cross_val_predict
     except ImportError:
-        raise FirthError(
-            "missing_package", "A two-sample test needs scikit-learn; install it: pip install scikit-learn."
-        ) from None
+        raise missing_package("A two-sample test needs", "scikit-learn", "sklearn") from None
     a, b = matrix_of(real, "rows"), matrix_of(made_up, "made-up rows")
     if a.shape[1] != b.shape[1] or min(len(a), len(b)) < folds:
         raise FirthError(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.extras import missing_package
 
 CLEAR = 1.64  # standard errors
 HEADS = ("logistic", "ridge", "mlp")
@@ -76,7 +77,7 @@ def features(
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
     except ImportError:
-        raise FirthError("missing_package", 'Features need scikit-learn: pip install "firth[sklearn]".') from None
+        raise missing_package("Features need", "scikit-learn", "sklearn") from None
     if head not in HEADS:
         raise FirthError(
             "invalid_value",

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError, FirthWarning
+from firth.core.extras import missing_package
 from firth.core.vectors import Vectors
 from firth.evaluate.layout import text_table
 from firth.evaluate.words import check_finite, numbered_lines
@@ -198,9 +199,7 @@ def label_scores(inputs: Floats, truth: Bools, asked: Floats) -> Floats:
     try:
         from sklearn.linear_model import LogisticRegression
     except ImportError:
-        raise FirthError(
-            "missing_package", "Classifying nodes needs scikit-learn; install it: pip install scikit-learn."
-        ) from None
+        raise missing_package("Classifying nodes needs", "scikit-learn", "sklearn") from None
     scores = np.full((len(asked), truth.shape[1]), -np.inf)
     for column, here in enumerate(truth.T):
         if here.all():

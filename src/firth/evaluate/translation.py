@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from firth.core.errors import FirthError
+from firth.core.extras import missing_package
 
 
 def bleu(found: Sequence[str], right: Sequence[str], tokenize: str = "none") -> float:
@@ -18,7 +19,7 @@ def bleu(found: Sequence[str], right: Sequence[str], tokenize: str = "none") -> 
     try:
         import sacrebleu
     except ImportError:
-        raise FirthError("missing_package", "BLEU is computed by sacrebleu: pip install sacrebleu.") from None
+        raise missing_package("BLEU needs", "sacrebleu") from None
     # force: a text that ends with " ." is what "none" is for.
     return float(sacrebleu.corpus_bleu(list(found), [list(right)], tokenize=tokenize, force=True).score)
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.extras import missing_package
 from firth.core.storage import saying_where, sync
 from firth.core.vectors import Matrix, row_lengths, unit_rows
 from firth.data.cache import cache_folder
@@ -39,12 +40,15 @@ SEAL = "seal.key"
 class Graph:
     """`rows` positions, from the first on; zero rows under cosine are in none of its nodes."""
 
-    NEEDED = "approximate search needs the package usearch: pip install 'firth[scale]'."
+    @staticmethod
+    def needed() -> FirthError:
+        """Why there is none."""
+        return missing_package("Approximate search needs", "usearch", "scale")
 
     def __init__(self, space: Space, reach: float = 0.0) -> None:
         """`reach`: the longest row, under dot."""
         if not self.available():
-            raise FirthError("missing_package", self.NEEDED[0].upper() + self.NEEDED[1:])
+            raise self.needed()
         self.space, self.rows, self.reach, self.epoch = space, 0, reach, 0
         made: Any = importlib.import_module("usearch.index").Index
         self.index = made(

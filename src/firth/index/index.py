@@ -199,7 +199,8 @@ class Index:
         if not wanted or (known is not None and known.rows == rows):
             return
         if approximate is None and not Graph.available():
-            warnings.warn(f"{rows:,} rows are searched exactly; {Graph.NEEDED}", FirthWarning, stacklevel=2)
+            say = f"{rows:,} rows are searched exactly. {Graph.needed()}"
+            warnings.warn(FirthWarning(say, "missing_package"), stacklevel=2)
             return
         self._build_graph(known, threads or available_cores())
 
@@ -242,8 +243,9 @@ class Index:
         if self._tell and self.folder:
             self._tell = False
             why = f"{self.folder / self._graph_record['file']} is missing, altered or from elsewhere and not used"
-            why = why if Graph.available() else Graph.NEEDED.rstrip(".")
-            warnings.warn(f"{why}; search is exact until `optimize` builds it anew.", FirthWarning, stacklevel=4)
+            why = f"{why}." if Graph.available() else str(Graph.needed())
+            say = f"{why} Search is exact until `optimize` builds it anew."
+            warnings.warn(FirthWarning(say, "exact_search"), stacklevel=4)
 
     # ---- search ----
 

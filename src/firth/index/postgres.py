@@ -19,6 +19,7 @@ import pyarrow
 from numpy.typing import ArrayLike
 
 from firth.core.errors import FirthError
+from firth.core.extras import missing_package
 from firth.core.vectors import METRICS, Matrix
 from firth.index.hits import Hit, Hits
 from firth.index.pgvector import COLUMNS, TYPES, Packed, check_version, exists, first_line, named, register, sql_type
@@ -31,7 +32,6 @@ OPERATORS = {"cosine": ("<=>", "cosine_ops"), "dot": ("<#>", "ip_ops"), "euclide
 WIDEST = {"float32": 2000, "float16": 4000}  # that HNSW of pgvector takes
 FORMS = {"float32": ">f4", "float16": ">f2"}
 SEARCHING = 100  # candidates looked at, at least
-NEEDED = "PostgreSQL needs the package psycopg: pip install 'firth[scale]'."
 
 
 class PostgresIndex:
@@ -354,7 +354,7 @@ class PostgresIndex:
     def _transaction(self, uploading: bool = False) -> Iterator[Any]:
         """A cursor; what is done with it counts when the block ends well, or not at all."""
         if importlib.util.find_spec("psycopg") is None:
-            raise FirthError("missing_package", NEEDED)
+            raise missing_package("PostgreSQL needs", "psycopg", "scale")
         import psycopg
 
         if self._connection is None or self._connection.closed:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from firth.core.errors import FirthError
+from firth.core.extras import missing_package
 from firth.core.method import Method
 from firth.core.options import option
 from firth.core.run import Run
@@ -31,9 +32,7 @@ def learner(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "tokenizers"):
             raise
-        raise FirthError(
-            "missing_package", 'Networks need the package {name}: pip install "firth[neural]".', name=error.name
-        ) from None
+        raise missing_package("Networks need", str(error.name), "neural") from None
 
 
 class Later:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError
+from firth.core.extras import how_to_install
 from firth.core.run import Run
 
 #: From here on it pays to wait some seconds for torch, the card and its compiler: 5.3 million words for each of 16
@@ -66,7 +67,7 @@ def lacking() -> str:
         return "there is no NVIDIA GPU here"
     for package in ("torch", "triton"):
         if find_spec(package) is None:
-            return f'the package {package} is not installed (pip install "firth[neural]" on Linux)'
+            return f"the package {package} is not installed (on Linux {how_to_install('neural')})"
     import torch
 
     return "" if torch.cuda.is_available() else "torch sees no GPU here"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.extras import missing_package
 from firth.core.storage import new_file
 from firth.learners.encoding import arrays_of
 from firth.learners.pooling import numbers
@@ -27,7 +28,7 @@ def write_onnx(model: BertModel, path: Path) -> None:
     try:
         import onnx
     except ImportError:
-        raise FirthError("missing_package", 'Writing ONNX needs the package onnx: pip install "firth[onnx]".') from None
+        raise missing_package("Writing ONNX needs", "onnx", "onnx") from None
     graph = Graph(onnx)
     graph.bert(model)
     size = sum(tensor.ByteSize() for tensor in graph.tensors)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.extras import missing_package
 from firth.core.run import Run
 from firth.core.vectors import Matrix, Vectors, row_lengths, unit_rows
 from firth.kernels.search import search_rows
@@ -197,9 +198,7 @@ def umap(rows: Matrix, flat: NDArray[np.float64], neighbors: int, run: Run) -> N
 def needed(module: str, package: str) -> Any:
     """A package of the extra `maps`."""
     if importlib.util.find_spec(module) is None:
-        raise FirthError(
-            "missing_package", "This map needs the package {package}: pip install 'firth[maps]'.", package=package
-        )
+        raise missing_package("This map needs", package, "maps")
     return importlib.import_module(module)
 
 

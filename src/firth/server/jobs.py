@@ -219,7 +219,9 @@ def read_events(job: Job) -> list[str]:
             event = json.loads(line) if line.startswith("{") else None
         except ValueError:
             event = None
-        if event is not None:
+        if event is not None and "error" in event:
+            said = [str(event["error"]["message"])]
+        elif event is not None:
             job.told(event)
         elif line.startswith("note: "):
             job.notes.append(line[6:].strip())

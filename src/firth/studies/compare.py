@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from firth.core.errors import FirthError
+from firth.core.extras import how_to_install
 from firth.core.run import Run
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.core.vectors import similarity as cosine
@@ -184,7 +185,7 @@ def label_measures(rows: Mapping[str, Matrix], labels: Sequence[str], seed: int,
     what = f"share in the cluster of their label, {len(names)} clusters"
     found = [measured("cluster purity", what, pure, baseline=("most frequent", guess), seed=seed)]
     if importlib.util.find_spec("sklearn") is None:
-        note("The probe of labels is left out: it needs scikit-learn (pip install scikit-learn).")
+        note(f"The probe of labels is left out, since scikit-learn is not installed; {how_to_install('sklearn')}.")
         return found
     told = {name: measures.probe(matrix, ids, seed) for name, matrix in some.items()}
     known = ("most frequent", measures.most_frequent(ids, seed))

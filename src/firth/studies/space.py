@@ -12,7 +12,7 @@ import numpy as np
 
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.options import Option, options_of
+from firth.core.options import Option, options_of, plain_name
 
 AROUND = 3  # without a range: from a third of the default to three times it
 WHOLE = 10_000  # combinations that are listed, so that none is drawn twice and the end is known
@@ -158,7 +158,7 @@ def with_options(method: Method, options: Mapping[str, Any]) -> Method:
 def parsed_try(method: type[Method], text: str) -> tuple[str, Sequence[Any] | Between | None]:
     """NAME, NAME=A,B,C or NAME=LOW:HIGH, as the command line has them."""
     name, equals, given = text.partition("=")
-    name = name.strip().replace("-", "_")
+    name = plain_name(name.strip())
     option = next((option for option in options_of(method) if option.name == name), None)
     if option is None:
         known = ", ".join(option.name for option in options_of(method))
