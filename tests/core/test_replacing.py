@@ -218,4 +218,4 @@ def test_no_file_stays_open(tmp_path: Path) -> None:
         with storage.new_file(tmp_path / "file") as work:
             work.write_text("x")
         assert firth.load(tmp_path / "model").numbers() == {number}
-    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
