@@ -33,7 +33,7 @@ class FeatureResult:
     def learned(self) -> bool:
         """Whether the first figure is clearly better than the baseline: by more than 1.64 standard errors."""
         name, (mean, around) = next(iter(self.figures.items()))
-        return mean - self.baseline[name] > CLEAR * around / self.folds**0.5
+        return bool(mean - self.baseline[name] > CLEAR * around / self.folds**0.5)
 
     def to_json(self) -> dict[str, Any]:
         return {
