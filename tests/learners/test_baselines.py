@@ -77,7 +77,7 @@ def test_pairs_are_compared_by_what_they_share():
     pairs = [(a, a if equal else b) for a, b, equal in zip(*sides, same, strict=True)]
     parts = [Raw(pairs[part], same[part], np.zeros((300, 0))[part]) for part in (slice(0, 200), slice(200, 300))]
     found = texts_verdict(*parts, np.zeros(100, np.int64), 2, "accuracy", 1)
-    assert found.baselines["tf-idf + logistic regression"] > 0.95 and found.learned is False
+    assert found.baselines["tf-idf + logistic regression"] > 0.95 and (found.learned, found.weaker) == (False, True)
 
 
 def test_numbers_beside_the_mean_and_a_ridge():
@@ -109,11 +109,11 @@ def test_unbalanced_labels_are_judged_by_the_metric_that_was_chosen():
 
 def test_what_is_said():
     told = Notes()
-    Verdict("accuracy", 50, 0.5, {"majority label": 0.49, "tf-idf": 0.9}, False).tell(told, "Try more.")
+    Verdict("accuracy", 50, 0.5, {"majority label": 0.49, "tf-idf": 0.9}, False, True).tell(told, "Try more.")
     assert told.codes == ["nothing_learned", "weaker_than_baseline"]
     told = Notes()
-    Verdict("accuracy", 50, 0.95, {"majority label": 0.49, "tf-idf": 0.9}, True).tell(told, "")
-    Verdict("accuracy", 5, 0.2, {"majority label": 0.4, "tf-idf": 0.9}, None).tell(told, "")  # too few rows
+    Verdict("accuracy", 50, 0.95, {"majority label": 0.49, "tf-idf": 0.9}, True, False).tell(told, "")
+    Verdict("accuracy", 5, 0.2, {"majority label": 0.4, "tf-idf": 0.9}, None, None).tell(told, "")  # too few rows
     assert told.codes == []
 
 

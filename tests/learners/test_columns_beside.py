@@ -35,7 +35,7 @@ def test_both_at_once_tell_more_than_either(known):
 
 
 def test_it_is_saved_with_its_columns_and_asks_for_them(known, tmp_path):
-    model = firth.Classify(epochs=1, dropout=0.0).fit(
+    model = firth.Classify(epochs=1, dropout=0.0, held_out=0.0).fit(
         firth.Examples(known, columns=["price", "color"]), ONE, tiny_bert()
     )
     model.save(tmp_path / "m")

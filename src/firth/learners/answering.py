@@ -196,9 +196,10 @@ class SpanTuning(Tuning):
             name: np.array([scores.answer_f1(text, row.answers) for text, row in zip(texts, asked, strict=True)])
             for name, texts in guesses.items()
         }
-        learned = clearly_better(each["model"], each["first words of the passage"])
+        model, first, nearest = each.values()
+        verdicts = clearly_better(model, first), clearly_better(nearest, model)
         values = {name: float(found.mean()) for name, found in each.items()}
-        return Verdict("f1", len(asked), values.pop("model"), values, learned)
+        return Verdict("f1", len(asked), values.pop("model"), values, *verdicts)
 
 
 class SpanModel(TunedModel):

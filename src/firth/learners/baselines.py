@@ -205,6 +205,7 @@ class Verdict(NamedTuple):
     score: float
     baselines: Mapping[str, float]  # the trivial one first
     learned: bool | None  # whether the score is clearly above that of the trivial baseline; None: too few rows to tell
+    weaker: bool | None  # whether it is clearly below that of the simple baseline
     baseline_rows: int | None = None  # training rows of the simple baseline, where it was not given all of them
 
     def figures(self) -> dict[str, Any]:
@@ -222,11 +223,9 @@ class Verdict(NamedTuple):
                 f"{trivial[1]:.3f}). {hint}",
                 code="nothing_learned",
             )
-        for name, value in simple:
-            if self.learned is not None and value > self.score:
-                report.note(
-                    f"A simple baseline is better: {name} has {value:.3f}; {found}.", code="weaker_than_baseline"
-                )
+        if self.weaker:
+            ((name, value),) = simple
+            report.note(f"A simple baseline is better: {name} has {value:.3f}; {found}.", code="weaker_than_baseline")
 
 
 def clearly_better(model: NDArray[Any], baseline: NDArray[Any]) -> bool | None:
@@ -238,7 +237,7 @@ def clearly_better(model: NDArray[Any], baseline: NDArray[Any]) -> bool | None:
 
 
 def clearly_correlated(correlation: float, rows: int) -> bool | None:
-    """Whether a correlation is clearly above 0."""
+    """Whether a correlation, or a difference of two, is clearly above 0."""
     return None if rows < ENOUGH else bool(correlation * np.sqrt(rows - 1) > CLEAR)
 
 
@@ -284,9 +283,11 @@ def label_verdict(train: Part, held_out: Part, found: NDArray[Any], words: int, 
         for name, guess in guesses.items()
     }
     learned = clearly_better(hits["model"], hits[TRIVIAL["labels"]])
+    weaker = clearly_better(hits[LINEAR["labels"]], hits["model"])
     if metric != "accuracy":  # chosen because labels are unbalanced: accuracy may stay below the majority's
         learned = clearly_correlated(scores.matthews(truth, found), len(held_out))
-    return Verdict(metric, len(held_out), values.pop("model"), values, learned)
+        weaker = clearly_correlated(values[LINEAR["labels"]] - values["model"], len(held_out))
+    return Verdict(metric, len(held_out), values.pop("model"), values, learned, weaker)
 
 
 def number_verdict(train: Part, held_out: Part, found: NDArray[Any], words: int, metric: str) -> Verdict:
@@ -294,7 +295,10 @@ def number_verdict(train: Part, held_out: Part, found: NDArray[Any], words: int,
     score = number_score(metric, held_out.right, found)
     linear = number_score(metric, held_out.right, linear_baseline(train, held_out, words))
     values = {TRIVIAL["numbers"]: 0.0, LINEAR["numbers"]: linear}
-    return Verdict(metric, len(held_out), score, values, clearly_correlated(score, len(held_out)))
+    rows = len(held_out)
+    return Verdict(
+        metric, rows, score, values, clearly_correlated(score, rows), clearly_correlated(linear - score, rows)
+    )
 
 
 # ---- texts as they stand ----

@@ -23,7 +23,7 @@ from firth.core.report import Report
 from firth.core.run import Run
 from firth.core.scores import correlation, ranks
 from firth.data.alike import Alike, Rows
-from firth.learners.baselines import ENOUGH, Verdict, Weights, bags_of, number_score
+from firth.learners.baselines import ENOUGH, Verdict, Weights, bags_of, clearly_correlated, number_score
 from firth.learners.bert import BertModel
 from firth.learners.gradient import Batch, Gradient
 from firth.learners.packing import batch_ends
@@ -239,7 +239,9 @@ def verdict_of(dev: Rows, scores: NDArray[np.float64], before: float, after: flo
     weigh = Weights(counts[0] + counts[1], len(known))
     cosines = np.asarray(weigh(counts[0]).multiply(weigh(counts[1])).sum(axis=1)).ravel()
     values = {"before training": before, "tf-idf cosine": number_score("spearman", scores, cosines)}
-    return Verdict("spearman", len(dev), after, values, None if len(dev) < ENOUGH else after > before)
+    learned = None if len(dev) < ENOUGH else after > before
+    weaker = clearly_correlated(values["tf-idf cosine"] - after, len(dev))
+    return Verdict("spearman", len(dev), after, values, learned, weaker)
 
 
 def prepared(base: BertModel, method: Any) -> BertModel:

@@ -127,10 +127,11 @@ class TagTuning(Tuning):
         values = {name: self.figures_of(guess, right)[metric] for name, guess in guesses.items()}
         shares = [
             [scores.accuracy(truth, tags) for truth, tags in zip(right, guess, strict=True)]
-            for guess in (self.found, guesses["majority tag"])
+            for guess in (self.found, *guesses.values())
         ]
-        learned = clearly_better(*map(np.array, shares))
-        return Verdict(metric, len(dev), self.figures_of(self.found, right)[metric], values, learned)
+        model, majority, by_word = map(np.array, shares)
+        verdicts = clearly_better(model, majority), clearly_better(by_word, model)
+        return Verdict(metric, len(dev), self.figures_of(self.found, right)[metric], values, *verdicts)
 
     def figures_of(self, found: list[Any], right: list[Any]) -> dict[str, float]:
         figures = {"accuracy": scores.accuracy(np.concatenate(right), np.concatenate(found))}
