@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from firth.core.errors import FirthError
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.cooccur import Cooccurrence
 from firth.data.phrases import Phrase
+from firth.data.vocabulary import Vocabulary
 from firth.kernels import cooccur as kernel
 from firth.learners.words import TextModel, WordOptions, no_neighbours
 
+Paired = TypeVar("Paired", bound="PairOptions")
+
 
 class Counted(NamedTuple):
-    """Pairs of words, with what is known of the text they come from."""
+    """Pairs of words, with what is known of the text they come from, and the method with no option left out."""
 
+    method: Any
     pairs: Cooccurrence
     phrases: list[list[Phrase]]
     figures: dict[str, Any]
@@ -33,6 +37,10 @@ class PairOptions(WordOptions):
     )
     subsample: float = option(0.0, "frequent words are thinned out above this share of the text", low=0, high=1)
 
+    def sized(self: Paired, vocabulary: Vocabulary) -> Paired:
+        """This method with the options that were left out chosen by the size of the text."""
+        return self.resolved(min_count=vocabulary.min_count)
+
     def count(self, data: Any, run: Run, start: TextModel | None = None) -> Counted:
         """The pairs of a corpus (or Tokens, paths, texts), or `data` itself where it is counted already."""
         if isinstance(data, Cooccurrence):
@@ -41,15 +49,17 @@ class PairOptions(WordOptions):
                     "unsupported_start",
                     "Pairs counted already can't be joined with an earlier model's words; give the text.",
                 )
+            method = self.sized(data.vocabulary)
             pairs, phrases, figures = data, [], {"vocabulary": len(data.vocabulary), "data": data.fingerprint}
         else:
             tokens = self.read(data, run, start)
+            method = self.sized(tokens.vocabulary)
             pairs = Cooccurrence.count(
                 tokens,
-                window=self.window,
-                side=self.side,
-                weighting=self.weighting,
-                subsample=self.subsample,
+                window=method.window,
+                side=method.side,
+                weighting=method.weighting,
+                subsample=method.subsample,
                 run=run,
             )
             phrases = [list(found) for found in tokens.phrases]
@@ -61,4 +71,4 @@ class PairOptions(WordOptions):
             }
         if not len(pairs):
             raise no_neighbours(self, pairs.vocabulary)
-        return Counted(pairs, phrases, figures | {"pairs": len(pairs), "seed": run.seed})
+        return Counted(method, pairs, phrases, figures | {"pairs": len(pairs), "seed": run.seed})

@@ -190,7 +190,7 @@ class PMI(PairOptions):
         if run.device == "cuda":
             raise FirthError("unsupported_device", "PMI runs on the CPU; device must be auto or cpu, got cuda.")
         began = time.monotonic()
-        pairs, phrases, figures = self.count(data, run)
+        method, pairs, phrases, figures = self.count(data, run)
         counts = pairs.matrix
         sums = sums_of(counts)
         counts = at_least(counts, self.min_pair)
@@ -209,5 +209,4 @@ class PMI(PairOptions):
             "counting_seconds": counting,
             "seconds": time.monotonic() - began,
         }
-        method = self.resolved(min_count=pairs.vocabulary.min_count)
         return PMIModel(method, pairs.vocabulary, tables, counts, sums, figures, phrases)
