@@ -43,9 +43,9 @@ def accuracy(vectors: firth.Vectors, world: World) -> float:
 
 
 METHODS = {
-    "skip-gram, noise words": firth.SkipGram(dim=50),
-    "skip-gram, fresh noise words": firth.SkipGram(dim=50, share_negatives=False),
-    "skip-gram, Huffman tree": firth.SkipGram(dim=50, loss="hierarchical"),
+    "skip-gram, noise words": firth.SkipGram(dim=50, epochs=5),
+    "skip-gram, fresh noise words": firth.SkipGram(dim=50, share_negatives=False, epochs=5),
+    "skip-gram, Huffman tree": firth.SkipGram(dim=50, loss="hierarchical", epochs=5),
     "skip-gram, softmax": firth.SkipGram(dim=30, loss="softmax", epochs=2, subsample=1e-4, learning_rate=0.1),
     "CBOW, noise words": firth.CBOW(dim=50, epochs=10),
     "CBOW, Huffman tree": firth.CBOW(dim=50, loss="hierarchical", epochs=10),
@@ -62,7 +62,7 @@ def test_the_worlds_analogies_are_recovered(name, corpus, world):
 
 
 def test_similar_words_are_near(corpus, world):
-    model = firth.SkipGram(dim=50).fit(corpus)
+    model = firth.SkipGram(dim=50, epochs=5).fit(corpus)
     pairs = [firth.evaluate.Pair(*pair) for pair in world.similarities()]
     random = firth.Vectors(model.vectors.keys, np.random.default_rng(0).normal(size=model.vectors.matrix.shape))
     assert firth.evaluate.word_similarity(model.vectors, pairs).spearman > 0.7
@@ -85,7 +85,11 @@ def test_loss_falls_and_is_the_true_average(method, loss, small):
 
 @pytest.mark.parametrize(
     "method",
-    [firth.SkipGram(dim=24), firth.CBOW(dim=24, loss="hierarchical"), firth.SkipGram(dim=8, loss="softmax", epochs=1)],
+    [
+        firth.SkipGram(dim=24, epochs=5),
+        firth.CBOW(dim=24, loss="hierarchical", epochs=5),
+        firth.SkipGram(dim=8, loss="softmax", epochs=1),
+    ],
 )
 def test_deterministic_gives_the_same_bytes_for_any_number_of_threads(method, small):
     results = {
@@ -97,7 +101,9 @@ def test_deterministic_gives_the_same_bytes_for_any_number_of_threads(method, sm
     assert other not in results
 
 
-@pytest.mark.parametrize("method", [firth.SkipGram(dim=24, held_out=0.1), firth.SkipGram(dim=8, share_negatives=False)])
+@pytest.mark.parametrize(
+    "method", [firth.SkipGram(dim=24, held_out=0.1, epochs=5), firth.SkipGram(dim=8, share_negatives=False, epochs=5)]
+)
 def test_a_resumed_run_equals_an_unbroken_one(method, small, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "SLICE_SECONDS", 0.001)
     run = firth.Run(threads=2, deterministic=True, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=Notes())
@@ -110,7 +116,7 @@ def test_a_resumed_run_equals_an_unbroken_one(method, small, tmp_path, monkeypat
     losses = [[epoch["loss"] for epoch in model.training["epochs"]] for model in (resumed, whole)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-9)
     with pytest.raises(firth.FirthError, match=r"other settings .dim was"):
-        firth.SkipGram(dim=25).fit(small, run)
+        firth.SkipGram(dim=25, epochs=5).fit(small, run)
 
 
 @pytest.mark.parametrize("method, noise", [(firth.SkipGram, 10), (firth.CBOW, 5)])
@@ -168,7 +174,10 @@ def test_more_text_later_is_split_as_before(world, tmp_path):
     third = firth.SkipGram(**settings, phrases=1).fit(more, start=second)
     assert third.tokenize("San Jose or New York") == ["San_Jose", "or", "New_York"]
     lists = firth.Tokens.from_lists([["New", "York", "in", "may"]] * 5)  # split already, by whoever made them
-    assert firth.SkipGram(dim=8).fit(lists, start=first).vocabulary.counts[first.vectors.row("New_York")] == 40 + 5
+    assert (
+        firth.SkipGram(dim=8, epochs=5).fit(lists, start=first).vocabulary.counts[first.vectors.row("New_York")]
+        == 40 + 5
+    )
     with pytest.raises(firth.FirthError, match=r"lowercase=off, this method by tokenizer=words and lowercase=on; both"):
         firth.SkipGram(dim=8).fit(text, start=first)
 

@@ -87,7 +87,8 @@ def test_what_cannot_be_filled_is_refused(text, k, message):
 
 
 @pytest.mark.parametrize(
-    "method", [firth.SkipGram(dim=30), firth.CBOW(dim=30), firth.CBOW(dim=30, loss="hierarchical")]
+    "method",
+    [firth.SkipGram(dim=30, epochs=5), firth.CBOW(dim=30, epochs=5), firth.CBOW(dim=30, loss="hierarchical", epochs=5)],
 )
 def test_hidden_words_of_the_world_are_guessed_better_than_by_frequency(method):
     sentences = list(World(seed=77).sentences(8300))

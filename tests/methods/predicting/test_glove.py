@@ -141,7 +141,7 @@ def test_stanfords_counts_give_the_same_model(small, tmp_path: Path):
     counted = Cooccurrence.count(small, window=10)
     counted.write(tmp_path / "cooccurrence.bin")
     read = Cooccurrence.read(tmp_path / "cooccurrence.bin", counted.vocabulary)
-    method = firth.GloVe(dim=10, epochs=2, min_count=2)
+    method = firth.GloVe(dim=10, epochs=2, min_count=2, weighting="harmonic")
     assert np.array_equal(method.fit(read).vectors.matrix, method.fit(small).vectors.matrix)
 
 
@@ -163,6 +163,8 @@ def test_what_cannot_be_learned_is_said(small):
         firth.GloVe().fit(["a b"], firth.Run(device="cuda"))
     with pytest.raises(firth.FirthError, match="start must be a GloVe model"):
         firth.GloVe().fit(small, start=firth.SkipGram(epochs=1).fit(small))
-    one = firth.GloVe(min_count=1, dim=2, epochs=200).fit(["a a a"])  # a vocabulary of one: n = 2 (1 + 1 + 1/2)
+    one = firth.GloVe(min_count=1, dim=2, epochs=200, weighting="harmonic").fit(
+        ["a a a"]
+    )  # a vocabulary of one: n = 2 (1 + 1 + 1/2)
     word = one.vectors.matrix[0] - one.outputs[0]
     assert word @ one.outputs[0] + one.biases.sum() == pytest.approx(np.log(5), abs=0.1)

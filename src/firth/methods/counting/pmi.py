@@ -188,7 +188,7 @@ class PMI(PairOptions):
                 "PMI counts a text from its beginning; it can't go on from a model. Leave start out.",
             )
         began = time.monotonic()
-        pairs, phrases, figures, splitting = self.count(data, run)
+        method, pairs, phrases, figures, splitting = self.count(data, run)
         counts = pairs.matrix
         sums = sums_of(counts)
         counts = at_least(counts, self.min_pair)
@@ -207,5 +207,5 @@ class PMI(PairOptions):
             "counting_seconds": counting,
             "seconds": time.monotonic() - began,
         }
-        method = self.resolved(min_count=pairs.vocabulary.min_count).as_trained(splitting, pairs.vocabulary, run)
+        method = method.as_trained(splitting, pairs.vocabulary, run)
         return PMIModel(method, pairs.vocabulary, tables, counts, sums, figures, phrases)

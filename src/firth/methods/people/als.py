@@ -22,6 +22,7 @@ from firth.learners import als
 from firth.learners.people import PeopleModel, begin_from, joined, keys_of, take_ratings, take_start
 
 SOLVERS = ("cg", "cholesky")
+REGULARIZATION, FEW_PAIRS = 30.0, 1200  # with fewer pairs less: a handful would be pulled to zero altogether
 WEIGHTINGS = ("linear", "log", "binary")
 
 
@@ -54,7 +55,9 @@ class ALS(Method):
     weighting: str = option(
         "log", "what counts of a weight r: r itself, log(1 + r), or 1 whatever it is", choices=WEIGHTINGS
     )
-    regularization: float = option(10.0, "pulls vectors towards zero; less for a handful of users", low=1e-6)
+    regularization: float | None = option(
+        None, "pulls vectors towards zero; none = 30, less below 1,200 pairs of a user and an item", low=1e-6
+    )
     frequency_scaling: float = option(
         0.0, "who used more is regularised more: by the row's confidence to this power", low=0, high=2
     )
@@ -69,6 +72,7 @@ class ALS(Method):
         first = take_start(start, ALSModel, self)
         ratings = joined(first, take_ratings(self, data), adds=True)
         used = ratings.summed()
+        method = self.resolved(regularization=min(REGULARIZATION, len(used.columns) / FEW_PAIRS * REGULARIZATION))
         rows = Rows(used.starts, used.columns, weighted(used.values, self.weighting))
         columns = transposed(rows, len(ratings.items))
         stride = -(-self.dim // 16) * 16
@@ -80,27 +84,29 @@ class ALS(Method):
         user_total, item_total = (len(b) + self.alpha * sums(a) for a, b in ((rows, items), (columns, users)))
         common: dict[str, Any] = {"alpha": self.alpha, "steps": self.cg_steps if self.solver == "cg" else 0}
         sides = (
-            kernel.Side(rows, users, items, self.ridge(user_total), **common),
-            kernel.Side(columns, items, users, self.ridge(item_total), **common),
+            kernel.Side(rows, users, items, method.ridge(user_total), **common),
+            kernel.Side(columns, items, users, method.ridge(item_total), **common),
         )
         reading = time.monotonic() - began
-        figures = als.Training(self, ratings.fingerprint(), run, sides).go()
+        figures = als.Training(method, ratings.fingerprint(), run, sides).go()
         figures |= {"users": len(users), "items": len(items), "pairs": len(rows.columns), "reading_seconds": reading}
         figures |= {"seed": run.seed, "deterministic": True, "threads": run.cores}
         if not items.any() or not users.any():
             run.report.note(
-                f"regularization={self.regularization:g} left only zeros of so few ratings; try a tenth of it."
+                f"Nothing was learned: regularization={method.regularization:g} left only zeros of so few ratings; "
+                "try a tenth of it.",
+                "nothing_learned",
             )
         learned = {
             "users": np.ascontiguousarray(users[:, : self.dim]),
             "items": np.ascontiguousarray(items[:, : self.dim]),
-            "scale": np.array([self.regularization / (user_total**self.frequency_scaling).mean()]),
+            "scale": np.array([(method.regularization or 0.0) / (user_total**self.frequency_scaling).mean()]),
             "weights": used.values,
         }
-        return ALSModel(self, learned, Histories(rows.starts, rows.columns), keys_of(ratings), figures)
+        return ALSModel(method, learned, Histories(rows.starts, rows.columns), keys_of(ratings), figures)
 
     def ridge(self, totals: NDArray[np.float64]) -> NDArray[np.float32]:
-        return als.ridges(totals, self.regularization, self.frequency_scaling)
+        return als.ridges(totals, self.regularization or 0.0, self.frequency_scaling)
 
 
 def weighted(values: NDArray[np.float32], weighting: str) -> NDArray[np.float32]:

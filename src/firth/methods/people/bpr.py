@@ -12,6 +12,8 @@ from firth.core.run import Run
 from firth.learners.bpr import BPRModel, Training
 from firth.learners.people import joined, keys_of, take_ratings, take_start
 
+MANY_ITEMS = 30  # a user's, on average
+
 
 @dataclass(frozen=True, kw_only=True)
 class BPR(Method):
@@ -23,7 +25,9 @@ class BPR(Method):
 
     dim: int = option(64, "length of the vectors", low=1, high=4096)
     learning_rate: float = option(0.05, "at the start; it falls to nothing linearly", low=1e-9, high=100)
-    regularization: float = option(0.01, "pulls vectors towards zero", low=0, high=10)
+    regularization: float | None = option(
+        None, "pulls vectors towards zero; none = 0.01, or 0.03 where users have fewer than 30 items", low=0, high=10
+    )
     noise_exponent: float = option(
         0.5, "items j are drawn by count to this power; 0 = all alike, as in the paper", low=-2, high=2
     )
@@ -35,9 +39,11 @@ class BPR(Method):
         ones are added."""
         first = take_start(start, BPRModel, self)
         ratings = joined(first, take_ratings(self, data))
-        training = Training(self, ratings, run, first)
+        pairs = len(ratings.summed().columns)
+        method = self.resolved(regularization=0.01 if pairs >= MANY_ITEMS * len(ratings.users) else 0.03)
+        training = Training(method, ratings, run, first)
         figures = training.go()
         figures |= {"users": len(ratings.users), "items": len(ratings.items), "pairs": training.size}
         figures |= {"seed": run.seed, "deterministic": run.deterministic, "threads": training.threads}
         seen = Histories(training.entries.starts, training.entries.columns)
-        return BPRModel(self, training.learned(), seen, keys_of(ratings), figures)
+        return BPRModel(method, training.learned(), seen, keys_of(ratings), figures)

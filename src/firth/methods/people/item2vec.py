@@ -15,8 +15,9 @@ from firth.core.run import Run
 from firth.kernels import predict as kernel
 from firth.learners.baskets import BasketTraining, Item2VecModel, baskets, learned_rows
 from firth.learners.people import joined, keys_of, take_ratings, take_start
-from firth.learners.predict import Group
+from firth.learners.predict import Group, automatic_epochs
 
+LEAST_EPOCHS, MANY_EVENTS = 20, 25_000
 #: What a text's figures are called here.
 AS_BASKETS = {"words_per_second": "items_per_second", "documents": "users", "vocabulary": "items", "tokens": "events"}
 
@@ -44,7 +45,9 @@ class Item2Vec(Method):
     negatives: int = option(5, "noise items for each window", low=1, high=1000)
     noise_exponent: float = option(0.75, "noise items are drawn by count to this power", low=-2, high=2)
     subsample: float = option(1e-3, "frequent items are thinned out above this share; 0 = off", low=0, high=1)
-    epochs: int = option(20, "passes over the baskets", low=1)
+    epochs: int | None = option(
+        None, "passes over the baskets; none = 20 from 25,000 events on, more for fewer, up to 200", low=1
+    )
     learning_rate: float = option(0.025, "at the start; it falls to nothing linearly", low=1e-9, high=100)
 
     def kernel_settings(self) -> dict[str, Any]:
@@ -62,9 +65,10 @@ class Item2Vec(Method):
                 "too_few", "Item2Vec needs at least two different items; got {got}.", got=len(ratings.items)
             )
         entries = ratings.summed()
-        training = BasketTraining(self, baskets(new, ratings.items), run)
+        method = self.resolved(epochs=automatic_epochs(len(new), LEAST_EPOCHS, MANY_EVENTS))
+        training = BasketTraining(method, baskets(new, ratings.items), run)
         met = training.begin_from(first) if first else np.zeros(len(ratings.items))
         figures = {AS_BASKETS.get(name, name): figure for name, figure in training.go().items()}
         figures |= {"events": len(new), "users": len(ratings.users)}  # events without weight too
         rows = learned_rows(training, entries, met)
-        return Item2VecModel(self, rows, Histories(entries.starts, entries.columns), keys_of(ratings), figures)
+        return Item2VecModel(method, rows, Histories(entries.starts, entries.columns), keys_of(ratings), figures)
