@@ -97,7 +97,7 @@ def measure(address: str, rounds: int, seconds: float) -> dict[str, float]:
         page = browser.new_page(viewport={"width": 1280, "height": 860})
         page.add_init_script(COUNT)
         start = time.perf_counter()
-        page.goto(f"{address}/#/map")
+        page.goto(f"{address}#/map")  # with its token
         page.wait_for_selector(".legend", timeout=120_000)
         shown = time.perf_counter() - start
         found = [dragged(page, seconds) for _ in range(rounds)]

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 STATIC = ROOT / "docs" / "_static"
 sys.path[:0] = [str(ROOT / "tests" / "web")]
 
-from bench import firth_command, running, settled  # noqa: E402
+from bench import firth_command, running, settled, with_token  # noqa: E402
 from conftest import CHROMIUM, FLAGS  # noqa: E402
 from tickets import write_tickets  # noqa: E402
 
@@ -94,7 +94,7 @@ def opened(browser: Browser, address: str, name: str) -> Page:
     colours = "dark" if name == "groups" else "light"
     page = browser.new_page(viewport={"width": 1280, "height": tall}, color_scheme=colours, reduced_motion="reduce")
     page.set_default_timeout(MINUTES)
-    page.goto(f"{address}/#/{where}")
+    page.goto(with_token(f"{address}/#/{where}"))
     page.wait_for_timeout(1000)  # what it asks the server for has begun
     expect(page.get_by_text("Opening the models")).to_have_count(0)
     settled(page)

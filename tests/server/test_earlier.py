@@ -99,7 +99,12 @@ def test_runs_are_told_by_their_folders(again):
     assert set(jobs) == {"sea", "long"}
     done, stopped = jobs["sea"], jobs["long"]
     assert (done["status"], done["verb"], done["about"]["method"]) == ("finished", "train", "skipgram")
-    assert done["about"]["earlier"] and done["curve"]["x"] == [1, 2] and done["figures"]["loss"] > 0
+    assert (
+        done["about"]["earlier"]
+        and done["curve"]["x"] == [1, 2]
+        and done["figures"]["loss"] > 0
+        and done["speed"] is None
+    )
     assert (stopped["status"], stopped["about"]["method"], stopped["resumes"]) == ("stopped", "skipgram", True)
     going = ask(again, f"/api/jobs/{stopped['id']}/resume", now=True)
     begun(again, going)

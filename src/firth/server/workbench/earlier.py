@@ -74,6 +74,7 @@ def finished_run(name: str, path: Path) -> list[tuple[float, dict[str, Any]]]:
         "status": "finished",
         "total": 1.0,
         "done": 1.0,
+        "first": 1.0,  # how fast it was is not known
         "seconds": number(training.get("seconds")) or 0.0,
         "figures": {"loss": loss} if (loss := number(training.get("loss"))) is not None else {},
         "curve": [(place, loss) for place, one in enumerate(losses, 1) if (loss := number(one)) is not None],
@@ -98,7 +99,9 @@ def stopped_run(workspace: Workspace, name: str, folder: Path) -> list[tuple[flo
         workspace.models.add(name, folder)
         return {}
 
-    note = f"Not started from here: continue it in a terminal. {record.get('typed') or ''}".strip()
+    note = (
+        f"It was not started here. Continue it in a terminal: {record.get('typed') or 'by the command that began it.'}"
+    )
     facts: dict[str, Any] = {
         "verb": "train",
         "title": name,
