@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import difflib
 import importlib
@@ -244,7 +245,15 @@ def cli(debug: bool) -> None:
     """
 
 
+def in_utf8() -> None:
+    """Begins anew in Python's UTF-8 mode where the locale C leaves nothing but ASCII. Python does that by itself unless
+    PYTHONUTF8=0 forbids it, and then no argument or file name with other letters could be understood."""
+    if codecs.lookup(sys.getfilesystemencoding()).name == "ascii":
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+
+
 def main() -> None:
+    in_utf8()
     # Before torch is there: its threads wait asleep. Spinning they are no faster, and on a busy machine half as fast.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     for stream in (sys.stdout, sys.stderr):
