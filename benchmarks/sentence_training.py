@@ -102,8 +102,9 @@ def part_of(texts: list[str] | dict[str, list[str]], most: int, dev: firth.Alike
     return firth.Alike({side: each[:most] for side, each in texts.items()}, other="other", dev=dev)
 
 
-def spearman(model: Any, table: dict[str, list[Any]]) -> float:
-    first, second = (model.embed(table[side]).astype(np.float64) for side in ("text", "other"))
+def spearman(model: Any, table: dict[str, list[Any]], width: int | None = None) -> float:
+    """Of the first `width` numbers: also of models that were not trained for it, which `shortened` refuses."""
+    first, second = (model.embed(table[side])[:, :width].astype(np.float64) for side in ("text", "other"))
     cosines = (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
     return 100 * correlation(ranks(cosines), ranks(np.array(table["score"])))
 
@@ -211,7 +212,7 @@ def main() -> None:
         keep(given.out, rows, {})
     plain, both = (found["model"] for found in rows[-2:])
     nested = {
-        name: {str(width): spearman(model.shortened(width), test) for width in (both.size.dim, *LENGTHS)}
+        name: {str(width): spearman(model, test, width) for width in (both.size.dim, *LENGTHS)}
         for name, model in (("start", weights), ("scored pairs", plain), ("nested", both))
     }
     keep(given.out, rows, nested)

@@ -95,6 +95,16 @@ def test_evaluate_shows_the_baselines(call, als, files):
     assert found["users"] > 150 and 0 < found["scores"]["ALS"]["ndcg@100"] < 1
 
 
+def test_evaluate_without_the_baselines(call, als, files):
+    test = files / "test.tsv"
+    whole, alone = (
+        json.loads(call("evaluate", als, "--ratings", test, "--json", *flags).stdout)[str(als)][str(test)]
+        for flags in ((), ("--no-baselines",))
+    )
+    assert list(whole["scores"]) == ["ALS", "popularity", "item-kNN"]
+    assert alone["scores"] == {"ALS": whole["scores"]["ALS"]}
+
+
 BAD = {
     "unknown user": (("recommend", "ALS", "--user", "nobody"), "say what they had: `firth recommend --items A,B`"),
     "unknown item": (("recommend", "ALS", "--items", "nothing"), "No vector for 'nothing'"),

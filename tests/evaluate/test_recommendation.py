@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +15,8 @@ from sklearn.metrics.pairwise import cosine_similarity
 import firth
 from firth.core.model import Histories
 from firth.core.vectors import Hits, Vectors
-from firth.evaluate import rating_errors, recommendations
-from firth.evaluate.baselines import item_knn, popularity
+from firth.evaluate import baselines, rating_errors, recommendations
+from firth.evaluate.baselines import WEIGHTINGS, item_knn, popularity
 from firth.evaluate.recommendation import user_metrics
 
 CUT = [("recall", 3), ("ndcg", 3), ("map", 3)]
@@ -133,6 +134,53 @@ def test_item_knn_is_the_sum_of_cosines(matrix):
     np.testing.assert_allclose(
         item_knn(seen_in(matrix), 25, neighbors=4)([[3, 4]])[0], few[[3, 4]].sum(axis=0), atol=1e-5
     )
+
+
+@pytest.mark.parametrize("neighbors", [1, 3, 24, 25])
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@pytest.mark.parametrize("entries", [1, 40, 1 << 20])
+def test_item_knn_block_by_block_is_the_dense_computation(matrix, neighbors, weighting, entries, monkeypatch):
+    """Whatever the blocks are, bit by bit; values equal to the last that is kept (here many are) are kept too."""
+    monkeypatch.setattr(baselines, "ENTRIES", entries)
+    seen = seen_in(matrix)
+    columns = baselines.unit_columns(seen, 25, weighting)
+    dense = (columns.T.tocsr() @ columns).toarray()
+    np.fill_diagonal(dense, 0)
+    dense[dense < np.sort(dense, axis=1)[:, -neighbors][:, None]] = 0
+    found = baselines.item_likeness(seen, 25, neighbors, weighting)
+    assert np.array_equal(found.toarray(), dense)
+
+
+def test_item_knn_takes_no_memory_for_pairs_that_never_met():
+    """20,000 items, of which each user had two: a dense block of 256 items alone would take 20 MB."""
+    items = np.arange(20_000, dtype=np.int32)
+    seen = Histories(np.arange(0, 20_001, 2), items)
+    item_knn(seen, 20_000)  # imports
+    tracemalloc.start()
+    item_knn(seen, 20_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10e6
+
+
+def test_the_baselines_tell_how_far_they_are():
+    heard = []
+
+    class Heard(firth.core.report.Silence):
+        def begin(self, task, total, unit):
+            heard.append((task, total, unit))
+
+        def step(self, done, **figures):
+            heard.append(done)
+
+        def end(self):
+            heard.append("end")
+
+    recommendations(Fixed(), {"ann": ["b"]}, report=Heard())
+    assert heard == [("item-kNN baseline", 5, "items"), 5, "end"]
+    heard.clear()
+    recommendations(Fixed(), {"ann": ["b"]}, report=Heard(), baselines=False)
+    assert heard == []
 
 
 def test_bm25_by_hand():

@@ -42,7 +42,8 @@ def theirs(model, texts, k, threshold=0.0):
 
 
 def same_predictions(path, mine, k=3):
-    """The same labels in the same order, and the same probabilities; also of all labels and of the probable ones."""
+    """The same labels in the same order, and the same probabilities (but 1 where fastText tells 1.00001); also of all
+    labels and of the probable ones."""
     other = fasttext.load_model(str(path))
     for text in TEXTS:
         np.testing.assert_allclose(mine.embed([text])[0], other.get_sentence_vector(text), atol=1e-6)
@@ -51,7 +52,7 @@ def same_predictions(path, mine, k=3):
             theirs(other, TEXTS, most, threshold), mine.predict(TEXTS, most, threshold), strict=True
         ):
             assert [label for label, _ in found] == [label for label, _ in expected]
-            np.testing.assert_allclose([p for _, p in found], [p for _, p in expected], atol=1e-6)
+            np.testing.assert_allclose([p for _, p in found], [min(p, 1.0) for _, p in expected], atol=1e-6)
 
 
 WAYS = {

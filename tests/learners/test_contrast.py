@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -187,11 +188,20 @@ def test_pairs_triplets_and_scores_teach_it(endings, kind):
     assert nearest_alike(found, endings) > nearest_alike(base, endings) + 0.15
 
 
+def first_numbers(model, dim):
+    """What cutting its vectors would give."""
+    return SimpleNamespace(embed=lambda texts: model.embed(texts)[:, :dim])
+
+
 def test_shorter_vectors_are_learned_too(endings, tmp_path: Path):
     data = firth.Alike(triplets(endings), text="a", other="b")
     settings = {"epochs": 6, "learning_rate": 2e-3, "batch": 32}
     plain, both = (firth.Sentence(**settings, dims=dims).fit(data, ONE, tiny_bert()) for dims in ("", "4"))
-    assert nearest_alike(both.shortened(4), endings) > nearest_alike(plain.shortened(4), endings) + 0.05
+    with pytest.raises(firth.FirthError) as refused:
+        plain.shortened(4)
+    assert refused.value.code == "unsupported_model"
+    untrained = first_numbers(plain, 4)
+    assert nearest_alike(both.shortened(4), endings) > nearest_alike(untrained, endings) + 0.05
     both.shortened(4).save(tmp_path / "short")
     short = firth.load(tmp_path / "short").embed(SENTENCES[:5])
     np.testing.assert_allclose(short, both.embed(SENTENCES[:5])[:, :4], atol=1e-6)

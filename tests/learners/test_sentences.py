@@ -249,6 +249,22 @@ def test_few_texts_leave_few_dimensions_and_it_is_said(small):
         small.whitened(TEXTS, dim="3")
 
 
+def test_what_is_whitened_may_be_shortened(small, tmp_path):
+    """Its directions are ordered: the first 3 are what whitening to 3 gives. Those of the model itself are not, nor
+    those of another pooling."""
+    texts = whitening_texts()
+    with pytest.raises(firth.FirthError) as refused:
+        small.shortened(3)
+    assert refused.value.code == "unsupported_model" and refused.value.values["got"] == 3
+    assert small.shortened(small.dim_of(small.pooling)).embed(TEXTS) == pytest.approx(small.embed(TEXTS), abs=1e-6)
+    small.whitened(texts, dim=8).save(tmp_path / "white")
+    opened = firth.load(tmp_path / "white")
+    np.testing.assert_allclose(opened.shortened(3).embed(TEXTS), small.whitened(texts, dim=3).embed(TEXTS), atol=1e-4)
+    with pytest.raises(firth.FirthError) as refused:
+        opened.with_pooling(how="max").shortened(3)
+    assert refused.value.code == "unsupported_model"
+
+
 def test_whitening_needs_texts_that_differ():
     rows = np.random.default_rng(0).normal(size=(30, 50)).astype(np.float32)
     assert whitening(rows).dim == 29  # so many points differ in no more directions

@@ -84,6 +84,16 @@ def test_predict_gives_all_labels(client, places):
     assert "No model that predicts" in post(client, "/predict", 400, model="words", inputs=TEXT)["error"]
 
 
+def test_predict_tells_the_same_probabilities_as_python(tmp_path):
+    """Of a classifier that is sure, too: fastText's arithmetic would say 1.00001."""
+    pairs = [(text, text) for text in ("good", "bad")] * 100
+    firth.FastTextClassifier(epochs=50, learning_rate=2.0).fit(pairs).save(tmp_path / "sure")
+    right = firth.load(tmp_path / "sure").predict(["good"], k=2)[0]
+    with serving(models={"sure": tmp_path / "sure"}) as client:
+        found = [(each["label"], each["score"]) for each in post(client, "/predict", inputs="good")]
+    assert found == right and right[0] == ("good", 1.0)
+
+
 def test_predict_refuses_long_texts_or_cuts_them_and_says_so(client, places):
     text = "the king was old and the river " * 30
     told = post(client, "/predict", 400, model="tuned", inputs=[[TEXT], [text]])

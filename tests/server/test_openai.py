@@ -59,6 +59,34 @@ def test_models_are_listed(theirs):
         theirs.models.retrieve("nobody")
 
 
+def test_vectors_are_shortened_by_the_same_rule_as_in_python(places, tmp_path):
+    """Where they are ordered by importance, or trained for it; what is refused has the same code on both sides."""
+    sentences = [f"the {noun} was {how}" for noun in ("king", "river", "old queen") for how in ("old", "far", "near")]
+    bert = firth.load(places["bert"])
+    trained = firth.Sentence(epochs=1, dims="8").fit(sentences, firth.Run(threads=1), bert)
+    models = {"lsa": firth.LSA(dim=5).fit(sentences), "white": bert.whitened(sentences, dim=5), "trained": trained}
+    for name, model in models.items():
+        model.save(tmp_path / name)
+    folders = {name: places[name] for name in ("words", "bert", "static")}
+    with serving(models={**{name: tmp_path / name for name in models}, **folders}) as client:
+        for name in (*models, "static"):
+            asked = {"model": name, "input": TEXTS, "dimensions": 3}
+            answer = client.post("/v1/embeddings", json=asked)
+            assert answer.status_code == 200, answer.json()
+            rows = firth.load(tmp_path / name if name in models else folders[name]).embed(TEXTS)[:, :3]
+            rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+            np.testing.assert_allclose([row["embedding"] for row in answer.json()["data"]], rows, atol=1e-5)
+        np.testing.assert_array_equal(trained.shortened(3).embed(TEXTS), trained.embed(TEXTS)[:, :3])
+        for name in ("words", "bert"):
+            answer = client.post("/v1/embeddings", json={"model": name, "input": TEXTS, "dimensions": 3})
+            error = answer.json()["error"]
+            assert (answer.status_code, error["code"], error["param"]) == (400, "unsupported_model", "dimensions")
+    for dim, code in ((3, "unsupported_model"), (33, "invalid_value"), (0, "invalid_value")):
+        with pytest.raises(firth.FirthError) as refused:
+            bert.shortened(dim)
+        assert refused.value.code == code
+
+
 def test_a_model_may_have_an_owner(places):
     name = "sentence-transformers/all-MiniLM-L6-v2"
     with serving(models={name: places["words"]}) as client:
@@ -85,8 +113,8 @@ def test_a_model_may_have_an_owner(places):
         ({"input": [-1]}, 400, "must be a text", "input"),
         ({"input": "a river " * 100}, 400, "402 tokens and the model reads 128", "input"),
         ({"input": list(range(5, 205))}, 400, "202 tokens and the model reads 128", "input"),
-        ({"input": "a", "dimensions": 33}, 400, "gives 32 numbers", "dimensions"),
-        ({"input": "a", "dimensions": 8}, 400, "not trained to be shortened", "dimensions"),
+        ({"input": "a", "dimensions": 33}, 400, "from 1 to 32", "dimensions"),
+        ({"input": "a", "dimensions": 8}, 400, "not trained for shorter vectors", "dimensions"),
         ({"input": "a", "dimensions": 0}, 400, "dimensions", "dimensions"),
         ({"input": "a", "encoding_format": "int8"}, 400, "encoding_format", "encoding_format"),
         ({"input": "a", "model": "nobody"}, 404, "words, counts, bert", "model"),

@@ -86,6 +86,12 @@ def column_options(test: str, options: Flags) -> Callable[[Function], Function]:
 @click.option("--splits", type=int, default=10, show_default=True, help="Nodes: how many random splits.")
 @click.option("--ratings", multiple=True, metavar="FILE", help="What users turned to later: user, item, rating.")
 @click.option("--history", metavar="FILE", help="Ratings: what users had whom the model does not know.")
+@click.option(
+    "--baselines/--no-baselines",
+    default=True,
+    show_default=True,
+    help="Ratings: also score popularity and item-kNN, which takes the longest where there are many items.",
+)
 @column_options("Ratings", RATING_OPTIONS)
 @json_flag
 def command(
@@ -244,12 +250,13 @@ def rating_tests(file: str, settings: dict[str, Any]) -> Tests:
     names = {name: settings[name] for name in ("user", "item", "value", "time")}
     test = Ratings(file, **names)
     history = Ratings(settings["history"], **names) if settings["history"] else None
+    how = {"history": history, "baselines": settings["baselines"], "report": choose_report()}
 
     def errors(path: str) -> Any:
         model = open_model(path)
         return rating_errors(model, test) if isinstance(model, Rates) else None
 
     return {
-        file: lambda path: recommendations(open_model(path), test, history=history),  # type: ignore[arg-type]
+        file: lambda path: recommendations(open_model(path), test, **how),  # type: ignore[arg-type]
         f"{file} (ratings)": errors,
     }

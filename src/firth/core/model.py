@@ -38,6 +38,12 @@ class Model(ABC):
     method: Method
     training: Mapping[str, Any]  # loss, speed, data fingerprint: how it came to be
 
+    @property
+    def ordered(self) -> bool:
+        """Whether the first dimensions of its vectors matter most, so that vectors may be shortened to them: it was
+        trained so (Sentence.dims), or they are principal components, as of LSA, PCA, Distil and whitened models."""
+        return bool(getattr(self.method, "dims", ""))
+
     @abstractmethod
     def parts(self) -> Parts:
         """Everything needed to build this model again."""

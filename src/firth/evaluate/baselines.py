@@ -9,12 +9,13 @@ import numpy as np
 
 from firth.core.errors import FirthError
 from firth.core.model import Histories
+from firth.core.report import Report, Silence
 from firth.core.vectors import Matrix
 
 Scorer = Callable[[Sequence[Sequence[int]]], Matrix]  # histories, as rows of items -> histories × items
 WEIGHTINGS = ("cosine", "bm25")
 BM25_K1, BM25_B = 1.2, 0.75  # Robertson & Zaragoza 2009
-CHUNK = 256  # items whose likeness to all others is written out at once
+ENTRIES = 1 << 22  # likenesses computed at once, at 12 bytes each
 
 
 def popularity(seen: Histories, items: int) -> Scorer:
@@ -23,7 +24,9 @@ def popularity(seen: Histories, items: int) -> Scorer:
     return lambda histories: np.tile(counts, (len(histories), 1))
 
 
-def item_knn(seen: Histories, items: int, neighbors: int = 100, weighting: str = "cosine") -> Scorer:
+def item_knn(
+    seen: Histories, items: int, neighbors: int = 100, weighting: str = "cosine", report: Report = Silence()
+) -> Scorer:
     """The sum of an item's likeness to each item of the history; of every item only its nearest `neighbors` count.
 
     Items are alike by who had them: the cosine of their columns ("cosine"), or of columns in which a user with many
@@ -36,7 +39,7 @@ def item_knn(seen: Histories, items: int, neighbors: int = 100, weighting: str =
             choices=", ".join(WEIGHTINGS),
             got=weighting,
         )
-    likeness = item_likeness(seen, items, neighbors, weighting)
+    likeness = item_likeness(seen, items, neighbors, weighting, report)
 
     def score(histories: Sequence[Sequence[int]]) -> Matrix:
         had = incidence(
@@ -57,10 +60,8 @@ def incidence(starts: Any, columns: Any, items: int) -> Any:
     )
 
 
-def item_likeness(seen: Histories, items: int, neighbors: int, weighting: str) -> Any:
-    """items × items: row i holds the likeness of i to its nearest others."""
-    from scipy.sparse import csr_array, vstack
-
+def unit_columns(seen: Histories, items: int, weighting: str) -> Any:
+    """users × items, sparse: weighted, and each column of length 1."""
     matrix = incidence(seen.starts, seen.items, items)
     if weighting == "bm25":
         lengths = np.diff(seen.starts)
@@ -70,12 +71,48 @@ def item_likeness(seen: Histories, items: int, neighbors: int, weighting: str) -
         matrix.data = weights.astype(np.float32)
     norms = np.sqrt(np.asarray(matrix.power(2).sum(axis=0)).ravel())
     matrix.data = matrix.data / np.maximum(norms[matrix.indices], 1e-12)
-    columns, parts = matrix.T.tocsr(), []
-    for start in range(0, items, CHUNK):
-        block = (columns[start : start + CHUNK] @ matrix).toarray()
-        block[np.arange(len(block)), start + np.arange(len(block))] = 0
-        if neighbors < items:
-            least = np.partition(block, items - neighbors, axis=1)[:, items - neighbors, None]
-            block[block < least] = 0
-        parts.append(csr_array(block.astype(np.float32)))
-    return vstack(parts, format="csr") if parts else csr_array((0, items), dtype=np.float32)
+    return matrix
+
+
+def item_likeness(
+    seen: Histories, items: int, neighbors: int, weighting: str = "cosine", report: Report = Silence()
+) -> Any:
+    """items × items, sparse: row i holds the likeness of i to its nearest others, and to all as near as the last.
+
+    Blocks of rows are multiplied one after the other, so that no more than `ENTRIES` likenesses (or those of one item)
+    wait to be selected from.
+    """
+    from scipy.sparse import csr_array, vstack
+
+    matrix = unit_columns(seen, items, weighting)
+    columns, parts = matrix.T.tocsr(), [csr_array((0, items), dtype=np.float32)]
+    most = incidence(columns.indptr, columns.indices, len(seen.starts) - 1) @ np.diff(seen.starts)  # entries of a row
+    ends = np.cumsum(np.minimum(most, items))
+    report.begin("item-kNN baseline", items, "items")
+    first = 0
+    while first < items:
+        before = ends[first - 1] if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, before + ENTRIES, side="right")))
+        parts.append(nearest_entries(columns[first:last] @ matrix, first, neighbors))
+        first = last
+        report.step(first)
+    report.end()
+    return vstack(parts, format="csr")
+
+
+def nearest_entries(block: Any, first: int, neighbors: int) -> Any:
+    """The rows of a block, of items from `first` on, without the items themselves and what is less near than the
+    nearest `neighbors`."""
+    from scipy.sparse import csr_array
+
+    rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+    keep = block.indices != first + rows
+    least = np.zeros(block.shape[0], dtype=block.dtype)
+    for row in np.flatnonzero(np.diff(block.indptr) > neighbors):
+        part = slice(block.indptr[row], block.indptr[row + 1])
+        others = block.data[part][keep[part]]
+        if len(others) > neighbors:
+            least[row] = np.partition(others, len(others) - neighbors)[len(others) - neighbors]
+    keep &= block.data >= least[rows]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[keep], minlength=block.shape[0]))])
+    return csr_array((block.data[keep], block.indices[keep], starts), block.shape)

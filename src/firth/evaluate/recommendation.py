@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.model import Histories, History, Rates, Recommends
+from firth.core.report import Report, Silence
 from firth.core.vectors import Matrix, top_rows
 from firth.evaluate.baselines import Scorer, item_knn, popularity
 from firth.evaluate.layout import html_table, number_or_none, text_table
@@ -95,12 +96,14 @@ def recommendations(
     history: Any = None,
     metrics: Sequence[str] = METRICS,
     baselines: bool = True,
+    report: Report = Silence(),
 ) -> RecommendationResult:
     """Ranks all items for the users of `test` and looks where their test items are.
 
     `test` and `history` are Ratings, or items by user. Users the model knows are taken as it knows them, others are
     folded in from their `history`. The baselines have the same to go by: popularity, the items most used; item-kNN,
-    those most like (by cosine) the items that the user had.
+    those most like (by cosine) the items that the user had; `baselines=False` leaves both out. `report` shows the
+    progress of item-kNN, which takes the longest.
     """
     if not isinstance(model, Recommends):
         raise FirthError(
@@ -114,7 +117,7 @@ def recommendations(
     rankers: dict[str, Ranker] = {type(getattr(model, "method", model)).__name__: partial(model_scores, model)}
     if baselines:
         rankers["popularity"] = partial(history_scores, popularity(model.seen, size))
-        rankers["item-kNN"] = partial(history_scores, item_knn(model.seen, size))
+        rankers["item-kNN"] = partial(history_scores, item_knn(model.seen, size, report=report))
     means = {name: mean_metrics(ranker, cases, metrics, cut, size) for name, ranker in rankers.items()}
     unknown = sum(case.unknown for case in cases)
     return RecommendationResult(means, len(cases), left_out["unknown"], left_out["nothing new"], unknown)

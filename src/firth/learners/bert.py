@@ -21,6 +21,7 @@ from firth.core.foreign import network_folder, read_weights
 from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.report import default_report
+from firth.core.shortening import check_shorter
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
@@ -299,19 +300,18 @@ class BertModel(Looking, ContextualModel, Model):
                 f"These {len(texts):,} texts differ in {found.dim:,} directions, and whitened vectors have no more "
                 f"dimensions; texts that differ more keep more of the {width:,}."
             )
-        return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, found)
+        training = {**self.training, "whitened": len(texts)}
+        return BertModel(self.method, self.net, self.tokenizer, self.pooling, training, found)
+
+    @property
+    def ordered(self) -> bool:
+        return super().ordered or (self.projection is not None and "whitened" in self.training)
 
     def shortened(self, dim: int) -> BertModel:
-        """This model with the first `dim` numbers of its vectors: for one that was trained so (Sentence.dims)."""
+        """This model with the first `dim` numbers of its vectors: for one that was trained so (Sentence.dims), or
+        whitened."""
         width = self.dim_of(self.pooling)
-        if type(dim) is not int or not 1 <= dim <= width:
-            raise FirthError(
-                "invalid_value",
-                "{option} must be from 1 to {width}, the length of the vectors; got {got!r}.",
-                option="dim",
-                width=width,
-                got=dim,
-            )
+        check_shorter(self, dim, width)
         whole = self.projection or Projection(np.eye(width, dtype=np.float32), np.zeros(width, np.float32))
         kept = Projection(whole.weight[:dim], whole.bias[:dim])
         return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, kept)

@@ -2,7 +2,7 @@
 
 Predictions go by fastText's own rules whoever trained the model: 1e-5 is added to each probability, and sigmoids are
 looked up in a table of 512 steps (`kernels.classify.predicted`). So both programs name the same labels in the same
-order, with the same figures.
+order, with the same probabilities, except that what fastText gives as 1.00001 is 1 here.
 """
 
 from __future__ import annotations
@@ -180,8 +180,8 @@ class ClassifierModel(TextModel):
         best first.
 
         A text in which the model knows nothing (an empty one) has none. With loss=one_vs_all and negative each label
-        has a probability of its own; otherwise all labels' add up to 1. As fastText does, each is told with 1e-5 added
-        (a sure one is 1.00001), and labels of a tree that are less probable than that are left out.
+        has a probability of its own; otherwise all labels' add up to 1. As fastText does, 1e-5 is added to each, but
+        none exceeds 1, and labels of a tree that are less probable than 1e-5 are left out.
         """
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise FirthError(
@@ -194,8 +194,8 @@ class ClassifierModel(TextModel):
         k = min(k, len(self.labels))
         labeller, data, ends = self._labeller(texts)
         starts, labels, probabilities = labeller.predict(data, ends, k, threshold, available_cores())
-        names = self.labels.tokens
-        pairs = [(names[label], p) for label, p in zip(labels.tolist(), probabilities.tolist(), strict=True)]
+        names, chances = self.labels.tokens, np.minimum(probabilities, 1)
+        pairs = [(names[label], p) for label, p in zip(labels.tolist(), chances.tolist(), strict=True)]
         bounds = starts.tolist()
         return [pairs[first:last] for first, last in pairwise(bounds)]
 

@@ -51,6 +51,10 @@ class StaticModel(Model):
     def tables(self) -> Mapping[str, Vectors]:
         return {"tokens": self.vectors}
 
+    @property
+    def ordered(self) -> bool:
+        return "teacher" in self.training  # Distil's are principal components; of others that is not known
+
     @cached_property
     def reader(self) -> WordPieces | OtherTokens:
         """Reads texts: natively where they are cut as BERT cuts them, else by the package `tokenizers`."""

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from starlette.concurrency import run_in_threadpool
 
+from firth.core.errors import FirthError
+from firth.core.shortening import check_shorter
 from firth.core.vectors import Matrix, unit_rows
 from firth.server.batching import Batcher
 from firth.server.errors import RequestError
@@ -93,15 +95,11 @@ class Embedding:
                 kind="too_large",
                 field="input",
             )
-        if dimensions is not None and dimensions != reader.dim:
-            can = getattr(reader.model.method, "dims", "")
-            if dimensions > reader.dim or dimensions < 1 or not can:
-                why = "can be shortened" if can else "was not trained to be shortened"
-                raise RequestError(
-                    400,
-                    f"This model gives {reader.dim} numbers a text and {why}; got dimensions={dimensions}.",
-                    field="dimensions",
-                )
+        if dimensions is not None:
+            try:
+                check_shorter(reader.model, dimensions, reader.dim, "dimensions")
+            except FirthError as error:
+                raise RequestError(400, str(error), field="dimensions", code=error.code) from None
 
     def batcher(self, name: str) -> Batcher:
         def seen(requests: int, tokens: int, seconds: float) -> None:

@@ -26,6 +26,8 @@ from firth.learners.words import Phrases, Pooled, Texts
 class LSAModel(DocumentModel):
     """`words` are U Σ^p, `documents` V Σ^p; `singular_values` the diagonal of Σ."""
 
+    ordered = True  # by singular value
+
     def __init__(
         self,
         method: LSA,

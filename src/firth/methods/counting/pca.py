@@ -32,6 +32,7 @@ class PCAModel(TableModel):
     """
 
     method: PCA
+    ordered = True  # by variance
 
     def __init__(
         self,
