@@ -39,7 +39,7 @@ def test_format_1_index():
     names = {path.name for path in folder.iterdir()} - {"index.json"}
     assert set(verify_index(folder)) == names and len(names) == 7
     index = firth.Index.open(folder)
-    assert (len(index), index.store.rows, index.space) == (5, 7, (3, "cosine", "int8"))
+    assert (len(index), index.store.state.rows, index.space) == (5, 7, (3, "cosine", "int8"))
     hits = index.search([1, 2, 3], 2)
     assert [(hit.key, round(hit.score, 4), hit.attributes["year"]) for hit in hits] == [
         ("c", 0.9974, 2003),

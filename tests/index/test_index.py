@@ -19,6 +19,7 @@ from firth.core.extras import how_to_install
 from firth.data.world import World
 from firth.index import Index, fused, snippet
 from firth.index.explain import explain
+from firth.index.snapshot import Snapshot
 
 METRICS = ("cosine", "dot", "euclidean")
 NUMBERS = ("float32", "float16", "int8")
@@ -105,12 +106,13 @@ def test_bytes_rule_out_only_what_is_not_near(metric):
     matrix, queries = blobs(20_000, 64), blobs(9, 64, seed=2)
     index = Index.create(dim=64, metric=metric)
     index.add(named(20_000), matrix)
-    segment = index.store.segments[0]
+    segment = index.store.state.segments[0]
     assert segment.sketch is not None
     found = index.find(queries, 10)
-    index.store.segments = [replace(segment, arrays={**segment.arrays, "errors": np.full(20_000, np.inf, np.float32)})]
+    blind = replace(segment, arrays={**segment.arrays, "errors": np.full(20_000, np.inf, np.float32)})
+    index.store.state = Snapshot([blind], index.store.state.deleted, index.store.manifest)
     assert all(np.array_equal(a, b) for a, b in zip(found, index.find(queries, 10), strict=True))
-    narrow = Index.of(firth.Vectors(named(9), blobs(9, 63))).store.segments[0]
+    narrow = Index.of(firth.Vectors(named(9), blobs(9, 63))).store.state.segments[0]
     assert narrow.sketch is None
 
 
@@ -119,14 +121,14 @@ def test_segments_of_earlier_versions_have_bytes_without_errors():
     matrix = blobs(20_000, 64)
     index = Index.create(dim=64, numbers="int8")
     index.add(named(10_000), matrix[:10_000])
-    old = index.store.segments[0]
+    old = index.store.state.segments[0]
     kept = {name: array for name, array in old.arrays.items() if name not in ("errors", "norms")}
-    index.store.segments = [replace(old, arrays=kept)]
+    index.store.state = Snapshot([replace(old, arrays=kept)], index.store.state.deleted, index.store.manifest)
     index.add(named(10_000, "new"), matrix[10_000:])
     for _ in range(2):
         assert index.find(matrix[[3, 19_000]], 1).rows[:, 0].tolist() == [3, 19_000]
         index.optimize()
-    assert len(index.store.segments) == 1 and index.store.segments[0].sketch is None
+    assert len(index.store.state.segments) == 1 and index.store.state.segments[0].sketch is None
 
 
 def test_of_vectors_equals_their_neighbors():
@@ -189,7 +191,7 @@ def test_more_asked_than_there_is_and_nothing_there():
     index.delete(["a", "b"])
     assert index.search([1, 2, 3]) == [] and len(index) == 0
     index.optimize()
-    assert index.search([1, 2, 3]) == [] and index.store.rows == 0
+    assert index.search([1, 2, 3]) == [] and index.store.state.rows == 0
 
 
 def test_nothing_added_changes_nothing():
@@ -269,7 +271,7 @@ def test_graph_finds_what_a_scan_finds(tmp_path, metric, dim):
     index = Index.create(tmp_path / "index", dim=dim, metric=metric)
     index.add(named(6000), matrix, {"n": np.arange(6000)})
     index.optimize(approximate=True)
-    assert index._open_graph() is not None
+    assert index._view()[1] is not None
 
     def recall(opened: Index, **options: Any) -> float:
         near, exact = (opened.find(queries, 10, exact=exact, **options).rows for exact in (False, True))
@@ -287,7 +289,7 @@ def test_graph_finds_what_a_scan_finds(tmp_path, metric, dim):
     assert np.array_equal(opened.find(queries, 10).rows, index.find(queries, 10).rows)
     with opened:
         opened.optimize(approximate=True)  # drops rows: built anew
-        assert opened._open_graph().rows == 6200 and recall(opened) >= 0.98
+        assert opened._view()[1].rows == 6200 and recall(opened) >= 0.98
 
 
 def test_graph_grows_with_the_index(tmp_path):
@@ -295,9 +297,9 @@ def test_graph_grows_with_the_index(tmp_path):
     index.add(named(1000), blobs(1000))
     index.optimize(approximate=True)
     index.add(named(500, "later"), blobs(500, seed=5))
-    assert index._open_graph().rows == 1000
+    assert index._view()[1].rows == 1000
     index.optimize(approximate=True)
-    assert index._open_graph().rows == index._open_graph().index.size == 1500
+    assert index._view()[1].rows == index._view()[1].index.size == 1500
     assert len(list((tmp_path / "index").glob("*.usearch"))) == 1
 
 
@@ -331,7 +333,7 @@ def test_a_graph_from_elsewhere_is_never_opened(tmp_path, monkeypatch, how):
     opened.find(blobs(5, seed=2), 3)  # told once
     with opened:
         opened.optimize(approximate=True)
-    assert Index.open(folder)._open_graph() is not None
+    assert Index.open(folder)._view()[1] is not None
 
 
 def test_without_usearch(monkeypatch):
@@ -475,7 +477,7 @@ BAD_ROWS = {
     "attributes of another kind": ((["c"], np.ones((1, 3)), {"year": ["x"]}), "year holds int64 in the index"),
     "too many attributes": ((["c"], np.ones((1, 3)), {"year": [1, 2]}), "one value a row; got 2 for 1"),
     "an attribute named key": ((["c"], np.ones((1, 3)), {"year": [1], "key": [1]}), "none of them 'key'"),
-    "no table": ((["c"], np.ones((1, 3)), {"year": [[1], 2]}), "lists by name, one value a row"),
+    "no table": ((["c"], np.ones((1, 3)), {"year": [[1], 2]}), "lists by name, one value for each row"),
 }
 
 
@@ -504,7 +506,10 @@ BAD_QUERIES = {
     "wrong dimension": ({"query": [1, 2]}, "vectors of 3 numbers; the query has the shape 1 × 2"),
     "NaN": ({"query": [1, np.nan, 3]}, "The query holds NaN"),
     "too large": ({"query": [1, 1e300, 3]}, "numbers beyond what 32 bits hold"),
-    "rows of two lengths": ({"query": [[1, 2, 3], [1, 2]]}, "A query is a text, or 3 numbers"),
+    "rows of two lengths": (
+        {"query": [[1, 2, 3], [1, 2]]},
+        "A query .a text, or 3 numbers. must hold real numbers, in rows of one length",
+    ),
     "zero": ({"query": [0, 0, 0]}, "zero vector, which has no direction"),
     "zero in a batch": ({"query": [[1, 1, 1], [0, 0, 0]]}, r"The query \(number 2\) is a zero vector"),
     "k": ({"query": [1, 2, 3], "k": 0}, "k must be at least 1; got 0"),
@@ -524,9 +529,10 @@ def test_queries_that_are_refused(name):
 
 def test_settings_that_are_refused():
     for settings, rule in (
-        ({"dim": 0}, "dim must be at least 1"),
+        ({"dim": 0}, r"dim must be a whole number from 1 to 4,194,304; got 0"),
+        ({"dim": 1 << 40}, r"dim must be a whole number from 1 to 4,194,304"),
         ({"dim": 3, "metric": "angle"}, "metric must be one of cosine, dot, euclidean"),
-        ({"dim": 3, "numbers": "int4"}, "numbers one of float32, float16, int8"),
+        ({"dim": 3, "numbers": "int4"}, "numbers must be one of float32, float16, int8"),
     ):
         with pytest.raises(FirthError, match=rule):
             Index.create(**settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import signal
+import threading
 import uuid
 
 import numpy as np
@@ -171,15 +172,96 @@ def test_what_is_refused(postgres, table):
         (lambda: index.search(np.zeros(6)), "zero vector"),
         (lambda: index.search(np.ones(6), 0), "k must be at least 1"),
         (lambda: index.search(np.ones(6), where="month > 3"), "a column 'month'"),
-        (lambda: index.search(np.ones(6), where="year > 'x'"), "PostgreSQL refused this: .*x"),
+        (lambda: index.search(np.ones(6), where="year > 'x'"), "cannot compare the column year of int64 with 'x'"),
         (lambda: PostgresIndex.create(postgres.url, "t; DROP TABLE x", dim=3), "A table's name has letters"),
-        (lambda: PostgresIndex.create(postgres.url, "t2", dim=0), "dim at least 1"),
+        (lambda: PostgresIndex.create(postgres.url, "t2", dim=0), "dim must be a whole number from 1 to"),
         (lambda: PostgresIndex.open(postgres.url, "pg_class"), "was not made by PostgresIndex.create"),
     ):
         with pytest.raises(FirthError, match=rule):
             call()
     assert len(index) == 5 and "k1" in index
     assert len(index.search(np.ones(6), 50)) == 5
+
+
+HOSTILE = ["year in {[]}", "not " * 500 + "open", "(" * 500, f"year == {10**30}", f"share > {10**400}", "year == 'x'"]
+HOSTILE += [
+    "name == '\\ud800'",
+    "name == '\\0'",
+    "day == 'no day'",
+    "key == 3",
+    "open == 'x'",
+    "year.real > 1",
+    "name in (1,)",
+]
+HOSTILE += ["open or " * 2000 + "open", "open" + " " * 70_000, "year == 0x" + "f" * 5000, "", "'", "year > None"]
+
+
+@pytest.mark.parametrize("where", HOSTILE, ids=lambda text: repr(text[:20]))
+def test_conditions_that_are_refused(hostile, where):
+    """As `Index` refuses them, before PostgreSQL sees them; it cannot hold NUL in a text."""
+    with pytest.raises(FirthError) as refused:
+        hostile.search(np.ones(6), where=where)
+    assert refused.value.code == ("database" if "\\0" in where else "invalid_filter")
+    assert len(hostile.search(np.ones(6), where="share < 1e999 and key in ('k1', 'k2')")) == 2
+
+
+@pytest.fixture(scope="module")
+def hostile(server):
+    if server.process is None:
+        server.start()
+    index = PostgresIndex.create(server.url, f"t{uuid.uuid4().hex[:8]}", dim=6)
+    index.add(*rows(5))
+    return index
+
+
+def test_threads_share_one(postgres, table):
+    """Its one connection: calls follow each other, and none sees another's transaction."""
+    index = PostgresIndex.create(postgres.url, table, dim=6)
+    faults = []
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(8):
+                index.add([f"{number}-{turn}"], np.full((1, 6), number + 1.0))
+                index.note(**{f"{number}-{turn}": turn})
+                assert index.search(np.ones(6), 3) and f"{number}-{turn}" in index
+                if turn % 4 == 3:
+                    index.delete([f"{number}-{turn}"])
+        except Exception as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults and len(index) == 24
+    assert len(PostgresIndex.open(postgres.url, table).about) == 32
+
+
+def test_odd_arguments_are_refused(postgres, table):
+    index = PostgresIndex.create(postgres.url, table, dim=2)
+    index.add(["a"], [[1, 2]])
+    calls = [
+        (lambda: index.add(["b"], [["1", "2"]]), "invalid_type"),
+        (lambda: index.add(["b"], [[1, 2], [3]]), "invalid_type"),
+        (lambda: index.add(["b"], [[1e25, 1]]), "out_of_range"),
+        (lambda: index.add(["\ud800"], [[1, 2]]), "invalid_encoding"),
+        (lambda: index.search([1j, 2]), "invalid_type"),
+        (lambda: index.search(["a", 3]), "invalid_type"),
+        (lambda: index.search(None), "invalid_type"),
+        (lambda: index.search([1, 2], "3"), "invalid_type"),
+        (lambda: index.search([1, 2], where=3), "invalid_type"),
+        (lambda: index["\ud800"], "unknown_key"),
+        (lambda: index[None], "unknown_key"),
+        (lambda: index.delete([3]), "invalid_type"),
+        (lambda: index.note(x={1}), "invalid_type"),
+    ]
+    for call, code in calls:
+        with pytest.raises(FirthError) as refused:
+            call()
+        assert refused.value.code == code
+    assert None not in index and "\ud800" not in index and len(index) == 1
 
 
 def test_zero_rows_under_cosine_are_never_near(postgres, table):

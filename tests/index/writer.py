@@ -36,7 +36,7 @@ def step(index: Index, number: int) -> None:
 
 def contents(index: Index) -> dict[str, bytes]:
     """Every key with its vector."""
-    store = index.store
+    store = index.store.state
     keys = [key for segment in store.segments for key in segment.table.column("key").to_pylist()]
     vectors = store.vectors(np.arange(store.rows))
     gone = set(store.deleted.tolist())

@@ -153,6 +153,22 @@ def test_search_says_what_it_can_not_do(client, body, status, part):
 
 
 @pytest.mark.parametrize(
+    "where",
+    [
+        "year in {[]}",
+        "not " * 500 + "text",
+        "year == 0x" + "f" * 5000,
+        "text or " * 2000 + "text",
+        "text" + " " * 70_000,
+    ],
+    ids=lambda text: repr(text[:16]),
+)
+@pytest.mark.parametrize("mode", ["words", "vector"])
+def test_hostile_conditions_are_refused(client, where, mode):
+    assert post(client, "/search", 400, query="a", where=where, mode=mode)["code"] == "invalid_filter"
+
+
+@pytest.mark.parametrize(
     ("path", "body", "status"),
     [
         ("/embed", {"inputs": []}, 422),

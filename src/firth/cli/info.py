@@ -95,10 +95,10 @@ def index_facts(path: str) -> dict[str, Any]:
     return {
         "kind": "index",
         "rows": len(index),
-        "deleted": len(index.store.deleted),
+        "deleted": len(index.store.state.deleted),
         **index.space._asdict(),
         "columns": {name: str(kind) for name, kind in index.columns.items()},
-        "segments": len(index.store.segments),
+        "segments": len(index.store.state.segments),
         "approximate": (manifest.get("graph") or {}).get("rows", 0),
         "model": manifest.get("model"),
         "unfinished": index.about.get("finished") is False,

@@ -18,7 +18,7 @@ class SparseVectors(Vectors):
     """Keys and a scipy.sparse matrix of float32 in compressed rows, `sparse`.
 
     Queries work on the sparse rows. `matrix` and `unit` write the zeros out, for whoever needs them and only where
-    they fit (`MOST_DENSE`).
+    they fit (`MOST_DENSE`). Immutable: threads can share it.
     """
 
     def __init__(
@@ -77,8 +77,6 @@ class SparseVectors(Vectors):
         return super().neighbors(vector, k, negative=negative, metric=metric, restrict=restrict)
 
     def _scores(self, query: Matrix, metric: str, last: int) -> Matrix:
-        if metric not in ("cosine", "dot", "euclidean"):
-            return super()._scores(query, metric, last)  # which names the metrics there are
         length = float(np.linalg.norm(query.astype(np.float64)))
         exact = metric == "euclidean"  # differences of squares need more digits
         scores = (self.sparse @ (query.astype(np.float64) if exact else query))[:last].astype(np.float64)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from firth.core.arguments import as_floats, check_choice, check_count
 from firth.core.errors import FirthError
 
 Matrix = NDArray[np.float32]
@@ -43,7 +44,7 @@ class Vectors:
     """`vectors["river"]`, `"river" in vectors`, `len(vectors)`; row i of `matrix` belongs to `keys[i]`.
 
     Keys stand in the order of their source, most frequent first where counts are known:
-    `restrict=30000` in a query means the first 30,000 of them.
+    `restrict=30000` in a query means the first 30,000 of them. Immutable: threads can share it.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Vectors:
         missing: str | Callable[[], str] = "",
         compose: Callable[[str], Matrix | None] | None = None,
     ) -> None:
-        array = np.asarray(matrix, dtype=np.float32)
+        array = as_floats("Vectors.matrix", matrix)
         if array.ndim != 2:
             raise FirthError("shape_mismatch", "Vectors need a matrix of two dimensions; got {got}.", got=array.ndim)
         self.matrix: Matrix = array.view()
@@ -68,6 +69,12 @@ class Vectors:
             self._check_keys(keys)
 
     def _check_keys(self, keys: Sequence[str]) -> None:
+        try:
+            right = not isinstance(keys, str) and len(keys) >= 0 and all(isinstance(key, str) for key in keys)
+        except TypeError:  # no sequence
+            right = False
+        if not right:
+            raise FirthError("invalid_type", "Vectors.keys must be a list of strings, one for each row.")
         if len(keys) != len(self):
             raise FirthError(
                 "shape_mismatch",
@@ -110,11 +117,10 @@ class Vectors:
 
     def unit_of(self, keys: Sequence[str]) -> Matrix:
         """The rows of these keys, of length 1."""
-        made = [key for key in keys if key not in self.rows]
-        if not made:
+        if all(key in self for key in keys):
             rows: Matrix = self.unit[[self.rows[key] for key in keys]]
             return rows
-        return np.stack([unit_rows(self[key][None])[0] if key in made else self.unit[self.rows[key]] for key in keys])
+        return np.stack([self.unit[self.rows[key]] if key in self else unit_rows(self[key][None])[0] for key in keys])
 
     def _refuse_odd(self, figures: NDArray[Any]) -> None:
         """One figure a row: a mapped file is not read when it is opened, so NaN shows at the first question."""
@@ -138,26 +144,24 @@ class Vectors:
         return len(self.matrix)
 
     def __contains__(self, key: object) -> bool:
-        return key in self.rows
+        return isinstance(key, str) and key in self.rows
 
     def __getitem__(self, key: str) -> Matrix:
-        made = self._compose(key) if self._compose and key not in self.rows else None
+        made = self._compose(key) if self._compose and isinstance(key, str) and key not in self.rows else None
         row: Matrix = self.matrix[self.row(key)] if made is None else made
         return row
 
     def row(self, key: str) -> int:
         """The row of `key`, or an error that says what can be done."""
-        try:
-            return self.rows[key]
-        except KeyError:
-            raise FirthError(
-                "unknown_key", "No vector for {key!r:.80}{why_missing}", key=key, why_missing=self._why_missing(key)
-            ) from None
+        if key not in self:
+            why = self._why_missing(key)
+            raise FirthError("unknown_key", "No vector for {key!r:.80}{why_missing}", key=key, why_missing=why)
+        return self.rows[key]
 
     def _why_missing(self, key: str) -> str:
         missing = self._missing() if callable(self._missing) else self._missing
         close = " or ".join(map(repr, self.close_keys(key))) if isinstance(key, str) else ""
-        if not isinstance(key, str) and str(key) in self.rows:
+        if not isinstance(key, str) and str(key) in self:
             return f": keys are text, and there is one for {str(key)!r}."
         if close:
             return f"{f' ({missing})' if missing else ''}; there is one for {close}."
@@ -191,6 +195,7 @@ class Vectors:
 
         Several keys are averaged as unit vectors, `negative` ones subtracted; the asked keys are left out.
         """
+        check_choice("metric", metric, METRICS)
         plus, minus = key_list(positive), key_list(negative)
         if minus is None:
             raise FirthError(
@@ -199,7 +204,7 @@ class Vectors:
                 got=type(negative).__name__,
             )
         if plus is None:
-            query = np.asarray(positive, dtype=np.float32)
+            query = as_floats("The query", positive)
             if query.shape != (self.dim,) or not np.isfinite(query).all():
                 raise FirthError(
                     "shape_mismatch",
@@ -223,11 +228,7 @@ class Vectors:
 
     def _last(self, restrict: int | None) -> int:
         """How many rows, from the first on, a query looks at."""
-        if restrict is not None and restrict < 1:
-            raise FirthError(
-                "invalid_value", "{option} must be at least 1; got {got}.", option="restrict", got=restrict
-            )
-        return len(self) if restrict is None else min(restrict, len(self))
+        return len(self) if restrict is None else min(check_count("restrict", restrict), len(self))
 
     def _mean_of(self, plus: list[str], minus: list[str], metric: str) -> Matrix:
         if len(plus) == 1 and not minus:
@@ -240,30 +241,22 @@ class Vectors:
 
     def _best(self, scores: Matrix, k: int, asked: Sequence[int]) -> Hits:
         """The `k` largest scores, the asked rows left out."""
-        if k < 1:
-            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="k", got=k)
+        check_count("k", k)
         self._refuse_odd(scores)
         scores[[row for row in asked if row < len(scores)]] = -np.inf
         return Hits(Hit(self.keys[row], float(scores[row])) for row in top_rows(scores, k) if scores[row] > -np.inf)
 
     def _scores(self, query: Matrix, metric: str, last: int) -> Matrix:
-        """Larger is nearer, for each metric."""
-        if metric == "cosine":
-            scores = self.unit[:last] @ unit_rows(query[None])[0]
-        elif metric == "dot":
-            scores = self.matrix[:last] @ query
-        elif metric == "euclidean":
-            parts = (self.matrix[first : min(first + ROWS, last)] - query for first in range(0, last, ROWS))
-            scores = -np.concatenate([np.zeros(0), *(np.linalg.norm(part, axis=1) for part in parts)])
-        else:
-            raise FirthError(
-                "invalid_value",
-                "{option} must be one of {choices}; got {got!r}.",
-                option="metric",
-                choices=", ".join(METRICS),
-                got=metric,
-            )
-        return np.asarray(scores, dtype=np.float32)
+        """Larger is nearer, for each metric; infinite or NaN where numbers are too large for float32."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if metric == "cosine":
+                scores = self.unit[:last] @ unit_rows(query[None])[0]
+            elif metric == "dot":
+                scores = self.matrix[:last] @ query
+            else:
+                parts = (self.matrix[first : min(first + ROWS, last)] - query for first in range(0, last, ROWS))
+                scores = -np.concatenate([np.zeros(0), *(np.linalg.norm(part, axis=1) for part in parts)])
+            return np.asarray(scores, dtype=np.float32)
 
     def _cosines(self, unit: Matrix, last: int) -> Matrix:
         """With a vector of length 1."""
@@ -304,7 +297,8 @@ class Vectors:
 
 def similarity(a: ArrayLike, b: ArrayLike, metric: str = "cosine") -> float:
     """The textbook definitions; cosine with a zero vector is 0."""
-    left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    left, right = (as_floats("A vector", values, np.float64) for values in (a, b))
+    check_choice("metric", metric, METRICS)
     if left.ndim != 1 or left.shape != right.shape or not np.isfinite([left, right]).all():
         raise FirthError(
             "shape_mismatch",
@@ -312,28 +306,28 @@ def similarity(a: ArrayLike, b: ArrayLike, metric: str = "cosine") -> float:
             got=left.shape,
             shape=right.shape,
         )
-    if metric == "dot":
-        return float(left @ right)
-    if metric == "euclidean":
-        return float(np.sqrt(np.sum((left - right) ** 2)))
-    if metric != "cosine":
-        raise FirthError(
-            "invalid_value",
-            "{option} must be one of {choices}; got {got!r}.",
-            option="metric",
-            choices=", ".join(METRICS),
-            got=metric,
-        )
-    lengths = float(np.linalg.norm(left) * np.linalg.norm(right))
-    return float(left @ right) / lengths if lengths else 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        if metric == "dot":
+            found = float(left @ right)
+        elif metric == "euclidean":
+            found = float(np.sqrt(np.sum((left - right) ** 2)))
+        else:
+            lengths = float(np.linalg.norm(left) * np.linalg.norm(right))
+            found = float(left @ right) / lengths if lengths else 0.0
+    if not np.isfinite(found) or (metric == "cosine" and np.isinf(lengths)):
+        raise FirthError("out_of_range", "The {metric} of these vectors is beyond float64.", metric=metric)
+    return found
 
 
 def odd_one_out(vectors: Vectors, keys: Sequence[str]) -> str:
     """The key whose vector is furthest in angle from the mean of all of them."""
-    if len(keys) < 3:
-        raise FirthError("too_few", "odd_one_out needs at least 3 keys; got {got}.", got=len(keys))
-    rows = vectors.unit_of(keys)
-    return keys[int(np.argmin(rows @ rows.mean(axis=0)))]
+    listed = key_list(keys)
+    if listed is None:
+        raise FirthError("invalid_type", "odd_one_out takes a list of keys; got {got}.", got=type(keys).__name__)
+    if len(listed) < 3:
+        raise FirthError("too_few", "odd_one_out needs at least 3 keys; got {got}.", got=len(listed))
+    rows = vectors.unit_of(listed)
+    return listed[int(np.argmin(rows @ rows.mean(axis=0)))]
 
 
 def unit_rows(matrix: NDArray[Any]) -> Matrix:

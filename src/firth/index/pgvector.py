@@ -91,7 +91,3 @@ def sql_type(name: str, kind: Any) -> str:
         kind=kind,
         checks=", ".join(checks),
     )
-
-
-def first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__

@@ -11,6 +11,7 @@ import contextlib
 import importlib.util
 import json
 import math
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,14 +19,24 @@ import numpy as np
 import pyarrow
 from numpy.typing import ArrayLike
 
+from firth.core.arguments import as_floats, check_count
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
-from firth.core.vectors import METRICS, Matrix
+from firth.core.vectors import Matrix, row_lengths
 from firth.index.hits import Hit, Hits
-from firth.index.pgvector import COLUMNS, TYPES, Packed, check_version, exists, first_line, named, register, sql_type
-from firth.index.rows import attribute_table, check_identity, check_keys, check_matrix, identity_of
-from firth.index.segment import KEY, Space
-from firth.index.where import parse, quoted, sql
+from firth.index.pgvector import COLUMNS, TYPES, Packed, check_version, exists, named, register, sql_type
+from firth.index.rows import (
+    attribute_table,
+    check_identity,
+    check_json,
+    check_keys,
+    check_matrix,
+    check_space,
+    identity_of,
+    is_key,
+)
+from firth.index.segment import KEY, Space, check_lengths
+from firth.index.where import check, first_line, parse, quoted, sql
 
 VECTOR = "vector"
 OPERATORS = {"cosine": ("<=>", "cosine_ops"), "dot": ("<#>", "ip_ops"), "euclidean": ("<->", "l2_ops")}
@@ -35,12 +46,17 @@ SEARCHING = 100  # candidates looked at, at least
 
 
 class PostgresIndex:
-    """Made by `PostgresIndex.create` or `PostgresIndex.open`; the rest is as `Index` has it."""
+    """Made by `PostgresIndex.create` or `PostgresIndex.open`; the rest is as `Index` has it.
+
+    Threads can share one: it has one connection, on which calls follow each other. Open one per thread to search at the
+    same time.
+    """
 
     def __init__(self, server: str, table: str, facts: Mapping[str, Any], model: Any = None) -> None:
         self.server, self.table, self.facts, self.model = server, table, dict(facts), model
         self.space = Space(*(facts[name] for name in Space._fields))
         self._connection: Any = None
+        self._threads = threading.RLock()  # a connection has one transaction at a time
 
     # ---- how it comes to be ----
 
@@ -58,16 +74,7 @@ class PostgresIndex:
         about: Mapping[str, Any] | None = None,
     ) -> PostgresIndex:
         """A new table. `server` is what psql takes: postgresql://user@host/database, or host=… dbname=…."""
-        if type(dim) is not int or dim < 1 or metric not in METRICS or numbers not in TYPES:
-            rule = f"dim at least 1, metric one of {', '.join(METRICS)} and numbers one of {', '.join(TYPES)}"
-            raise FirthError(
-                "invalid_value",
-                "PostgresIndex needs {rule}; got {got!r}, {metric!r} and {numbers!r}.",
-                rule=rule,
-                got=dim,
-                metric=metric,
-                numbers=numbers,
-            )
+        check_space("PostgresIndex", dim, metric, numbers, TYPES)
         made = None if model is None else identity_of(model, model_path)
         facts = {**Space(dim, metric, numbers)._asdict(), "model": made, "about": dict(about or {})}
         index = cls(server, table, facts, model)
@@ -102,7 +109,8 @@ class PostgresIndex:
             probe.close()
         try:
             facts = json.loads(comment or "")["firth"]
-        except (ValueError, KeyError, TypeError):
+            check_space("PostgresIndex", facts["dim"], facts["metric"], facts["numbers"], TYPES)
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise FirthError(
                 "wrong_input",
                 "The table {table} was not made by PostgresIndex.create: its comment says nothing.",
@@ -131,9 +139,15 @@ class PostgresIndex:
 
     def note(self, **facts: Any) -> None:
         """Adds to `about`."""
-        self.facts["about"] = {**self.about, **facts}
+        check_json(facts)
         with self._transaction() as cursor:
-            self._describe(cursor)
+            before = self.facts
+            self.facts = {**before, "about": {**self.about, **facts}}
+            try:
+                self._describe(cursor)
+            except BaseException:
+                self.facts = before
+                raise
 
     def drop(self) -> None:
         """Removes the table."""
@@ -142,9 +156,10 @@ class PostgresIndex:
         self.close()
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        with self._threads:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
 
     def __enter__(self) -> PostgresIndex:
         return self
@@ -174,12 +189,16 @@ class PostgresIndex:
         return {name: COLUMNS.get(kind) for name, kind in cursor.fetchall() if name not in (KEY, VECTOR)}
 
     def __contains__(self, key: object) -> bool:
+        if not is_key(key):
+            return False
         with self._transaction() as cursor:
             cursor.execute(f"SELECT 1 FROM {named(self.table)} WHERE {KEY} = %s", [key])
             return cursor.fetchone() is not None
 
     def __getitem__(self, key: str) -> Matrix:
         """The vector of a key."""
+        if not is_key(key):
+            raise FirthError("unknown_key", "The index has no key {key!r:.80}.", key=key)
         with self._transaction() as cursor:
             cursor.execute(f"SELECT {VECTOR}::real[] FROM {named(self.table)} WHERE {KEY} = %s", [key])
             row = cursor.fetchone()
@@ -235,6 +254,7 @@ class PostgresIndex:
     def _upload(self, keys: Sequence[str], vectors: ArrayLike, attributes: Any, replace: bool) -> None:
         keys = check_keys(keys)
         matrix = check_matrix(vectors, keys, self.space.dim)
+        check_lengths(row_lengths(matrix), self.space.metric, lambda row: repr(keys[row]))
         with np.errstate(over="ignore"):
             numbers = matrix.astype(FORMS[self.space.numbers])
         if not np.isfinite(numbers).all():
@@ -298,10 +318,9 @@ class PostgresIndex:
     def search(self, query: Any, k: int = 10, *, where: str | None = None, exact: bool = False) -> Any:
         """The `k` nearest rows of a vector or a text; of a matrix or a list of texts, a list of them. `where` and
         `exact` are as `Index.search` has them."""
-        if k < 1:
-            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="k", got=k)
+        k = check_count("k", k)
         texts = [query] if isinstance(query, str) else query
-        are_texts = isinstance(texts, (list, tuple)) and bool(texts) and isinstance(texts[0], str)
+        are_texts = isinstance(texts, (list, tuple)) and bool(texts) and all(isinstance(text, str) for text in texts)
         if are_texts:
             if self.model is None:
                 raise FirthError(
@@ -310,18 +329,21 @@ class PostgresIndex:
                 )
             matrix = self.model.embed(list(texts))
         else:
-            matrix = np.asarray(query, dtype=np.float32)
+            matrix = as_floats("A query", query)
         rows = np.atleast_2d(matrix)
         check_matrix(rows, ["the query"] * len(rows), self.space.dim)
+        check_lengths(row_lengths(rows), self.space.metric, lambda row: f"the query (number {row + 1})")
         if (are_texts or self.space.metric == "cosine") and not rows.any(axis=1).all():
             raise FirthError(
                 "zero_vector", "The query is a zero vector, which has no direction: no word of it may be known."
             )
         with self._transaction() as cursor:
-            names = list(self._columns(cursor))
-            condition, values = "", list[Any]()
+            columns = self._columns(cursor)
+            names, condition, values = list(columns), "", list[Any]()
             if where is not None:
-                condition, values = sql(parse(where, [KEY, *names]))
+                asked = parse(where, [KEY, *names])
+                check(asked, {KEY: COLUMNS["text"], **columns})
+                condition, values = sql(asked)
             cursor.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(SEARCHING, 2 * k))}")
             cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")  # goes on until k rows pass the filter
             if exact:
@@ -357,27 +379,31 @@ class PostgresIndex:
             raise missing_package("PostgreSQL needs", "psycopg", "scale")
         import psycopg
 
-        if self._connection is None or self._connection.closed:
-            self._connection = self._connect()
-        try:
-            with self._connection.transaction(), self._connection.cursor() as cursor:
-                yield cursor
-        except psycopg.Error as error:
-            if not self._connection.closed:
-                raise FirthError("database", "PostgreSQL refused this: {reason}.", reason=first_line(error)) from error
-            where = self._where()
-            self.close()
-            way = "Try again when it is back."
-            if uploading:
-                way = "Nothing of this call was stored unless it was just being finished; update with the same rows "
-                way += "goes on, and stores nothing twice."
-            raise FirthError(
-                "database",
-                "The connection to {where} was lost ({reason}). {hint}",
-                where=where,
-                reason=first_line(error),
-                hint=way,
-            ) from error
+        with self._threads:
+            if self._connection is None or self._connection.closed:
+                self._connection = self._connect()
+            try:
+                with self._connection.transaction(), self._connection.cursor() as cursor:
+                    yield cursor
+            except psycopg.Error as error:
+                raise self._failed(error, uploading) from error
+
+    def _failed(self, error: Exception, uploading: bool) -> FirthError:
+        if not self._connection.closed:
+            return FirthError("database", "PostgreSQL refused this: {reason}.", reason=first_line(error))
+        where = self._where()
+        self.close()
+        way = "Try again when it is back."
+        if uploading:
+            way = "Nothing of this call was stored unless it was just being finished; update with the same rows "
+            way += "goes on, and stores nothing twice."
+        return FirthError(
+            "database",
+            "The connection to {where} was lost ({reason}). {hint}",
+            where=where,
+            reason=first_line(error),
+            hint=way,
+        )
 
     def _connect(self) -> Any:
         import psycopg

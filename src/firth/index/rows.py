@@ -2,30 +2,68 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow
 from numpy.typing import ArrayLike
 
+from firth.core.arguments import as_floats, check_choice
 from firth.core.errors import FirthError
 from firth.core.train import model_hash
-from firth.core.vectors import Matrix
+from firth.core.vectors import METRICS, Matrix
 from firth.data.corpus import as_arrow
-from firth.index.segment import KEY, TEXT
+from firth.index.segment import KEY, TEXT, WIDEST_ROW
+from firth.index.where import first_line
+
+
+def check_space(name: str, dim: Any, metric: Any, numbers: Any, choices: Iterable[str]) -> None:
+    """Of a new index."""
+    if type(dim) is not int or not 1 <= dim <= WIDEST_ROW:
+        raise FirthError(
+            "invalid_value",
+            "{option} must be a whole number from 1 to {most:,}; got {got:.80}.",
+            option=f"{name}.dim",
+            most=WIDEST_ROW,
+            got=repr(dim),
+        )
+    check_choice(f"{name}.metric", metric, METRICS)
+    check_choice(f"{name}.numbers", numbers, tuple(choices))
+
+
+def check_json(facts: Mapping[str, Any]) -> None:
+    """Of what is to be noted in an index."""
+    try:
+        json.dumps(facts, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FirthError("invalid_type", "A note must be JSON: {reason}.", reason=str(error)) from None
+
+
+def is_key(key: object) -> bool:
+    """Whether it may be a key: Unicode text."""
+    return isinstance(key, str) and key == key.encode(errors="replace").decode()
 
 
 def check_keys(keys: Sequence[str]) -> list[str]:
     if isinstance(keys, str):
         raise FirthError("invalid_type", "A list of keys is needed; got one key. Put it in a list.")
-    listed = list(keys)
+    try:
+        listed = list(keys)
+    except Exception:  # whatever an object says that is no list
+        raise FirthError("invalid_type", "A list of keys is needed; got {got}.", got=type(keys).__name__) from None
     odd = [key for key in listed if not isinstance(key, str)]
     if odd:
         raise FirthError(
-            "invalid_type", "Keys are texts; got {got!r} ({row_type}).", got=odd[0], row_type=type(odd[0]).__name__
+            "invalid_type", "Keys are texts; got {got!r:.80} ({row_type}).", got=odd[0], row_type=type(odd[0]).__name__
         )
+    try:
+        "".join(listed).encode()
+    except UnicodeEncodeError:
+        key = next(key for key in listed if not is_key(key))
+        raise FirthError("invalid_encoding", "The key {key!r:.80} is not Unicode text; rename it.", key=key) from None
     if len(set(listed)) < len(listed):
         key, count = Counter(listed).most_common(1)[0]
         raise FirthError(
@@ -39,9 +77,10 @@ def check_keys(keys: Sequence[str]) -> list[str]:
 
 
 def check_matrix(vectors: ArrayLike, keys: Sequence[str], dim: int) -> Matrix:
-    matrix = np.ascontiguousarray(vectors, dtype=np.float32)
+    """The rows as float32, each with a key."""
+    matrix = as_floats("The vectors", vectors)
     if matrix.ndim != 2 or matrix.shape[1] != dim:
-        shape = " × ".join(map(str, matrix.shape))
+        shape = " × ".join(map(str, matrix.shape)) or "one number"
         raise FirthError(
             "shape_mismatch", "The index holds vectors of {dim} numbers; got a matrix of {shape}.", dim=dim, shape=shape
         )
@@ -55,9 +94,12 @@ def check_matrix(vectors: ArrayLike, keys: Sequence[str], dim: int) -> Matrix:
     odd = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(odd):
         raise FirthError(
-            "non_finite", "The vector of {key!r} (row {row:,}) holds NaN or infinity.", key=keys[odd[0]], row=odd[0] + 1
+            "non_finite",
+            "The vector of {key!r} (row {row:,}) holds NaN or infinity, or a number beyond float32.",
+            key=keys[odd[0]],
+            row=odd[0] + 1,
         )
-    return matrix
+    return np.ascontiguousarray(matrix)
 
 
 def attribute_table(keys: Sequence[str], attributes: Any, schema: Any) -> Any:
@@ -69,11 +111,11 @@ def attribute_table(keys: Sequence[str], attributes: Any, schema: Any) -> Any:
             table = pyarrow.table(dict(attributes))
         else:
             table = as_arrow(attributes)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, TypeError, ValueError) as error:
+    except Exception as error:  # Arrow's errors, and those of whatever object is no table
         raise FirthError(
             "shape_mismatch",
-            "Attributes must be a table or lists by name, one value a row: {reason}.",
-            reason=str(error),
+            "Attributes must be a table or lists by name, one value for each row: {reason}.",
+            reason=first_line(error),
         ) from None
     names = table.column_names if table is not None else []
     if KEY in names or len(set(names)) < len(names):
@@ -115,7 +157,7 @@ def fitted(columns: dict[str, Any], schema: Any) -> dict[str, Any]:
 def cast(column: Any, kind: Any, name: str) -> Any:
     try:
         return column.cast(kind)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError) as error:
+    except (pyarrow.ArrowException, ValueError, OverflowError) as error:
         raise FirthError(
             "invalid_type",
             "The attribute {name} holds {kind} in the index; got {got} ({reason}).",

@@ -8,19 +8,19 @@ import numpy as np
 
 from firth.core.vectors import Matrix
 from firth.index.segment import Positions, Segment, Space
-from firth.index.store import Store
+from firth.index.snapshot import Snapshot
 from firth.kernels.search import Found, search_rows
 
 
-def scan(store: Store, listed: Sequence[Positions | None], queries: Matrix, k: int, threads: int) -> Found:
+def scan(state: Snapshot, listed: Sequence[Positions | None], queries: Matrix, k: int, threads: int) -> Found:
     """The `k` best rows of all segments for each query, as positions: rows counted through all segments.
 
     Scores are such that larger is nearer: minus the squared distance for Euclidean. `queries` are of length 1 for
     cosine.
     """
     found = [none(len(queries))]
-    for first, segment, rows in zip(store.starts.tolist(), store.segments, listed, strict=False):
-        own = scan_segment(store.space, segment, rows, queries, k, threads)
+    for first, segment, rows in zip(state.starts.tolist(), state.segments, listed, strict=False):
+        own = scan_segment(state.space, segment, rows, queries, k, threads)
         found.append(Found(own.scores, np.where(own.rows < 0, -1, own.rows + first) if first else own.rows))
     return best(found, k)
 

@@ -11,8 +11,10 @@ Arrays by name (those in brackets where they are needed):
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +31,8 @@ BLOCK = 65_536  # rows that are copied, coded or written at a time
 KEY, TEXT = "key", "text"  # columns: the rows' keys; what is searched for words, where there is such a column
 NUMBERS = ("float32", "float16", "int8")
 SKETCHED, WIDEST = 64, 1 << 16  # numbers a row from which on float32 gets a sketch, and up to which there is one
+WIDEST_ROW = 1 << 22  # numbers a row that an index takes, as many as a file of vectors may have
+LONGEST, SHORTEST = 1e18, 1e-30  # lengths of rows and queries: beyond, float32 cannot hold squares, or loses cosines
 
 Arrays = Mapping[str, NDArray[Any] | Stacked]
 Positions = NDArray[np.int64]
@@ -50,6 +54,7 @@ class Segment:
     table: Any  # pyarrow.Table
     terms: Any = None  # pyarrow.Array of strings
     record: Mapping[str, Any] = field(default_factory=dict)  # what the manifest says of it
+    path: Path | None = None  # of its arrays
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -65,6 +70,14 @@ class Segment:
         there = all(name in self.arrays for name in Sketch._fields)
         return Sketch(*map(self.array, Sketch._fields)) if there else None
 
+    @cached_property
+    def words(self) -> Arrays:
+        """The arrays, after a look at the postings: they are read at their first use, not when a segment is opened."""
+        rows, counts = self.array("word_rows"), self.array("word_counts")
+        if len(rows) and (rows.min() < 0 or rows.max() >= len(self) or counts.min() < 1):
+            raise damaged(self.path, "its words are in rows that it does not have")
+        return self.arrays
+
     def rows_of(self, keys: Sequence[str], hashes: NDArray[np.uint64]) -> Iterator[tuple[int, int]]:
         """(place in `keys`, row) for each row that has one of the keys."""
         own, rows = self.array("hashes"), self.array("hash_rows")
@@ -72,8 +85,31 @@ class Segment:
         column = self.table.column(KEY)
         for place in np.flatnonzero(first < last).tolist():
             for row in rows[first[place] : last[place]].tolist():
-                if column[row].as_py() == keys[place]:  # equal hashes are not yet equal keys
+                if python_value(column[row], KEY) == keys[place]:  # equal hashes are not yet equal keys
                     yield place, row
+
+
+def damaged(path: Path | None, reason: str) -> FirthError:
+    return FirthError("damaged_index", "{path} is damaged: {reason}.", path=path, reason=reason)
+
+
+def python_value(scalar: Any, name: str) -> Any:
+    """A value of an Arrow column for Python."""
+    try:
+        return scalar.as_py()
+    except Exception as error:  # no UTF-8, a date beyond the year 9999, a time zone that there is not, …
+        raise FirthError(
+            "damaged_index",
+            "A value in the column {name} ({type}) cannot be read: {reason}.",
+            name=name,
+            type=str(scalar.type),
+            reason=str(error).partition("\n")[0],
+        ) from None
+
+
+def values_of(column: Any, name: str) -> list[Any]:
+    """All values of an Arrow column for Python."""
+    return [python_value(scalar, name) for scalar in column]
 
 
 def key_hashes(keys: Sequence[str]) -> NDArray[np.uint64]:
@@ -104,10 +140,10 @@ def make_segment(space: Space, matrix: Matrix, table: Any) -> Segment:
                 key=key,
             )
     lengths = row_lengths(arrays["vectors"])
-    with np.errstate(divide="ignore"):
-        scales = np.where(lengths > 0, 1 / lengths, np.nan).astype(np.float32)
+    check_lengths(lengths, space.metric, lambda row: repr(table.column(KEY)[row].as_py()))
     if space.metric == "cosine":
-        arrays["scales"] = scales
+        with np.errstate(divide="ignore"):
+            arrays["scales"] = np.where(lengths > 0, 1 / lengths, np.nan).astype(np.float32)
     if sketched(space):
         arrays |= sketch_rows(matrix)._asdict()
     hashes = key_hashes(table.column(KEY).to_pylist())
@@ -117,6 +153,21 @@ def make_segment(space: Space, matrix: Matrix, table: Any) -> Segment:
         return Segment(arrays, table)
     postings = make_postings(table.column(TEXT).to_pylist())
     return Segment(arrays | postings.arrays(), table, postings.terms)
+
+
+def check_lengths(lengths: NDArray[np.float64], metric: str, named: Callable[[int], str]) -> None:
+    """Refuses rows or queries so long that float32 cannot hold their squares, or so short that their cosine is lost."""
+    odd = np.flatnonzero((lengths > LONGEST) | ((metric == "cosine") & (lengths > 0) & (lengths < SHORTEST)))
+    if len(odd):
+        raise FirthError(
+            "out_of_range",
+            "The vector of {key} has the length {length:.3g}; an index takes lengths up to {longest:g}, under cosine "
+            "from {shortest:g} on (or 0). Scale the vectors.",
+            key=named(int(odd[0])),
+            length=float(lengths[odd[0]]),
+            longest=LONGEST,
+            shortest=SHORTEST,
+        )
 
 
 def sketched(space: Space) -> bool:
@@ -139,7 +190,7 @@ def merge_segments(segments: Sequence[Segment], keep: Sequence[NDArray[np.bool_]
     arrays |= {"hashes": hashes, "hash_rows": rows}
     if segments[0].terms is None:
         return Segment(arrays, table)
-    postings = merge_postings([(each.arrays, each.terms) for each in segments], keep)
+    postings = merge_postings([(each.words, each.terms) for each in segments], keep)
     return Segment(arrays | postings.arrays(), table, postings.terms)
 
 

@@ -135,8 +135,13 @@ def place_of(terms: Any, word: str) -> int:
     low, high = 0, len(terms)
     while low < high:
         middle = (low + high) // 2
-        if terms[middle].as_py().encode() < wanted:
+        if as_bytes(terms[middle]) < wanted:
             low = middle + 1
         else:
             high = middle
-    return low if low < len(terms) and terms[low].as_py() == word else -1
+    return low if low < len(terms) and as_bytes(terms[low]) == wanted else -1
+
+
+def as_bytes(term: Any) -> bytes:
+    found: bytes = term.as_buffer().to_pybytes()
+    return found

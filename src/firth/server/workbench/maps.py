@@ -22,7 +22,7 @@ from firth.core.model import HasVectors
 from firth.core.run import Run
 from firth.core.vectors import Vectors
 from firth.index import Index, snippet
-from firth.index.segment import KEY, TEXT
+from firth.index.segment import KEY, TEXT, values_of
 from firth.maps.keeping import read_layout, save_layout
 from firth.maps.layouts import METHODS, Layout, first_rows, layout
 from firth.server.errors import RequestError
@@ -98,10 +98,11 @@ def of_index(index: Index) -> Space:
     import pyarrow
 
     keys, parts, tables, room = list[str](), [], [], MOST
-    for number, segment in enumerate(index.store.segments):
-        living = index.store.living(number)
+    state = index.store.state
+    for number, segment in enumerate(state.segments):
+        living = state.living(number)
         rows = (np.arange(len(segment)) if living is None else living)[:room]
-        keys += segment.table.column(KEY).take(rows).to_pylist()
+        keys += values_of(segment.table.column(KEY).take(rows), KEY)
         parts.append(np.asarray(segment.array("vectors")[rows], dtype=np.float32))
         tables.append(segment.table.take(rows).drop_columns([KEY]))
         room -= len(rows)

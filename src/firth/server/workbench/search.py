@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from firth.core.errors import FirthError
 from firth.index import Hit, Index
 from firth.index.explain import explain
-from firth.index.segment import TEXT
+from firth.index.segment import TEXT, values_of
 from firth.index.where import written
 from firth.index.words import words_of
 from firth.server.errors import RequestError
@@ -62,13 +62,13 @@ def column(index: Index, name: str) -> dict[str, Any]:
     import pyarrow.types as kinds
 
     kind = index.columns[name]
-    parts = [segment.table.column(name) for segment in index.store.segments]
+    parts = [segment.table.column(name) for segment in index.store.state.segments]
     if kinds.is_integer(kind) or kinds.is_floating(kind):
         ends = [pc.min_max(part).as_py() for part in parts]
         low = min((end["min"] for end in ends if end["min"] is not None), default=None)
         high = max((end["max"] for end in ends if end["max"] is not None), default=None)
         return {"name": name, "written": written(name), "kind": "number", "low": low, "high": high}
-    values = sorted({value for part in parts for value in pc.unique(part).to_pylist() if isinstance(value, str)})
+    values = sorted({value for part in parts for value in values_of(pc.unique(part), name) if isinstance(value, str)})
     return {"name": name, "written": written(name), "kind": "text", "values": values if len(values) <= VALUES else []}
 
 

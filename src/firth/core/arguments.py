@@ -1,0 +1,72 @@
+"""Checks of what a caller passes: whole numbers, choices, keys, and arrays of real numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+
+
+def check_count(option: str, value: Any) -> int:
+    """A whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise FirthError(
+            "invalid_type", "{option} must be a whole number; got {got}.", option=option, got=type(value).__name__
+        )
+    if value < 1:
+        raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option=option, got=value)
+    return int(value)
+
+
+def check_choice(option: str, value: Any, choices: Sequence[str]) -> str:
+    if not isinstance(value, str) or value not in choices:
+        raise FirthError(
+            "invalid_value",
+            "{option} must be one of {choices}; got {got:.80}.",
+            option=option,
+            choices=", ".join(choices),
+            got=repr(value),
+        )
+    return value
+
+
+def as_floats(what: str, values: Any, dtype: type[np.floating[Any]] = np.float32) -> NDArray[Any]:
+    """An array of real numbers as floats; booleans are 0 and 1, and numbers beyond the dtype become infinite.
+
+    Text, complex numbers, dates, missing values and rows of different lengths are refused: NumPy turns some of them
+    into numbers.
+    """
+    try:
+        array = np.asarray(values)
+    except Exception as error:  # ragged rows, a tensor on a GPU or with a gradient: any object may have its own reason
+        raise not_numbers(what, str(error)) from None
+    if np.ma.is_masked(values):
+        raise FirthError("missing_value", "{what} must not have missing (masked) values.", what=what)
+    if array.dtype == object:
+        odd = [value for value in array.flat if not isinstance(value, (Real, Decimal))]
+        if odd or not array.ndim:
+            raise not_numbers(what, f"got {type(odd[0] if array.ndim else values).__name__}")
+    elif array.dtype.kind not in "biuf" and not np.can_cast(array.dtype, np.float32):  # bfloat16 can be cast
+        raise not_numbers(what, f"got {array.dtype}")
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return array.astype(dtype, copy=False)
+    except OverflowError:
+        raise FirthError("out_of_range", "{what} must not hold integers beyond float64.", what=what) from None
+    except (TypeError, ValueError, ArithmeticError) as error:  # of a Decimal, a signalling NaN
+        raise not_numbers(what, str(error)) from None
+
+
+def not_numbers(what: str, reason: str) -> FirthError:
+    return FirthError(
+        "invalid_type",
+        "{what} must hold real numbers, in rows of one length ({reason}).",
+        what=what,
+        reason=reason.partition("\n")[0].rstrip("."),
+    )
