@@ -327,7 +327,7 @@ def test_a_graph_from_elsewhere_is_never_opened(tmp_path, monkeypatch, how):
     else:
         monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "another"))
     opened = Index.open(folder)
-    with pytest.warns(FirthWarning, match="not used; search is exact until"):
+    with pytest.warns(FirthWarning, match="not used. Search is exact until"):
         found = opened.find(blobs(5, seed=2), 3)
     assert opened._graph is None and np.array_equal(found.rows, opened.find(blobs(5, seed=2), 3, exact=True).rows)
     opened.find(blobs(5, seed=2), 3)  # told once

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from firth.core.storage import fingerprint, read_arrays, read_header, saying_where, sync, write_arrays
+from firth.core.storage import fingerprint, open_file, read_arrays, read_header, saying_where, sync, write_arrays
 from firth.index.folder import MANIFEST, as_damaged_index
 from firth.index.segment import BLOCK, KEY, TEXT, WIDEST, Positions, Segment, Space, damaged
 from firth.index.where import first_line, is_text
@@ -58,10 +58,11 @@ def open_segment(folder: Path, record: Mapping[str, Any], space: Space) -> Segme
     terms = read_words(folder / words) if words in files else None
     path = folder / f"{name}.safetensors"
     with as_damaged_index():
-        kinds = {str(entry.get("dtype")) for entry in read_header(path)[0].values() if isinstance(entry, dict)}
+        file = open_file(path)
+        kinds = {str(entry.get("dtype")) for entry in read_header(file)[0].values() if isinstance(entry, dict)}
         if "BF16" in kinds:  # which would be widened here, whatever its size
             raise damaged(path, "it holds bfloat16, which no index does")
-        arrays = read_arrays(path)
+        arrays = read_arrays(file)
     segment = Segment(arrays, table, terms, dict(record), path)
     check_arrays(path, segment, space)
     return segment
