@@ -28,7 +28,7 @@ class Option:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] | None = None
-    functions: bool = False  # a function does too
+    functions: bool | None = None  # whether a function does too
 
     def problem(self, value: Any) -> str | None:
         """The rule that `value` breaks, or None."""
@@ -69,7 +69,7 @@ def option(
 ) -> Any:
     """A dataclass field that carries its meaning and its range. With `functions`, its value may also be a function,
     which is saved by its name."""
-    limits = {"low": low, "high": high, "choices": tuple(choices) if choices else None, "functions": functions}
+    limits = {"low": low, "high": high, "choices": tuple(choices) if choices else None, "functions": functions or None}
     return dataclasses.field(default=default, metadata={"help": help, **limits})
 
 

@@ -67,7 +67,7 @@ class ALS(Method):
         items keep what they were trained on and begin with their vectors; new ones, and new uses, are added."""
         began = time.monotonic()
         first = take_start(start, ALSModel, self)
-        ratings = joined(first, take_ratings(self, data, run), adds=True)
+        ratings = joined(first, take_ratings(self, data, run))
         used = ratings.summed()
         rows = Rows(used.starts, used.columns, weighted(used.values, self.weighting))
         columns = transposed(rows, len(ratings.items))
