@@ -28,7 +28,7 @@ class Option:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] | None = None
-    functions: bool = False  # a function does too
+    functions: bool | None = None  # whether a function does too
     path: bool = False  # whether it names a file or a folder
 
     def problem(self, value: Any) -> str | None:
@@ -74,8 +74,8 @@ def option(
     With `functions`, its value may also be a function, which is saved by its name. With `path`, its value names a file
     or a folder, which the workbench takes only from its own folder.
     """
-    limits = {"low": low, "high": high, "choices": tuple(choices) if choices else None}
-    return dataclasses.field(default=default, metadata={"help": help, **limits, "functions": functions, "path": path})
+    limits = {"low": low, "high": high, "choices": tuple(choices) if choices else None, "functions": functions or None}
+    return dataclasses.field(default=default, metadata={"help": help, **limits, "path": path})
 
 
 def options_of(settings: Any) -> list[Option]:

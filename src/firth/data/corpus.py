@@ -38,7 +38,8 @@ class Corpus:
     text file is: a "line", a "block" (paragraph, between blank lines) or the whole "file". A record (jsonl, csv, tsv,
     Parquet, data frame) is one document: `column` is its text, `key` its key, `tags` names the columns of its tags,
     with a tag or a list of them in each; the values of the columns `fields` come along in `walk`. Other documents are
-    numbered from 1 ("wiki.txt:3" when there are several files; in units of files the key is the path).
+    numbered from 1 ("wiki.txt:3" when there are several files; in units of files the key is the path). Documents that
+    are lists of tokens are for methods of words and documents, which take them as they are.
     """
 
     def __init__(

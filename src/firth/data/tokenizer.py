@@ -70,7 +70,7 @@ class FunctionTokenizer:
                 name=self.name,
                 got=found,
             )
-        return list(found)
+        return [token for token in found if token]  # an empty one is none
 
 
 class Splitting(NamedTuple):

@@ -19,6 +19,7 @@ from firth.kernels.sparse import Rows
 
 KEYS = "keys"  # the document that names users and items
 NAMED = 5  # unknown items that a warning names
+ROUNDING = 1e-5  # of weights that were added up in single precision
 
 
 def take_ratings(method: Method, data: Any) -> Ratings:
@@ -266,10 +267,10 @@ def rows_of(keys: Sequence[str], known: Sequence[str]) -> NDArray[np.int64]:
     return np.array([rows[key] for key in keys], dtype=np.int64)
 
 
-def joined(start: PeopleModel | None, ratings: Ratings, adds: bool = False) -> Ratings:
+def joined(start: PeopleModel | None, ratings: Ratings, adds: bool = True) -> Ratings:
     """What `start` was trained on, and `ratings`: all users and items of both.
 
-    Of a pair that is in both, the new weight counts; where weights say how much was used (`adds`), both are added up.
+    The weights of a pair that is in both are added up, as uses are; without `adds` the new one counts, as of ratings.
     If `ratings` holds every pair of `start`, with at least its weight, it is the whole story and nothing is added.
     """
     if start is None:
@@ -287,7 +288,7 @@ def joined(start: PeopleModel | None, ratings: Ratings, adds: bool = False) -> R
     codes = owners * width + seen.items
     found = np.searchsorted(pairs, codes)
     both = np.append(pairs, -1)[found] == codes
-    whole = both.all() and (not adds or (totals[found] >= weights).all())
+    whole = both.all() and (not adds or (totals[found] >= weights * (1 - ROUNDING)).all())
     kept = np.zeros_like(both) if whole else np.ones_like(both) if adds else ~both
     events = Events(
         np.concatenate([owners[kept], new.users]),

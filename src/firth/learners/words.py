@@ -182,8 +182,7 @@ class TextModel(Model):
 
     def tokenize(self, text: str | Sequence[str]) -> list[str]:
         """`text` as this model's words, known or not; a list of tokens as it is."""
-        tokens = self.split(text) if isinstance(text, str) else list(text)
-        tokens = [token for token in tokens if token]  # an empty one is none
+        tokens = self.split(text) if isinstance(text, str) else [token for token in text if token]
         return PhraseJoiner(self.phrases)(tokens) if self.phrases else tokens
 
     def split(self, text: str) -> list[str]:

@@ -273,6 +273,9 @@ def test_a_pair_met_again_adds_its_uses_or_has_a_new_rating():
         again = kind(dim=2, regularization=0.1).fit(new, start=first)
         weights = dict(zip(pairs_of(again), again._rows["weights"].tolist(), strict=True))
         assert weights == {("a", "x"): expected, ("a", "y"): 1.0, ("b", "x"): 5.0, ("c", "z"): 4.0}
+    first = firth.BPR(dim=2, epochs=1).fit(old)
+    again = firth.BPR(dim=2, epochs=1).fit([("a", "x", 0.0), ("c", "z", 4.0)], start=first)  # no use undoes a use
+    assert ("a", "x") in pairs_of(again) and len(pairs_of(again)) == 4
     timed = firth.RatingFactors(dim=2).fit([("a", "x", 2.0, 50), ("a", "y", 1.0, 60)])
     again = firth.RatingFactors(dim=2).fit([("a", "x", 9.0, 10)], start=timed)  # an earlier time: still the newer word
     assert dict(zip(pairs_of(again), again._rows["weights"].tolist(), strict=True))[("a", "x")] == 9.0

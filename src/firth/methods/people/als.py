@@ -70,7 +70,7 @@ class ALS(Method):
         items keep what they were trained on and begin with their vectors; new ones, and new uses, are added."""
         began = time.monotonic()
         first = take_start(start, ALSModel, self)
-        ratings = joined(first, take_ratings(self, data), adds=True)
+        ratings = joined(first, take_ratings(self, data))
         used = ratings.summed()
         method = self.resolved(regularization=min(REGULARIZATION, len(used.columns) / FEW_PAIRS * REGULARIZATION))
         rows = Rows(used.starts, used.columns, weighted(used.values, self.weighting))

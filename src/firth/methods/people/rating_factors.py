@@ -82,7 +82,7 @@ class RatingFactors(Method):
         where times are unknown the mean. With `start`, continues from that model: its users and items keep their
         ratings, unless there are new ones, and begin with their vectors; new ones are added."""
         first = take_start(start, RatingFactorsModel, self)
-        ratings = joined(first, take_ratings(self, data))
+        ratings = joined(first, take_ratings(self, data), adds=False)
         rows = ratings.latest()
         columns = transposed(rows, len(ratings.items))
         mean = float(rows.values.mean(dtype=np.float64))
