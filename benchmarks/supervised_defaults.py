@@ -258,6 +258,7 @@ def stsb(data: Path) -> tuple[list[Any], list[Any]]:
 
 TUNED_CHOOSE = {"sst2": sst2, "questions": questions}
 TUNED_REPORT = {"subjects": subjects, "stsb": stsb}
+BASELINES = ("majority label", "tf-idf + logistic regression")
 TUNED_TEST = 300
 
 
@@ -274,7 +275,8 @@ def tuned(data: str, base: Any, train: list[Any], test: list[Any], seed: int, **
         found = model.estimate(texts)
         return {"spearman": correlation(ranks(np.array(right)), ranks(found.astype(float))), "seconds": seconds}
     found = [best[0][0] for best in model.predict(texts, report=Nothing())]
-    return {"accuracy": statistics.mean(a == b for a, b in zip(found, right, strict=True)), "seconds": seconds}
+    accuracy = statistics.mean(a == b for a, b in zip(found, right, strict=True))
+    return {"accuracy": accuracy, "seconds": seconds, **baselines(train, test)}
 
 
 def tuned_grid() -> Iterator[dict[str, Any]]:
@@ -317,12 +319,15 @@ def networks_page(results: list[dict[str, Any]]) -> Iterator[str]:
     yield f"{time.strftime('%Y-%m-%d')}: {results[0]['rows']} rows, {TUNED_TEST} test texts, one seed; data that no"
     yield "setting was chosen by. *Former*: 3 epochs, a rate of 5e-5, [CLS]."
     yield ""
-    yield "| data | figure | former | now |"
-    yield "| --- | --- | ---: | ---: |"
+    yield "| data | figure | former | now | majority label | tf-idf + logistic regression |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: |"
     for data in dict.fromkeys(row["data"] for row in results):
         figure = "spearman" if data == "stsb" else "accuracy"
         values = {row["settings"]: row[figure] for row in results if row["data"] == data}
-        cells = " | ".join(f"{100 * values.get(name, np.nan):.1f}" for name in ("former", "now"))
+        values |= {name: row[name] for row in results if row["data"] == data for name in BASELINES if name in row}
+        cells = " | ".join(
+            f"{100 * values[name]:.1f}" if name in values else "" for name in ("former", "now", *BASELINES)
+        )
         yield f"| {data} | {figure} | {cells} |"
 
 
