@@ -94,7 +94,7 @@ class Broken(firth.Method):
     def fit(self, data, run=RUN, start=None):
         if self.checkpoint:
             (run.checkpoint_folder / "checkpoint.json").write_text("{}")
-        raise firth.FirthError("out of luck")
+        raise firth.FirthError("diverged", "out of luck")
 
 
 def test_a_failure_leaves_nothing_but_its_checkpoint(corpus, tmp_path):
