@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import fcntl
 import hashlib
 import json
@@ -27,7 +26,7 @@ from firth.core.method import Method
 from firth.core.model import Model
 from firth.core.processes import is_first_process, refuse_processes
 from firth.core.run import Run
-from firth.core.storage import CONFIG, MAPS, TRAINING, load_model, read_json, saying_where, write_json
+from firth.core.storage import CONFIG, MAPS, TRAINING, check_writable, load_model, read_json, saying_where, write_json
 
 UNFINISHED = ".unfinished"
 COMMAND = "command.json"
@@ -130,11 +129,7 @@ def read_identity(path: Path, name: str) -> dict[str, Any] | None:
 def check_folder(folder: Path) -> set[str]:
     """Refuses a folder that cannot be written or holds files that are no model's; the names in it."""
     with saying_where(folder):
-        existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-        if existing != folder and not existing.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(existing))
-        if existing.is_dir() and not os.access(existing, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(existing))
+        check_writable(folder)
         if folder.exists() and not folder.is_dir():
             raise FirthError(
                 "unsafe_output", "{folder} is a file; choose another place for the model's folder.", folder=folder
