@@ -86,6 +86,16 @@ def test_embedding_checks_device_and_precision_before_the_data(call, base, tmp_p
     assert not (tmp_path / "out").exists()
 
 
+def test_embedding_checks_its_folder_before_the_data(call, base, tmp_path, monkeypatch):
+    (tmp_path / "texts.txt").write_text("one\n")
+    monkeypatch.setattr("firth.data.corpus.Corpus.fingerprint", lambda self: next(iter(Unread())))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    for output, wanted in (("full", "unsafe_output"), ("file", "unwritable_file"), ("file/m", "unwritable_file")):
+        assert code(call("embed", base, tmp_path / "texts.txt", "-o", tmp_path / output, "--json")) == wanted
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_processes_are_checked_before_the_data(call, tmp_path, monkeypatch, name):
     """Networks share their work between processes, in `test_processes.py`; the others would do it all in each."""

@@ -23,6 +23,7 @@ import pytest
 import firth
 from firth.cli.main import cli
 from firth.core import registry
+from firth.core.errors import CODES
 from firth.core.options import options_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,6 +96,11 @@ def test_every_method_has_its_page(site: Path, name: str) -> None:
     text = (site / "methods" / f"{name}.html").read_text(encoding="utf-8")
     for option in options_of(registry.method(name)):
         assert f">{option.name}<" in text, f"the table lacks {option.name}"
+
+
+def test_every_code_is_on_the_page_of_errors(site: Path) -> None:
+    text = (site / "errors.html").read_text(encoding="utf-8")
+    assert [code for code in CODES if f">{code}<" not in text] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))

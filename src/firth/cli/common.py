@@ -24,7 +24,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 METRICS = ("cosine", "dot", "euclidean")  # as in core.vectors, which --help need not load
 UNITS = ("line", "block", "file")
 
-json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON; errors and notes are JSON too.")
 metric_option = click.option("--metric", type=click.Choice(METRICS), default="cosine", show_default=True)
 table_option = click.option(
     "--table", metavar="NAME", help="Which table of a model, such as users or tags; else its main one."

@@ -242,6 +242,9 @@ def cli(debug: bool) -> None:
       firth train skipgram text.txt -o model     learn
       firth neighbors model river                ask
       firth demo                                 see it work on this machine
+
+    Every command takes --json: then results, errors, notes and progress are JSON.
+    `firth COMMAND --help` shows its options.
     """
 
 

@@ -26,7 +26,7 @@ BATCH = 1024
 @click.option("--threshold", type=float, default=0.0, help="Only labels with at least this probability.")
 @click.option("--other", metavar="NAME", help="The column of the second texts, of pairs.")
 @data_options
-@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON a text.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, one line per text; errors and notes are JSON too.")
 def command(
     path: str,
     data: tuple[str, ...],

@@ -53,15 +53,8 @@ class Shards:
     def open(self) -> None:
         from firth.core.storage import read_json
 
-        there = sorted(path.name for path in self.folder.iterdir())
-        record = read_json(self.folder / RECORD) if RECORD in there else None
-        if record is None and there:
-            raise FirthError(
-                "unsafe_output",
-                "{folder} holds other files ({available}); shards need a folder of their own.",
-                folder=self.folder,
-                available=there[0],
-            )
+        check_folder(self.folder)
+        record = read_json(self.folder / RECORD) if (self.folder / RECORD).exists() else None
         if record is not None and record.get("identity") != self.identity:
             known = record.get("identity") or {}
             other = [name for name, value in self.identity.items() if known.get(name) != value]
@@ -152,6 +145,22 @@ class Shards:
         return total
 
 
+def check_folder(folder: Path) -> None:
+    """Refuses a folder with files that are no shards."""
+    from firth.core.storage import check_writable, saying_where
+
+    with saying_where(folder):
+        check_writable(folder)
+        there = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    if there and RECORD not in there:
+        raise FirthError(
+            "unsafe_output",
+            "{folder} holds other files ({available}); shards need a folder of their own.",
+            folder=folder,
+            available=there[0],
+        )
+
+
 def lock(folder: Path) -> int:
     """The folder, opened for one command alone; free again when the process ends, however it does."""
     handle = os.open(folder, os.O_RDONLY)
@@ -190,6 +199,7 @@ def open_for_all(path: str, texts: Any, folder: Path, settings: dict[str, Any], 
 
 
 def open_shards(path: str, texts: Any, folder: Path, settings: dict[str, Any], values: dict[str, Any]) -> Shards:
+    check_folder(folder)
     source = texts.fingerprint()
     if source is None:
         raise FirthError(

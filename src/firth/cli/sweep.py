@@ -80,7 +80,7 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
             Flag(["--start"], metavar="MODEL", help="Every trial begins from this model."),
             Flag(["--overwrite"], is_flag=True, help="Forget another sweep in FOLDER."),
             Flag(["--progress"], type=click.Choice(("auto", "json", "none")), default="auto", help="As in train."),
-            Flag(["--json", "as_json"], is_flag=True, help="Print all trials as one line of JSON."),
+            Flag(["--json", "as_json"], is_flag=True, help="Print all trials as JSON; errors and notes are JSON too."),
         ],
     )
 

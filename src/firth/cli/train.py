@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from firth.core.train import Trained
 
 SECTIONS = ("Method options", "Run settings", "Data", "Task", "Other")
+PROGRESS = "auto: a bar on a terminal, else a line now and then; json: every event; none: notes only."
 DASH = "–"
 SCORES = ("accuracy", "f1", "matthews", "spearman", "pearson", "exact_match")  # on dev data, of fine-tuning
 
@@ -96,8 +97,8 @@ def train_command(name: str, method: type[Method], base: bool = False, kind: str
             Flag(["-o", "--output", "folder"], required=True, metavar="FOLDER", help="Where the model goes."),
             *([] if base else [start]),
             Flag(["--overwrite"], is_flag=True, help="Replace another model or unfinished run in FOLDER."),
-            Flag(["--progress"], type=choices, default="auto", help="On standard error: a bar on a terminal, or JSON."),
-            Flag(["--json", "as_json"], is_flag=True, help="Print the figures as one line of JSON."),
+            Flag(["--progress"], type=choices, default="auto", help=PROGRESS),
+            Flag(["--json", "as_json"], is_flag=True, help="Print JSON; errors, notes and progress are JSON too."),
         ],
     )
 

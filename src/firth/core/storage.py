@@ -423,3 +423,12 @@ def saying_where(path: Path) -> Iterator[None]:
         raise FirthError(
             "unwritable_file", "Cannot write {path}: {reason}.", path=path, reason=error.strerror or error
         ) from error
+
+
+def check_writable(folder: Path) -> None:
+    """Raises what making the folder, or writing into it, would: before the work whose result goes there."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if existing != folder and not existing.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(existing))
+    if existing.is_dir() and not os.access(existing, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(existing))

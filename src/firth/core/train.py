@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
 import hashlib
 import json
 import os
@@ -28,7 +27,17 @@ from firth.core.options import options_of
 from firth.core.processes import is_first_process, refuse_processes
 from firth.core.run import Run
 from firth.core.saved import load_model
-from firth.core.storage import CONFIG, MAPS, TRAINING, hold, read_json, saying_where, temporary, write_json
+from firth.core.storage import (
+    CONFIG,
+    MAPS,
+    TRAINING,
+    check_writable,
+    hold,
+    read_json,
+    saying_where,
+    temporary,
+    write_json,
+)
 
 UNFINISHED = ".unfinished"
 COMMAND = "command.json"
@@ -133,11 +142,7 @@ def read_identity(path: Path, name: str) -> dict[str, Any] | None:
 def check_folder(folder: Path) -> set[str]:
     """Refuses a folder that cannot be written or holds files that are no model's; the names in it."""
     with saying_where(folder):
-        existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-        if existing != folder and not existing.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(existing))
-        if existing.is_dir() and not os.access(existing, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(existing))
+        check_writable(folder)
         if folder.exists() and not folder.is_dir():
             raise FirthError(
                 "unsafe_output", "{folder} is a file; choose another place for the model's folder.", folder=folder

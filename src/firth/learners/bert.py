@@ -20,7 +20,7 @@ from firth.core.errors import FirthError
 from firth.core.foreign import network_folder, read_weights
 from firth.core.method import Method
 from firth.core.model import Model, Parts
-from firth.core.report import default_report
+from firth.core.report import Silence
 from firth.core.shortening import check_shorter
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import BERT as SPECIAL
@@ -296,7 +296,7 @@ class BertModel(Looking, ContextualModel, Model):
         plain = BertModel(self.method, self.net, self.tokenizer, replace(self.pooling, normalize=False), self.training)
         found, width = whitening(plain.embed(texts), dim), plain.dim_of(plain.pooling)
         if not dim and found.dim < width - len(self.pooling.layers):  # behind the norm of a layer one is always missing
-            default_report().note(
+            Silence().note(
                 f"These {len(texts):,} texts differ in {found.dim:,} directions, and whitened vectors have no more "
                 f"dimensions; texts that differ more keep more of the {width:,}."
             )
@@ -376,7 +376,7 @@ class BertModel(Looking, ContextualModel, Model):
     def save(self, folder: str | PathLike[str], overwrite: bool = False) -> Path:
         place = super().save(folder, overwrite)
         if unlike := unlike_theirs(self.pooling, self.size.layers):
-            default_report().note(f"{folder}: {unlike}")
+            Silence().note(f"{folder}: {unlike}")
         return place
 
     def to_onnx(self, path: str | PathLike[str]) -> None:

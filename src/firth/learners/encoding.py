@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.report import default_report
+from firth.core.report import Silence
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix
 from firth.data.subword_tokenizer import SubwordTokenizer
@@ -126,7 +126,7 @@ class Reader:
 
     def tell(self) -> None:
         if self.cut:
-            default_report().note(
+            Silence().note(
                 f"{self.cut:,} of {self.read:,} texts have more than {self.most:,} tokens and were cut there; "
                 "long=chunk reads them whole."
             )

@@ -9,7 +9,7 @@ from typing import Any
 from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.model import Model
-from firth.core.report import default_report
+from firth.core.report import Silence
 from firth.formats.fasttext import FastTextFile, SpreadRows, is_fasttext, read_fasttext, write_fasttext
 from firth.kernels.product import ProductCodes
 from firth.learners.quantize import quantize
@@ -85,7 +85,7 @@ def export(model: Model, path: str | os.PathLike[str], **settings: Any) -> float
     if isinstance(file.inputs, SpreadRows):
         zeros = file.inputs.size - len(file.inputs.places)
         if 4 * zeros * file.inputs.shape[1] > MANY_ZEROS:
-            default_report().note(
+            Silence().note(
                 f"{4 * zeros * file.inputs.shape[1] / 1e6:,.0f} MB of {place} are zeros: a .bin has a row for each of "
                 f"buckets={file.inputs.size:,}, and n-grams use {len(file.inputs.places):,}. Train with fewer buckets, "
                 "or write a .ftz, which is quantised."

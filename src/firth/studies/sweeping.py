@@ -32,7 +32,7 @@ from firth.core.processes import refuse_processes
 from firth.core.report import Report
 from firth.core.run import Run
 from firth.core.saved import load_model
-from firth.core.storage import new_file, put_in_place, read_json, saying_where, write_json
+from firth.core.storage import check_writable, new_file, put_in_place, read_json, saying_where, write_json
 from firth.core.train import LOCK, finished_identity, identity_of, lock, train, unfinished_identity
 from firth.evaluate.layout import html_table, text_table
 from firth.studies.comparison import Measure, measured
@@ -338,6 +338,7 @@ def check_first(method: Method, run: Run, folder: Path) -> None:
     method.check_run(run)
     refuse_processes("A sweep")
     with saying_where(folder):
+        check_writable(folder)
         names = {path.name for path in folder.iterdir() if not HALF.match(path.name)} if folder.exists() else set()
     if names and RECORD not in names and names != {LOCK}:
         some = ", ".join(sorted(names)[:3])
