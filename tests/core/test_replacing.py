@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -212,10 +213,11 @@ with storage.new_folder(Path(sys.argv[1])) as work:
 
 def test_no_file_stays_open(tmp_path: Path) -> None:
     save(1, tmp_path / "model")
+    gc.collect()
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     for number in range(20):
         save(number, tmp_path / "model")
         with storage.new_file(tmp_path / "file") as work:
             work.write_text("x")
         assert firth.load(tmp_path / "model").numbers() == {number}
-    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208

@@ -423,3 +423,30 @@ def saying_where(path: Path) -> Iterator[None]:
         raise FirthError(
             "unwritable_file", "Cannot write {path}: {reason}.", path=path, reason=error.strerror or error
         ) from error
+
+
+#: What inconsistent files make Python raise.
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
+
+
+@contextlib.contextmanager
+def saying_which(folder: Path) -> Iterator[None]:
+    """What is wrong with a model's parts is told with its folder, which they don't know. Files that contradict each
+    other may make Python raise anything."""
+    try:
+        yield
+    except FirthError as error:
+        if re.search(rf"(^|\s){re.escape(str(folder))}(\W|$)", str(error)):
+            raise
+        raise FirthError("damaged_model", "{folder}: {reason}", folder=folder, reason=str(error)) from error
+    except KeyError as error:
+        raise FirthError(
+            "incomplete_model", "{folder} is incomplete: it has no {reason}.", folder=folder, reason=str(error)
+        ) from error
+    except DAMAGE as error:
+        raise FirthError(
+            "damaged_model",
+            "{folder}: its files contradict each other ({reason}).",
+            folder=folder,
+            reason=f"{type(error).__name__}: {error}",
+        ) from error
