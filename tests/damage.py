@@ -166,17 +166,16 @@ def writes(place: Path, data: bytes | None) -> Damage:
     return damage
 
 
-def damaged_copy(folder: Path, target: Path, damage: Damage, hashes: bool) -> Path:
-    """A copy of a model with the damage done; with `hashes`, config.json knows the new sizes and hashes."""
+def damaged_copy(folder: Path, target: Path, damage: Damage) -> Path:
+    """A copy of a folder with the damage done."""
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(folder, target)
     damage(target)
-    if hashes:
-        fix_hashes(target)
     return target
 
 
 def fix_hashes(folder: Path) -> None:
+    """Gives the config.json of a model the sizes and hashes of its files, as one who changes them on purpose would."""
     try:
         config = json.loads((folder / "config.json").read_bytes())
         for name in list(config["files"]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,57 +21,77 @@ def rows_of(model: Any) -> firth.Table:
     return firth.Table({name: [0.5, 1.0, -2.0] for name in names})
 
 
-def use(model: Any) -> list[str]:
-    """What of it gave numbers that are not finite, by name; anything else is as it should be, or an error."""
-    given: dict[str, Any] = {}
-    kind = type(model.method).kind
-    inputs: Any = rows_of(model) if kind == "table" else TEXTS
-    repr(model), model.method.options(), dict(model.training)
+def numbers_of(table: firth.Table) -> list[Any]:
+    return [table.numbers(name) for name in table.names if table.type(name) == "number"]
+
+
+def ignored(*values: Any) -> None:
+    """Texts, which need not be looked at."""
+
+
+def uses(model: Any) -> dict[str, Callable[[], Any]]:
+    """What it can be asked for, by name: functions that give numbers, or nothing."""
+    found: dict[str, Callable[[], Any]] = {"repr": lambda: ignored(model, model.method.options(), dict(model.training))}
+    inputs: Any = (lambda: rows_of(model)) if type(model.method).kind == "table" else (lambda: TEXTS)
     if isinstance(model, protocols.HasVectors):
-        for name, table in model.tables.items():
-            if not len(table):
-                continue
-            repr(table)
-            key = table.keys[0]
-            given[f"{name} neighbors"] = [hit.score for hit in table.neighbors(key, 3)]
-            given[f"{name} vector"] = table[key]
-            given[f"{name} analogy"] = [hit.score for hit in table.analogy(key, table.keys[-1], key, 1)]
+        found["neighbors"] = lambda: [
+            hit.score for table in model.tables.values() if len(table) for hit in table.neighbors(table.keys[0], 3)
+        ]
+        found["vector"] = lambda: [table[table.keys[-1]] for table in [model.vectors] if len(table)]
+        if len(model.vectors) > 3:
+            found["analogy"] = lambda: [hit.score for hit in model.vectors.analogy(*model.vectors.keys[:3], 1)]
     if isinstance(model, protocols.Embeds):
-        given["embed"] = model.embed(inputs)
+        found["embed"] = lambda: model.embed(inputs())
     if isinstance(model, protocols.Predicts):
-        given["predict"] = [chance for found in model.predict(inputs, k=3) for _, chance in found]
+        found["predict"] = lambda: [chance for labels in model.predict(inputs(), k=3) for _, chance in labels]
     if isinstance(model, protocols.Estimates):
-        given["estimate"] = model.estimate(inputs)
+        found["estimate"] = lambda: model.estimate(inputs())
     if isinstance(model, protocols.TagsWords):
-        given["tag"] = [word.probability for found in model.tag(inputs) for word in found]
+        found["tag"] = lambda: [word.probability for words in model.tag(inputs()) for word in words]
     if isinstance(model, protocols.Answers):
-        given["answer"] = [span.score for span in model.answer(["who sleeps"] * 2, ["the king sleeps", "no"])]
+        found["answer"] = lambda: [span.score for span in model.answer(["who sleeps"] * 2, ["the king sleeps", "no"])]
     if isinstance(model, protocols.Contextual):
-        given["words"] = np.concatenate([found.vectors for found in model.words(TEXTS, layers=[0, -1])])
+        found["words"] = lambda: np.concatenate([text.vectors for text in model.words(TEXTS, layers=[0, -1])])
     if isinstance(model, protocols.Attends):
         other = "le roi" if isinstance(model, protocols.Translates) else None
-        given["attention"] = model.attention("the king", other).weights
+        found["attention"] = lambda: model.attention("the king", other).weights
     if isinstance(model, protocols.Fills) and "masked" in getattr(model, "heads", ["masked"]):
-        given["fill"] = [chance for found in model.fill("the [MASK] sleeps") for _, chance in found]
+        found["fill"] = lambda: [chance for words in model.fill("the [MASK] sleeps") for _, chance in words]
     if isinstance(model, protocols.Generates):
-        list(model.generate("the king", 3))
-        given["write"] = [step.token.probability for step in model.write("the king", tokens=2)]
+        found["generate"] = lambda: ignored(*model.generate("the king", 3))
+        found["write"] = lambda: [step.token.probability for step in model.write("the king", tokens=2)]
     if isinstance(model, protocols.Translates):
-        model.translate(["the king sleeps"], beam=2)
+        found["translate"] = lambda: ignored(*model.translate(["the king sleeps"], beam=2))
     if isinstance(model, protocols.Inverts):
-        rebuilt = model.reconstruct(inputs)
-        given["reconstruct"] = [rebuilt.numbers(name) for name in rebuilt.names if rebuilt.type(name) == "number"]
+        found["reconstruct"] = lambda: numbers_of(model.reconstruct(inputs()))
     if isinstance(model, protocols.Samples):
-        made = model.sample(2)
-        given["sample"] = [made.numbers(name) for name in made.names if made.type(name) == "number"]
+        found["sample"] = lambda: numbers_of(model.sample(2))
     if isinstance(model, protocols.HasMatrix):
-        given["matrix"] = model.matrix.data
-        [list(itertools.islice(keys, 3)) for keys in model.matrix_keys]
+        found["matrix"] = lambda: model.matrix.data
+        found["matrix keys"] = lambda: ignored([list(itertools.islice(keys, 3)) for keys in model.matrix_keys])
     if isinstance(model, protocols.Recommends):
-        user, item = model.tables["users"].keys[0], model.tables["items"].keys[0]
-        given["recommend"] = [hit.score for hit in model.recommend(user, 3)]
-        given["recommend for"] = [hit.score for hit in model.recommend_for([item], 3)]
-        given["scores"] = model.scores(model.user_rows([user]))
-    if isinstance(model, protocols.Rates):
-        given["rate"] = model.rate([model.tables["users"].keys[0]], [model.tables["items"].keys[0]])
-    return [name for name, values in given.items() if not np.isfinite(np.asarray(values, np.float64)).all()]
+        users, items = (lambda: model.tables["users"].keys[:1]), (lambda: model.tables["items"].keys[:1])
+        found["recommend"] = lambda: [hit.score for hit in model.recommend(users()[0], 3)]
+        found["recommend for"] = lambda: [hit.score for hit in model.recommend_for({items()[0]: 4.0}, 3)]
+        found["scores"] = lambda: model.scores(model.user_rows(users()))
+        if isinstance(model, protocols.Rates):
+            found["rate"] = lambda: model.rate(users(), items())
+    return found
+
+
+def use(model: Any) -> list[firth.FirthError]:
+    """Uses a model in every way; the errors that users are meant to see. Others are raised, as is FloatingPointError
+    for numbers that are not finite."""
+    refused: list[firth.FirthError] = []
+    try:
+        known = uses(model)  # which asks for its tables
+    except firth.FirthError as error:
+        return [error]
+    for name, work in known.items():
+        try:
+            given = work()
+            if given is not None and not np.isfinite(np.asarray(given, np.float64)).all():
+                raise FloatingPointError(name)
+        except firth.FirthError as error:  # noqa: PERF203
+            refused.append(error)
+    return refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -212,6 +213,7 @@ with storage.new_folder(Path(sys.argv[1])) as work:
 
 def test_no_file_stays_open(tmp_path: Path) -> None:
     save(1, tmp_path / "model")
+    gc.collect()
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     for number in range(20):
         save(number, tmp_path / "model")

@@ -8,25 +8,19 @@ this size may need, numbers that are not finite.
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
-import subprocess
+import shutil
 import sys
 import tempfile
-import threading
-import time
-import traceback
-import warnings
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-SECONDS = 60.0  # until a model that is opened and used is taken to hang
-MEMORY = 3 << 30  # bytes of address space beyond what the libraries take
+GOLDEN = Path(__file__).parents[1] / "golden/methods-1"  # models that are there need not be trained
+GROWTH = 600  # MB that a small model may take
 
 
 def make_models(folder: Path, names: list[str]) -> dict[str, Path]:
@@ -38,6 +32,8 @@ def make_models(folder: Path, names: list[str]) -> dict[str, Path]:
 
     found = {}
     for name in names or sorted(registry.method_modules()):
+        if (GOLDEN / name).is_dir():
+            shutil.copytree(GOLDEN / name, folder / name, dirs_exist_ok=True)
         if not (folder / name).exists():
             model: Any = tiny_gpt(layers=1) if name == "gpt" else fitted(registry.method(name))
             model.save(folder / name)
@@ -52,138 +48,69 @@ def make_models(folder: Path, names: list[str]) -> dict[str, Path]:
 
 def make_foreign(folder: Path, target: Path) -> None:
     """As another library leaves a folder of ours that it has saved again."""
-    import shutil
-
     shutil.copytree(folder, target)
     config = json.loads((target / "config.json").read_text())
     ours = ("format", "firth", "method", "options", "files")
     theirs = {name: value for name, value in config.items() if name not in ours}
     (target / "config.json").write_text(json.dumps({**theirs, "transformers_version": "4.50.0"}))
-    for name in ("training.json", "size.json", "pooling.json", "task.json"):
+    for name in ("training.json", "size.json", "pooling.json", "task.json", "base.json"):
         (target / name).unlink(missing_ok=True)
 
 
-def verdict(folder: Path) -> str:
+def judge(folder: Path) -> str:
     """What comes of opening and using a model: "used", "refused CODE", or what is wrong."""
     from using import use
 
     import firth
 
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
-        odd = use(firth.load(folder))
+        refused = use(firth.load(folder))
     except firth.FirthError as error:
-        return f"refused {error.code}" if str(error).strip() else "WRONG: no message"
-    except MemoryError:
-        return "WRONG: MemoryError " + place_of()
-    except Exception as error:
-        return f"WRONG: {type(error).__name__}: {str(error)[:100]!r} {place_of()}"
-    return f"WRONG: not finite: {', '.join(odd)}" if odd else "used"
+        refused = [error]
+        if error.code == "damaged_model" and str(folder) not in str(error):
+            return f"WRONG: does not say which folder: {error}"
+    for error in refused:
+        if isinstance(error.__cause__, MemoryError) or "alloc" in f"{error.__cause__} {error}":
+            return f"WRONG: too much memory: {error}"
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
+    if grown > GROWTH:
+        return f"WRONG: took {grown >> 8 << 8} MB"
+    return f"refused {refused[0].code}" if refused else "used"
 
 
-def place_of() -> str:
-    frames = [frame for frame in traceback.extract_tb(sys.exc_info()[2]) if "/firth/" in frame.filename]
-    return " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[-1:-4:-1])
-
-
-def work() -> None:
-    """A worker: a folder a line, a verdict a line."""
-    import torch
-
-    import firth
-
-    warnings.simplefilter("ignore")
-    torch.set_num_threads(1)
-    for name in ("SkipGram", "BERT"):
-        getattr(firth, name)
-    answers, sys.stdout = sys.stdout, sys.stderr
-    size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (size + MEMORY, size + MEMORY))
-    for line in sys.stdin:
-        print(verdict(Path(line.strip())), file=answers, flush=True)
-
-
-class Worker:
-    """A process that opens damaged models; another one after it has died."""
-
-    def __init__(self) -> None:
-        self.process: subprocess.Popen[str] | None = None
-
-    def ask(self, folder: Path) -> str:
-        if self.process is None or self.process.poll() is not None:
-            command = [sys.executable, __file__, "--worker"]
-            self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-            )
-        process = self.process
-        assert process.stdin is not None and process.stdout is not None
-        late = threading.Timer(SECONDS, process.kill)
-        late.start()
-        began = time.monotonic()
-        try:
-            process.stdin.write(f"{folder}\n")
-            process.stdin.flush()
-            answer = process.stdout.readline().strip()
-        except BrokenPipeError:
-            answer = ""
-        finally:
-            late.cancel()
-        if not answer:
-            hung = time.monotonic() - began > SECONDS - 1
-            return "WRONG: hangs" if hung else f"WRONG: the process died ({process.wait()})"
-        return answer
-
-    def close(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-
-
-def cases(places: dict[str, Path], seed: int, part: tuple[int, int]) -> Iterator[tuple[str, str, Any, bool]]:
+def cases(place: Path, seed: int) -> Iterator[tuple[str, Any, bool]]:
     from damage import damages
 
-    number = 0
-    for name, place in places.items():
-        for what, damage in damages(place, seed):
-            for hashes in (True, False):
-                number += 1
-                if not hashes and number % 8:  # sizes and hashes that don't fit are mostly seen at once
-                    continue
-                if number % part[1] == part[0] - 1:
-                    yield name, what, damage, hashes
+    for number, (what, damage) in enumerate(damages(place, seed)):
+        yield what, damage, True
+        if number % 8 == 0:  # sizes and hashes that don't fit are mostly seen at once
+            yield what, damage, False
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("methods", nargs="*")
-    parser.add_argument("--part", default="1/1")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--keep", type=Path, help="where the undamaged models are kept for the next time")
-    parser.add_argument("--worker", action="store_true")
-    given = parser.parse_args()
-    if given.worker:
-        work()
-        return 0
-    from damage import damaged_copy
+    from damage import damaged_copy, fix_hashes
+    from worker import Worker, arguments, summary
 
-    number, parts = map(int, given.part.split("/"))
-    counts: Counter[str] = Counter()
-    wrong: dict[str, list[str]] = {}
+    given = arguments(__doc__)
+    if given.worker:
+        Worker.serve(judge)
+        return 0
+    found: list[tuple[str, str]] = []
     with tempfile.TemporaryDirectory() as scratch:
-        places = make_models(given.keep or Path(scratch, "models"), given.methods)
-        worker = Worker()
-        for name, place in places.items():
-            if (found := worker.ask(place)) != "used":
-                wrong.setdefault(found, []).append(f"{name}: undamaged")
-        for name, what, damage, hashes in cases(places, given.seed, (number, parts)):
-            answer = worker.ask(damaged_copy(places[name], Path(scratch, "copy"), damage, hashes))
-            counts[answer if answer.startswith(("used", "refused")) else "WRONG"] += 1
-            if answer.startswith("WRONG"):
-                wrong.setdefault(answer, []).append(f"{name}: {what}{'' if hashes else ', hashes as they were'}")
+        copy = Path(scratch, "copy")
+        worker = Worker(__file__)
+        for name, place in make_models(given.keep or Path(scratch, "models"), given.names).items():
+            answer = worker.ask(place)
+            found.append((f"{name}: undamaged", answer if answer == "used" else f"WRONG: {answer}"))
+            for number, (what, damage, hashes) in enumerate(cases(place, given.seed)):
+                if number % given.parts == given.part - 1:
+                    damaged_copy(place, copy, damage)
+                    if hashes:
+                        fix_hashes(copy)
+                    found.append((f"{name}: {what}{', hashes fixed' if hashes else ''}", worker.ask(copy)))
         worker.close()
-    for answer, found in sorted(wrong.items(), key=lambda item: -len(item[1])):
-        print(f"{len(found):4} {answer}\n" + "".join(f"       {each[:150]}\n" for each in found[:3]), end="")
-    print(f"{sum(counts.values()):,} damaged models: {dict(counts.most_common())}")
-    return int(bool(wrong))
+    return summary(found)
 
 
 if __name__ == "__main__":

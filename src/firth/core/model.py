@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from firth.core.storage import saying_which
 
 if TYPE_CHECKING:
     from firth.core.method import Method
@@ -30,6 +33,11 @@ class Parts:
     documents: Mapping[str, Any] = field(default_factory=dict)
     foreign: Mapping[str, Any] = field(default_factory=dict)
     more: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
+    folder: Path | None = None  # where they were read from
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Around what is read of the documents later: what is wrong with them is told with the folder."""
+        return nullcontext() if self.folder is None else saying_which(self.folder)
 
 
 class Model(ABC):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -29,6 +27,7 @@ from firth.core.storage import (
     read_json,
     remove_leftovers,
     saying_where,
+    saying_which,
     write_arrays,
     write_json,
 )
@@ -37,8 +36,6 @@ from firth.version import __version__
 FILES = "firth.learners.files"  # by name: core knows where models in one file are opened, not how
 FORMAT = 1
 TRIES = 100  # to open a folder that is replaced again and again
-#: What inconsistent files make Python raise.
-DAMAGE = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
 
 Found = TypeVar("Found")
 
@@ -216,7 +213,7 @@ def build(opened: Files, in_memory: bool, tokenizer: Any) -> Model:
     if not isinstance(training, dict):
         raise FirthError("damaged_model", "{path} must hold an object.", path=folder / TRAINING)
     arrays = {name.removesuffix(ends): read_arrays(files[name], in_memory) for name in files if name.endswith(ends)}
-    parts = Parts(arrays.pop(main.removesuffix(ends)), documents, more=arrays)
+    parts = Parts(arrays.pop(main.removesuffix(ends)), documents, more=arrays, folder=folder)
     with saying_which(folder):
         return method_class.model.from_parts(method, parts, training)
 
@@ -271,26 +268,3 @@ class LazyDocuments(Mapping[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return dict, (dict(self),)  # an open file can't be pickled
-
-
-@contextlib.contextmanager
-def saying_which(folder: Path) -> Iterator[None]:
-    """What is wrong with a model's parts is told with its folder, which they don't know. Files that contradict each
-    other may make Python raise anything."""
-    try:
-        yield
-    except FirthError as error:
-        if re.search(rf"(^|\s){re.escape(str(folder))}(\W|$)", str(error)):
-            raise
-        raise FirthError("damaged_model", "{folder}: {reason}", folder=folder, reason=str(error)) from error
-    except KeyError as error:
-        raise FirthError(
-            "incomplete_model", "{folder} is incomplete: it has no {reason}.", folder=folder, reason=str(error)
-        ) from error
-    except DAMAGE as error:
-        raise FirthError(
-            "damaged_model",
-            "{folder}: its files contradict each other ({reason}).",
-            folder=folder,
-            reason=f"{type(error).__name__}: {error}",
-        ) from error

@@ -432,3 +432,30 @@ def check_writable(folder: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(existing))
     if existing.is_dir() and not os.access(existing, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(existing))
+
+
+#: What inconsistent files make Python raise.
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
+
+
+@contextlib.contextmanager
+def saying_which(folder: Path) -> Iterator[None]:
+    """What is wrong with a model's parts is told with its folder, which they don't know. Files that contradict each
+    other may make Python raise anything."""
+    try:
+        yield
+    except FirthError as error:
+        if re.search(rf"(^|\s){re.escape(str(folder))}(\W|$)", str(error)):
+            raise
+        raise FirthError("damaged_model", "{folder}: {reason}", folder=folder, reason=str(error)) from error
+    except KeyError as error:
+        raise FirthError(
+            "incomplete_model", "{folder} is incomplete: it has no {reason}.", folder=folder, reason=str(error)
+        ) from error
+    except DAMAGE as error:
+        raise FirthError(
+            "damaged_model",
+            "{folder}: its files contradict each other ({reason}).",
+            folder=folder,
+            reason=f"{type(error).__name__}: {error}",
+        ) from error

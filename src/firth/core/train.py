@@ -130,7 +130,18 @@ def finished_identity(folder: Path) -> dict[str, Any] | None:
 
 def unfinished_identity(folder: Path) -> dict[str, Any] | None:
     """The identity of the run under way in `folder`; None where there is none."""
-    return read_identity(folder / UNFINISHED / COMMAND, "identity")
+    work, found = folder / UNFINISHED, None
+    with contextlib.suppress(FirthError):
+        found = read_identity(work / COMMAND, "identity")
+    if found is None and (work / STATE).exists():
+        raise FirthError(
+            "damaged_checkpoint",
+            "{folder} holds a checkpoint, and {command} no longer says of what. Delete this folder to start over; a "
+            "finished model beside it is not touched.",
+            folder=work,
+            command=COMMAND,
+        )
+    return found
 
 
 def read_identity(path: Path, name: str) -> dict[str, Any] | None:

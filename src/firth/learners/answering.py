@@ -207,6 +207,7 @@ class SpanModel(TunedModel):
 
     architecture: ClassVar[str] = "BertForQuestionAnswering"
     head: ClassVar[str] = "qa_outputs"
+    outputs: ClassVar[int] = 2  # where an answer begins and ends
     method: Any
 
     def answer(self, questions: Sequence[str], passages: Sequence[str], report: Report = Silence()) -> list[Span]:

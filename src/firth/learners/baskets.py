@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +27,8 @@ class Item2VecModel(PeopleModel):
     (Levy & Goldberg 2014), so that this is log p(item | history). (Cosines to the user instead recommend rare items: on
     Last.fm they found a quarter as many.)
     """
+
+    stored: ClassVar[Mapping[str, str]] = {"outputs": "float items width+1"}
 
     @property
     def item_rows(self) -> Matrix:

@@ -16,12 +16,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.foreign import network_folder, read_weights
 from firth.core.method import Method
 from firth.core.model import Model, Parts
+from firth.core.options import build_settings
 from firth.core.report import Silence
 from firth.core.shortening import check_shorter
+from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
@@ -60,14 +63,19 @@ class BertModel(Looking, ContextualModel, Model):
                 special=", ".join(SPECIAL),
                 missing=", ".join(lacking),
             )
-        around = tokenizer._call(tokenizer.engine.encode, "", "")
-        if around.tokens != ["[CLS]", "[SEP]", "[SEP]"] or around.type_ids != [0, 0, 1]:
-            raise FirthError(
-                "invalid_tokenizer",
-                "A BERT's tokenizer writes a pair as [CLS] A [SEP] B [SEP], the first three of segment 0; this "
-                "one writes {tokens} around it (its post_processor says so).",
-                tokens=" ".join(around.tokens) or "nothing",
-            )
+        for texts in ([""], ["", ""], ["[UNK]"], ["[UNK]", "[UNK]"]):
+            read = tokenizer._call(tokenizer.engine.encode, *texts)
+            ends = [place for place, token in enumerate(read.tokens) if token == "[SEP]"]
+            around = read.tokens[:1] == ["[CLS]"] and read.tokens[-1:] == ["[SEP]"] and len(ends) == len(texts)
+            kinds = [int(place > ends[0]) for place in range(len(read.tokens))] if around else None
+            known = all(tokenizer.ids.get(token) == id for token, id in zip(read.tokens, read.ids, strict=True))
+            if not known or read.type_ids != kinds or (not any(texts) and len(read.tokens) != len(texts) + 1):
+                raise FirthError(
+                    "invalid_tokenizer",
+                    "A BERT's tokenizer writes a pair as [CLS] A [SEP] B [SEP], the first three of segment 0; this "
+                    "one writes {tokens} around it (its post_processor says so).",
+                    tokens=" ".join(tokenizer._call(tokenizer.engine.encode, "", "").tokens) or "nothing",
+                )
         rows = net.input.tokens.num_embeddings
         if len(tokenizer) > rows:
             raise FirthError(
@@ -268,6 +276,7 @@ class BertModel(Looking, ContextualModel, Model):
         """Projected and normalised, where that is asked for."""
         if self.projection is not None and pooling.same_vectors(self.pooling):
             rows = self.projection(rows)
+        finite_rows(rows, "Text")
         return unit_rows(rows) if pooling.normalize else rows
 
     def checked(self, pooling: Pooling | None) -> Pooling:
@@ -336,7 +345,8 @@ class BertModel(Looking, ContextualModel, Model):
         if type(k) is not int or k < 1:
             raise FirthError("invalid_value", "{option} must be at least 1; got {got!r}.", option="k", got=k)
         hidden = self.net(*self.tensors([encoding.ids], [encoding.type_ids]))[blanks]
-        chances = torch.softmax(self.net.masked_logits(hidden)[:, : len(self.tokenizer)].float(), dim=-1)
+        logits = self.net.masked_logits(hidden)[:, : len(self.tokenizer)].float()
+        chances = torch.softmax(torch.from_numpy(finite_rows(logits.cpu().numpy(), "Blank")), dim=-1)
         best = chances.topk(min(k, len(self.tokenizer)))
         return [
             [(self.tokenizer.tokens.get(id, f"<no token {id}>"), value) for id, value in zip(ids, values, strict=True)]
@@ -389,7 +399,7 @@ class BertModel(Looking, ContextualModel, Model):
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> BertModel:
         tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))
         told = parts.documents.get("size")
-        size = size_of(method) if told is None else Size(**told)
+        size = size_of(method) if told is None else stored_size(told)
         stored = dict(parts.documents["pooling"])
         pooling = Pooling(**stored | {"layers": tuple(stored["layers"])})
         found = parts.more.get(f"{DENSE}/model")
@@ -414,6 +424,14 @@ class BertModel(Looking, ContextualModel, Model):
 
     def __repr__(self) -> str:
         return f"BERT model: {self.size.layers} layers × {self.size.dim}, {len(self.tokenizer):,} tokens"
+
+
+def stored_size(told: Mapping[str, Any]) -> Size:
+    """The size of a net whose method does not tell it, checked as the options of BERT are."""
+    size = Size(**told)
+    names = ("layers", "dim", "heads", "hidden", "dropout", "activation", "epsilon")
+    options = {name: getattr(size, name) for name in names} | {"context": size.places}
+    return size_of(build_settings(registry.method("bert"), options))
 
 
 def size_of(method: Any) -> Size:

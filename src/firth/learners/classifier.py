@@ -23,6 +23,7 @@ from firth.core.method import Method
 from firth.core.model import Parts
 from firth.core.options import options_of
 from firth.core.run import available_cores
+from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Matrix, Vectors
 from firth.data.labelled import FASTTEXT, Examples
 from firth.data.readers import to_bytes
@@ -70,7 +71,8 @@ class ClassifierModel(TextModel):
     def labels(self) -> Vocabulary:
         """The labels with their counts, most frequent first."""
         if isinstance(self._labels, Parts):
-            self._labels = Vocabulary.from_json(self._labels.documents["labels"])
+            with self._labels.reading():
+                self._labels = Vocabulary.from_json(self._labels.documents["labels"])
         return self._labels
 
     @property
@@ -204,7 +206,7 @@ class ClassifierModel(TextModel):
         labeller, data, ends = self._labeller(inputs)
         matrix = np.zeros((len(inputs), self.method.dim), dtype=np.float32)
         labeller.hidden(data, ends, matrix, np.zeros(len(inputs), np.int64), available_cores())
-        return matrix
+        return finite_rows(matrix, "Text")
 
     def pool(self, texts: Texts) -> Pooled:
         check_texts(texts, lists=True)
@@ -219,14 +221,9 @@ class ClassifierModel(TextModel):
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> ClassifierModel:
         assert isinstance(method, ClassifierOptions)
+        dim = method.dim
+        check_arrays(parts.arrays, inputs=f"float rows {dim}", outputs=f"float labels {dim}", buckets="int32 buckets")
         inputs, outputs, buckets = (parts.arrays[name] for name in ("inputs", "outputs", "buckets"))
-        wide = (method.dim,)
-        if inputs.shape[1:] != wide or outputs.shape[1:] != wide or buckets.ndim != 1 or buckets.dtype != np.int32:
-            raise FirthError(
-                "damaged_model",
-                "A classifier needs inputs and outputs, {dim} wide, and a list of buckets.",
-                dim=method.dim,
-            )
         return cls(method, parts, parts, (inputs, outputs, buckets), training)
 
     @classmethod

@@ -14,11 +14,13 @@ from torch import Tensor
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Parts
+from firth.core.stored import check_arrays, check_finite
 from firth.core.vectors import Vectors
 from firth.data.table import Table
 from firth.learners.cells import Cells, Layout, keys_of
 from firth.learners.network import CompressingOptions, widths_of
-from firth.learners.tables import Coded, TableModel
+from firth.learners.tables import Coded, TableModel, stored_points
+from firth.learners.weights import with_weights
 from firth.nets.autoencoder import Code, Shape, TableNet, divergences, drawn
 
 Array = NDArray[np.float64]
@@ -107,9 +109,8 @@ class AutoencoderModel(TableModel):
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> AutoencoderModel:
         assert isinstance(method, CompressingOptions)
         layout = Layout.from_parts(parts)
-        net = TableNet(shape_of(method, layout))
-        load_weights(net, parts.arrays)
-        points = Vectors(lambda: parts.documents["keys"], parts.arrays["points"]) if "points" in parts.arrays else None
+        net = with_weights(lambda: TableNet(shape_of(method, layout)), parts.arrays, NET.__add__)
+        points = stored_points(parts, method.dim)
         return cls(method, layout, net, training, points)
 
     # ---- rows and codes ----
@@ -238,9 +239,11 @@ class VAEModel(AutoencoderModel):
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> AutoencoderModel:
         model = super().from_parts(method, parts, training)
         assert isinstance(model, VAEModel)
+        check_arrays(parts.arrays, **dict.fromkeys(KNOWN, f"float rows {model.method.dim}"))
         means, deviations = (parts.arrays[name] for name in KNOWN)
-        if not len(means) or means.shape[1:] != (model.method.dim,) or deviations.shape != means.shape:
-            raise FirthError("damaged_model", "A VAE model needs codes of some rows, with their deviations.")
+        check_finite({name: parts.arrays[name] for name in KNOWN})
+        if not len(means):
+            raise FirthError("damaged_model", "A VAE model needs codes of some rows.")
         model.known = means, deviations
         return model
 
@@ -308,19 +311,3 @@ def elbo_parts(
     noise = torch.randn(code.mean.shape, generator=generator, dtype=torch.float64).to(code.mean)
     losses = net.row_losses(net.decode(drawn(code, noise)), numbers, ids)
     return losses.sum(), divergences(code).sum(0)
-
-
-def load_weights(net: torch.nn.Module, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Arrays with their names after `NET` become the weights of a network."""
-    for name, tensor in net.state_dict().items():
-        array = arrays.get(NET + name)
-        if array is None or array.shape != tuple(tensor.shape):
-            shape = "no array" if array is None else f"the shape {array.shape}"
-            raise FirthError(
-                "damaged_model",
-                "{name} has {shape} where this model needs {shape_2}.",
-                name=name,
-                shape=shape,
-                shape_2=tuple(tensor.shape),
-            )
-        tensor.copy_(torch.from_numpy(np.array(array)))

@@ -20,6 +20,7 @@ from torch import Tensor
 from firth.core.errors import FirthError
 from firth.core.model import Occurrence, Senses, WordsInContext
 from firth.core.run import Run
+from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
@@ -143,7 +144,7 @@ class ContextualModel(ABC):
             return [np.empty((0, self.width(layers, combine)), np.float32) for _ in spans]
         states = self.states_of(ids)
         x = combined([states[layer].float() for layer in chosen], combine).cpu().numpy()
-        rows = pooled(x, flat, pieces)
+        rows = finite_rows(pooled(x, flat, pieces), "Word")
         ends = np.cumsum([0, *map(len, spans)])
         return [rows[a:b] for a, b in pairwise(ends)]
 

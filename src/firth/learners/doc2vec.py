@@ -21,6 +21,7 @@ from firth.core.method import Method
 from firth.core.model import Parts
 from firth.core.options import option
 from firth.core.run import Run, available_cores
+from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Hits, Matrix, Vectors
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
@@ -246,7 +247,7 @@ class Doc2VecModel(TextModel):
         threads = threads or available_cores()
         ids, known, unknown = self.word_ids(texts, threads)
         seed = int(self.training.get("seed", 1)) if seed is None else seed
-        return Pooled(self.infer(ids, known, seed, threads), known, unknown)
+        return Pooled(finite_rows(self.infer(ids, known, seed, threads), "Text"), known, unknown)
 
     def infer(self, ids: NDArray[np.int32], lengths: NDArray[np.int64], seed: int, threads: int) -> Matrix:
         """`pool` for texts that are word ids, one after the other."""
@@ -315,16 +316,11 @@ class Doc2VecModel(TextModel):
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> Doc2VecModel:
         assert isinstance(method, DocumentMethod)
+        own = ("documents", "tags", *(["words"] if "words" in parts.arrays else []))
+        declared = {name: f"float {name} {method.dim}" for name in own}
+        check_arrays(parts.arrays, **declared, outputs=f"float outputs {method.places * method.dim}")
         documents, tags, outputs = (parts.arrays[name] for name in ("documents", "tags", "outputs"))
         words = parts.arrays.get("words")
-        tables = [documents, tags, *([] if words is None else [words])]
-        wide = outputs.ndim == 2 and outputs.shape[1] == method.places * method.dim
-        if not wide or any(table.ndim != 2 or table.shape[1] != method.dim for table in tables):
-            raise FirthError(
-                "damaged_model",
-                "A model of documents needs tables {dim} wide, and outputs as its mode has them.",
-                dim=method.dim,
-            )
         keys = (stored_keys(parts, name) for name in ("documents", "tags"))
         found = [Vectors(names, table) for names, table in zip(keys, (documents, tags), strict=True)]
         return cls(method, parts, found[0], found[1], words, outputs, training)

@@ -25,6 +25,7 @@ from firth.core.options import option
 from firth.core.run import Run
 from firth.core.sparse import SparseVectors, dense, row_sums
 from firth.core.storage import saying_where
+from firth.core.stored import check_arrays, check_finite, check_texts_of, finite_rows
 from firth.core.vectors import Hits, Vectors
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
@@ -253,9 +254,9 @@ class Weighed(NamedTuple):
 
 def stored_scale(parts: Parts) -> Scale:
     """The inverse of `shared_parts`, checked."""
+    check_arrays(parts.arrays, idf="float64 words", average_length="float 1")
     idf, average = parts.arrays["idf"], parts.arrays["average_length"]
-    if idf.ndim != 1 or idf.dtype != np.float64 or average.shape != (1,) or not np.isfinite(idf).all():
-        raise FirthError("damaged_model", "A model of documents needs one finite idf a word and one average length.")
+    check_finite({"idf": idf, "average_length": average})
     return Scale(np.asarray(idf), float(average[0]))
 
 
@@ -263,11 +264,8 @@ def stored_keys(parts: Parts, name: str = "documents") -> Callable[[], Sequence[
     """The documents' keys, read at their first use."""
 
     def keys() -> Sequence[str]:
-        found = parts.documents[name]
-        listed = found.get("keys") if isinstance(found, dict) else None
-        if not isinstance(listed, list) or not all(isinstance(key, str) for key in listed):
-            raise FirthError("damaged_model", "{name}.json must hold a list of keys.", name=name)
-        return listed
+        with parts.reading():
+            return check_texts_of(parts.documents[name]["keys"], f"keys of {name}.json")
 
     return keys
 
@@ -315,7 +313,7 @@ class SparseModel(DocumentModel):
     def pool(self, texts: Texts) -> Pooled:
         """`transform` with its zeros written out, where that fits into memory."""
         found = self.weighed(texts)
-        return Pooled(dense(found.matrix), found.known, found.unknown)
+        return Pooled(finite_rows(dense(found.matrix), "Text"), found.known, found.unknown)
 
     def neighbors(self, text: str | Sequence[str], k: int = 10, metric: str = "cosine") -> Hits:
         return self.documents.neighbors(self.transform([text]), k, metric=metric)
@@ -327,13 +325,10 @@ class SparseModel(DocumentModel):
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> SparseModel:
         assert isinstance(method, DocumentOptions)
+        sizes = check_arrays(parts.arrays, starts="int64 rows+1", columns="int32 entries", values="float32 entries")
+        if sizes["rows"] < 0:
+            raise FirthError("damaged_model", "The array starts is empty.")
         rows = Rows(*(parts.arrays[name] for name in Rows._fields))
-        kinds = [(array.dtype.name, array.ndim) for array in rows]
-        if kinds != [("int64", 1), ("int32", 1), ("float32", 1)] or not len(rows.starts):
-            raise FirthError(
-                "damaged_model",
-                "A model of counts needs the arrays starts (int64), columns (int32) and values (float32).",
-            )
         return cls(method, parts, stored_keys(parts), rows, stored_scale(parts), training)
 
 
@@ -345,6 +340,7 @@ def check_rows(rows: Rows, words: int) -> None:
         raise FirthError(
             "damaged_model", "The matrix of counts is broken: its starts must rise and its columns be words."
         )
+    check_finite({"values": rows.values})
 
 
 def fit_sparse(method: DocumentOptions, data: Any, run: Run, start: Model | None) -> SparseModel:

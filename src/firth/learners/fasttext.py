@@ -20,6 +20,7 @@ from firth.core.method import Method
 from firth.core.model import Parts
 from firth.core.options import options_of
 from firth.core.run import available_cores
+from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors
 from firth.data.vocabulary import Vocabulary
 from firth.formats.fasttext import FastTextArgs, FastTextFile, SpreadRows
@@ -116,7 +117,9 @@ class FastTextModel(TextModel):
             known[row] = len(rows)
             if rows:
                 matrix[row] = np.average(found.matrix[rows], 0, weights[rows])
-        return Pooled(matrix, known, np.array([len(text) for text in tokens], dtype=np.int64) - known)
+        return Pooled(
+            finite_rows(matrix, "Text"), known, np.array([len(text) for text in tokens], dtype=np.int64) - known
+        )
 
     def parts(self) -> Parts:
         subwords, table = self.subwords, self.table

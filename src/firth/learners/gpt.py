@@ -20,6 +20,7 @@ from firth.core.foreign import read_weights
 from firth.core.method import Method
 from firth.core.model import Candidate, Model, Parts, Written
 from firth.core.run import Run
+from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors
 from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
@@ -29,6 +30,7 @@ from firth.learners import gpt2
 from firth.learners.contextual import ContextualModel
 from firth.learners.language import LanguageTraining, Sampling, continued, continued_with_logits, windows
 from firth.learners.looking import Looked, Looking, kept_by
+from firth.learners.weights import with_weights
 from firth.learners.words import check_texts
 from firth.nets.attention import watched
 from firth.nets.transformer import Decoder, Size
@@ -262,7 +264,7 @@ class GPTModel(Looking, ContextualModel, Model):
             states = self.states(text)[layer]
             if len(states):
                 found[place] = states.mean(axis=0)
-        return found
+        return finite_rows(found, "Text")
 
     def looked(self, text: str, other: str | None = None) -> Looked:
         """Each token looks among those before it and itself."""
@@ -331,14 +333,8 @@ class GPTModel(Looking, ContextualModel, Model):
 
 def net_of(state: Mapping[str, torch.Tensor], size: Size) -> Decoder:
     """A net with these weights."""
-    net = Decoder(len(state["embedding.tokens.weight"]), size)
-    try:
-        net.load_state_dict(state)
-    except RuntimeError as error:
-        raise FirthError(
-            "damaged_model", "The weights do not fit the model that config.json tells of: {reason}", reason=str(error)
-        ) from None
-    return net.eval()
+    words = len(state["embedding.tokens.weight"])
+    return with_weights(lambda: Decoder(words, size), state).eval()
 
 
 def size_of(method: Any) -> Size:

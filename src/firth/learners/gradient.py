@@ -363,36 +363,45 @@ class Gradient(Loop):
         if not found:
             return
         arrays, state = found
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        with checkpoints.restoring():
+            self.restore({name: torch.from_numpy(array) for name, array in arrays.items()}, state)
+        self.run.report.note(f"Going on from a checkpoint at {self.share():.0%}.")
+
+    def restore(self, tensors: Mapping[str, Tensor], state: dict[str, Any]) -> None:
+        """Everything is checked before anything is changed."""
 
         def part(prefix: str) -> dict[str, Tensor]:
             return {name[len(prefix) :]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
-        try:
-            self.net.load_state_dict(part("net."))
-        except RuntimeError as error:
-            raise FirthError(
-                "damaged_checkpoint",
-                "The checkpoint in {folder} does not fit: {reason}.",
-                folder=checkpoints.folder,
-                reason=str(error),
-            ) from None
-        self.best = part("best.")
+        progress = self.progress_of(state | {"best": math.inf if state["best"] is None else state["best"]})
+        weights, best = part("net."), part("best.")
+        for name, tensor in self.net.state_dict().items():
+            for kept in (weights, best) if best else (weights,):
+                if kept[name].shape != tensor.shape or kept[name].dtype != tensor.dtype:
+                    raise FirthError("damaged_checkpoint", "{name} does not fit the network", name=name)
         moments: dict[int, dict[str, Tensor]] = {}
+        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
         for name, tensor in part("moments.").items():
             number, _, what = name.partition(".")
             moments.setdefault(int(number), {})[what] = tensor
-        if moments:
-            self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": moments})
+            wanted = torch.Size() if what == "step" else parameters[int(number)].shape
+            if tensor.shape != wanted or not tensor.is_floating_point():
+                raise FirthError("damaged_checkpoint", "moments.{name} does not fit the network", name=name)
+        if any(found.keys() != {"step", "exp_avg", "exp_avg_sq"} for found in moments.values()):
+            raise FirthError("damaged_checkpoint", "the moments of AdamW are incomplete")
         if self.rank:  # each process leaves out other values
-            torch.manual_seed(self.run.seed + self.rank + self.world * (1 + state["steps"]))
+            torch.manual_seed(self.run.seed + self.rank + self.world * (1 + progress.steps))
         else:
             torch.set_rng_state(tensors["random.cpu"])
         if "random.cuda" in tensors and self.device.type == "cuda" and not self.rank:
             torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
-        state["best"] = math.inf if state["best"] is None else state["best"]
-        self.progress = Steps(**state)
-        self.run.report.note(f"Going on from a checkpoint at {self.share():.0%}.")
+        self.net.load_state_dict(weights)
+        self.best, self.progress = best, progress
+        if moments:
+            self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": moments})
+
+    def is_inside(self) -> bool:
+        return self.phase(0.0) <= self.progress.phase <= self.phase(1.0)
 
     def figures(self) -> dict[str, Any]:
         progress = self.progress

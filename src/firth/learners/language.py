@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from firth.core.errors import FirthError
 from firth.core.run import Run
+from firth.core.stored import finite_rows
 from firth.kernels.write import NOTHING, Net, Writer
 from firth.learners.gradient import Batch, Gradient, token_shares
 from firth.learners.network import GradientOptions
@@ -225,6 +226,7 @@ def continued_with_logits(
             known = known[-(places // 2) :]
             fresh, reading = known, Reading(net, words, writer)
         logits = reading.logits(fresh)
+        finite_rows(logits.float().cpu().numpy()[None], "Token")
         token = sampling.choose(logits, generator)
         yield token, logits
         known.append(token)

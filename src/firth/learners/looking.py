@@ -11,6 +11,7 @@ import torch
 
 from firth.core.errors import FirthError
 from firth.core.model import Attention, AttentionSteps
+from firth.core.stored import finite_rows
 from firth.nets.attention import Kept, MultiHead
 
 
@@ -33,8 +34,8 @@ class Looking(ABC):
     @torch.inference_mode()
     def attention(self, text: str, other: str | None = None) -> Attention:
         found = self.looked(text, other)
-        weights = torch.cat([layer.steps.weights for layer in found.layers])
-        return Attention(found.queries, found.keys, weights.float().cpu().numpy(), found.segments)
+        weights = torch.cat([layer.steps.weights for layer in found.layers]).float().cpu().numpy()
+        return Attention(found.queries, found.keys, finite_rows(weights, "The attention of layer"), found.segments)
 
     @torch.inference_mode()
     def attention_steps(

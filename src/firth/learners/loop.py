@@ -6,7 +6,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -142,7 +142,8 @@ class Loop(ABC):
         progress = self.progress
         speed = progress.words / progress.seconds if progress.seconds else 100_000
         before, began = self.done(), time.perf_counter()
-        found = self.train(speed * SLICE_SECONDS, mix((self.run.seed * GOLDEN + progress.epoch + 1) & MASK))
+        units = min(speed * SLICE_SECONDS, self.size)  # an epoch at most, whatever a checkpoint says of the speed
+        found = self.train(units, mix((self.run.seed * GOLDEN + progress.epoch + 1) & MASK))
         progress.seconds += time.perf_counter() - began
         progress.words += self.done() - before
         progress.loss += found.loss
@@ -172,19 +173,48 @@ class Loop(ABC):
         if not found:
             return
         arrays, state = found
-        for name, table in self.tables.items():
-            if arrays[name].shape != table.shape:
-                raise FirthError(
-                    "damaged_checkpoint",
-                    "The checkpoint in {folder} does not fit: {name} has {shape}.",
-                    folder=checkpoints.folder,
-                    name=name,
-                    shape=arrays[name].shape,
-                )
-            table[:] = arrays[name]
-        self.progress = type(self.progress)(**state)
-        share = self.done() / (self.method.epochs * self.size)
+        with checkpoints.restoring():
+            tables = dict(self.tables)
+            self.progress = self.progress_of(state)
+            for name, table in tables.items():
+                if arrays[name].shape != table.shape or arrays[name].dtype != table.dtype:
+                    raise FirthError(
+                        "damaged_checkpoint",
+                        "{name} is {got} where {expected} is needed",
+                        name=name,
+                        got=f"{arrays[name].dtype} {arrays[name].shape}",
+                        expected=f"{table.dtype} {table.shape}",
+                    )
+            for name, table in tables.items():
+                table[:] = arrays[name]
+            share = self.done() / (self.method.epochs * self.size)
         self.run.report.note(f"Going on from a checkpoint at {share:.0%}.")
+
+    def progress_of(self, state: Mapping[str, Any]) -> Any:
+        """Where a checkpoint says that the run stands, checked: kernels go to where it points."""
+        found, before = type(self.progress)(**state), self.progress
+        for item in fields(found):
+            value, default = getattr(found, item.name), getattr(before, item.name)
+            number = isinstance(default, float) and type(value) in (int, float)
+            odd = value != default and not math.isfinite(value) if number else type(value) is not type(default)
+            if odd or (type(value) is int and value < 0):
+                raise FirthError("damaged_checkpoint", "{name} is {got!r:.60}", name=item.name, got=value)
+        measured = [*found.epochs, *getattr(found, "measured", ())]
+        numbers = all(type(value) in (int, float) for figures in measured for value in figures.values())
+        if not numbers or not all({"loss", "pairs"} <= figures.keys() for figures in found.epochs):
+            raise FirthError("damaged_checkpoint", "the figures of its epochs are no numbers")
+        try:
+            self.progress = found
+            inside = found.epoch <= self.epochs and self.is_inside()
+        finally:
+            self.progress = before
+        if not inside:
+            raise FirthError("damaged_checkpoint", "it stands at a place beyond the end of the run")
+        return found
+
+    def is_inside(self) -> bool:
+        """Whether it stands within an epoch."""
+        return 0 <= self.position() <= self.size
 
     def told(self) -> dict[str, float]:
         """What is shown while it learns: no loss yet where what was done so far has none."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
 from firth.core.model import Histories, History, Model, Parts
+from firth.core.stored import check_arrays, check_finite, check_texts_of, finite_rows
 from firth.core.vectors import Hit, Hits, Matrix, Vectors, top_rows
 from firth.data.ratings import SOURCES, Events, Ratings
 from firth.kernels.sparse import Rows
@@ -49,6 +50,7 @@ class PeopleModel(Model):
     extra: ClassVar[int] = 0  # columns of a row that are not of the vector
     least_weight: ClassVar[float] = 0.0  # of an item in a history; 0 means not used, where it is the least
     keeps_weights: ClassVar[bool] = False  # of the pairs in `seen`, in the array "weights": to continue needs them
+    stored: ClassVar[Mapping[str, str]] = {}  # small arrays beside users and items, as `check_arrays` takes them
 
     def __init__(
         self,
@@ -154,8 +156,7 @@ class PeopleModel(Model):
         return rows
 
     def scores(self, users: Matrix) -> Matrix:
-        scores: Matrix = users @ self.item_rows.T
-        return scores
+        return finite_rows(users @ self.item_rows.T, "User")
 
     def recommend(self, user: str, k: int = 10, *, seen: bool = False) -> Hits:
         """The `k` best items for a user of the ratings; with `seen`, also those the user had."""
@@ -185,14 +186,19 @@ class PeopleModel(Model):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> PeopleModel:
-        users, items = (parts.arrays[name] for name in ("users", "items"))
-        seen = stored_histories(parts, len(items))
-        if not (
-            users.ndim == items.ndim == 2 and users.shape[1] == items.shape[1] and len(seen.starts) == len(users) + 1
-        ):
+        declared = {"users": "float users width", "items": "float items width", "starts": "int64 users+1"}
+        sizes = check_arrays(parts.arrays, **declared, **cls.stored)
+        check_finite({name: parts.arrays[name] for name in cls.stored if parts.arrays[name].size == 1})
+        dim = method.options()["dim"]
+        if sizes["width"] != dim + cls.extra:
             raise FirthError(
-                "damaged_model", "A model of people needs users and items of one width, and what each user had."
+                "damaged_model",
+                "The rows of users and items must have {expected} numbers (dim={dim}); they have {got}.",
+                expected=dim + cls.extra,
+                dim=dim,
+                got=sizes["width"],
             )
+        seen = stored_histories(parts, sizes["items"])
         rows = {name: array for name, array in parts.arrays.items() if name not in ("starts", "seen")}
         return cls(method, rows, seen, StoredKeys(parts), training)
 
@@ -203,12 +209,10 @@ class PeopleModel(Model):
 
 def stored_histories(parts: Parts, items: int) -> Histories:
     """What users had, checked."""
+    check_arrays(parts.arrays, starts="int64 users+1", seen="int32 entries")
     starts, seen = parts.arrays["starts"], parts.arrays["seen"]
-    whole = starts.ndim == 1 and len(starts) and int(starts[0]) == 0 and int(starts[-1]) == len(seen)
-    if not whole or (np.diff(starts) < 0).any():
-        raise FirthError(
-            "damaged_model", "A model of people needs users and items of one width, and what each user had."
-        )
+    if not len(starts) or int(starts[0]) != 0 or int(starts[-1]) != len(seen) or (np.diff(starts) < 0).any():
+        raise FirthError("damaged_model", "starts must rise from 0 to the length of seen: what each user had.")
     if len(seen) and not (int(seen.min()) >= 0 and int(seen.max()) < items):
         raise FirthError("damaged_model", "What users had must be rows of the items.")
     return Histories(starts, seen)
@@ -221,13 +225,8 @@ class StoredKeys(Mapping[str, Sequence[str]]):
         self.parts = parts
 
     def __getitem__(self, side: str) -> Sequence[str]:
-        document = self.parts.documents[KEYS]
-        keys = document.get(side) if isinstance(document, dict) else None
-        if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-            raise FirthError(
-                "damaged_model", "A model of people needs the names of its {side}: a list of texts.", side=side
-            )
-        return keys
+        with self.parts.reading():
+            return check_texts_of(self.parts.documents[KEYS][side], f"{side} of {KEYS}.json")
 
     def __iter__(self) -> Any:
         return iter(("users", "items"))

@@ -247,6 +247,14 @@ class Training(Loop):
             return sum(progress.cursors) - sum(self.trainer.stream_starts(self.streams)[:-1])
         return progress.position
 
+    def is_inside(self) -> bool:
+        progress = self.progress
+        if not progress.cursors:
+            return progress.position <= self.size
+        starts = self.trainer.stream_starts(self.streams)
+        within = zip(starts[:-1], progress.cursors, starts[1:], strict=True)
+        return self.ordered and all(type(at) is int and first <= at <= last for first, at, last in within)
+
     def train(self, units: float, seed: int) -> Slice:
         progress = self.progress
         first, last = self.rates()

@@ -18,6 +18,7 @@ from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.run import available_cores
 from firth.core.storage import read_json
+from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.kernels.bags import MOST_CHARACTERS, Bags, WordPieces
@@ -70,7 +71,7 @@ class StaticModel(Model):
         check_texts(texts)
         found = self.reader.means(checked_texts(texts), self.vectors.matrix, available_cores())
         rows = unit_rows(found.rows) if self.method.options()["normalize"] else found.rows
-        return Pooled(rows, found.known, found.unknown)
+        return Pooled(finite_rows(rows, "Text"), found.known, found.unknown)
 
     def embed(self, inputs: Sequence[str]) -> Matrix:
         """One row a text."""
@@ -98,10 +99,8 @@ class StaticModel(Model):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> StaticModel:
-        table = parts.arrays.get(EMBEDDINGS)
-        if table is None or table.ndim != 2:
-            raise FirthError("damaged_model", "A model of tokens needs {embeddings}, a matrix.", embeddings=EMBEDDINGS)
-        return cls(method, parts.documents[TOKENIZER], table, training)
+        check_arrays(parts.arrays, **{EMBEDDINGS: "float tokens dim"})
+        return cls(method, parts.documents[TOKENIZER], parts.arrays[EMBEDDINGS], training)
 
     @classmethod
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> StaticModel:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.model import Model
+from firth.core.model import Model, Parts
+from firth.core.stored import check_arrays, check_texts_of
 from firth.core.vectors import Matrix, Vectors
 from firth.data.table import Table
 
@@ -62,6 +63,19 @@ class TableModel(Model):
     def embed(self, inputs: Any) -> Matrix:
         """`transform` as float32, never sparse."""
         return single_precision(self.coded(inputs).matrix)
+
+
+def stored_points(parts: Parts, dim: int) -> Vectors | None:
+    """The codes of the rows that a model was fitted on, where it keeps them; their keys are read at the first use."""
+    if "points" not in parts.arrays:
+        return None
+    check_arrays(parts.arrays, points=f"float rows {dim}")
+
+    def keys() -> list[str]:
+        with parts.reading():
+            return check_texts_of(parts.documents["keys"], "keys.json")
+
+    return Vectors(keys, parts.arrays["points"])
 
 
 def matched(table: Table, names: Sequence[str], needed: Sequence[str]) -> Table:

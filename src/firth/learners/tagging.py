@@ -163,6 +163,7 @@ class TagModel(TunedModel):
 
     architecture: ClassVar[str] = "BertForTokenClassification"
     head: ClassVar[str] = "classifier"
+    has_labels: ClassVar[bool] = True
 
     @property
     def labels(self) -> list[str]:

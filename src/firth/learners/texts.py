@@ -196,6 +196,8 @@ class TextHead(TunedModel):
 class TextClassifier(TextHead):
     """Labels texts, or pairs of texts."""
 
+    has_labels: ClassVar[bool] = True
+
     @property
     def labels(self) -> list[str]:
         return list(self.task["labels"])

@@ -30,11 +30,12 @@ from firth.learners.translator import (
     PAD,
     Net,
     Translator,
-    load_weights,
     new_net,
     new_tokenizer,
+    shared,
     token_ids,
 )
+from firth.learners.weights import copy_weights
 from firth.nets.transformer import EncoderDecoder
 
 SIZES = ("architecture", "layers", "dim", "heads", "hidden")  # what the weights of a model to go on from must share
@@ -217,7 +218,7 @@ def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Model | None)
         )
     net = new_net(method, len(tokenizer), run.seed)
     if start is not None:
-        load_weights(net, start.parts().arrays)
+        copy_weights(net, start.parts().arrays, shared)
     method = method.sized(int((pairs.lengths[:, 1] - 1).sum()))
     task = Translating(method, net, pairs, held_out, run)
     figures = {"pairs": len(pairs), "held_out_pairs": len(held_out), "vocabulary": len(tokenizer)}

@@ -16,11 +16,13 @@ from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
 from firth.core.model import Attention, Model, Parts
 from firth.core.run import Run
+from firth.core.stored import finite_rows
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.subwords import BPE, Characters
 from firth.learners.beam import RecurrentWriter, TransformerWriter, Writer, Written, beam_search
 from firth.learners.looking import Looked, Looking, kept_by
 from firth.learners.network import SPECIAL, TranslatorOptions
+from firth.learners.weights import with_weights
 from firth.nets.attention import watched
 from firth.nets.recurrent import RecurrentTranslator
 from firth.nets.transformer import EncoderDecoder, Size
@@ -50,21 +52,6 @@ def new_tokenizer(method: TranslatorOptions, texts: Iterable[str], run: Run) -> 
     return Characters(special_tokens=SPECIAL).train(texts, run)
 
 
-def load_weights(net: Net, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Source and target share their embedding: it stands in `arrays` once."""
-    for name, tensor in net.state_dict().items():
-        array = arrays[shared(name)]
-        if array.shape != tuple(tensor.shape):
-            raise FirthError(
-                "damaged_model",
-                "{name} has the shape {shape} where this model needs {shape_2}.",
-                name=name,
-                shape=array.shape,
-                shape_2=tuple(tensor.shape),
-            )
-        tensor.copy_(torch.from_numpy(np.array(array)))
-
-
 def token_ids(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[list[int]]:
     """Ids of each text; "</s>" in a text is text, not an end."""
     tokenizer.engine.encode_special_tokens = True
@@ -72,6 +59,7 @@ def token_ids(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[list[in
 
 
 def shared(name: str) -> str:
+    """Source and target share their embedding: it is stored once."""
     return "source." + name.removeprefix("target.") if name.startswith("target.") else name
 
 
@@ -115,8 +103,7 @@ class Translator(Looking, Model):
                 n_tokenizer=len(tokenizer),
                 words=words,
             )
-        net = new_net(method, words, 0)
-        load_weights(net, parts.arrays)
+        net = with_weights(lambda: new_net(method, words, 0), parts.arrays, shared)
         return cls(method, tokenizer, net, training)
 
     # ---- reading ----
@@ -174,7 +161,7 @@ class Translator(Looking, Model):
             states = memory if isinstance(memory, Tensor) else memory[0].states
             inside = mask[..., None]
             found[which] = ((states * inside).sum(1) / inside.sum(1)).cpu().numpy()
-        return found
+        return finite_rows(found, "Text")
 
     # ---- writing ----
 

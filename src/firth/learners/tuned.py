@@ -21,6 +21,7 @@ from firth.core.method import Method
 from firth.core.model import Attention, AttentionSteps, Model, Parts, Senses, WordsInContext
 from firth.core.options import build_settings
 from firth.core.run import Run
+from firth.core.stored import check_finite, check_texts_of
 from firth.core.vectors import Matrix, Vectors
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners import bert_files, gpt2
@@ -47,6 +48,8 @@ class TunedModel(Model):
     architecture: ClassVar[str]  # Hugging Face's class for such a head
     head: ClassVar[str]  # and its name there
     given: ClassVar[str] = "each"  # what of the base it is given: a `Tuned` net's pool
+    has_labels: ClassVar[bool] = False  # one for each output
+    outputs: ClassVar[int] = 1  # of the head, where they are no labels
 
     def __init__(
         self, method: TuningOptions, base: Base, net: Tuned, task: Mapping[str, Any], training: Mapping[str, Any]
@@ -138,8 +141,28 @@ class TunedModel(Model):
         rest, head = split_head(parts.arrays, cls.head)
         settings = build_settings(base_method, facts["options"])
         base: Any = base_method.model.from_parts(settings, replace(parts, arrays=rest), {})
+        pools = ("last",) if isinstance(base, GPTModel) else ("each",) if cls.given == "each" else ("cls", "mean")
+        if facts["pool"] not in pools:
+            raise FirthError(
+                "damaged_model",
+                "pool of base.json must be {choices}; got {got!r}.",
+                choices=" or ".join(pools),
+                got=facts["pool"],
+            )
         net = with_head(base, head, facts["pool"])
-        return cls(method, base, net, parts.documents["task"], training)
+        task = parts.documents["task"]
+        if not isinstance(task, dict) or type(task.get("pairs", False)) is not bool:
+            raise FirthError("damaged_model", "task.json must say what the model was taught: an object.")
+        if cls.has_labels:
+            check_texts_of(task["labels"], "labels of task.json", net.head.out_features)
+        elif cls.outputs != net.head.out_features:
+            raise FirthError(
+                "damaged_model",
+                "The head must have {expected} outputs; it has {got}.",
+                expected=cls.outputs,
+                got=net.head.out_features,
+            )
+        return cls(method, base, net, task, training)
 
     @classmethod
     def from_foreign(cls: type[Kind], folder: Path, config: Mapping[str, Any], method: type[Method]) -> Kind:
@@ -200,6 +223,9 @@ def split_head(
 
 def with_head(base: Base, head: Mapping[str, NDArray[np.float32]], pool: str) -> Tuned:
     """The net of a saved model."""
+    if pool == "cls" and isinstance(base.net, Bert) and base.net.pooler is None:
+        raise FirthError("incomplete_model", "The model has no pooler, which its head reads from.")
+    check_finite({f"the head's {name}": array for name, array in head.items()})
     outputs, width = head["weight"].shape
     extra = width - base.size.dim
     if extra < 0 or ("bias" in head and head["bias"].shape != (outputs,)):

@@ -20,6 +20,7 @@ from firth.core.errors import FirthError
 from firth.core.options import chosen_values
 from firth.core.report import Report
 from firth.core.run import Run
+from firth.core.stored import finite_rows
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.learners.adamw import optimizer
 from firth.learners.gradient import Batch, Gradient
@@ -381,4 +382,6 @@ def read_all(
         extra = made(chosen)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             logits = net(ids, kinds, packed, extra if extra is None else extra.to(device))
+        if not bool(torch.isfinite(logits).all()) and not net.training:
+            finite_rows(logits.float().cpu().numpy(), "Output")
         yield chosen, logits, packed

@@ -16,14 +16,16 @@ from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Histories, History, Model, Parts
 from firth.core.run import Run
+from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Matrix, Vectors
 from firth.kernels.sparse import Rows
 from firth.learners.compress import active_dimensions
-from firth.learners.compressed import NET, load_weights
+from firth.learners.compressed import NET
 from firth.learners.gradient import token_shares
 from firth.learners.network import UserOptions, widths_of
 from firth.learners.people import KEYS, PeopleModel, StoredKeys, keys_of, stored_histories, take_ratings
 from firth.learners.rows import RowTraining
+from firth.learners.weights import with_weights
 from firth.nets.autoencoder import divergence_loss, drawn
 from firth.nets.people import Baskets, UserNet
 
@@ -90,8 +92,7 @@ class UserModel(PeopleModel):
 
     @torch.inference_mode()
     def scores(self, users: Matrix) -> Matrix:
-        found: Matrix = self.net.decode(torch.from_numpy(np.array(users, np.float32))).numpy()
-        return found
+        return finite_rows(self.net.decode(torch.from_numpy(np.array(users, np.float32))).numpy(), "User")
 
     def parts(self) -> Parts:
         arrays: dict[str, NDArray[Any]] = {
@@ -105,12 +106,12 @@ class UserModel(PeopleModel):
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> UserModel:
         assert isinstance(method, UserOptions)
-        net = new_net(method, len(parts.arrays[NET + "last.weight"]))
-        load_weights(net, parts.arrays)
-        seen = stored_histories(parts, len(net.last.weight))
-        if parts.arrays["users"].shape != (len(seen.starts) - 1, method.dim):
-            raise FirthError("damaged_model", "A model of people needs a code for each user.")
-        rows = {name: parts.arrays[name] for name in ("users", "deviations") if name in parts.arrays}
+        items = len(parts.arrays[NET + "last.weight"])
+        net = with_weights(lambda: new_net(method, items), parts.arrays, NET.__add__)
+        names = ("users", "deviations") if hasattr(method, "beta") else ("users",)
+        check_arrays(parts.arrays, **dict.fromkeys(names, f"float users {method.dim}"), starts="int64 users+1")
+        seen = stored_histories(parts, items)
+        rows = {name: parts.arrays[name] for name in names}
         return cls(method, net, rows, seen, StoredKeys(parts), training)
 
 

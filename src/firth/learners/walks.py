@@ -20,6 +20,7 @@ from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
+from firth.core.stored import check_arrays, check_texts_of
 from firth.core.vectors import Matrix, Vectors
 from firth.data.graph import Graph
 from firth.kernels import predict as kernel
@@ -49,7 +50,8 @@ class NodeModel(Model):
 
     def _names(self) -> list[str]:
         if isinstance(self._keys, Parts):
-            self._keys = list(self._keys.documents["nodes"]["keys"])
+            with self._keys.reading():
+                self._keys = check_texts_of(self._keys.documents["nodes"]["keys"], "keys of nodes.json")
         return self._keys
 
     @property
@@ -63,10 +65,8 @@ class NodeModel(Model):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> NodeModel:
-        nodes, outputs = (parts.arrays.get(name) for name in ("nodes", "outputs"))
-        if nodes is None or outputs is None or nodes.ndim != 2 or nodes.shape[1:] != outputs.shape[1:]:
-            raise FirthError("damaged_model", "A model of nodes needs the tables nodes and outputs, equally wide.")
-        return cls(method, parts, nodes, outputs, training)
+        check_arrays(parts.arrays, nodes="float nodes dim", outputs="float outputs dim")
+        return cls(method, parts, parts.arrays["nodes"], parts.arrays["outputs"], training)
 
     def __repr__(self) -> str:
         return f"{type(self.method).__name__} model: {len(self.vectors):,} nodes × {self.vectors.dim}"
@@ -201,6 +201,9 @@ class Training(Loop):
     def position(self) -> int:
         done: int = self.progress.chunk * self.chunk * self.method.length
         return min(self.size, done)
+
+    def is_inside(self) -> bool:
+        return self.progress.chunk * self.chunk < self.walks
 
     # ---- walks ----
 

@@ -18,6 +18,7 @@ from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
+from firth.core.stored import check_arrays, check_texts_of, finite_rows
 from firth.core.vectors import Matrix, Vectors
 from firth.data.phrases import Phrase, PhraseJoiner
 from firth.data.token_lists import TokenLists, opened
@@ -158,8 +159,13 @@ class TextModel(Model):
     def vocabulary(self) -> Vocabulary:
         if isinstance(self._vocabulary, Parts):
             parts = self._vocabulary
-            self._vocabulary = Vocabulary.from_json(parts.documents["vocabulary"])
-            self._phrases = parts.documents["vocabulary"].get("phrases", ())
+            with parts.reading():
+                found = Vocabulary.from_json(parts.documents["vocabulary"])
+                self._phrases = [
+                    [check_texts_of(pair, "A pair of words", 2) for pair in pairs]
+                    for pairs in parts.documents["vocabulary"].get("phrases", ())
+                ]
+                self._vocabulary = found
         return self._vocabulary
 
     @property
@@ -286,7 +292,7 @@ class WordModel(TextModel):
             if rows:
                 found = self.vectors.matrix[rows]
                 matrix[place] = found.mean(axis=0) if weights is None else np.average(found, 0, weights[rows])
-        return Pooled(matrix, known, unknown)
+        return Pooled(finite_rows(matrix, "Text"), known, unknown)
 
     def _weights(self, smoothing: float) -> NDArray[np.float64] | None:
         if not 0 <= smoothing < math.inf:
@@ -301,10 +307,17 @@ class WordModel(TextModel):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> WordModel:
-        words, outputs = (parts.arrays.get(name) for name in ("words", "outputs"))
-        if words is None or outputs is None or words.ndim != 2 or words.shape[1:] != outputs.shape[1:]:
-            raise FirthError("damaged_model", "A model of words needs the tables words and outputs, equally wide.")
         assert isinstance(method, WordOptions)
+        check_arrays(parts.arrays, words="float words dim", outputs="float outputs dim")
+        words, outputs = parts.arrays["words"], parts.arrays["outputs"]
+        inner = getattr(method, "loss", "") == "hierarchical"  # nodes of a tree, in the place of words
+        if len(outputs) != (max(0, len(words) - 1) if inner else len(words)):
+            raise FirthError(
+                "damaged_model",
+                "There are {n_outputs:,} outputs for {n_words:,} words.",
+                n_outputs=len(outputs),
+                n_words=len(words),
+            )
         return cls(method, parts, words, outputs, training)
 
     def __repr__(self) -> str:

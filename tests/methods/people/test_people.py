@@ -212,14 +212,13 @@ def test_what_cannot_be_learned_is_said(method, ratings):
             method.fit([("a", "x", -1.0), ("a", "y", 1.0)])
 
 
-@pytest.mark.parametrize(
-    ("array", "rule"), [("seen", "what each user had"), ("items", "of one width"), ("starts", "what each user had")]
-)
-def test_damaged_parts_are_refused(array, rule, ratings):
+@pytest.mark.parametrize("array", ["seen", "items", "starts"])
+def test_damaged_parts_are_refused(array, ratings):
     parts = firth.ALS(dim=4, epochs=1).fit(ratings).parts()
     arrays = {**parts.arrays, array: parts.arrays[array][:, :2] if array == "items" else parts.arrays[array][:-1]}
-    with pytest.raises(firth.FirthError, match=rule):
+    with pytest.raises(firth.FirthError) as caught:
         firth.ALS.model.from_parts(firth.ALS(dim=4), firth.core.model.Parts(arrays, parts.documents), {})
+    assert caught.value.code == "damaged_model" and array in str(caught.value)
 
 
 def test_a_saved_model_recommends_the_same(ratings, tmp_path: Path):

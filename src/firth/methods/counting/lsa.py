@@ -15,6 +15,7 @@ from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
+from firth.core.stored import check_arrays, check_finite, finite_rows
 from firth.core.vectors import Matrix, Vectors
 from firth.data.vocabulary import Vocabulary
 from firth.kernels.sparse import multiply
@@ -56,7 +57,7 @@ class LSAModel(DocumentModel):
         found = self.weighed(texts)
         folded = multiply(rows_of(found.matrix), self.words.matrix)
         folded /= self.singular_values.astype(np.float32)
-        return Pooled(folded, found.known, found.unknown)
+        return Pooled(finite_rows(folded, "Text"), found.known, found.unknown)
 
     def parts(self) -> Parts:
         shared = self.shared_parts()
@@ -70,14 +71,18 @@ class LSAModel(DocumentModel):
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> LSAModel:
         assert isinstance(method, LSA)
-        words, documents, values = (parts.arrays[name] for name in ("words", "documents", "singular_values"))
         scale = stored_scale(parts)
-        shape = (len(scale.idf), len(values))
-        if values.ndim != 1 or words.shape != shape or documents.shape[1:] != shape[1:] or not (values > 0).all():
-            raise FirthError(
-                "damaged_model",
-                "An LSA model needs words and documents equally wide, with a singular value a dimension.",
-            )
+        check_arrays(
+            parts.arrays,
+            idf="float words",
+            words="float words dim",
+            documents="float documents dim",
+            singular_values="float dim",
+        )
+        words, documents, values = (parts.arrays[name] for name in ("words", "documents", "singular_values"))
+        check_finite({"singular_values": values})
+        if not (values > 0).all():
+            raise FirthError("damaged_model", "Singular values must be above 0.")
         return cls(method, parts, stored_keys(parts), words, documents, np.asarray(values), scale, training)
 
 

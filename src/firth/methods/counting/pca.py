@@ -15,9 +15,10 @@ from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
+from firth.core.stored import check_arrays, check_finite, check_texts_of
 from firth.core.vectors import Vectors
 from firth.data.table import Table
-from firth.learners.tables import Coded, TableModel, matched
+from firth.learners.tables import Coded, TableModel, matched, stored_points
 
 Array = NDArray[np.float64]
 
@@ -97,19 +98,16 @@ class PCAModel(TableModel):
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> PCAModel:
         assert isinstance(method, PCA)
-        names = parts.documents["columns"]
-        components, mean = parts.arrays["components"], parts.arrays["mean"]
-        kept = {parts.arrays[name].shape for name in ("variances", "explained")}
-        if components.ndim != 2 or mean.shape != components.shape[1:] or kept != {components.shape[:1]}:
-            raise FirthError(
-                "damaged_model", "A PCA model needs a mean, components and their variances that fit each other."
-            )
-        if not isinstance(names, list) or [type(name) for name in names] != [str] * len(mean):
-            raise FirthError("damaged_model", "A PCA model needs a name for each column.")
-        points = None
-        if "points" in parts.arrays:
-            points = Vectors(lambda: parts.documents["keys"], parts.arrays["points"])
-        return cls(method, names, parts.arrays, training, points)
+        sizes = check_arrays(
+            parts.arrays,
+            components="float dim columns",
+            mean="float columns",
+            variances="float dim",
+            explained="float dim",
+        )
+        check_finite({name: parts.arrays[name] for name in ("components", "mean", "variances", "explained")})
+        names = check_texts_of(parts.documents["columns"], "columns.json", sizes["columns"])
+        return cls(method, names, parts.arrays, training, stored_points(parts, sizes["dim"]))
 
     def __repr__(self) -> str:
         kept = f"{self.explained_variance.sum():.1%} of the variance"

@@ -18,6 +18,7 @@ from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
+from firth.core.stored import check_arrays, check_finite
 from firth.core.vectors import Matrix
 from firth.data.vocabulary import Vocabulary
 from firth.learners.associations import (
@@ -85,6 +86,8 @@ class PMIModel(WordModel):
         if not self._checked:
             try:
                 self._counts.check_format(full_check=True)
+                if not np.isfinite(self._counts.data).all() or (self._counts.data < 0).any():
+                    raise ValueError("a count is negative or not finite")
             except (ValueError, IndexError) as error:
                 raise FirthError(
                     "damaged_model", "The counts of this PMI model don't fit together ({reason}).", reason=str(error)
@@ -148,10 +151,18 @@ class PMIModel(WordModel):
         from scipy.sparse import csr_matrix
 
         arrays = parts.arrays
+        check_arrays(
+            arrays,
+            words="float words dim",
+            outputs="float words dim",
+            singular_values="float values",
+            word_sums="float words",
+            context_sums="float words",
+            counts="float entries",
+        )
         words, contexts, values = (arrays[name] for name in ("words", "outputs", "singular_values"))
         sums = (arrays["word_sums"], arrays["context_sums"])
-        if words.ndim != 2 or words.shape != contexts.shape or any(total.shape != words.shape[:1] for total in sums):
-            raise FirthError("damaged_model", "A PMI model needs tables and sums of one length, one row a word.")
+        check_finite({"word_sums": sums[0], "context_sums": sums[1]})
         parts_of_counts = arrays["counts"], arrays["indices"], arrays["indptr"]
         try:
             counts = csr_matrix(parts_of_counts, shape=(len(words), len(words)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -29,6 +30,7 @@ WEIGHTINGS = ("linear", "log", "binary")
 class ALSModel(PeopleModel):
     """Users and items; a user's score for an item is the product of their vectors."""
 
+    stored: ClassVar[Mapping[str, str]] = {"scale": "float 1"}
     method: ALS
     keeps_weights: ClassVar[bool] = True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from firth.core.method import Method
 from firth.core.model import Histories, History, Model
 from firth.core.options import option
 from firth.core.run import Run
+from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix
 from firth.data.ratings import transposed
 from firth.kernels import als as kernel
@@ -30,6 +31,7 @@ class RatingFactorsModel(PeopleModel):
     extra: ClassVar[int] = 2
     least_weight: ClassVar[float] = -np.inf
     keeps_weights: ClassVar[bool] = True
+    stored: ClassVar[Mapping[str, str]] = {"mean": "float 1"}
     method: RatingFactors
 
     @property
@@ -46,8 +48,7 @@ class RatingFactorsModel(PeopleModel):
                 n_items=len(items),
             )
         rows = self.item_rows[[self.items.row(item) for item in items]]
-        ratings: NDArray[np.float32] = self.mean + np.einsum("ij,ij->i", self.user_rows(users), rows)
-        return ratings
+        return finite_rows(self.mean + np.einsum("ij,ij->i", self.user_rows(users), rows), "Rating")
 
     def scores(self, users: Matrix) -> Matrix:
         return super().scores(users) + np.float32(self.mean)

@@ -1,0 +1,45 @@
+"""Weights out of files into networks: names, shapes and numbers are checked before any memory is taken for the net."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.stored import check_finite
+
+Net = TypeVar("Net", bound=torch.nn.Module)
+Arrays = Mapping[str, NDArray[Any] | torch.Tensor]
+
+
+def with_weights(make: Callable[[], Net], arrays: Arrays, name_of: Callable[[str], str] = str) -> Net:
+    """The network that `make` gives, with these weights; `name_of` says by which name a weight stands in `arrays`."""
+    with torch.device("meta"):  # shapes without numbers
+        wanted = {name_of(name): tensor for name, tensor in make().state_dict().items()}
+    for name, tensor in wanted.items():
+        array = arrays.get(name)
+        if array is None or tuple(array.shape) != tuple(tensor.shape):
+            raise FirthError(
+                "damaged_model",
+                "{name} has {shape} where this model needs {shape_2}.",
+                name=name,
+                shape="no array" if array is None else f"the shape {tuple(array.shape)}",
+                shape_2=tuple(tensor.shape),
+            )
+        if tensor.is_floating_point() and np.asarray(array).dtype.kind != "f":
+            raise FirthError("damaged_model", "{name} does not hold floating-point numbers.", name=name)
+    check_finite({name: arrays[name] for name in wanted})
+    net = make()
+    copy_weights(net, arrays, name_of)
+    return net
+
+
+def copy_weights(net: torch.nn.Module, arrays: Arrays, name_of: Callable[[str], str] = str) -> None:
+    """Arrays become the weights of a network of the same shapes."""
+    for name, tensor in net.state_dict().items():
+        array = arrays[name_of(name)]
+        tensor.copy_(array if isinstance(array, torch.Tensor) else torch.from_numpy(np.array(array)))
