@@ -20,6 +20,7 @@ from damage import damaged_copy, damages, fix_hashes
 from using import use
 
 import firth
+from firth.cli.info import unfinished_facts
 from firth.core.checkpoint import Checkpoints
 from firth.core.storage import read_arrays, write_arrays
 from firth.core.stored import check_arrays
@@ -252,6 +253,14 @@ def test_a_run_that_no_longer_says_what_it_is_of(content: str | None, tmp_path: 
     if content is not None:
         path.write_text(content)
     assert broken_runs.resume(place) == "refused damaged_checkpoint"
+
+
+def test_what_is_known_of_a_damaged_run_is_shown(tmp_path: Path) -> None:
+    place = broken_runs.make_run(tmp_path, "als")
+    assert unfinished_facts(place)["checkpoint"]["epoch"] > 0
+    (place / ".unfinished/command.json").write_text("[]")
+    (place / ".unfinished/checkpoint.json").write_text('{"state": 5}')
+    assert str(place / ".unfinished") in unfinished_facts(place)["checkpoint"]
 
 
 def test_the_ways_of_damage_are_many(models: Callable[[str], Path]) -> None:

@@ -130,11 +130,15 @@ def unfinished_facts(folder: Path) -> dict[str, Any]:
     from firth.core.train import COMMAND, UNFINISHED
 
     work = folder / UNFINISHED
-    record = read_json(work / COMMAND) if (work / COMMAND).is_file() else {}
-    facts: dict[str, Any] = {"kind": "unfinished run", **record.get("identity", {}), "go on": record.get("typed")}
+    found = [read_json(path) if path.is_file() else {} for path in (work / COMMAND, work / STATE)]
+    record, checkpoint = (each if isinstance(each, dict) else {} for each in found)
+    identity, state = record.get("identity"), checkpoint.get("state")
+    facts: dict[str, Any] = {"kind": "unfinished run", **(identity if isinstance(identity, dict) else {})}
+    facts["go on"] = record.get("typed")
     if not (work / STATE).is_file():
         return {**facts, "checkpoint": "none yet"}
-    state = read_json(work / STATE)["state"]
+    if not isinstance(state, dict):
+        return {**facts, "checkpoint": f"damaged; delete {work} to start over"}
     figures = {name: state[name] for name in ("epoch", "seconds", "words") if name in state}
     return {**facts, "checkpoint": figures}
 
