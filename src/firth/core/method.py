@@ -13,6 +13,7 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import check_options, options_of
 from firth.core.run import Run
+from firth.core.sketch import KEY, inherited
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,7 @@ class Method(ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "fit" in vars(cls):
-            cls.fit = refusing_labels(cls.fit)  # type: ignore[method-assign]
+            cls.fit = checked_fit(cls.fit)  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -51,8 +52,11 @@ class Method(ABC):
         """Learns from `data`; `start` is a model to go on from."""
 
 
-def refusing_labels(fit: Callable[..., Model]) -> Callable[..., Model]:
-    """In other libraries labels come second, as fit(texts, labels); here the data is one thing and then comes a Run."""
+def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
+    """`fit`, which refuses labels as a second argument and records which labelled rows a model has from its start.
+
+    In other libraries labels come second, as fit(texts, labels); here the data is one thing and then comes a Run.
+    """
 
     @functools.wraps(fit)
     def checked(self: Method, *data: Any, **settings: Any) -> Model:
@@ -64,6 +68,10 @@ def refusing_labels(fit: Callable[..., Model]) -> Callable[..., Model]:
                 "data: fit(zip(texts, labels)).",
                 got=type(run).__name__,
             )
-        return fit(self, *data, **settings)
+        model = fit(self, *data, **settings)
+        start = settings.get("start", data[2] if len(data) > 2 else None)
+        if isinstance(start, Model) and KEY in start.training:
+            model.training = inherited(model.training, start.training)
+        return model
 
     return checked

@@ -22,6 +22,7 @@ from firth.core.model import Model
 from firth.core.report import Report
 from firth.core.run import Run
 from firth.core.scores import correlation, ranks
+from firth.core.sketch import recorded_rows
 from firth.data.alike import Alike, Rows
 from firth.learners.bert import BertModel
 from firth.learners.gradient import Batch, Gradient
@@ -221,9 +222,16 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     training = Contrast(method, base, train, judged, fingerprint(rows, dev), run)
     before = training.judge(len(train))
     figures = training.go() | {"texts": len(train), "seed": run.seed}
+    if pairs := [pair for part in (rows, dev) if part is not None for pair in pairs_of(part)]:
+        figures |= recorded_rows(pairs)
     figures |= {f"{name}_before": value for name, value in before.items() if name != "score"}
     base.net.cpu()
     return BertModel(method, base.net, base.tokenizer, base.pooling, figures, base.projection)
+
+
+def pairs_of(rows: Rows) -> list[tuple[str, ...]]:
+    """What was said to be alike or not; of texts alone nothing was."""
+    return list(zip(*rows.sides[:2], strict=True)) if len(rows.sides) > 1 else []
 
 
 def prepared(base: BertModel, method: Any) -> BertModel:

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.run import Run
+from firth.core.sketch import recorded_rows
+from firth.data.labelled import Labelled
 from firth.learners.classifier import ClassifierModel, learned
 from firth.learners.classify import ClassifierOptions, Training
 
@@ -30,7 +32,9 @@ class FastTextClassifier(ClassifierOptions):
                 "unsupported_device", "FastTextClassifier runs on the CPU; device must be auto or cpu, got cuda."
             )
         began = time.monotonic()
-        examples = self.read_examples(data, run)
+        labelled = data if isinstance(data, Labelled) else Labelled(data)
+        examples = self.read_examples(labelled, run)
+        rows = recorded_rows((text for _, text in labelled.corpus), run.report)
         reading = time.monotonic() - began
         training = Training(self, examples, run, start)
         figures = training.go()
@@ -44,5 +48,6 @@ class FastTextClassifier(ClassifierOptions):
             "seed": run.seed,
             "deterministic": run.deterministic,
             "threads": training.threads,
+            **rows,
         }
         return learned(training, figures)
