@@ -51,6 +51,32 @@ def test_table_json_and_report(call, place, models, tmp_path):
     assert again["measures"] == told["measures"] and again["recommendation"] == told["recommendation"]
 
 
+def test_what_was_trained_on_the_labels_is_marked_and_not_recommended(call, place, models, tmp_path):
+    columns = ["--column", "body", "--label", "kind"]
+    trained = call("train", "fasttext_classifier", models / "docs.csv", "-o", tmp_path / "cheat", *columns, "--dim", 8)
+    assert trained.exit_code == 0, trained.output
+    lsa = call("train", "lsa", models / "docs.csv", "-o", tmp_path / "lsa", "--column", "body", "--dim", 8)
+    assert lsa.exit_code == 0, lsa.output
+    assert "labelled_rows" not in json.loads(call("info", tmp_path / "cheat", "--json").stdout)["training"]
+    command = [
+        "compare",
+        tmp_path / "cheat",
+        tmp_path / "lsa",
+        place / "model",
+        "--data",
+        models / "docs.csv",
+        *columns,
+    ]
+    told = json.loads(call(*command, "--json").stdout)
+    known = {name: (facts["trained_on"], facts["overlap"], facts["excluded"]) for name, facts in told["models"].items()}
+    assert known["cheat"] == ("these labels", 1.0, True)
+    assert known["lsa"] == ("these texts", 1.0, False) and known["model"] == ("unknown", None, False)
+    assert told["recommendation"].startswith(("Use lsa: ", "Use model: ")) and "cheat" not in told["recommendation"]
+    assert all(facts["training_seconds"] > 0 and facts["memory_bytes"] > 0 for facts in told["models"].values())
+    shown = call(*command).stdout
+    assert "these labels (100.0%)" in shown and "cheat was trained on these labels" in shown
+
+
 def test_mistakes_are_one_line(call, place, models, tmp_path):
     model = place / "model"
     refused(call("compare", model, tmp_path / "nowhere"), "no such model")

@@ -109,7 +109,12 @@ def test_figures_agree_with_evaluate(compared, learned):
 def test_facts_and_overlap(compared, learned):
     facts = compared.facts["guess"]
     assert facts.bytes == learned.vectors.matrix.nbytes and facts.dim == 40 and facts.speed > 0
-    assert 0.99 < facts.coverage <= 1
+    assert 0.99 < facts.coverage <= 1 and facts.memory == facts.bytes and math.isnan(facts.training)
+    assert compared.facts["learned"].training == learned.training["seconds"] > 0
+    assert compared.facts["learned"].memory >= 2 * learned.vectors.matrix.nbytes  # words and contexts
+    told = compared.to_json()["models"]
+    assert told["guess"]["training_seconds"] is None and told["learned"]["training_seconds"] > 0
+    assert told["guess"]["memory_bytes"] == facts.memory
     assert list(compared.overlap) == [("learned", "guess")] and 0 < compared.overlap["learned", "guess"] < 0.6
 
 
@@ -221,15 +226,46 @@ def test_targets_that_stand_twice_are_asked_for_once():
 # ---- what is recommended ----
 
 
-def comparison(sizes, *measures):
-    facts = {name: Facts(size, 10, math.nan, math.nan) for name, size in sizes.items()}
+def comparison(sizes, *measures, speeds=()):
+    speeds = dict(speeds)
+    facts = {name: Facts(size, 10, math.nan, speeds.get(name, math.nan)) for name, size in sizes.items()}
     return Comparison(facts, measures, {}, "", ())
 
 
-def test_of_models_that_are_not_distinguishable_the_smallest_is_recommended():
+def test_of_models_that_are_not_distinguishable_the_fastest_is_recommended():
+    values = np.random.default_rng(0).random(50)
+    same = measured("x", "x", {"slow": values, "quick": values})
+    found = recommend(comparison({"slow": 5, "quick": 9}, same, speeds={"slow": 100, "quick": 4000}))
+    assert found.startswith("Use quick: best, or not distinguishable from the best, in the one measure. ")
+    assert found.endswith("quick is as good as slow within the interval and 40× faster.")
+    better = measured("y", "y", {"slow": values + 1, "quick": values})
+    found = recommend(comparison({"slow": 5, "quick": 9}, better, speeds={"slow": 100, "quick": 4000}))
+    assert found == "Use slow: best, or not distinguishable from the best, in the one measure."
+
+
+def test_speeds_that_are_nearly_the_same_do_not_decide_then_the_smallest_does():
+    """One timing differs from the next by a few dozen percent."""
     values = np.random.default_rng(0).random(50)
     same = measured("x", "x", {"large": values, "small": values})
-    assert recommend(comparison({"large": 9, "small": 5}, same)).startswith("Use small, the smallest of large, small")
+    for speeds in ({}, {"large": 190, "small": 100}):
+        found = recommend(comparison({"large": 9000, "small": 5000}, same, speeds=speeds))
+        assert found.startswith("Use small: ")
+        assert found.endswith("small is as good as large within the interval and smaller (5.0 kB, not 9.0 kB).")
+
+
+def test_why_nothing_is_recommended():
+    values = np.random.default_rng(0).random(30)
+    alone = [measured(name, name, {name: values}) for name in "ab"]
+    assert recommend(comparison({"a": 1}, alone[0])) == "No recommendation: one model was given."
+    found = recommend(comparison({"a": 1, "b": 1}, *alone))
+    assert found == "No recommendation: no measure applies to two of the models."
+
+
+def test_as_often_best_is_not_as_good():
+    high, low = np.ones(30), np.zeros(30)
+    measures = [measured("x", "x", {"a": high, "b": low}), measured("y", "y", {"a": low, "b": high})]
+    found = recommend(comparison({"a": 1, "b": 1}, *measures, speeds={"a": 10, "b": 35}))
+    assert found.endswith("1 of 2 measures. b is best as often as a and 3.5× faster.")
 
 
 def test_a_baseline_that_does_as_well_is_said():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bench import running
 from playwright.sync_api import expect
+
+import firth
 
 
 def test_models_are_compared_on_ones_own_data(page, studio, shot, accessible):
@@ -26,6 +29,25 @@ def test_models_are_compared_on_ones_own_data(page, studio, shot, accessible):
         assert kept.value.path().read_bytes().startswith(head)
     page.get_by_role("button", name="Show me the command").click()
     expect(page.get_by_role("region", name="The command")).to_contain_text("--label=kind")
+
+
+def test_a_model_that_was_trained_on_the_labels_is_marked(page, root, tmp_path):
+    data = firth.Labelled(root / "tickets.csv", column="text", label="kind")
+    firth.FastTextClassifier(dim=8, epochs=20).fit(data).save(tmp_path / "cheat")
+    for dim in (4, 16):
+        firth.LSA(dim=dim).fit(firth.Corpus(root / "tickets.csv", column="text")).save(tmp_path / f"lsa{dim}")
+    with running(*sorted(tmp_path.iterdir()), "--root", root) as address:
+        page.goto(
+            f"{address}/#/compare?model=cheat&model=lsa4&model=lsa16&data=root%2Ftickets.csv&label=kind&texts=200"
+        )
+        page.get_by_role("button", name="Compare 3").click()
+        expect(page.get_by_text("cheat was trained on these labels")).to_be_visible(timeout=90_000)
+        expect(page.locator(".said")).to_contain_text("Use lsa")
+        row = page.get_by_role("table", name="Models").get_by_role("row", name="cheat")
+        expect(row).to_contain_text("these labels (100.0 %)")
+        cells = page.get_by_role("table", name="Measures").get_by_role("row", name="cluster purity").locator("td")
+        expect(cells.nth(1)).to_contain_text("†")
+        expect(cells.nth(1)).not_to_contain_text("★")
 
 
 def test_words_are_compared_without_data(page, studio):

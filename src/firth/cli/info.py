@@ -44,11 +44,12 @@ def model_facts(path: str) -> dict[str, Any]:
     from firth.core.foreign import foreign_config, known_options
     from firth.core.model import HasVectors
     from firth.core.saved import read_config
+    from firth.core.sketch import KEY
     from firth.maps.keeping import saved
 
     config = None if foreign_config(Path(path)) else read_config(Path(path))
     model = open_model(path)
-    training = {name: value for name, value in model.training.items() if name != "command"}
+    training = {name: value for name, value in model.training.items() if name not in ("command", KEY)}
     tables = model.tables if isinstance(model, HasVectors) else {}
     kept = saved(path) if tables and Path(path).is_dir() else {}
     facts = {

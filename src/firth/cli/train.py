@@ -164,7 +164,9 @@ def how_to_go_on(folder: str) -> str:
 
 
 def tell(done: Trained, as_json: bool, kind: str) -> None:
-    figures = {name: value for name, value in done.model.training.items() if name != "command"}
+    from firth.core.sketch import KEY
+
+    figures = {name: value for name, value in done.model.training.items() if name not in ("command", KEY)}
     method = type(done.model.method).method_name()
     if as_json:
         print_json({"status": done.status, "folder": str(done.folder), "method": method, **figures})

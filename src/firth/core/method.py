@@ -13,6 +13,7 @@ from firth.core.functions import plain
 from firth.core.model import Model
 from firth.core.options import check_options, options_of
 from firth.core.run import Run
+from firth.core.sketch import KEY, inherited
 
 Self = TypeVar("Self", bound="Method")
 
@@ -73,9 +74,10 @@ class Method(ABC):
 
 
 def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
-    """Checks the run first. In other libraries labels come second, as fit(texts, labels); here a Run does.
+    """`fit`, which checks the run first, and records which labelled rows a model has from its start and what was chosen
+    by the size of the data.
 
-    What was chosen by the size of the data is recorded.
+    In other libraries labels come second, as fit(texts, labels); here the data is one thing and then comes a Run.
     """
 
     @functools.wraps(fit)
@@ -90,6 +92,9 @@ def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
             )
         self.check_run(run)
         model = fit(self, *data, **settings)
+        start = settings.get("start", data[2] if len(data) > 2 else None)
+        if isinstance(start, Model) and KEY in start.training:
+            model.training = inherited(model.training, start.training)
         used = model.method.options() if type(model.method) is type(self) else {}
         automatic = {name: used[name] for name, value in self.options().items() if value is None and name in used}
         automatic = {name: value for name, value in automatic.items() if value is not None}

@@ -15,7 +15,7 @@ from firth.core.vectors import Matrix
 Scorer = Callable[[Sequence[Sequence[int]]], Matrix]  # histories, as rows of items -> histories × items
 WEIGHTINGS = ("cosine", "bm25")
 BM25_K1, BM25_B = 1.2, 0.75  # Robertson & Zaragoza 2009
-ENTRIES = 1 << 22  # likenesses computed at once, at 12 bytes each
+ENTRIES = 1 << 20  # likenesses computed at once, at about 25 bytes each
 
 
 def popularity(seen: Histories, items: int) -> Scorer:
@@ -55,9 +55,8 @@ def incidence(starts: Any, columns: Any, items: int) -> Any:
     from scipy.sparse import csr_array
 
     ones = np.ones(len(columns), dtype=np.float32)
-    return csr_array(
-        (ones, np.asarray(columns, dtype=np.int64), np.asarray(starts, dtype=np.int64)), (len(starts) - 1, items)
-    )
+    ids = np.int32 if len(columns) < 1 << 31 else np.int64
+    return csr_array((ones, np.asarray(columns, dtype=ids), np.asarray(starts, dtype=ids)), (len(starts) - 1, items))
 
 
 def unit_columns(seen: Histories, items: int, weighting: str) -> Any:
@@ -115,4 +114,4 @@ def nearest_entries(block: Any, first: int, neighbors: int) -> Any:
             least[row] = np.partition(others, len(others) - neighbors)[len(others) - neighbors]
     keep &= block.data >= least[rows]
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows[keep], minlength=block.shape[0]))])
-    return csr_array((block.data[keep], block.indices[keep], starts), block.shape)
+    return csr_array((block.data[keep], block.indices[keep], starts.astype(block.indices.dtype)), block.shape)

@@ -18,6 +18,7 @@ from firth.core.errors import FirthError
 from firth.core.model import Model, Span
 from firth.core.report import Report, Silence
 from firth.core.run import Run
+from firth.core.sketch import recorded_rows
 from firth.data.questions import Question, Questions, find_answers, tell_found
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners.baselines import HINT, Verdict, answer_guesses, clearly_better
@@ -294,6 +295,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
         "reading_seconds": reading,
         "data": fingerprint,
         "seed": run.seed,
+        **recorded_rows((row.question, row.passage) for row in [*train, *dev]),
     }
     if dev:
         verdict = training.verdict(train)

@@ -22,6 +22,7 @@ from firth.core.model import Model
 from firth.core.report import Report
 from firth.core.run import Run
 from firth.core.scores import correlation, ranks
+from firth.core.sketch import recorded_rows
 from firth.data.alike import Alike, Rows
 from firth.learners.baselines import ENOUGH, Verdict, Weights, bags_of, clearly_correlated, number_score
 from firth.learners.bert import BertModel
@@ -222,6 +223,8 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     training = Contrast(method, base, train, judged, fingerprint(rows, dev), run)
     before = training.judge(len(train))
     figures = training.go() | {"texts": len(train), "seed": run.seed}
+    if pairs := [pair for part in (rows, dev) if part is not None for pair in pairs_of(part)]:
+        figures |= recorded_rows(pairs)
     figures |= {f"{name}_before": value for name, value in before.items() if name != "score"}
     if dev is not None and dev.scores is not None and "spearman" in before:
         verdict = verdict_of(dev, dev.scores, before["spearman"], figures["spearman"])
@@ -242,6 +245,11 @@ def verdict_of(dev: Rows, scores: NDArray[np.float64], before: float, after: flo
     learned = None if len(dev) < ENOUGH else after > before
     weaker = clearly_correlated(values["tf-idf cosine"] - after, len(dev))
     return Verdict("spearman", len(dev), after, values, learned, weaker)
+
+
+def pairs_of(rows: Rows) -> list[tuple[str, ...]]:
+    """What was said to be alike or not; of texts alone nothing was."""
+    return list(zip(*rows.sides[:2], strict=True)) if len(rows.sides) > 1 else []
 
 
 def prepared(base: BertModel, method: Any) -> BertModel:

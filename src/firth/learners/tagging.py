@@ -19,6 +19,7 @@ from firth.core import scores
 from firth.core.errors import FirthError
 from firth.core.model import Model, TaggedWord
 from firth.core.run import Run
+from firth.core.sketch import recorded_rows
 from firth.data.examples import label_order, split_rows
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.tagged import Sentence, TaggedWords, entities
@@ -240,6 +241,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> TagModel:
         "reading_seconds": reading,
         "data": fingerprint,
         "seed": run.seed,
+        **recorded_rows(" ".join(row.words) for row in [*train, *dev]),
     }
     if dev:
         verdict = training.verdict(train, dev)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from firth.core import registry, scores
+from firth.core import registry, scores, sketch
 from firth.core.errors import FirthError
 from firth.core.model import Model, Parts
 from firth.core.options import build_settings
@@ -296,6 +296,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None, numbers: bool) 
         "reading_seconds": reading,
         "data": fingerprint,
         "seed": run.seed,
+        **sketch.recorded_rows([*texts, *(dev[0] if dev else ())]),
     }
     if numbers:  # the layer gives the numbers themselves
         with torch.no_grad():

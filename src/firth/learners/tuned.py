@@ -21,6 +21,7 @@ from firth.core.method import Method
 from firth.core.model import Attention, AttentionSteps, Model, Parts, Senses, WordsInContext
 from firth.core.options import build_settings
 from firth.core.run import Run
+from firth.core.sketch import KEY, inherited
 from firth.core.stored import check_finite, check_texts_of
 from firth.core.vectors import Matrix, Vectors
 from firth.data.subword_tokenizer import SubwordTokenizer
@@ -55,6 +56,8 @@ class TunedModel(Model):
         self, method: TuningOptions, base: Base, net: Tuned, task: Mapping[str, Any], training: Mapping[str, Any]
     ) -> None:
         self.method, self.base, self.net, self.task, self.training = method, base, net.eval(), task, training
+        if KEY in training:  # the base was trained with these labels too
+            base.training = inherited({**base.training, KEY: training[KEY]}, base.training)
 
     @property
     def tokenizer(self) -> SubwordTokenizer:
@@ -257,7 +260,8 @@ def base_of(start: Model | None, method: Method, pooled: bool) -> Base:
             method=type(method).__name__,
             got=start,
         )
-    base = type(model).from_parts(model.method, model.parts(), {})  # a copy that shares nothing
+    before = {KEY: start.training[KEY]} if KEY in start.training else {}
+    base = type(model).from_parts(model.method, model.parts(), before)  # a copy that shares nothing
     if isinstance(base.net, Bert):
         base.net.masked = base.net.following = None
         if not pooled:

@@ -6,6 +6,7 @@ import importlib.util
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -16,13 +17,21 @@ from firth.core.extras import how_to_install
 from firth.core.run import Run
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.core.vectors import similarity as cosine
-from firth.evaluate import common_questions, read_pairs, read_questions, read_sentence_pairs, right_answers
+from firth.evaluate import (
+    SentencePair,
+    common_questions,
+    read_pairs,
+    read_questions,
+    read_sentence_pairs,
+    right_answers,
+)
 from firth.evaluate.words import check_finite, fold, row_lookup
 from firth.studies import measures
 from firth.studies.alignment import vectors_of
 from firth.studies.comparison import Comparison, Facts, Measure, measured
 from firth.studies.contender import Contender, contenders
 from firth.studies.documents import LEAST, Drawn, draw, lookups
+from firth.studies.training_data import LABELS, TEXTS, Asked, training_data, training_note
 
 PathLike = str | os.PathLike[str]
 WORDS = 2000  # of those that two models share, the most frequent, for the overlap
@@ -48,7 +57,7 @@ def compare(
     have: `column` the text, `title`, `name` and `label`. `analogies`, `similarity` (of words) and `sts` (of sentences)
     are test files as in `firth evaluate`. All models get the same items, those that all can answer. With `retrain`,
     methods that learn words train so many times more on `data`, each time from another seed, to see how many neighbours
-    survive.
+    survive. A model that was trained on labels of these rows is marked and never recommended.
     """
     everyone = contenders(models)
     if columns and (data is None or isinstance(data, Drawn)):
@@ -70,14 +79,19 @@ def compare(
     if similarity is not None:
         found.append(word_measure(everyone, similarity, seed, notes.append))
     embedders = [each for each in everyone if each.embed is not None]
+    pairs = [] if sts is None else read_sentence_pairs(sts)
     if sts is not None:
-        found.append(sentence_measure(embedders, sts, seed, notes.append))
+        found.append(sentence_measure(embedders, pairs, seed, notes.append))
     rows: dict[str, Matrix] = {}
-    facts = {each.name: Facts(each.bytes, each.vectors.dim if each.vectors else 0, np.nan, np.nan) for each in everyone}
+    facts = {each.name: known_facts(each) for each in everyone}
+    if documents is not None or pairs:
+        asked = Asked(documents, pairs)
+        facts = {each.name: replace(facts[each.name], data=training_data(each, asked)) for each in everyone}
     if documents is not None:
         for each in embedders:
             rows[each.name], coverage, speed = each.timed(documents.texts)
-            facts[each.name] = Facts(each.bytes, rows[each.name].shape[1], coverage, speed)
+            figures = {"dim": rows[each.name].shape[1], "coverage": coverage, "speed": speed}
+            facts[each.name] = replace(facts[each.name], **figures)
         silent = [each.name for each in everyone if each.embed is None]
         if silent:
             notes.append(f"Not a model of texts, so not asked about them: {', '.join(silent)}.")
@@ -87,7 +101,16 @@ def compare(
     if retrain and documents is not None:
         found.append(stability_measure(everyone, documents.corpus, retrain, seed, notes.append))
     shares, what = text_overlap(rows) if len(rows) > 1 else word_overlap(everyone)
-    return Comparison(facts, tuple(measure for measure in found if measure), shares, what, tuple(notes))
+    notes += [training_note(name, each.data) for name, each in facts.items() if each.data.what in (LABELS, TEXTS)]
+    excluded = frozenset(name for name, each in facts.items() if each.data.excluded)
+    kept = tuple(replace(measure, excluded=excluded) for measure in found if measure)
+    return Comparison(facts, kept, shares, what, tuple(notes))
+
+
+def known_facts(each: Contender) -> Facts:
+    """What is known before anything is measured."""
+    dim = each.vectors.dim if each.vectors else 0
+    return Facts(each.bytes, dim, np.nan, np.nan, memory=each.memory, training=each.training_seconds)
 
 
 def analogy_measure(everyone: Sequence[Contender], path: PathLike, seed: int, note: Noted) -> Measure | None:
@@ -124,8 +147,9 @@ def word_measure(everyone: Sequence[Contender], path: PathLike, seed: int, note:
     return measured("word similarity", "Spearman's ρ of cosine and human score", values, truth=truth, seed=seed)
 
 
-def sentence_measure(embedders: Sequence[Contender], path: PathLike, seed: int, note: Noted) -> Measure | None:
-    pairs = read_sentence_pairs(path)
+def sentence_measure(
+    embedders: Sequence[Contender], pairs: Sequence[SentencePair], seed: int, note: Noted
+) -> Measure | None:
     if not embedders or len(pairs) < LEAST:
         note(f"STS left out: it needs {LEAST} pairs and a model of texts; there are {len(pairs)} and {len(embedders)}.")
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +33,15 @@ class Contender:
     name: str
     vectors: Vectors | None
     embed: Embed | None
-    bytes: int
+    bytes: int  # on disk; of what was given in memory, there
     model: Model | None = None  # None of a file of vectors
+    memory: int = 0  # bytes of its arrays
+
+    @property
+    def training_seconds(self) -> float:
+        """NaN where that is not known."""
+        seconds = None if self.model is None else self.model.training.get("seconds")
+        return float(seconds) if isinstance(seconds, int | float) else math.nan
 
     def rows(self, texts: Sequence[str]) -> Matrix:
         return self.embedded(texts)[0]
@@ -118,7 +126,8 @@ def contender(name: str, source: Any) -> Contender:
         size = disk_size(path)
         source = load_model(path) if path.is_dir() or is_fasttext(path) else read_vectors(path)
     if isinstance(source, Vectors):
-        return Contender(name, source, averaging(source), size or source.matrix.nbytes)
+        memory = source.matrix.nbytes
+        return Contender(name, source, averaging(source), size or memory, memory=memory)
     if not isinstance(source, Model):
         raise FirthError(
             "invalid_type",
@@ -126,9 +135,8 @@ def contender(name: str, source: Any) -> Contender:
             name=name,
             got=type(source).__name__,
         )
-    if size is None:
-        size = sum(array.nbytes for array in source.parts().arrays.values())
-    return Contender(name, word_table(source), embedding(source), size, source)
+    memory = sum(array.nbytes for array in source.parts().arrays.values())
+    return Contender(name, word_table(source), embedding(source), size or memory, source, memory)
 
 
 def word_table(model: Model) -> Vectors | None:

@@ -22,7 +22,8 @@ class Drawn(NamedTuple):
     titles: list[str]
     names: list[str]
     labels: list[str]
-    corpus: Corpus | None = None  # all documents, for training again
+    corpus: Corpus | None = None  # all documents
+    label: str = ""  # the column of labels
 
 
 class Lookups(NamedTuple):
@@ -68,7 +69,8 @@ def draw(
             "too_few", "compare needs at least {least} documents; the data has {n_kept}.", least=LEAST, n_kept=len(kept)
         )
     found = {kind: [fields.get(kind, "") for _, fields in kept] for kind in wanted}
-    return Drawn([text for text, _ in kept], found["title"], found["name"], found["label"], Corpus(*sources, **corpus))
+    columns_of = found["title"], found["name"], found["label"]
+    return Drawn([text for text, _ in kept], *columns_of, Corpus(*sources, **corpus), label or "")
 
 
 def lookups(documents: Drawn, seed: int) -> list[Lookups]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 THEMED = {INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)", BLUE: "var(--blue)", ORANGE: "var(--orange)"}
 HEADER = re.compile(r"\A.*?(?=<svg)", re.DOTALL)  # <?xml … and <!DOCTYPE …
 GROUP_IDS = re.compile(r'<g id="[^"]*"')  # figure_1, axes_1: the same in every picture, and nobody refers to them
-MARKED = re.compile(r"(±[\d.]+) ([*≈ ])</td>")
+MARKED = re.compile(r"(±[\d.]+) ([*≈† ])</td>")
 BEST = re.compile(r'<td class="number">([^<]*<span class="mark">\*)')
 METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 
@@ -73,7 +73,8 @@ def forest_plot(measure: Measure, models: list[str]) -> Figure:
         axes.annotate(
             decimal(score.value), (1.02, place), xycoords=("axes fraction", "data"), va="center", fontsize=9, color=INK
         )
-    axes.set_yticks(range(len(names)), [label_text(name) for name in names])
+    marks = [" †" if name in measure.excluded else "" for name in names]
+    axes.set_yticks(range(len(names)), [label_text(name) + mark for name, mark in zip(names, marks, strict=True)])
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_title(measure.name, loc="left", fontsize=11, fontweight="bold", color=INK)
     axes.locator_params(axis="x", nbins=5)

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 from firth.core.model import Model
 from firth.core.options import chosen_values
 from firth.core.run import Run
+from firth.core.sketch import recorded_rows
+from firth.data.labelled import Labelled
 from firth.learners.classifier import ClassifierModel, learned, scored
 from firth.learners.classify import ClassifierOptions, Training
 
@@ -26,7 +28,9 @@ class FastTextClassifier(ClassifierOptions):
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> ClassifierModel:
         """Learns from Labelled data (or what it can be made of). Words that `start` knows begin with its vectors."""
         began = time.monotonic()
-        examples = self.read_examples(data, run)
+        labelled = data if isinstance(data, Labelled) else Labelled(data)
+        examples = self.read_examples(labelled, run)
+        rows = recorded_rows((text for _, text in labelled.corpus), run.report)
         reading = time.monotonic() - began
         training = Training(self, examples, run, start)
         figures = training.go()
@@ -42,6 +46,7 @@ class FastTextClassifier(ClassifierOptions):
             "seed": run.seed,
             "deterministic": run.deterministic,
             "threads": training.threads,
+            **rows,
         }
         began = time.monotonic()
         verdict = scored(learned(training, figures), training)
