@@ -27,10 +27,15 @@ CORPORA = {
     "empty": (b"", "no words"),
     "only separators": (b"... !!!\n\n", "no words"),
     "one word": (b"word " * 50, "two different words"),
-    "everything rare": (b"all these words occur just once\n", "min_count"),
     "binary": (b"\x7fELF\0\0\0\1" * 100, "binary"),
     "utf-16": (("hello world\n" * 50).encode("utf-16"), "UTF-16"),
 }
+
+
+def test_a_text_of_six_words_teaches_nothing_and_that_is_noted(call, tmp_path):
+    (tmp_path / "rare.txt").write_bytes(b"all these words occur just once\n")
+    result = call("train", "skipgram", tmp_path / "rare.txt", "-o", tmp_path / "m")
+    assert result.exit_code == 0 and "Nothing was learned" in result.output
 
 
 def test_what_is_read_is_not_written_over(call, model, tmp_path):
@@ -74,7 +79,7 @@ def test_wrong_names_and_values(call, text, model, tmp_path):
     refused(train("--start", tmp_path / "no-model"), "No model folder")
     refused(train("--start", model), "dim=100")
     refused(call("train", "word3vec", text, "-o", tmp_path / "m"), "no method 'word3vec'", "skipgram")
-    refused(call("neighbors", model, "zeppelin"), "No vector for 'zeppelin'", "min_count=5")
+    refused(call("neighbors", model, "zeppelin"), "No vector for 'zeppelin'", "min_count=2")
     refused(call("neighbors", model, "kinf"), "there is one for 'king'")
     refused(call("neighbors", model, "king", "-k", 0), "k must be at least 1")
     refused(call("neighbors", tmp_path / "nothing", "king"), "No file")

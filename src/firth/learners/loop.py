@@ -92,7 +92,10 @@ class Loop(ABC):
         before, after = self.progress.untrained, self.probe_loss()
         if before is None or after is None:
             return {}
-        if after > (1 - LEAST_GAIN) * before:
+        if before == 0:  # there was no pair to measure it on
+            text = f"Nothing was learned: of so few {self.unit} none stands beside another. Try more data."
+            self.run.report.note(text, "nothing_learned")
+        elif after > (1 - LEAST_GAIN) * before:
             self.run.report.note(nothing_learned(after, before, self.remedy()), "nothing_learned")
         return {"untrained_loss": before, "trained_loss": after}
 

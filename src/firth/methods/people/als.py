@@ -24,6 +24,7 @@ from firth.learners.people import PeopleModel, begin_from, joined, keys_of, take
 
 SOLVERS = ("cg", "cholesky")
 REGULARIZATION, FEW_PAIRS = 30.0, 1200  # with fewer pairs less: a handful would be pulled to zero altogether
+NOTHING = 1e-6  # products of users and items that tell nothing apart
 WEIGHTINGS = ("linear", "log", "binary")
 
 
@@ -93,7 +94,7 @@ class ALS(Method):
         figures = als.Training(method, ratings.fingerprint(), run, sides).go()
         figures |= {"users": len(users), "items": len(items), "pairs": len(rows.columns), "reading_seconds": reading}
         figures |= {"seed": run.seed, "deterministic": True, "threads": run.cores}
-        if not items.any() or not users.any():
+        if np.abs(items).max() * np.abs(users).max() < NOTHING:
             run.report.note(
                 f"Nothing was learned: regularization={method.regularization:g} left only zeros of so few ratings; "
                 "try a tenth of it.",

@@ -44,7 +44,12 @@ class Item2Vec(Method):
     )
     negatives: int = option(5, "noise items for each window", low=1, high=1000)
     noise_exponent: float = option(0.75, "noise items are drawn by count to this power", low=-2, high=2)
-    subsample: float = option(1e-3, "frequent items are thinned out above this share; 0 = off", low=0, high=1)
+    subsample: float | None = option(
+        None,
+        "frequent items are thinned out above this share; 0 = off; none = 0.001, more for fewer than 250 items",
+        low=0,
+        high=1,
+    )
     epochs: int | None = option(
         None, "passes over the baskets; none = 20 from 25,000 events on, more for fewer, up to 200", low=1
     )
@@ -65,7 +70,10 @@ class Item2Vec(Method):
                 "too_few", "Item2Vec needs at least two different items; got {got}.", got=len(ratings.items)
             )
         entries = ratings.summed()
-        method = self.resolved(epochs=automatic_epochs(len(new), LEAST_EPOCHS, MANY_EVENTS))
+        method = self.resolved(
+            epochs=automatic_epochs(len(new), LEAST_EPOCHS, MANY_EVENTS),
+            subsample=max(1e-3, 0.25 / len(ratings.items)),  # else every item of a small catalogue is frequent
+        )
         training = BasketTraining(method, baskets(new, ratings.items), run)
         met = training.begin_from(first) if first else np.zeros(len(ratings.items))
         figures = {AS_BASKETS.get(name, name): figure for name, figure in training.go().items()}
