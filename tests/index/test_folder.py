@@ -222,6 +222,7 @@ RECORD = {"bytes": 1, "sha256": ""}
         (lambda manifest: {**manifest, "metric": "angle", "dim": 0}, "damaged_index", {"names": "dim, metric"}),
         (lambda manifest: {**manifest, "dim": 1 << 40}, "damaged_index", {"names": "dim"}),
         (lambda manifest: {**manifest, "commit": -1}, "damaged_index", {"names": "commit"}),
+        (lambda manifest: {**manifest, "commit": 0}, "damaged_index", {"name": "segment-1.safetensors"}),
         (lambda manifest: {**manifest, "about": 3}, "damaged_index", {"names": "about"}),
         (lambda manifest: {**manifest, "model": {"method": "lsa"}}, "damaged_index", {"names": "model"}),
         (lambda manifest: {**manifest, "graph": {"rows": "all"}}, "damaged_index", {"names": "graph"}),

@@ -59,24 +59,20 @@ def write_jsonl(file: IO[str], rows: Rows) -> None:
 
 @contextlib.contextmanager
 def npy_and_keys(place: Path) -> Iterator[Write]:
-    """NAME.npy and NAME.keys.json, which is there first: a kill between the two renames leaves keys without a matrix,
-    never one with another's keys, and a shard counts as done by its matrix."""
-    from firth.core.storage import new_file
-    from firth.formats.arrays import keys_path, keys_to_json
+    """NAME.npy and NAME.keys.json: the old two or the new two, whenever it is killed."""
+    from firth.formats.arrays import keys_to_json, new_pair
 
     between = b"["
-    with new_file(place) as work, new_file(keys_path(place)) as beside:
-        with npy_writer(work) as write, beside.open("wb") as keys:
+    with new_pair(place) as (work, beside), npy_writer(work) as write, beside.open("wb") as keys:
 
-            def write_both(rows: Rows) -> None:
-                nonlocal between
-                write(rows)
-                keys.write(between + keys_to_json(rows.keys)[1:-1])
-                between = b", "
+        def write_both(rows: Rows) -> None:
+            nonlocal between
+            write(rows)
+            keys.write(between + keys_to_json(rows.keys)[1:-1])
+            between = b", "
 
-            yield write_both
-            keys.write(b"]")
-        place.resolve().unlink(missing_ok=True)
+        yield write_both
+        keys.write(b"]")
 
 
 @contextlib.contextmanager

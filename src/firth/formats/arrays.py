@@ -6,11 +6,18 @@ the bytes of the array "keys" in a .safetensors file. They are read at their fir
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import hashlib
 import io
 import json
+import os
+import re
+import shutil
 import tokenize
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -46,32 +53,147 @@ def write_safetensors(vectors: Vectors, path: Path, storage: str = "float") -> N
 
 
 def read_npy(path: Path) -> Vectors:
-    matrix = map_npy(path)
-    beside = keys_path(path)
-    if not beside.is_file():
-        raise FirthError(
-            "damaged_file",
-            "{path} has no keys: put {name}, a JSON list of {n_matrix:,} strings, beside it.",
-            path=path,
-            name=beside.name,
-            n_matrix=len(matrix),
-        )
-    return mapped(beside, beside.read_bytes, matrix)
+    """The matrix with the keys that belong to it, also where a writer that exchanges the two (`new_pair`) is at work or
+    was killed: while NAME.keys.json is missing, keys are bound to the matrix by its content."""
+    beside, n_matrix = keys_path(path), 0
+    for _ in range(TRIES):
+        keys = Kept.of(beside)
+        with opened_npy(path) as file:
+            matrix = map_npy(path, file)
+            n_matrix = len(matrix)
+            if keys is not None and keys.stands_at(beside):
+                return mapped(beside, keys.read, matrix)
+            if keys is None and not bound_files(beside.resolve()):
+                continue  # none at all, or they are in place by now
+            bound = bound_keys(beside.resolve(), file)
+        keys = Kept.of(bound)
+        if keys is not None:
+            return mapped(bound, keys.read, matrix)
+    raise FirthError(
+        "damaged_file",
+        "{path} has no keys: put {name}, a JSON list of {n_matrix:,} strings, beside it.",
+        path=path,
+        name=beside.name,
+        n_matrix=n_matrix,
+    )
+
+
+class Kept:
+    """A file as it was when it was opened, whatever takes its place before it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+
+    @classmethod
+    def of(cls, path: Path) -> Kept | None:
+        """None where there is no such file."""
+        try:
+            return cls(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise FirthError(
+                "unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror
+            ) from None
+
+    def stands_at(self, path: Path) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._file.fileno()), path.stat())
+        except OSError:
+            return False
+
+    def read(self) -> bytes:
+        """All of it, as often as it is asked for, by any thread."""
+        size, found = os.fstat(self._file.fileno()).st_size, b""
+        while len(found) < size and (more := os.pread(self._file.fileno(), size - len(found), len(found))):
+            found += more
+        return found
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self._file.close()
 
 
 def write_npy(vectors: Vectors, path: Path) -> None:
-    """Both files are complete on disk before the old ones go: a kill between the two renames leaves a
-    matrix without keys, which is refused, never one with another's keys."""
-    beside = keys_path(path).resolve()
     rows = np.ascontiguousarray(vectors.matrix)
-    with new_file(beside) as keys, new_file(path) as matrix:
+    with new_pair(path) as (matrix, keys):
         keys.write_bytes(keys_to_json(vectors.keys))
         with matrix.open("wb") as file:
             np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(rows))
             file.write(rows.data)  # np.save does not say that the disk is full
-        sync(keys)
-        sync(matrix)
-        beside.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def new_pair(path: Path) -> Iterator[tuple[Path, Path]]:
+    """Temporary files for a matrix and its keys, which become NAME.npy and NAME.keys.json when the block ends well.
+
+    Two files cannot be exchanged in one step. So both lists of keys are first put under names that are bound to their
+    matrix by its sha256: the new one as a copy, the old one by a rename, so that there is no NAME.keys.json while the
+    matrix is exchanged. Whoever is killed at any moment leaves a matrix, old or new, whose keys `read_npy` finds.
+    """
+    beside = keys_path(path).resolve()
+    with contextlib.ExitStack() as ending, new_file(beside) as keys, new_file(path) as matrix:
+        yield matrix, keys
+        ending.enter_context(lock_of(beside.parent))
+        ending.callback(settle, path, beside)
+        settle(path, beside)
+        for each in (keys, matrix):
+            sync(each)
+        with matrix.open("rb") as file:
+            new = bound_keys(beside, file)
+        old = None
+        if path.is_file():
+            with path.open("rb") as file:
+                old = bound_keys(beside, file)
+        if old != new:  # else it is the same matrix, whose keys are replaced in one step
+            shutil.copyfile(keys, new)
+            sync(new)
+            sync(beside.parent)
+            if old is not None and beside.is_file():
+                beside.replace(old)
+            beside.unlink(missing_ok=True)  # without a matrix they are nobody's
+            sync(beside.parent)
+
+
+def settle(path: Path, beside: Path) -> None:
+    """Ends an exchange, whoever began it: keys that are bound to the matrix become NAME.keys.json, others go."""
+    with contextlib.suppress(OSError):  # what is left is read all the same
+        bound = bound_files(beside)
+        if bound and path.is_file() and not beside.exists():
+            with path.open("rb") as file:
+                own = bound_keys(beside, file)
+            if own in bound:
+                own.replace(beside)
+                sync(beside.parent)
+        for each in bound:
+            each.unlink(missing_ok=True)
+
+
+def bound_files(beside: Path) -> list[Path]:
+    """Keys that an exchange left, of any matrix."""
+    pattern = re.compile(re.escape(f".{beside.name}-") + "[0-9a-f]{64}")
+    return [path for path in beside.parent.iterdir() if pattern.fullmatch(path.name)]
+
+
+def bound_keys(beside: Path, matrix: IO[bytes]) -> Path:
+    """Where the keys of a matrix are while files are exchanged."""
+    digest = hashlib.sha256()
+    matrix.seek(0)
+    while block := matrix.read(1 << 20):
+        digest.update(block)
+    return beside.with_name(f".{beside.name}-{digest.hexdigest()}")
+
+
+@contextlib.contextmanager
+def lock_of(folder: Path) -> Iterator[None]:
+    """Writers of pairs in a folder follow each other, where the file system has locks."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def keys_path(path: Path) -> Path:
@@ -79,15 +201,25 @@ def keys_path(path: Path) -> Path:
 
 
 LONGEST_HEADER = 1 << 16
+TRIES = 100  # to find a matrix and its keys, while others exchange them
 # What NumPy's own reader of a header lets through, on a damaged one.
 _BROKEN = (ValueError, TypeError, SyntaxError, OSError, EOFError, RecursionError, MemoryError, tokenize.TokenError)
 
 
-def map_npy(path: Path) -> Matrix:
+@contextlib.contextmanager
+def opened_npy(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
+    with file:
+        yield file
+
+
+def map_npy(path: Path, file: IO[bytes]) -> Matrix:
     """The matrix of a .npy file, mapped; its header is checked against the size of the file."""
     try:
-        with path.open("rb") as file:
-            head = io.BytesIO(file.read(LONGEST_HEADER))  # NumPy would make room for any length the file claims
+        head = io.BytesIO(file.read(LONGEST_HEADER))  # NumPy would make room for any length the file claims
         version = np.lib.format.read_magic(head)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, by_columns, kind = read(head)
@@ -104,7 +236,7 @@ def map_npy(path: Path) -> Matrix:
             kind=kind,
             shape=shape,
         )
-    size = path.stat().st_size
+    size = os.fstat(file.fileno()).st_size
     needed = start + shape[0] * shape[1] * kind.itemsize
     if needed != size:
         raise FirthError(
@@ -115,7 +247,7 @@ def map_npy(path: Path) -> Matrix:
             shape=shape,
             needed=needed,
         )
-    matrix = np.memmap(path, dtype=kind, mode="r", offset=start, shape=shape, order="F" if by_columns else "C")
+    matrix = np.memmap(file, dtype=kind, mode="r", offset=start, shape=shape, order="F" if by_columns else "C")
     with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite and is refused at its use
         return np.asarray(matrix, dtype=np.float32)
 

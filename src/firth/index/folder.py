@@ -66,6 +66,15 @@ def read_manifest(folder: Path, check: bool = True) -> dict[str, Any]:
     listed = sum(len(record["files"]) for record in records(found))
     if listed != len(files):
         raise FirthError("damaged_index", "{path} names a file twice.", path=folder / MANIFEST)
+    later = [name for name in files if int(name.split("-")[1].split(".")[0]) > found["commit"]]
+    if later:  # the next commits would write it again, while it is mapped
+        raise FirthError(
+            "damaged_index",
+            "{path} is of commit {commit}, before its file {name}.",
+            path=folder / MANIFEST,
+            commit=found["commit"],
+            name=later[0],
+        )
     if check:
         check_files(folder, found)
     return found

@@ -31,7 +31,7 @@ from firth.core.storage import new_file, saying_where, sync
 from firth.core.vectors import Matrix, row_lengths, unit_rows
 from firth.data.cache import cache_folder
 from firth.index.scan import best, scan
-from firth.index.segment import BLOCK, SKETCHED, Positions, Segment, Space
+from firth.index.segment import BLOCK, SKETCHED, Positions, Segment, Space, damaged
 from firth.index.snapshot import Snapshot
 from firth.kernels.search import Found, sketch_rows
 
@@ -75,6 +75,8 @@ class Graph:
     def over(cls, segments: Sequence[Segment], space: Space, known: Graph | None, threads: int) -> Graph:
         """A graph of all rows: a copy of the known one with the rows that it has not got yet, where that can be."""
         reach = longest(segments) if space.metric == "dot" else 0.0
+        if not np.isfinite(reach):
+            raise damaged(segments[0].path, "a vector holds NaN or infinity")
         graph = known.copy() if known is not None and reach <= known.reach else cls(space, reach)
         first = 0
         for segment in segments:
