@@ -58,7 +58,7 @@ def test_a_graph_forged_with_a_short_key_is_not_opened(tmp_path, cache, key):
     record |= {"bytes": len(forged), "seal": hmac.new(key, facts.encode() + forged, hashlib.sha256).hexdigest()}
     path.write_text(json.dumps(manifest))
     index = Index.open(tmp_path / "index")
-    with pytest.warns(FirthWarning, match="not used; search is exact until"):
+    with pytest.warns(FirthWarning, match="not used. Search is exact until"):
         assert index.search(matrix[7], 1)[0].key == "7"
     assert (cache / SEAL).read_bytes() == key  # a search makes none
     with index, pytest.warns(FirthWarning) as told:

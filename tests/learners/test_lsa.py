@@ -124,5 +124,5 @@ def test_bad_input():
         firth.LSA(dim=5001)
     parts = model.parts()
     arrays = {**parts.arrays, "words": parts.arrays["words"][:, :1]}
-    with pytest.raises(firth.FirthError, match="equally wide"):
+    with pytest.raises(firth.FirthError, match="The array documents must be float"):
         type(model).from_parts(model.method, firth.core.model.Parts(arrays, parts.documents), {})

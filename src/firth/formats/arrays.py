@@ -7,13 +7,13 @@ the bytes of the array "keys" in a .safetensors file. They are read at their fir
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import io
 import json
 import os
 import re
 import shutil
+import time
 import tokenize
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import IO
 import numpy as np
 
 from firth.core.errors import FirthError
-from firth.core.storage import dump_arrays, new_file, read_arrays, sync
+from firth.core.storage import dump_arrays, hold, new_file, read_arrays, sync
 from firth.core.vectors import Matrix, Vectors
 from firth.formats.quantize import pack_rows, unpack_rows
 
@@ -134,7 +134,7 @@ def new_pair(path: Path) -> Iterator[tuple[Path, Path]]:
     beside = keys_path(path).resolve()
     with contextlib.ExitStack() as ending, new_file(beside) as keys, new_file(path) as matrix:
         yield matrix, keys
-        ending.enter_context(lock_of(beside.parent))
+        ending.enter_context(lock_of(beside))
         ending.callback(settle, path, beside)
         settle(path, beside)
         for each in (keys, matrix):
@@ -185,15 +185,23 @@ def bound_keys(beside: Path, matrix: IO[bytes]) -> Path:
 
 
 @contextlib.contextmanager
-def lock_of(folder: Path) -> Iterator[None]:
-    """Writers of pairs in a folder follow each other, where the file system has locks."""
-    handle = os.open(folder, os.O_RDONLY)
+def lock_of(beside: Path) -> Iterator[None]:
+    """Writers of one pair follow each other, where the file system has locks. Not by a lock on the folder, which
+    whoever fills a folder with pairs may have."""
+    lock, handle = beside.with_name(f".{beside.name}.lock"), None
+    while handle is None:
+        try:
+            handle = hold(lock, os.O_RDWR | os.O_CREAT)
+        except (BlockingIOError, FileNotFoundError):  # noqa: PERF203 (held, or removed by who held it)
+            time.sleep(0.01)
+        except OSError:
+            break
     try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(handle)
+        lock.unlink(missing_ok=True)
+        if handle is not None:
+            os.close(handle)
 
 
 def keys_path(path: Path) -> Path:

@@ -198,7 +198,9 @@ class Loop(ABC):
         found, before = type(self.progress)(**state), self.progress
         for item in fields(found):
             value, default = getattr(found, item.name), getattr(before, item.name)
-            number = isinstance(default, float) and type(value) in (int, float)
+            if value is None and default is None:
+                continue
+            number = (default is None or isinstance(default, float)) and type(value) in (int, float)
             odd = value != default and not math.isfinite(value) if number else type(value) is not type(default)
             if odd or (type(value) is int and value < 0):
                 raise FirthError("damaged_checkpoint", "{name} is {got!r:.60}", name=item.name, got=value)

@@ -149,7 +149,7 @@ def test_texts_of_one_key_share_a_vector():
     texts = [("a", "x y x y"), ("b", "y z y z"), ("a", "x x y y z")]
     model = firth.Doc2Vec(dim=4, min_count=1).fit(firth.Corpus(texts), firth.Run(report=notes))
     assert model.documents.keys == ["a", "b"]
-    assert notes.notes == ["1 of 3 texts have the key of another text: texts of one key share a vector."]
+    assert notes.notes[0] == "1 of 3 texts have the key of another text: texts of one key share a vector."
 
 
 def test_tags_of_a_document(small):

@@ -30,7 +30,8 @@ class FastTextClassifier(ClassifierOptions):
         began = time.monotonic()
         labelled = data if isinstance(data, Labelled) else Labelled(data)
         examples = self.read_examples(labelled, run)
-        rows = recorded_rows((text for _, text in labelled.corpus), run.report)
+        texts = (" ".join(text) if isinstance(text, list) else text for text, _ in labelled)
+        rows = recorded_rows(texts, run.report)
         reading = time.monotonic() - began
         training = Training(self, examples, run, start)
         figures = training.go()
