@@ -32,14 +32,14 @@ class PairOptions(WordOptions):
 
     window: int = option(5, "words each side", low=1, high=kernel.MOST_WINDOW)
     side: str = option("both", "where a word's contexts stand", choices=kernel.SIDES)
-    weighting: str = option(
+    weighting: str | None = option(
         "flat", "a neighbour at distance d counts 1, 1/d or (window-d+1)/window", choices=kernel.WEIGHTINGS
     )
     subsample: float = option(0.0, "frequent words are thinned out above this share of the text", low=0, high=1)
 
     def sized(self: Paired, vocabulary: Vocabulary) -> Paired:
         """This method with the options that were left out chosen by the size of the text."""
-        return self.resolved(min_count=vocabulary.min_count)
+        return self.resolved(min_count=max(1, vocabulary.min_count))
 
     def count(self, data: Any, run: Run, start: TextModel | None = None) -> Counted:
         """The pairs of a corpus (or Tokens, paths, texts), or `data` itself where it is counted already."""
@@ -58,7 +58,7 @@ class PairOptions(WordOptions):
                 tokens,
                 window=method.window,
                 side=method.side,
-                weighting=method.weighting,
+                weighting=method.weighting or "flat",
                 subsample=method.subsample,
                 run=run,
             )
