@@ -263,7 +263,7 @@ def people(data: Path, size: int, seed: int) -> Iterator[Row]:
             beside["baseline"] = found.scores["popularity"]["recall@20"]
             return found["recall@20"]
 
-        methods = ["ALS", "BPR", "Item2Vec", *(["MultVAE", "MultDAE"] if size < 5000 else [])]
+        methods = ["ALS", "BPR", "Item2Vec", *(["MultVAE", "MultDAE"] if size < 1000 else [])]
         for method in [*methods, *(["RatingFactors"] if name == "World" else [])]:
             row = compared(method, name, size, score, "mean (RMSE)" if method == "RatingFactors" else "popularity", 0.0)
             yield row | {"baseline_score": beside["baseline"]}

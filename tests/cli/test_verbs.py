@@ -32,7 +32,7 @@ def test_train_prints_its_figures_as_json_and_for_people(call, text, tmp_path):
     assert figures["vocabulary"] == len(model.vectors)
     assert figures["loss"] == figures["epochs"][-1]["loss"] and len(figures["epochs"]) == 2
     assert figures["words_per_second"] == pytest.approx(2 * figures["tokens"] / figures["seconds"])
-    assert model.method == firth.CBOW(dim=20, epochs=2, lowercase=False)
+    assert model.method == firth.CBOW(dim=20, epochs=2, lowercase=False, **figures["automatic"])
     again = output(call(*command))
     assert "finished already" in again and f"{figures['tokens']:,}" in again and "firth neighbors" in again
 
