@@ -3,8 +3,8 @@
     python benchmarks/small_data.py DATA [--only words --only documents …] [--sizes 200,1000,5000] [--seeds 1]
 
 Every method is trained with its defaults (`now`) and with the values that were its defaults whatever the size of the
-data (`before`). The rules were chosen on docstrings, World(seed=5), Cora, the Wikipedia pages of OpenNE and a part of
-Last.fm's training data (LOG.md); what is reported here is other data:
+data (`before`). The rules were chosen on docstrings, World(seed=5), Cora, the Wikipedia pages of OpenNE, PPI and a part
+of Last.fm's training data (LOG.md); what is reported here is other data, but for PPI:
 
 - words: the first documents of 20 newsgroups. Of words that tell a newsgroup (by other documents), the share of the 5
   nearest such words that tell the same one; words without a vector count as chance. Baseline: rows of raw counts.
@@ -263,7 +263,7 @@ def people(data: Path, size: int, seed: int) -> Iterator[Row]:
             beside["baseline"] = found.scores["popularity"]["recall@20"]
             return found["recall@20"]
 
-        methods = ["ALS", "BPR", "Item2Vec", *(["MultVAE", "MultDAE"] if size < 5000 else [])]
+        methods = ["ALS", "BPR", "Item2Vec", *(["MultVAE", "MultDAE"] if size < 1000 else [])]
         for method in [*methods, *(["RatingFactors"] if name == "World" else [])]:
             row = compared(method, name, size, score, "mean (RMSE)" if method == "RatingFactors" else "popularity", 0.0)
             yield row | {"baseline_score": beside["baseline"]}

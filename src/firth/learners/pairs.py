@@ -41,7 +41,7 @@ class PairOptions(WordOptions):
 
     def sized(self: Paired, vocabulary: Vocabulary) -> Paired:
         """This method with the options that were left out chosen by the size of the text."""
-        return self.resolved(min_count=vocabulary.min_count)
+        return self.resolved(min_count=max(1, vocabulary.min_count))
 
     def count(self, data: Any, run: Run, start: TextModel | None = None) -> Counted:
         """The pairs of a corpus (or Tokens, paths, texts), or `data` itself where it is counted already."""

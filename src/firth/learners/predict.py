@@ -102,7 +102,7 @@ class WindowMethod(WordOptions, PredictOptions):
     def sized(self: Windowed, tokens: Tokens) -> Windowed:
         """This method with the options that were left out chosen by the size of the text."""
         epochs = automatic_epochs(len(tokens.ids), self.least_epochs, self.large_text)
-        return self.resolved(min_count=tokens.vocabulary.min_count, epochs=epochs)
+        return self.resolved(min_count=max(1, tokens.vocabulary.min_count), epochs=epochs)
 
     def check_words(self, vocabulary: Vocabulary) -> None:
         """Refuses vocabularies too small to predict in, or too large for the exact softmax."""
