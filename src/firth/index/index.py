@@ -243,8 +243,8 @@ class Index:
         if self._tell and self.folder:
             self._tell = False
             why = f"{self.folder / self._graph_record['file']} is missing, altered or from elsewhere and not used"
-            why = f"{why}." if Graph.available() else str(Graph.needed())
-            say = f"{why} Search is exact until `optimize` builds it anew."
+            why = why if Graph.available() else str(Graph.needed()).rstrip(".")
+            say = f"{why}; search is exact until `optimize` builds it anew."
             warnings.warn(FirthWarning(say, "exact_search"), stacklevel=4)
 
     # ---- search ----
