@@ -193,6 +193,20 @@ def unit(rows):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
+@pytest.mark.parametrize("record", [True, False])
+def test_what_a_killed_run_was_writing_goes(call, bert, tmp_path, record):
+    """Also where it was killed before its record was there."""
+    (tmp_path / "a.txt").write_text("\n".join(SENTENCES[:9]))
+    command, folder = ("embed", bert, tmp_path / "a.txt", "-o", tmp_path / "parts"), tmp_path / "parts"
+    if record:
+        done(call(*command))
+    folder.mkdir(exist_ok=True)
+    for name in (".embedding.json-8251xpet", ".part-00001.parquet-x7", *([".embedding-1.json-x8"] if record else [])):
+        (folder / name).write_text("{")
+    done(call(*command))
+    assert sorted(path.name for path in folder.iterdir()) == ["embedding.json", "part-00000.parquet"]
+
+
 def test_a_map_of_the_model_is_no_other_model(call, bert, tmp_path):
     model, texts = tmp_path / "model", tmp_path / "texts.txt"
     shutil.copytree(bert, model)

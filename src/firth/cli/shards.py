@@ -23,6 +23,8 @@ from firth.core.processes import is_first_process, rank, world_size
 
 RECORD = "embedding.json"  # what the shards are of, which are done, how many rows once all are
 
+HALF = re.compile(r"\.(part|embedding)-|\.embedding\.json-")  # what a killed process was writing
+
 
 class Shards:
     """A folder of files with `rows` rows each: part-00000.parquet, part-00001.parquet, …
@@ -72,7 +74,7 @@ class Shards:
         self.finished = bool(record and record["finished"]) and not self.lost
         whole = {path for number in self.done for path in self.files(number)}
         for path in self.folder.iterdir():  # what a killed run was writing
-            if path not in whole and re.match(r"\.part-|part-\d{5,}\.", path.name):
+            if path not in whole and (HALF.match(path.name) or re.match(r"part-\d{5,}\.", path.name)):
                 path.unlink()
         self.before = sorted(self.done)
         if record is None or beside:
@@ -151,7 +153,7 @@ def check_folder(folder: Path) -> None:
 
     with saying_where(folder):
         check_writable(folder)
-        there = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+        there = sorted(path.name for path in folder.iterdir() if not HALF.match(path.name)) if folder.exists() else []
     if there and RECORD not in there:
         raise FirthError(
             "unsafe_output",
