@@ -1,11 +1,11 @@
-# make demo · make test · make check · make web · make docs · make bench
+# make demo · make test · make fuzz · make check · make web · make docs · make bench
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # By exact version, first and alone: a looser request brings gigabytes of GPU packages.
 TORCH := 2.13.0
 
-.PHONY: demo test check web check-web docs pictures bench install clean
+.PHONY: demo test fuzz check web check-web docs pictures bench install clean
 
 # Installed anew when what it is built from changes.
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/* cpp/*/*)
@@ -28,6 +28,10 @@ demo: $(VENV)/firth
 
 test: $(VENV)/tools
 	$(BIN)/python -m pytest -n 2
+
+# Damaged files of every kind; hours on two cores.
+fuzz: $(VENV)/tools
+	for script in tests/fuzz/*.py; do $(BIN)/python $$script || exit 1; done
 
 check: $(VENV)/tools check-web
 	$(BIN)/ruff check .

@@ -85,10 +85,12 @@ class Vectors:
 
     @property
     def keys(self) -> Sequence[str]:
-        if callable(self._keys):
-            self._keys = self._keys()
-            self._check_keys(self._keys)
-        return self._keys
+        keys = self._keys  # once: another thread may put the list in its place
+        if callable(keys):
+            keys = keys()
+            self._check_keys(keys)
+            self._keys = keys
+        return keys
 
     @property
     def rows(self) -> Mapping[str, int]:

@@ -39,6 +39,7 @@ class Corpus:
     Parquet, data frame) is one document: `column` is its text, `key` its key, `tags` names the columns of its tags,
     with a tag or a list of them in each; the values of the columns `fields` come along in `walk`. Other documents are
     numbered from 1 ("wiki.txt:3" when there are several files; in units of files the key is the path).
+    Threads can share it, unless it reads an iterator or standard input.
     """
 
     def __init__(

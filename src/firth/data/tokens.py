@@ -36,7 +36,7 @@ class Tokens:
     `raw_tokens` is how many tokens were met, those left out among them. `phrases` are those that were joined, a list
     for each pass. `keys` names the documents: as the corpus does where `read_tokens` was asked for keys, else
     from 1 on; `tags` are theirs, empty where no document has any. `fingerprint` tells whether two are the same, apart
-    from keys and tags.
+    from keys and tags. Immutable: threads can share it.
     """
 
     def __init__(

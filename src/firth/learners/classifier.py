@@ -68,9 +68,10 @@ class ClassifierModel(TextModel):
     @property
     def labels(self) -> Vocabulary:
         """The labels with their counts, most frequent first."""
-        if isinstance(self._labels, Parts):
-            self._labels = Vocabulary.from_json(self._labels.documents["labels"])
-        return self._labels
+        found = self._labels
+        if isinstance(found, Parts):
+            self._labels = found = Vocabulary.from_json(found.documents["labels"])
+        return found
 
     @property
     def vectors(self) -> Vectors:

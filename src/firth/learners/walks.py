@@ -47,9 +47,10 @@ class NodeModel(Model):
         self.vectors = Vectors(self._names, nodes, missing="the graph did not have this node")
 
     def _names(self) -> list[str]:
-        if isinstance(self._keys, Parts):
-            self._keys = list(self._keys.documents["nodes"]["keys"])
-        return self._keys
+        found = self._keys
+        if isinstance(found, Parts):
+            self._keys = found = list(found.documents["nodes"]["keys"])
+        return found
 
     @property
     def tables(self) -> Mapping[str, Vectors]:

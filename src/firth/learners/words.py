@@ -111,11 +111,14 @@ class TextModel(Model):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        if isinstance(self._vocabulary, Parts):
-            parts = self._vocabulary
-            self._vocabulary = Vocabulary.from_json(parts.documents["vocabulary"])
-            self._phrases = parts.documents["vocabulary"].get("phrases", ())
-        return self._vocabulary
+        found = self._vocabulary
+        if isinstance(found, Parts):
+            document = found.documents["vocabulary"]
+            self._phrases = document.get(
+                "phrases", ()
+            )  # before the vocabulary, by which other threads see that it is read
+            self._vocabulary = found = Vocabulary.from_json(document)
+        return found
 
     @property
     def known(self) -> Vocabulary:
