@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import threading
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +142,18 @@ def outputs(model: firth.Model, of: Callable[[np.ndarray], Any] = np.ndarray.tob
     return found
 
 
+def asked_at_once(model: firth.Model) -> list[dict[str, Any]]:
+    """What three threads are told that begin together, before what is read at the first use is read."""
+    together = threading.Barrier(3)
+
+    def ask(_: int) -> dict[str, Any]:
+        together.wait()
+        return outputs(model)
+
+    with ThreadPoolExecutor(3) as pool:
+        return list(pool.map(ask, range(3)))
+
+
 @every_method
 def test_it_is_found_by_name_and_described_in_a_line(method):
     name = method.method_name()
@@ -206,6 +220,7 @@ def test_saved_and_loaded_it_is_the_same(method, tmp_path: Path):
     assert type(loaded) is type(model) and loaded.method == model.method == chosen
     assert outputs(model) and outputs(loaded) == outputs(model)
     assert loaded.training == model.training
+    assert asked_at_once(firth.load(tmp_path / "model")) == [outputs(model)] * 3
 
 
 @every_method

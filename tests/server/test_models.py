@@ -182,3 +182,14 @@ def until(condition):
             return
         time.sleep(0.01)
     pytest.fail("it did not happen")
+
+
+def test_an_index_that_names_an_impossible_path_as_its_models_is_refused_not_a_fault(tmp_path):
+    with firth.Index.create(tmp_path / "index", dim=2) as index:
+        index.add(["a"], [[1, 2]], {"text": ["river"]})
+    path = tmp_path / "index" / "index.json"
+    model = {"method": "lsa", "fingerprint": "0" * 64, "path": "x" * 5000}
+    path.write_text(json.dumps({**json.loads(path.read_text()), "model": model}))
+    with serving(models={}, indexes={"index": tmp_path / "index"}) as client:
+        answer = client.post("/search", json={"query": "river", "mode": "words"})
+    assert answer.status_code == 503 and answer.json()["code"] == "unavailable"

@@ -41,7 +41,10 @@ class Parts:
 
 
 class Model(ABC):
-    """What was learned. `save(folder)` writes it; `firth.load(folder)` gives it back."""
+    """What was learned. `save(folder)` writes it; `firth.load(folder)` gives it back.
+
+    Immutable: threads can share it.
+    """
 
     method: Method
     training: Mapping[str, Any]  # loss, speed, data fingerprint: how it came to be

@@ -16,7 +16,7 @@ from firth.core.errors import FirthWarning
 
 
 class Report(Protocol):
-    """What long work tells while it runs."""
+    """What long work tells while it runs. It serves one run at a time."""
 
     def begin(self, task: str, total: float, unit: str) -> None:
         """`task` starts: `total` units to do (0 when unknown)."""

@@ -85,7 +85,7 @@ class Vectors:
 
     @property
     def keys(self) -> Sequence[str]:
-        keys = self._keys
+        keys = self._keys  # once: another thread may put the list in its place
         if callable(keys):
             keys = keys()
             self._check_keys(keys)

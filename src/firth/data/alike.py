@@ -41,6 +41,7 @@ class Alike:
     Without `other`, the sources are a corpus: text files, tables of which `text` names the column, lists of texts;
     `unit` is a line, block, file or sentence of theirs. With it, one source of a `Table`: csv, tsv, jsonl, Parquet, a
     data frame, a dictionary of columns. `dev` is an `Alike` with scores, to measure and choose by.
+    Threads can share it, unless it reads an iterator or standard input.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ CHUNK = 1 << 18  # of them, or of tokens, at a time
 class Cooccurrence:
     """Row w of the matrix: the contexts `indices[indptr[w]:indptr[w + 1]]` of word w with their `weights`.
 
-    Contexts stand in order. Arrays may be memory-mapped; nothing writes to them.
+    Contexts stand in order. Arrays may be memory-mapped; nothing writes to them. Threads can share it.
     """
 
     def __init__(

@@ -40,6 +40,7 @@ class Corpus:
     with a tag or a list of them in each; the values of the columns `fields` come along in `walk`. Other documents are
     numbered from 1 ("wiki.txt:3" when there are several files; in units of files the key is the path). Documents that
     are lists of tokens are for methods of words and documents, which take them as they are.
+    Threads can share it, unless it reads an iterator or standard input.
     """
 
     def __init__(

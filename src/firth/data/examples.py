@@ -27,7 +27,7 @@ class Examples:
 
     `source` is whatever a `Table` is made of: csv, tsv, jsonl, Parquet, data frames, dictionaries of columns. `other`
     is the column of the second texts of pairs; `columns` are others that stand beside the text. `dev` (another source
-    with the same columns) is what to choose and stop by.
+    with the same columns) is what to choose and stop by. Read once and never changed: threads can share it.
     """
 
     def __init__(

@@ -35,6 +35,7 @@ class Graph:
     again from the same end is a duplicate: its weights are added, and `duplicates` counts them. A row of one name is a
     node without links. Self loops stay. Weights must be finite and not negative; an edge of weight 0 is none.
     With `weighted=False` all edges weigh 1, whatever the source says and however often they stand there.
+    Read once and never changed: threads can share it.
     """
 
     def __init__(

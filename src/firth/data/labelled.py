@@ -41,7 +41,7 @@ class Labelled:
     `sources`: text files (or "-", standard input) with a text a line, where words that begin with `__label__` are
     labels, as fastText has it; files of records (jsonl, csv, tsv, Parquet) and data frames, whose `column` holds the
     text and whose `label` the label (or a list of them); iterables of (text, label) or (text, labels). In one iterable
-    texts may also be lists of tokens.
+    texts may also be lists of tokens. Threads can share it, unless it reads an iterator or standard input.
     """
 
     def __init__(self, *sources: Any, column: str | None = None, label: str | None = None) -> None:

@@ -30,6 +30,7 @@ class Pairs:
 
     A table is csv, tsv, jsonl, Parquet (each also compressed) or a data frame; its columns are "source" and "target"
     unless named. `validation` are pairs to measure on while learning.
+    Threads can share it, unless it reads an iterator or standard input.
     """
 
     def __init__(

@@ -37,7 +37,7 @@ class Questions:
 
     A table (csv, tsv, jsonl, Parquet, data frames, dictionaries of columns) has one question a row. An empty answer
     means that the passage does not tell. Without a column `start` an answer stands where it is first found. `dev`
-    (another source) is what to choose and stop by.
+    (another source) is what to choose and stop by. Read once and never changed: threads can share it.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class Ratings:
     The events of user u, in the order of time (of the source, where there is none), are
     `item_ids[starts[u]:starts[u + 1]]` with `weights` and `times`. A pair may occur several times: `summed()` adds up
     its weights, which is what implicit feedback means; `latest()` takes the last by time, or the mean where times are
-    unknown, which is what ratings mean.
+    unknown, which is what ratings mean. Read once and never changed: threads can share it.
     """
 
     def __init__(

@@ -32,7 +32,10 @@ class Encoded(NamedTuple):
 
 
 class SubwordTokenizer:
-    """Made by `BPE`, `WordPiece` or `Characters`, or read from files: `SubwordTokenizer.load`."""
+    """Made by `BPE`, `WordPiece` or `Characters`, or read from files: `SubwordTokenizer.load`.
+
+    Immutable: threads can share it.
+    """
 
     def __init__(self, engine: Any) -> None:
         engine.no_truncation()  # nothing is cut unasked

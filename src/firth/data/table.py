@@ -53,6 +53,7 @@ class Table:
 
     Missing are None, NaN, null, and in csv and tsv the empty field; among numbers of csv and tsv also NA, N/A, NaN,
     null and their like, while a text "NA" (Namibia) stays a text. Infinities are kept: those who compute refuse them.
+    Read once and never changed: threads can share it.
     """
 
     def __init__(self, source: Any, *, columns: Sequence[str] | None = None, categories: Sequence[str] = ()) -> None:

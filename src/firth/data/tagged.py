@@ -29,7 +29,7 @@ class TaggedWords:
         TaggedWords([(["Ada", "writes"], ["B-PER", "O"])])
 
     Files of records are csv, tsv, jsonl and Parquet; others are CoNLL's. `dev` (another source) is what to choose and
-    stop by.
+    stop by. Read once and never changed: threads can share it.
     """
 
     def __init__(self, source: Any, *, text: str = "text", tags: str = "tags", dev: Any = None) -> None:

@@ -37,6 +37,7 @@ class Tokens:
     for each pass. `keys` names the documents: as the corpus does where `read_tokens` was asked for keys, else
     from 1 on; `tags` are theirs, empty where no document has any. `splitting` says how the texts were split, None where
     the documents were lists of tokens. `fingerprint` tells whether two are the same, apart from keys and tags.
+    Immutable: threads can share it.
     """
 
     def __init__(

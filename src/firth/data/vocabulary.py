@@ -21,7 +21,7 @@ class Vocabulary:
     """Tokens by id, most frequent first (equal counts in the order of their UTF-8 bytes).
 
     `counts` are the occurrences in the text it was made from; `dropped_types` and `dropped_tokens` say what
-    `min_count` and the size limit left out.
+    `min_count` and the size limit left out. Immutable: threads can share it.
     """
 
     def __init__(

@@ -70,10 +70,11 @@ class ClassifierModel(TextModel):
     @property
     def labels(self) -> Vocabulary:
         """The labels with their counts, most frequent first."""
-        if isinstance(self._labels, Parts):
-            with self._labels.reading():
-                self._labels = Vocabulary.from_json(self._labels.documents["labels"])
-        return self._labels
+        found = self._labels
+        if isinstance(found, Parts):
+            with found.reading():
+                self._labels = found = Vocabulary.from_json(found.documents["labels"])
+        return found
 
     @property
     def vectors(self) -> Vectors:

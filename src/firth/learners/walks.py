@@ -49,10 +49,11 @@ class NodeModel(Model):
         self.vectors = Vectors(self._names, nodes, missing="the graph did not have this node")
 
     def _names(self) -> list[str]:
-        if isinstance(self._keys, Parts):
-            with self._keys.reading():
-                self._keys = check_texts_of(self._keys.documents["nodes"]["keys"], "keys of nodes.json")
-        return self._keys
+        found = self._keys
+        if isinstance(found, Parts):
+            with found.reading():
+                self._keys = found = check_texts_of(found.documents["nodes"]["keys"], "keys of nodes.json")
+        return found
 
     @property
     def tables(self) -> Mapping[str, Vectors]:

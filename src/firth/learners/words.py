@@ -157,16 +157,16 @@ class TextModel(Model):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        if isinstance(self._vocabulary, Parts):
-            parts = self._vocabulary
-            with parts.reading():
-                found = Vocabulary.from_json(parts.documents["vocabulary"])
-                self._phrases = [
+        found = self._vocabulary
+        if isinstance(found, Parts):
+            with found.reading():
+                document = found.documents["vocabulary"]
+                self._phrases = [  # before the vocabulary, by which other threads see that it is read
                     [check_texts_of(pair, "A pair of words", 2) for pair in pairs]
-                    for pairs in parts.documents["vocabulary"].get("phrases", ())
+                    for pairs in document.get("phrases", ())
                 ]
-                self._vocabulary = found
-        return self._vocabulary
+                self._vocabulary = found = Vocabulary.from_json(document)
+        return found
 
     @property
     def known(self) -> Vocabulary:

@@ -234,7 +234,7 @@ class Models:
                 place.failed = stamp  # the old one serves until the new one is whole
                 return
             place.opened, place.stamp, place.failed = found, stamp, None
-        except FirthError as error:
+        except (FirthError, OSError) as error:  # an index may name any path as its model's
             place.failed, place.why = stamp, str(error)
 
     def _open_index(self, path: Path) -> Index:

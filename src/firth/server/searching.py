@@ -25,7 +25,10 @@ class SearchBody(Body):
     )
     index: str | None = Field(None, description="Of several indexes, which; else the first.")
     k: Whole = Field(10, ge=1, le=1000)
-    where: str | None = Field(None, description='Only such rows, as in year >= 2020 and language in ("en", "de").')
+    where: str | None = Field(
+        None,
+        description='Only such rows, as in year >= 2020 and language in ("en", "de"); at most 65,536 characters.',
+    )
     mode: Literal["vector", "words", "both"] | None = Field(None, description="both for a text, vector for a vector.")
     truncate: bool | None = Field(None, description="Of a text longer than the model reads, take the beginning.")
 
