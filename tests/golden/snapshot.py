@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def described(path: str, value: Any) -> list[str]:
 
 def signature(value: Any) -> str:
     try:
-        return str(inspect.signature(value))
+        return re.sub(r" object at 0x[0-9a-f]+", "", str(inspect.signature(value)))
     except (ValueError, TypeError):
         return "(…)"
 
