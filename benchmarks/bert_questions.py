@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 import firth
-from firth.core.report import PlainNotes
+from firth.core.report import LogLines
 from firth.data.world import World
 from firth.data.world.labelled import Sense
 from firth.data.world.words import HOMONYMS
@@ -127,14 +127,14 @@ class Laboratory:
     def bert(self, seed: int, **options: Any) -> BertModel:
         method = firth.BERT(**SETTINGS | {"epochs": self.epochs} | options)
         if (method, seed) not in self.done:
-            run = firth.Run(threads=1, seed=seed, report=PlainNotes())
+            run = firth.Run(threads=1, seed=seed, report=LogLines(progress=False))
             self.done[method, seed] = method.fit(self.texts[seed][0], run)
         return self.done[method, seed]
 
     def gpt(self, seed: int) -> Any:
         names = ("layers", "dim", "heads", "hidden", "context", "vocabulary", "dropout", "batch_tokens", "weight_decay")
         method = firth.GPT(**{name: SETTINGS[name] for name in names}, learning_rate=4e-3, epochs=self.epochs)
-        return method.fit(self.texts[seed][0], firth.Run(threads=1, seed=seed, report=PlainNotes()))
+        return method.fit(self.texts[seed][0], firth.Run(threads=1, seed=seed, report=LogLines(progress=False)))
 
     def asked(self, seed: int) -> list[Sense]:
         return self.texts[seed][1]

@@ -33,7 +33,7 @@ import numpy as np
 import torch
 
 import firth
-from firth.core.report import PlainNotes
+from firth.core.report import LogLines
 from firth.data.sentences import Sentences, read_sentences
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.learners import bert_files
@@ -72,7 +72,7 @@ PEERS = {
 
 
 def read(data: Path, device: str) -> tuple[SubwordTokenizer, Sentences]:
-    run = firth.Run(report=PlainNotes(), device=device)
+    run = firth.Run(report=LogLines(progress=False), device=device)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "text.txt"
         with lzma.open(data / "text" / "wiki-raw.txt.xz", "rb") as file:

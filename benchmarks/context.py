@@ -63,7 +63,9 @@ def compare(model: Any, data: Path, text: Path, contexts: int) -> dict[str, Any]
     layers = range(model.size.layers + 1)
     settings = {"layers": layers, "combine": "concat", "pieces": "mean", "contexts": contexts}
     began = time.monotonic()
-    found = model.averaged(firth.Corpus(text), words, run=firth.Run(report=firth.core.report.PlainNotes()), **settings)
+    found = model.averaged(
+        firth.Corpus(text), words, run=firth.Run(report=firth.core.report.LogLines(progress=False)), **settings
+    )
     averaged = time.monotonic() - began
     keys = list(found.vectors.keys)
     by_layer = found.vectors.matrix.reshape(len(keys), len(layers), -1)

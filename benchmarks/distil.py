@@ -30,7 +30,7 @@ sys.path.insert(0, str(HERE.parent / "src"))
 import numpy as np  # noqa: E402
 
 import firth  # noqa: E402
-from firth.core.report import PlainNotes  # noqa: E402
+from firth.core.report import LogLines  # noqa: E402
 from firth.core.run import available_cores  # noqa: E402
 from firth.core.scores import correlation, ranks  # noqa: E402
 from firth.learners.distil import draw_sentences  # noqa: E402
@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--no-peer", action="store_true")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    run = firth.Run(report=PlainNotes())
+    run = firth.Run(report=LogLines(progress=False))
     teacher = firth.load(given.weights)
     with lzma.open(given.data / "text/wiki-raw.txt.xz", "rt", encoding="utf-8") as file:
         corpus = firth.Corpus([line.strip() for line in file if line.strip() and not line.startswith("=")])

@@ -38,7 +38,7 @@ import torch  # noqa: E402
 from squad_peer import CUDA, Peer  # noqa: E402
 
 import firth  # noqa: E402
-from firth.core.report import PlainNotes  # noqa: E402
+from firth.core.report import LogLines  # noqa: E402
 from firth.core.scores import accuracy, correlation, f1, matthews, ranks  # noqa: E402
 
 SPANS = {"epochs": 5, "batch": 64, "learning_rate": 2e-4, "warmup": 0.1, "weight_decay": 0.01, "length": 384}
@@ -274,7 +274,10 @@ def main() -> None:
     results: dict[str, Any] = json.loads(record.read_text())["runs"] if record.exists() else {}
     changes = {name: json.loads(value) for name, _, value in (item.partition("=") for item in arguments.set)}
     print(f"torch {torch.__version__}, {platform.platform()}, cuda {CUDA}", flush=True)
-    where, run = (arguments.data, arguments.weights), firth.Run(report=PlainNotes(), threads=arguments.threads)
+    where, run = (
+        (arguments.data, arguments.weights),
+        firth.Run(report=LogLines(progress=False), threads=arguments.threads),
+    )
     tasks: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
         **{
             name: lambda name=name: tuned(*where, name, arguments.choose, arguments.rows, run, changes)

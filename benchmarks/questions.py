@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 import firth
-from firth.core.report import PlainNotes
+from firth.core.report import LogLines
 from firth.data.tokens import Tokens, read_tokens
 from firth.data.world import World, write_analogies
 from firth.evaluate.layout import markdown_table, percent
@@ -219,7 +219,7 @@ EXPERIMENTS: tuple[Callable[[Laboratory], Iterator[str]], ...] = (
 
 def timed_fit(method: firth.Method, tokens: Tokens, seed: int) -> tuple[Any, float]:
     began = time.process_time()
-    model = method.fit(tokens, firth.Run(seed=seed, report=PlainNotes()))
+    model = method.fit(tokens, firth.Run(seed=seed, report=LogLines(progress=False)))
     return model, time.process_time() - began
 
 

@@ -38,7 +38,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 import firth  # noqa: E402
-from firth.core.report import PlainNotes  # noqa: E402
+from firth.core.report import LogLines  # noqa: E402
 from firth.core.scores import correlation, ranks  # noqa: E402
 from firth.data.sentences import split_sentences  # noqa: E402
 
@@ -191,7 +191,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=0)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    run = firth.Run(report=PlainNotes())
+    run = firth.Run(report=LogLines(progress=False))
     parts = {part: stsb(given.data, part, given.rows) for part in ("train", "dev", "test")}
     dev, test = scored(parts["dev"]), parts["test"]
     weights = firth.load(given.weights)

@@ -27,7 +27,7 @@ sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE.parent / "src"))
 
 import firth  # noqa: E402
-from firth.core.report import PlainNotes  # noqa: E402
+from firth.core.report import LogLines  # noqa: E402
 from firth.data.docstrings import python_docstrings  # noqa: E402
 from firth.data.pairs import Pair  # noqa: E402
 from firth.evaluate.translation import rouge  # noqa: E402
@@ -41,7 +41,7 @@ MOST_TEST = 1000
 
 def summarised(packages: Sequence[str] | None, words: int) -> Iterator[tuple[str, Pair]]:
     """(module, pair) of each docstring that has both a first line and a body."""
-    for name, text in python_docstrings(packages, report=PlainNotes()):
+    for name, text in python_docstrings(packages, report=LogLines(progress=False)):
         first, _, body = text.strip().partition("\n")
         target = " ".join(re.findall(r"\w+|[^\w\s]", first.lower()))
         source = [line for line in body.split("\n") if line.strip()]
@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a folder for results instead of benchmarks/results and docs/results")
     arguments = parser.parse_args()
     changes = {name: json.loads(value) for name, _, value in (item.partition("=") for item in arguments.set)}
-    run = firth.Run(budget=arguments.budget, report=PlainNotes())
+    run = firth.Run(budget=arguments.budget, report=LogLines(progress=False))
     packages = arguments.packages.split(",") if arguments.packages else None
     found = measure(packages, arguments.words, run, changes)
     record = (arguments.out or HERE / "results") / "summaries.json"

@@ -28,7 +28,7 @@ sys.path.insert(0, str(HERE.parent / "src"))
 import torch  # noqa: E402
 
 import firth  # noqa: E402
-from firth.core.report import PlainNotes  # noqa: E402
+from firth.core.report import LogLines  # noqa: E402
 from firth.evaluate.translation import bleu  # noqa: E402
 
 # Small data: strong dropout, and batches that give some hundred steps an epoch.
@@ -127,7 +127,7 @@ def main() -> None:
     print(f"torch {torch.__version__}, {platform.platform()}, cuda {torch.cuda.is_available()}", flush=True)
     for name in wanted:
         kind, _, way = name.partition(":")
-        run = firth.Run(budget=arguments.budget, seed=arguments.seed, report=PlainNotes())
+        run = firth.Run(budget=arguments.budget, seed=arguments.seed, report=LogLines(progress=False))
         results[name] = measure(arguments.data, kind, way, run, changes)
         print(json.dumps({key: value for key, value in results[name].items() if key != "options"}), flush=True)
         for path in (record, written):
