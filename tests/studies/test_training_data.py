@@ -149,7 +149,9 @@ def test_what_is_not_known_is_said(file, words, others, tmp_path):
     assert found.recommendation.startswith("Use old: ")
     assert "whether it was trained on these labels is unknown" in found.recommendation
     firth.train(
-        firth.FastTextClassifier(dim=4, epochs=1), firth.Labelled(file, column="text", label="topic"), tmp_path / "old"
+        firth.FastTextClassifier(dim=4, epochs=1, held_out=0),
+        firth.Labelled(file, column="text", label="topic"),
+        tmp_path / "old",
     )
     again = firth.load(tmp_path / "old")
     again.training = {name: value for name, value in again.training.items() if name != KEY}

@@ -162,7 +162,7 @@ class TextModel(Model):
             with found.reading():
                 document = found.documents["vocabulary"]
                 self._phrases = [  # before the vocabulary, by which other threads see that it is read
-                    [check_texts_of(pair, "A pair of words", 2) for pair in pairs]
+                    [check_texts_of(list(pair), "A pair of words", 2) for pair in pairs]
                     for pairs in document.get("phrases", ())
                 ]
                 self._vocabulary = found = Vocabulary.from_json(document)
