@@ -208,7 +208,7 @@ def test_a_log_of_a_long_run_is_written_while_it_runs(tmp_path):
         "from firth.cli.main import main\n"
         "main()\n"
     )
-    words = ["train", "skipgram", "text.txt", "--dim", "4", "--epochs", "2"]
+    words = ["train", "skipgram", "text.txt", "--dim", "4", "--epochs", "40"]
     path = {"PYTHONPATH": str(Path(firth.__file__).parents[1])}
     for more in ([], ["--json"], ["--progress", "none"]):
         done = subprocess.run(
