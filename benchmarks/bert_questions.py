@@ -25,7 +25,7 @@ from firth.data.world import World
 from firth.data.world.labelled import Sense
 from firth.data.world.words import HOMONYMS
 from firth.evaluate.layout import markdown_table, percent
-from firth.learners.bert import BertModel
+from firth.transformers.bert_model import BertModel
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "results" / "bert-questions.md"
 ASKED = 400  # sentences

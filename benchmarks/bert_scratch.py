@@ -39,9 +39,9 @@ from firth.core.report import JsonLines
 from firth.core.scores import correlation, ranks
 from firth.data.sentences import read_sentences
 from firth.evaluate.sentences import SentencePair, cosines, read_sentence_pairs
-from firth.learners.bert import BertModel
-from firth.learners.pooling import Pooling
-from firth.learners.pretrain import MULTIPLE, Pretraining, set_rows
+from firth.transformers.bert_model import BertModel
+from firth.transformers.pooling import Pooling
+from firth.transformers.bert_pretraining import MULTIPLE, Pretraining, set_rows
 from firth.nets.bert import Bert
 
 HERE = Path(__file__).resolve().parent

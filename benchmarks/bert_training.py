@@ -36,12 +36,12 @@ import firth
 from firth.core.report import LogLines
 from firth.data.sentences import Sentences, read_sentences
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.learners import bert_files
-from firth.learners.adamw import optimizer, rate_share
-from firth.learners.bert import size_of
-from firth.learners.device import peak_of
-from firth.learners.pretrain import Pretraining, make_tokenizer
-from firth.learners.sentence_pairs import FOLLOWS, FOREIGN, Pairs
+from firth.transformers import huggingface_bert as bert_files
+from firth.training.optimizers import optimizer, rate_share
+from firth.transformers.bert_model import size_of
+from firth.training.device import peak_of
+from firth.transformers.bert_pretraining import Pretraining, make_tokenizer
+from firth.transformers.next_sentence_pairs import FOLLOWS, FOREIGN, Pairs
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "results" / "bert-training.md"
@@ -240,7 +240,7 @@ def settings(arguments: Any, length: int, dropout: float) -> firth.BERT:
 
 
 def net_of(method: Any, tokenizer: SubwordTokenizer) -> Any:
-    from firth.learners.pretrain import MULTIPLE, Bert
+    from firth.transformers.bert_pretraining import MULTIPLE, Bert
 
     torch.manual_seed(1)
     return Bert(-(-len(tokenizer) // MULTIPLE) * MULTIPLE, size_of(method))

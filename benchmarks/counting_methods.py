@@ -25,7 +25,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import firth
 from firth import kernels
-from firth.learners.svd import truncated_svd
+from firth.training.truncated_svd import truncated_svd
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "results" / "counting.md"
 # What Firth's tokenizers do, said as regular expressions.

@@ -33,7 +33,7 @@ import firth  # noqa: E402
 from firth.core.report import LogLines  # noqa: E402
 from firth.core.run import available_cores  # noqa: E402
 from firth.core.scores import correlation, ranks  # noqa: E402
-from firth.learners.distil import draw_sentences  # noqa: E402
+from firth.transformers.distillation import draw_sentences  # noqa: E402
 
 Embed = Callable[[list[str]], Any]
 PART = 20  # the teacher takes so much less of the texts in a round: it is slow

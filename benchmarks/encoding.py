@@ -44,8 +44,8 @@ from firth import evaluate  # noqa: E402
 from firth.core.report import human  # noqa: E402
 from firth.evaluate.sentences import SentencePair, cosines  # noqa: E402
 from firth.evaluate.similarity import correlation, ranks  # noqa: E402
-from firth.learners.bert import BertModel  # noqa: E402
-from firth.learners.whitening import whitening  # noqa: E402
+from firth.transformers.bert_model import BertModel  # noqa: E402
+from firth.transformers.whitening import whitening  # noqa: E402
 
 PAGES = HERE.parent / "docs" / "results"
 Encode = Callable[[Sequence[str]], np.ndarray]

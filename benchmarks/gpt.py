@@ -95,7 +95,7 @@ def training(rows: int = 32, places: int = 1024) -> dict[str, Any]:
     """A step (forward, back, AdamW) at GPT-2 small's size, bf16, both compiled, on the same batch."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    from firth.learners.device import peak_of
+    from firth.training.device import peak_of
 
     torch.set_float32_matmul_precision("high")
     words = 50257
@@ -149,9 +149,9 @@ def generation(tokens: int = 200) -> dict[str, Any]:
     """Greedy, one text, a small GPT-2 with random weights: the same tokens, in which time."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    from firth.learners.gpt import net_of
-    from firth.learners.gpt2 import from_gpt2, size_of
-    from firth.learners.language import Sampling, continued
+    from firth.transformers.gpt_model import net_of
+    from firth.transformers.huggingface_gpt2 import from_gpt2, size_of
+    from firth.transformers.language_modeling import Sampling, continued
 
     torch.manual_seed(0)
     config = GPT2Config(

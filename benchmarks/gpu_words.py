@@ -117,7 +117,7 @@ def fitted(bench: Bench, name: str, part: str, chosen: firth.Method, **settings:
 
 def trained(tokens: Tokens, chosen: Any, tiles: Any = None, programs: int = 0, seed: int = 1) -> tuple[Any, Any]:
     """A training with tiles and programs of one's own, and its figures."""
-    from firth.learners.words_cuda import CudaTraining
+    from firth.words.window_training_gpu import CudaTraining
 
     training = CudaTraining(chosen, tokens, firth.Run(seed=seed, device="cuda"))
     training.card.windows.tiles = tiles or training.card.windows.tiles
@@ -167,7 +167,7 @@ def compile_all() -> None:
 
     from firth.kernels.predict import padded
     from firth.kernels.walks import Links
-    from firth.learners.cuda import device
+    from firth.training.gpu_tables import device
     from firth.nets.walks_cuda import CudaWalks
     from firth.nets.windows_cuda import Rules, Tiles, Windows
 
@@ -212,8 +212,8 @@ def measure_check(bench: Bench) -> None:
 
     from firth.kernels import predict as kernel
     from firth.kernels.walks import Links, NativeWalks
-    from firth.learners.cuda import Card, device
-    from firth.learners.predict import drawn_table
+    from firth.training.gpu_tables import Card, device
+    from firth.words.window_training import drawn_table
     from firth.nets.walks_cuda import CudaWalks
 
     rng = np.random.default_rng(0)
@@ -370,7 +370,7 @@ def plain_torch(bench: Bench, seed: int) -> None:
     import torch
 
     from firth.kernels.predict_twin import GOLDEN, MASK, mix
-    from firth.learners.words_cuda import CudaTraining
+    from firth.words.window_training_gpu import CudaTraining
 
     epochs, batch = 5, 256  # of 1,024 windows at once, all from the same old rows, two of three seeds went astray
     training = CudaTraining(method(epochs=epochs), bench.tokens, firth.Run(device="cuda", seed=seed))

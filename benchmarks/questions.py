@@ -27,7 +27,7 @@ from firth.data.tokens import Tokens, read_tokens
 from firth.data.world import World, write_analogies
 from firth.evaluate.layout import markdown_table, percent
 from firth.kernels.predict import huffman_paths, keep_thresholds
-from firth.learners.predict import MOST_SOFTMAX_WORDS
+from firth.words.window_training import MOST_SOFTMAX_WORDS
 
 Table = tuple[list[str], list[list[str]]]
 SOFTMAX_TOKENS = 2000  # enough to time it: at a large vocabulary an epoch would take hours

@@ -171,7 +171,7 @@ def words_report(data: Path) -> Iterator[dict[str, Any]]:
 
 
 def baselines(train: list[Any], test: list[Any]) -> dict[str, float]:
-    from firth.learners.baselines import Raw, texts_verdict
+    from firth.training.baselines import Raw, texts_verdict
 
     names = sorted({label for _, label in train})
     ids = [np.array([names.index(label) if label in names else -1 for _, label in part]) for part in (train, test)]

@@ -8,9 +8,9 @@ import torch
 
 import firth
 from firth.data.world import World
-from firth.learners.bert import BertModel
-from firth.learners.gpt import END, GPTModel
-from firth.learners.pooling import Pooling
+from firth.transformers.bert_model import BertModel
+from firth.transformers.gpt_model import END, GPTModel
+from firth.transformers.pooling import Pooling
 from firth.nets.attention import MultiHead
 from firth.nets.bert import Bert
 from firth.nets.transformer import Decoder, Size

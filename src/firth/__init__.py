@@ -43,7 +43,7 @@ _PLACES = {
     "align": "firth.studies",
     "compare": "firth.studies",
     "encode_corpus": "firth.data.subword_tokens",
-    "export": "firth.learners.files",
+    "export": "firth.model_files",
     "odd_one_out": "firth.core.vectors",
     "option": "firth.core.options",
     "read_vectors": "firth.formats",

@@ -63,7 +63,7 @@ def test_a_model_becomes_a_file_and_a_folder_again(call, folder, tmp_path, suffi
 
 def test_a_file_of_zeros_is_told(call, folder, tmp_path, monkeypatch):
     assert "zeros" not in call("convert", folder, tmp_path / "m.bin").stderr
-    monkeypatch.setattr("firth.learners.files.MANY_ZEROS", 100_000)
+    monkeypatch.setattr("firth.model_files.MANY_ZEROS", 100_000)
     told = call("convert", folder, tmp_path / "m.bin").stderr
     used = len(firth.load(folder).subwords.bucket_ids)
     assert f"{80 * (20_000 - used) / 1e6:.0f} MB of {tmp_path / 'm.bin'} are zeros" in told

@@ -17,8 +17,8 @@ import torch
 
 import firth
 from firth.data.world import World
-from firth.learners.bert import BertModel, size_of
-from firth.learners.pooling import Pooling
+from firth.transformers.bert_model import BertModel, size_of
+from firth.transformers.pooling import Pooling
 from firth.nets.bert import Bert
 
 SENTENCES = list(World(seed=4).sentences(400))

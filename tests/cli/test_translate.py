@@ -9,7 +9,7 @@ import pytest
 
 import firth
 from firth.data.world import World
-from firth.learners.translator import Translation, Translator
+from firth.transformers.translation_model import Translation, Translator
 
 PAIRS = list(World(seed=4).translations(120))
 SMALL = ("--layers", 1, "--dim", 8, "--heads", 2, "--epochs", 1, "--vocabulary", 300, "--context", 80, "--threads", 1)

@@ -143,7 +143,7 @@ def test_counting_pairs(disk: Disk, text: Path, monkeypatch: pytest.MonkeyPatch,
 
 COUNTS = """
 import sys, tempfile, firth
-from firth.learners import documents
+from firth.documents import document_matrix as documents
 tempfile.tempdir, documents.IN_MEMORY = sys.argv[2], 64
 try:
     firth.Counts(min_count=1).fit(sys.argv[1])

@@ -10,8 +10,8 @@ import pytest
 from serving import serving
 
 import firth
-from firth.learners.bert import BertModel
-from firth.learners.pooling import Pooling
+from firth.transformers.bert_model import BertModel
+from firth.transformers.pooling import Pooling
 
 TEXTS = ["the king was old", "a river", "the king was old"]
 

@@ -15,7 +15,7 @@ from serving import serving
 
 import firth
 from firth.data.world import World
-from firth.learners.latent import known_codes
+from firth.tables.latent_space import known_codes
 from firth.server.workbench import maps, placing
 
 BANKS = ["the sandy river bank", "the country's central bank"]

@@ -86,7 +86,7 @@ def words_of(texts: Any) -> Table:
     """Documents by their most frequent words, weighed by tf-idf."""
     from firth.data.corpus import Corpus
     from firth.data.table import Table
-    from firth.methods.counting.tfidf import TfIdf
+    from firth.documents.tfidf import TfIdf
 
     corpus = Corpus(texts)
     model = TfIdf(min_count=2).fit(corpus)
@@ -101,7 +101,7 @@ def compared(
     import numpy as np
 
     from firth.evaluate import compression, independent_rows
-    from firth.methods.counting.onehot import OneHot
+    from firth.tables.onehot import OneHot
 
     if len(table) < 50:
         raise FirthError(
@@ -154,8 +154,8 @@ def networks(
     encoder: Any, learned: Any, judged: Any, dim: int, numeric: str, epochs: int, run: Run
 ) -> Iterator[tuple[str, Squeezed]]:
     from firth.evaluate import Squeezed
-    from firth.methods.compressing.autoencoder import Autoencoder
-    from firth.methods.compressing.vae import VAE
+    from firth.tables.autoencoder import Autoencoder
+    from firth.tables.vae import VAE
 
     for method in (Autoencoder, VAE):
         model = method(dim=dim, numeric=numeric, epochs=epochs).fit(learned, run)

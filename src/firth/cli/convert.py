@@ -59,9 +59,9 @@ def command(
 
     keep_inputs(target, source)
     if pickled:
-        from firth.learners.network import learner
+        from firth.training.network_options import learner
 
-        count = learner("pickled").convert_pickled(Path(source), Path(target))
+        count = learner("transformers.pickled_weights").convert_pickled(Path(source), Path(target))
         return tell(f"{count:,} arrays as safetensors in {target}", arrays=count)
     settings: dict[str, Any] = {"cutoff": cutoff} if cutoff is not None else {}
     settings |= {"norms": True} if norms else {}
@@ -96,7 +96,7 @@ def command(
 
 def written(model: Any, place: Path, settings: dict[str, Any]) -> tuple[int, float | None]:
     """A model as a file of another library: its bytes, and what quantising lost."""
-    from firth.learners.files import export
+    from firth.model_files import export
 
     error = export(model, place, **settings)
     return place.stat().st_size, error

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from firth.core.vectors import Vectors
     from firth.data.corpus import Document
     from firth.evaluate.tables import NeighborTable
-    from firth.learners.words import WordModel
+    from firth.words.word_model import WordModel
 
 Echo = Callable[..., None]  # prints a line, or nothing with --json
 FREQUENT = 5000  # neighbours are taken from so many words: rare names of variables would crowd the tables

@@ -35,7 +35,7 @@ from firth.core.processes import is_first_process, refuse_processes
 
 if TYPE_CHECKING:
     from firth.data.corpus import Corpus
-    from firth.learners.pooling import Pooling
+    from firth.transformers.pooling import Pooling
 
 BATCH = 2048  # texts at a time
 SHARD = 65536  # rows of a shard
@@ -324,7 +324,7 @@ def sparse_batches(model: Any, documents: Iterable[Batch], path: str) -> Iterato
 
 def embed_table(model: Any, path: str, key: str | None, output: str | None, as_json: bool) -> None:
     """`model` is a TableModel. What is unknown are categories that it did not meet when it was fitted."""
-    from firth.learners.tables import single_precision
+    from firth.tables.table_model import single_precision
 
     rows = open_rows(path)
     table = model.open(rows)

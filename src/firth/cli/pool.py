@@ -13,7 +13,7 @@ from firth.core.errors import FirthError
 
 if TYPE_CHECKING:
     from firth.evaluate.sentences import PoolingChoice
-    from firth.learners.bert import BertModel
+    from firth.transformers.bert_model import BertModel
 
 
 @click.command()

@@ -10,7 +10,7 @@ import click
 from firth.cli.common import Function, note
 from firth.core.errors import FirthError
 from firth.core.options import options_of
-from firth.learners.pooling import Pooling
+from firth.transformers.pooling import Pooling
 
 PRECISIONS = ("auto", "float32", "bf16", "int8")
 NAMES = ("how", "layers", "combine", "normalize", "max_tokens", "long")
@@ -73,7 +73,7 @@ def given_engine(model: Any, path: str, values: Mapping[str, Any]) -> dict[str, 
             method=type(model.method).method_name(),
         )
     if given:
-        from firth.learners.encoding import chosen_engine
+        from firth.transformers.text_encoder import chosen_engine
 
         chosen_engine(given.get("device", "auto"), given.get("precision", "auto"))
     return given

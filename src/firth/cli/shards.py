@@ -182,9 +182,9 @@ def open_for_all(path: str, texts: Any, folder: Path, settings: dict[str, Any], 
     """The folder of shards. Of several processes the first one opens it; what goes wrong there, it alone tells."""
     if world_size() == 1:
         return open_shards(path, texts, folder, settings, values)
-    from firth.learners.network import learner
+    from firth.training.network_options import learner
 
-    device = learner("device")
+    device = learner("training.device")
     opened: Shards | FirthError | None = None
     device.join()
     if is_first_process():
@@ -210,7 +210,7 @@ def open_shards(path: str, texts: Any, folder: Path, settings: dict[str, Any], v
         )
     options = {name: value for name, value in settings.items() if name != "device"}
     if "pooling" in settings:
-        from firth.learners.encoding import chosen_engine
+        from firth.transformers.text_encoder import chosen_engine
 
         precision = chosen_engine(values["device"] or "auto", values["precision"] or "auto")[1]
         options |= {"pooling": asdict(settings["pooling"]), "precision": precision}
@@ -233,7 +233,7 @@ def written_by_all(shards: Shards) -> list[dict[int, dict[str, int]]]:
     """What each process wrote, on the first one, which waits for the others."""
     if world_size() == 1:
         return [shards.done]
-    from firth.learners.network import learner
+    from firth.training.network_options import learner
 
-    found: list[dict[int, dict[str, int]]] = learner("device").gathered(shards.done)
+    found: list[dict[int, dict[str, int]]] = learner("training.device").gathered(shards.done)
     return found

@@ -34,7 +34,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Translate each TEXT, or with - each line of standard input; one translation a line."""
-    from firth.learners.translator import Translator
+    from firth.transformers.translation_model import Translator
 
     translator = open_model(model)
     if not isinstance(translator, Translator):

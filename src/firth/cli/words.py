@@ -151,7 +151,7 @@ def write_static(
 
 
 def write_words(model: Any, corpus: Any, output: str | None, chosen: dict[str, Any]) -> dict[str, Any]:
-    from firth.learners.contextual import TooLongError
+    from firth.transformers.contextual_words import TooLongError
 
     texts = words = 0
     documents = iter(corpus)

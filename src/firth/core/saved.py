@@ -33,7 +33,7 @@ from firth.core.storage import (
 )
 from firth.version import __version__
 
-FILES = "firth.learners.files"  # by name: core knows where models in one file are opened, not how
+FILES = "firth.model_files"  # by name: core knows where models in one file are opened, not how
 FORMAT = 1
 TRIES = 100  # to open a folder that is replaced again and again
 

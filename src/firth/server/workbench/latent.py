@@ -43,7 +43,7 @@ def compressing(asked: Asked, request: Request) -> Any:
 @router.post("/latent")
 def plane(asked: Rows, request: Request) -> dict[str, Any]:
     """Where rows lie, the two directions they are seen along, and the range of each number of a code."""
-    from firth.learners.latent import code_plane, known_codes, picture_side
+    from firth.tables.latent_space import code_plane, known_codes, picture_side
 
     model = compressing(asked, request)
     workspace: Workspace = request.app.state.workspace
@@ -93,7 +93,7 @@ def labels_of(table: Table, name: str | None, rows: NDArray[np.int64]) -> list[s
 @router.post("/latent/decode")
 def decode(asked: Codes, request: Request) -> dict[str, Any]:
     """The row of each code: its cells or, of pictures, their pixels."""
-    from firth.learners.latent import decoded_cells, decoded_pictures, picture_side
+    from firth.tables.latent_space import decoded_cells, decoded_pictures, picture_side
 
     model = compressing(asked, request)
     wrong = next((len(code) for code in asked.codes if len(code) != model.method.dim), None)

@@ -1,0 +1,31 @@
+"""A tag for each word, by fine-tuning (Devlin et al. 2019, 5.3): names, parts of speech."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from firth.core.model import Model
+from firth.core.options import option
+from firth.core.run import Run
+from firth.training.network_options import learner, model_in
+from firth.finetuning.finetuning_options import TuningOptions
+
+
+@model_in("finetuning.token_classification", "TagModel")
+@dataclass(frozen=True, kw_only=True)
+class Tags(TuningOptions):
+    """Maximises Σ log softmax(T Wᵀ) of the words' right tags, T being what a BERT makes of a word's first piece."""
+
+    summary: ClassVar[str] = "tags of words, such as names and parts of speech, by a BERT that learns on"
+    kind: ClassVar[str] = "tagged words"
+
+    metric: str = option(
+        "accuracy", "the score on dev data to choose by; f1 is of the stretches that B- and I- mark",
+        choices=("accuracy", "f1"),
+    )  # fmt: skip
+    longer: str = option("parts", "texts longer than `length` are read in parts, cut between words", choices=("parts",))
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+        """Learns from `TaggedWords` (or what they can be made of), beginning with the weights of `start`."""
+        return learner("finetuning.token_classification").learn(self, data, run, start)

@@ -1,0 +1,74 @@
+"""Node vectors on a GPU: walks are made there, trained on and forgotten; only the graph and the tables are sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from firth.core.run import Run
+from firth.data.graph import Graph
+from firth.kernels import predict as kernel
+from firth.kernels.predict_twin import GOLDEN, MASK, mix
+from firth.kernels.walks import Links, Walked
+from firth.training.gpu_tables import Card, OnCard, between, device
+from firth.training.epoch_loop import Slice
+from firth.graphs.walk_training import NOISE_EXPONENT, NodeModel, Training, WalkingMethod
+from firth.nets.walks_cuda import CudaWalks
+
+TOGETHER = 1 << 23  # steps walked and trained on in one go
+
+
+class CudaTraining(OnCard, Training):
+    """The loop over walks that a GPU makes and trains on."""
+
+    def __init__(self, method: WalkingMethod, graph: Graph, run: Run, start: NodeModel | None) -> None:
+        super().__init__(method, graph, run, start)
+        chunk = self.chunk * method.length
+        self.together = max(1, TOGETHER // chunk)  # chunks
+        task = kernel.Task(
+            ids=np.zeros(0, np.int32),
+            starts=np.zeros(1, np.int64),
+            inputs=self.inputs,
+            outputs=self.outputs,
+            window=method.window,
+            negatives=method.negatives or kernel.Task.negatives,
+            **self.sampling,
+        )
+        noise = kernel.noise_weights(self.counts, NOISE_EXPONENT)
+        self.card = Card(task, min(self.size, self.together * chunk), self.counts, noise, method.learning_rate)
+        self.walking_seconds = 0.0
+
+    def new_walker(self, links: Links) -> Any:
+        return CudaWalks(links, device())
+
+    def walked(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> tuple[Tensor, Tensor]:
+        p, q = self.method.bias()
+        ids, starts = self.walker.walk(first, number, length=self.method.length, p=p, q=q, seed=seed)
+        return ids, starts
+
+    def walk(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
+        ids, starts = self.walked(first, number, seed)
+        return Walked(ids.cpu().numpy(), starts.cpu().numpy(), 0)
+
+    def train(self, units: float, seed: int) -> Slice:
+        """Some chunks at once, whatever time they take."""
+        begin, chunks = self.progress.chunk, -(-self.walks // self.chunk)
+        end = min(chunks, begin + self.together)
+        first, number = map(np.concatenate, zip(*(self.chunk_starts(c, seed) for c in range(begin, end)), strict=True))
+        times = [self.card.mark()]
+        ids, starts = self.walked(first, number, seed)
+        times.append(self.card.mark())
+        drawn = mix((seed + (begin + 1) * GOLDEN) & MASK)
+        tally = self.card.train(ids, starts, 0, 0, len(ids), drawn, self.rates(end - begin))
+        self.walking_seconds += between(*times)
+        self.progress.chunk = end
+        return Slice(tally.loss, tally.pairs, end == chunks)
+
+    def probe_loss(self) -> float | None:
+        return None  # the tables are on the GPU
+
+    def figures(self) -> dict[str, Any]:
+        return super().figures() | self.card.figures() | {"walking_seconds": self.walking_seconds}

@@ -1,1 +1,0 @@
-"""Rows through few numbers and back."""

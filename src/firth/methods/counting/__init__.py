@@ -1,1 +1,0 @@
-"""Vectors by counting."""

@@ -1,1 +1,0 @@
-"""Small, fast models from large ones."""

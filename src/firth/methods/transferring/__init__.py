@@ -1,1 +1,0 @@
-"""Models that were trained before learn a task."""

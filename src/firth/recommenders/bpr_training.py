@@ -1,0 +1,126 @@
+"""Learning to rank pairs of items for users: samples, epochs and folding in.
+
+The arithmetic stands in `kernels/bpr.py`; Rendle et al. 2009 describe it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from firth.core.errors import FirthError
+from firth.core.run import Run
+from firth.core.vectors import Matrix
+from firth.data.ratings import Ratings
+from firth.kernels import bpr as kernel
+from firth.kernels.predict import Table, alias_table, new_table, noise_weights
+from firth.kernels.sparse import Rows
+from firth.training.epoch_loop import Loop, Progress, Slice
+from firth.recommenders.recommender_model import PeopleModel, begin_from
+from firth.words.window_training import LEAST_RATE
+
+FOLD_PASSES = 200  # samples for each item of a new user
+
+
+class BPRModel(PeopleModel):
+    """Users and items; a user's score for an item is the product of their vectors and the item's bias, which is the
+    last column of the items' rows."""
+
+    extra: ClassVar[int] = 1
+
+    def fold(self, entries: Rows) -> Matrix:
+        method: Any = self.method
+        width = self.item_rows.shape[1]
+        users, items = (new_table(rows, -(-width // 16) * 16) for rows in (len(entries.starts) - 1, len(self.items)))
+        items[:, :width], users[:, width - 1] = self.item_rows, 1
+        counts = np.bincount(self.seen.items, minlength=len(items))
+        task = task_of(method, entries, users, items, counts)
+        kernel.native_trainer(task).fold(FOLD_PASSES, method.learning_rate, 0, Run().cores)
+        return np.ascontiguousarray(users[:, :width])
+
+
+@dataclass
+class Place(Progress):
+    """Where in an epoch a run stands."""
+
+    position: int = 0  # samples taken
+
+
+class Training(Loop):
+    """The tables and the loop over samples."""
+
+    unit: ClassVar[str] = "pairs"
+    progress: Place
+
+    def __init__(self, method: Any, ratings: Ratings, run: Run, start: PeopleModel | None) -> None:
+        self.entries = ratings.summed()
+        super().__init__(method, ratings.fingerprint(), run, len(self.entries.columns))
+        counts = np.bincount(self.entries.columns, minlength=len(ratings.items))
+        if not self.size or len(ratings.items) < 2:
+            raise FirthError(
+                "too_few",
+                "BPR compares items: it needs at least 2, used by someone; got {got}.",
+                got=len(ratings.items),
+            )
+        self.users, self.items = first_tables(method.dim, len(ratings.users), len(ratings.items), run.seed)
+        begin_from(start, ratings, self.users, self.items)
+        self.trainer = kernel.native_trainer(task_of(method, self.entries, self.users, self.items, counts))
+        self.threads = 1 if run.deterministic else run.cores  # a sample may touch any rows: in order means one thread
+        self.progress = Place()
+
+    @property
+    def tables(self) -> Mapping[str, Table]:
+        return {"users": self.users, "items": self.items}
+
+    def position(self) -> int:
+        return self.progress.position
+
+    def train(self, units: float, seed: int) -> Slice:
+        progress = self.progress
+        to = min(self.size, progress.position + max(1 << 14, int(units)))
+        loss, samples = self.trainer.train(progress.position, to, self.rate(), seed, self.threads)
+        progress.position = to
+        return Slice(loss, samples, to == self.size)
+
+    def rate(self) -> float:
+        """Falls linearly from epoch to epoch. Under a budget that binds, with the share of the time spent."""
+        spent = self.progress.epoch / self.method.epochs
+        if self.run.budget:
+            spent = max(spent, min(1.0, self.progress.seconds / self.run.budget))
+        return float(self.method.learning_rate * (1 - (1 - LEAST_RATE) * spent))
+
+    def probe_loss(self) -> float | None:
+        """Before the first step no item stands before another: log 2."""
+        return self.loss() if self.progress.words else math.log(2)
+
+    def end_epoch(self) -> dict[str, float]:
+        self.progress.position = 0
+        return {}
+
+    def learned(self) -> dict[str, Matrix]:
+        """Rows of vectors with the bias behind them: zero for users without items and items without users."""
+        width = self.method.dim + 1
+        users, items = (np.ascontiguousarray(table[:, :width]) for table in (self.users, self.items))
+        users[np.diff(self.entries.starts) == 0, : self.method.dim] = 0
+        items[np.bincount(self.entries.columns, minlength=len(items)) == 0] = 0
+        return {"users": users, "items": items}
+
+
+def task_of(method: Any, entries: Rows, users: Table, items: Table, counts: Any) -> kernel.Task:
+    owners = np.repeat(np.arange(len(users), dtype=np.int32), np.diff(entries.starts))
+    noise = alias_table(noise_weights(counts, method.noise_exponent))
+    return kernel.Task(entries.starts, entries.columns, owners, users, items, noise, method.dim, method.regularization)
+
+
+def first_tables(dim: int, users: int, items: int, seed: int) -> tuple[Table, Table]:
+    """Vectors drawn from ±1/(2·dim), behind them 1 for users and a bias of 0 for items."""
+    generator, stride = np.random.default_rng(seed), -(-(dim + 1) // 16) * 16
+    tables = new_table(users, stride), new_table(items, stride)
+    for table in tables:
+        table[:, :dim] = (generator.random((len(table), dim), dtype=np.float32) - 0.5) / dim
+    tables[0][:, dim] = 1
+    return tables

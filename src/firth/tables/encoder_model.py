@@ -1,0 +1,348 @@
+"""Encoders of tables: what one-hot, label, binary, standardize and normalize share, and the model that comes out."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.method import Method
+from firth.core.model import Model, Parts
+from firth.core.options import option
+from firth.core.run import Run
+from firth.core.vectors import Vectors
+from firth.data.table import Table
+from firth.data.vocabulary import Vocabulary
+from firth.tables.column_codes import MISSING, UNSEEN, CategoryColumn, Column, DroppedColumn, NumberColumn, number_of
+from firth.tables.table_model import Coded, TableModel, matched
+
+TABLE_BYTES = 1 << 30  # the codes of a column's categories are listed as vectors up to this size
+
+
+class Plan(NamedTuple):
+    """Which code the columns of each kind get ("drop" = none), and how."""
+
+    category: str
+    numeric: str
+    order: str = "appearance"
+    low: float = 0.0
+    high: float = 1.0
+
+
+class EncoderModel(TableModel):
+    """The columns of a table with their codes: `transform`, `inverse`, `feature_names`.
+
+    `tables` lists the categories of each coded column with their codes; `vectors` is the first of these.
+    """
+
+    method: EncodingMethod
+
+    def __init__(self, method: EncodingMethod, columns: Sequence[Column], training: Mapping[str, Any]) -> None:
+        self.method, self.columns, self.training = method, list(columns), training
+        self.names = [column.name for column in columns]
+
+    def features(self, names: Sequence[str]) -> list[str]:
+        """color=red, color_0 (a bit), age."""
+        return [f for column, name in zip(self.columns, names, strict=True) for f in column.features(name)]
+
+    @property
+    def width(self) -> int:
+        return sum(column.width for column in self.columns)
+
+    def coded(self, data: Any, *, sparse: bool = False) -> Coded:
+        table = self.open(data)
+        unseen = np.zeros(len(table), np.int64)
+        if sparse:
+            return Coded(self._sparse(table, unseen), unseen)
+        try:
+            matrix = np.zeros((len(table), self.width), order="F")  # filled column by column
+        except MemoryError:
+            raise FirthError(
+                "out_of_memory",
+                "{n_table:,} × {width:,} numbers don't fit into memory; use OneHot(sparse=True) or Binary.",
+                n_table=len(table),
+                width=self.width,
+            ) from None
+        for column, cells, place in self._read(table, unseen):
+            column.write(cells, matrix[:, place : place + column.width])
+        return Coded(matrix, unseen)
+
+    def _sparse(self, table: Table, unseen: NDArray[np.int64]) -> Any:
+        from scipy.sparse import csr_matrix, hstack
+
+        blocks = [csr_matrix((len(table), 0))]
+        for column, cells, _ in self._read(table, unseen):
+            if column.code == "onehot":
+                known = cells >= 0
+                starts = np.concatenate([[0], np.cumsum(known)])
+                block = csr_matrix((np.ones(starts[-1]), cells[known], starts), shape=(len(table), column.width))
+            else:
+                dense = np.zeros((len(table), column.width))
+                column.write(cells, dense)
+                block = csr_matrix(dense)
+            blocks.append(block)
+        return hstack(blocks, format="csr")
+
+    def _read(
+        self, table: Table, unseen: NDArray[np.int64]
+    ) -> Iterator[tuple[CategoryColumn | NumberColumn, NDArray[Any], int]]:
+        """Each coded column with its cells and the place of its first feature; adds to `unseen`."""
+        place = 0
+        for column in self.columns:
+            if isinstance(column, DroppedColumn):
+                continue
+            cells: NDArray[Any] = column.read(table)
+            if isinstance(column, CategoryColumn):
+                self._check_unseen(column, table, cells)
+                unseen += cells == UNSEEN
+                gaps = cells == MISSING
+            else:
+                gaps = np.isnan(cells)
+            refuse_missing(self.method.missing, gaps, table, column.name)
+            if isinstance(column, NumberColumn) and self.method.missing == "mean":
+                cells = np.where(gaps, column.mean, cells)
+            yield column, cells, place
+            place += column.width
+
+    def _check_unseen(self, column: CategoryColumn, table: Table, ids: NDArray[np.int64]) -> None:
+        rows = np.flatnonzero(ids == UNSEEN)
+        if len(rows) and self.method.unseen == "error":
+            value = table.slice(int(rows[0]), int(rows[0]) + 1).categories(column.name)[0]
+            some = ", ".join(map(repr, column.levels[:3])) or "none"
+            raise FirthError(
+                "unknown_category",
+                "Column {name!r}, row {row} has {value!r}, which fit did not meet (it met {n_levels:,}: "
+                "{examples}, …); fit with it, or unseen='missing' codes it as missing.",
+                name=column.name,
+                row=table.row_number(rows[0]),
+                value=value,
+                n_levels=len(column.levels),
+                examples=some,
+            )
+
+    def open(self, data: Any) -> Table:
+        texts = [c.name for c in self.columns if isinstance(c, CategoryColumn) and c.type == "text"]
+        is_file = isinstance(data, (str, os.PathLike))  # read as it is written: 007 is no number where fit saw text
+        table = Table(data, categories=texts if is_file else ())
+        return matched(table, self.names, [c.name for c in self.columns if not isinstance(c, DroppedColumn)])
+
+    def inverse(self, matrix: Any) -> Table:
+        """The table that `transform` gives this matrix for; columns that were dropped are not in it.
+
+        Of a one-hot code the largest number counts, and none above 0 is missing. A label or binary code that is
+        nobody's is refused. Unseen categories come back as missing; numbers that were scaled or kept as floats.
+        """
+        codes = matrix.tocsc() if hasattr(matrix, "tocsc") else np.asarray(matrix)
+        if codes.ndim != 2 or codes.shape[1] != self.width:
+            raise FirthError(
+                "shape_mismatch",
+                "inverse needs a matrix of {width} columns; got the shape {got}.",
+                width=self.width,
+                got=codes.shape,
+            )
+        found, place = {}, 0
+        for column in self.columns:
+            block = codes[:, place : place + column.width]
+            place += column.width
+            if isinstance(column, CategoryColumn):
+                found[column.name] = column.values(column.ids_of(block))
+            elif isinstance(column, NumberColumn):
+                found[column.name] = column.values(block)
+        return Table(found)
+
+    @cached_property
+    def tables(self) -> Mapping[str, Vectors]:
+        """Categories and their codes, by column; a column whose codes would be larger than 1 GiB is left out."""
+        found = {}
+        for column in self.columns:
+            if isinstance(column, CategoryColumn) and 4 * len(column.levels) * column.width <= TABLE_BYTES:
+                codes = np.zeros((len(column.levels), column.width), np.float32)
+                column.write(np.arange(len(column.levels)), codes)
+                found[column.name] = Vectors(column.levels, codes, missing=f"no category of column {column.name}")
+        return found
+
+    @property
+    def vectors(self) -> Vectors:
+        """The codes of the first category column."""
+        nothing = Vectors([], np.zeros((0, 0)), missing="there is no category column whose codes can be listed")
+        return next(iter(self.tables.values()), nothing)
+
+    def parts(self) -> Parts:
+        return column_parts(self.columns)
+
+    @classmethod
+    def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> EncoderModel:
+        assert isinstance(method, EncodingMethod)
+        return cls(method, list(stored_columns(parts)), training)
+
+    def __repr__(self) -> str:
+        return f"{type(self.method).__name__} model: {len(self.columns)} columns → {self.width:,} features"
+
+
+def column_parts(columns: Sequence[Column]) -> Parts:
+    """Columns as they are stored: the figures of numbers, and what else there is to know of each column."""
+    numbers = [column for column in columns if isinstance(column, NumberColumn)]
+    figures = [[getattr(column, figure) for figure in NumberColumn.FIGURES] for column in numbers]
+    documents = [
+        {"name": column.name, "code": column.code}
+        | ({"type": column.type, "categories": list(column.levels)} if isinstance(column, CategoryColumn) else {})
+        for column in columns
+    ]
+    return Parts(
+        {"numbers": np.array(figures, np.float64).reshape(-1, len(NumberColumn.FIGURES))}, {"columns": documents}
+    )
+
+
+def stored_columns(parts: Parts) -> Iterator[Column]:
+    """The columns of a saved model, checked."""
+    figures, documents = parts.arrays["numbers"], parts.documents["columns"]
+    wrong = FirthError(
+        "damaged_model", "A model of encoders needs columns with a name and a code, and the figures of its numbers."
+    )
+    if figures.ndim != 2 or figures.shape[1] != len(NumberColumn.FIGURES) or not isinstance(documents, list):
+        raise wrong
+    rows = iter(figures.tolist())
+    for document in documents:
+        facts = document if isinstance(document, dict) else {}
+        name, code, type, levels = (facts.get(key, "") for key in ("name", "code", "type", "categories"))
+        if not isinstance(name, str):
+            raise wrong
+        if code in DroppedColumn.CODES:
+            yield DroppedColumn(name)
+        elif code in NumberColumn.CODES:
+            row = next(rows, None)
+            if row is None or not np.isfinite(row[1:]).all() or row[2] == 0 or row[3] == row[4]:
+                raise wrong
+            yield NumberColumn(name, code, *row)
+        elif code in CategoryColumn.CODES and type in CategoryColumn.TYPES and are_levels(levels, type):
+            yield CategoryColumn(name, code, type, levels)
+        else:
+            raise wrong
+
+
+def are_levels(levels: Any, type: str) -> bool:
+    """Whether these can be the categories of a column."""
+    if not isinstance(levels, list) or not all(isinstance(level, str) for level in levels):
+        return False
+    try:
+        return len(set(map(number_of, levels) if type == "number" else levels)) == len(levels)
+    except ValueError:
+        return False
+
+
+def refuse_missing(missing: str, gaps: NDArray[np.bool_], table: Table, name: str) -> None:
+    if missing == "error" and gaps.any():
+        row = table.row_number(int(gaps.argmax()))
+        raise FirthError(
+            "missing_value",
+            "Column {name!r}, row {row} is missing; fill it, or choose missing='keep' or 'mean'.",
+            name=name,
+            row=row,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodingMethod(Method):
+    """A code for each column of a table, by the column's kind.
+
+    - Missing cells: the option `missing`. A missing category is all zeros (onehot, binary) or NaN (label).
+    - Categories that were not in the data of `fit`: the option `unseen`.
+    - Infinite numbers are refused, in `fit` and later: replace them or make them missing.
+    - A column with no value at all counts as numbers and stays NaN. A table without rows or columns can't be fitted;
+      later, one without rows gives a matrix without rows.
+    - Later tables must have the columns of the first one, by name; other columns are not looked at. Columns without
+      names (arrays, lists) are told by their place, and there must be as many.
+    """
+
+    kind: ClassVar[str] = "table"
+    model: ClassVar[type[Model]] = EncoderModel
+
+    missing: str = option(
+        "keep",
+        "missing cells: keep (numbers stay NaN, categories have a code for it), mean (numbers become the column's "
+        "mean) or error",
+        choices=("keep", "mean", "error"),
+    )
+    unseen: str = option(
+        "error", "categories that fit did not meet: an error, or coded like missing ones", choices=("error", "missing")
+    )
+
+    @abstractmethod
+    def plan(self) -> Plan:
+        """Which codes the columns get."""
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> EncoderModel:
+        """Learns the codes of a `Table` (or of what one can be made of), of a `Vocabulary` or of `Tokens`."""
+        if start is not None:
+            raise FirthError(
+                "unsupported_start",
+                "{method} can't go on from a model; fit all data at once.",
+                method=type(self).__name__,
+            )
+        words = data if isinstance(data, Vocabulary) else getattr(data, "vocabulary", None)
+        if isinstance(words, Vocabulary):
+            return self._model([CategoryColumn("word", self.plan().category, "text", words.tokens)], len(words))
+        table = Table(data)
+        if not len(table):
+            raise FirthError(
+                "too_few",
+                "{method} needs at least one row and one column; got {got}.",
+                method=type(self).__name__,
+                got=table,
+            )
+        return self._model([self._column(table, name) for name in table.names], len(table))
+
+    def _column(self, table: Table, name: str) -> Column:
+        plan = self.plan()
+        code = plan.category if table.kind(name) == "category" else plan.numeric
+        if code in DroppedColumn.CODES:
+            return DroppedColumn(name)
+        if code in CategoryColumn.CODES:
+            refuse_missing(self.missing, table.codes(name).ids < 0, table, name)
+            return CategoryColumn.fitted(table, name, code, plan.order)
+        column = NumberColumn.fitted(table, name, code, plan.low, plan.high)
+        refuse_missing(self.missing, np.isnan(table.numbers(name)), table, name)
+        if self.missing == "mean" and np.isnan(column.mean):
+            raise FirthError(
+                "empty_data", "Column {name!r} has no value to take the mean of; leave the column out.", name=name
+            )
+        return column
+
+    def _model(self, columns: Sequence[Column], rows: int) -> EncoderModel:
+        features = sum(column.width for column in columns)
+        return EncoderModel(self, columns, {"rows": rows, "columns": len(columns), "features": features})
+
+
+@dataclass(frozen=True, kw_only=True)
+class CategoryEncoding(EncodingMethod):
+    """A code for categories; `numeric` says what becomes of numbers."""
+
+    code: ClassVar[str]
+
+    order: str = option(
+        "appearance", "how categories are numbered: as they are first met, or sorted", choices=("appearance", "sorted")
+    )
+    numeric: str = option(
+        "keep",
+        "columns of numbers: as they are, scaled, encoded as if they were categories, or left out",
+        choices=("keep", "standardize", "normalize", "encode", "drop"),
+    )
+
+    def plan(self) -> Plan:
+        return Plan(self.code, self.code if self.numeric == "encode" else self.numeric, self.order)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberEncoding(EncodingMethod):
+    """A scale for numbers; `category` says what becomes of categories."""
+
+    category: str = option(
+        "onehot", "columns of categories: their code, or left out", choices=("onehot", "label", "binary", "drop")
+    )

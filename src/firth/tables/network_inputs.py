@@ -1,0 +1,201 @@
+"""A table as a network reads it, scaled numbers and numbers of categories, and the way back to a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.model import Parts
+from firth.core.vectors import Vectors
+from firth.data.table import Table
+from firth.tables.column_codes import CategoryColumn, Column, DroppedColumn, NumberColumn
+from firth.tables.encoder_model import column_parts, stored_columns
+from firth.tables.table_model import matched
+
+Floats = NDArray[np.float64]
+
+
+class Cells(NamedTuple):
+    """Rows as a network takes them."""
+
+    numbers: Floats  # (rows, columns of numbers); NaN = missing
+    ids: NDArray[np.int64]  # (rows, columns of categories); −1 = missing, or a category that fit did not meet
+    unseen: NDArray[np.int64]  # of the latter, how many a row has
+
+
+class Limits(NamedTuple):
+    """What the numbers of a column were: between these, and whether all of them were whole."""
+
+    low: float
+    high: float
+    whole: bool
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a table, in its order. Those without any value are dropped ones: there is nothing to learn."""
+
+    columns: Sequence[Column]
+    limits: Sequence[Limits]  # of the columns of numbers
+    gaps: Sequence[int]  # of these, which had missing cells
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    @property
+    def numbers(self) -> list[NumberColumn]:
+        return [column for column in self.columns if isinstance(column, NumberColumn)]
+
+    @property
+    def categories(self) -> list[CategoryColumn]:
+        return [column for column in self.columns if isinstance(column, CategoryColumn)]
+
+    @property
+    def one_scale(self) -> bool:
+        """Whether all numbers are divided by the same, as pixels are."""
+        scales = {column.scale for column in self.numbers if column.code == "standardize"}
+        return len(self.numbers) > 1 and len(scales) == 1
+
+    @property
+    def varies(self) -> tuple[bool, ...]:
+        return tuple(limits.low < limits.high for limits in self.limits)
+
+    @classmethod
+    def fitted(cls, table: Table, numeric: str) -> Layout:
+        """Scales and categories of a table's columns; `numeric` as in `CompressingOptions`."""
+        columns, limits, gaps = list[Column](), list[Limits](), list[int]()
+        for name in table.names:
+            if table.kind(name) == "category":
+                columns.append(CategoryColumn.fitted(table, name, "onehot", "appearance"))
+                continue
+            column = NumberColumn.fitted(table, name, "keep" if numeric == "keep" else "standardize", 0.0, 1.0)
+            known = table.numbers(name)
+            missing = np.isnan(known)
+            known = known[~missing]
+            if not len(known):
+                columns.append(DroppedColumn(name))
+                continue
+            if missing.any():
+                gaps.append(len(limits))
+            limits.append(Limits(float(known.min()), float(known.max()), bool((np.floor(known) == known).all())))
+            columns.append(column)
+        layout = cls(columns, limits, gaps)
+        return layout.on_one_scale() if numeric == "common" else layout
+
+    def on_one_scale(self) -> Layout:
+        """All numbers divided by the root of their mean variance."""
+        varying = [column.scale**2 for column, varies in zip(self.numbers, self.varies, strict=True) if varies]
+        scale = float(np.sqrt(np.mean(varying))) if varying else 1.0
+        columns = [
+            NumberColumn(column.name, column.code, column.mean, column.shift, scale)
+            if isinstance(column, NumberColumn)
+            else column
+            for column in self.columns
+        ]
+        return Layout(columns, self.limits, self.gaps)
+
+    def open(self, data: Any) -> Table:
+        """`data` as a table that has these columns."""
+        if isinstance(data, Vectors):
+            data = finite(data)
+        texts = [column.name for column in self.categories if column.type == "text"]
+        table = Table(data, categories=texts if isinstance(data, (str, os.PathLike)) else ())
+        return matched(
+            table, self.names, [column.name for column in self.columns if not isinstance(column, DroppedColumn)]
+        )
+
+    def read(self, table: Table) -> Cells:
+        numbers = np.empty((len(table), len(self.numbers)))
+        for place, column in enumerate(self.numbers):
+            column.write(column.read(table), numbers[:, place : place + 1])
+        ids = np.empty((len(table), len(self.categories)), np.int64)
+        for place, category in enumerate(self.categories):
+            ids[:, place] = category.read(table)
+        return Cells(numbers, np.maximum(ids, -1), (ids < -1).sum(axis=1))
+
+    def table(self, numbers: Floats, ids: NDArray[np.int64], *, like_data: bool = False) -> Table:
+        """The table that has these cells; `like_data` keeps numbers within what was met, and whole where all were."""
+        import pyarrow as pa
+
+        found: dict[str, Any] = {}
+        places = {column.name: place for place, column in enumerate(self.numbers)}
+        places |= {column.name: place for place, column in enumerate(self.categories)}
+        for column in self.columns:
+            place = places.get(column.name, -1)
+            if isinstance(column, NumberColumn):
+                values = column.values(numbers[:, place : place + 1])
+                found[column.name] = within(values, self.limits[place]) if like_data else values
+            elif isinstance(column, CategoryColumn):
+                found[column.name] = column.values(ids[:, place])
+            else:
+                found[column.name] = pa.nulls(len(numbers))
+        return Table(found)
+
+    def parts(self) -> Parts:
+        stored = column_parts(self.columns)
+        limits = np.array(self.limits, np.float64).reshape(-1, len(Limits._fields))
+        return Parts({**stored.arrays, "limits": limits, "gaps": np.array(self.gaps, np.int64)}, stored.documents)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Layout:
+        columns = list(stored_columns(parts))
+        limits, gaps = parts.arrays["limits"], parts.arrays["gaps"]
+        count = sum(isinstance(column, NumberColumn) for column in columns)
+        if limits.shape != (count, len(Limits._fields)) or not np.isfinite(limits).all() or gaps.ndim != 1:
+            raise FirthError("damaged_model", "A model of rows needs the limits of each of its columns of numbers.")
+        if len(gaps) and not (int(gaps.min()) >= 0 and int(gaps.max()) < count):
+            raise FirthError("damaged_model", "Columns with missing cells must be columns of numbers.")
+        return cls(columns, [Limits(low, high, bool(whole)) for low, high, whole in limits.tolist()], gaps.tolist())
+
+
+def within(values: Any, limits: Limits) -> Any:
+    """Numbers no smaller and no larger than those that were met, whole where all of these were."""
+    import pyarrow as pa
+
+    clipped = np.clip(values.to_numpy(zero_copy_only=False), limits.low, limits.high)
+    if limits.whole and max(abs(limits.low), abs(limits.high)) < 2**63:
+        return pa.array(np.rint(clipped).astype(np.int64))
+    return pa.array(clipped)
+
+
+def finite(vectors: Vectors) -> NDArray[np.float32]:
+    """The matrix of vectors; a vector has no missing numbers."""
+    odd = np.flatnonzero(~np.isfinite(vectors.matrix).all(axis=1))
+    if len(odd):
+        raise FirthError(
+            "non_finite",
+            "The vector of {key!r} holds NaN or infinity; leave such vectors out.",
+            key=vectors.keys[odd[0]],
+        )
+    return vectors.matrix
+
+
+def keys_of(table: Table, keys: str | Sequence[str] | None) -> list[str]:
+    """What rows are called: the values of a column, given names, or their numbers from 1 on."""
+    if keys is None:
+        return [str(row + 1) for row in range(len(table))]
+    found: Sequence[str | None] = table.categories(keys) if isinstance(keys, str) else keys
+    if len(found) != len(table):
+        raise FirthError(
+            "shape_mismatch",
+            "There must be a key for each row; got {got:,} keys for {n_table:,} rows.",
+            got=len(found),
+            n_table=len(table),
+        )
+    known = [key for key in found if key is not None]
+    if len(known) < len(found):
+        raise FirthError("malformed_data", "Row {row} has no key.", row=table.row_number(found.index(None)))
+    return known
+
+
+def describe(names: Sequence[str]) -> str:
+    """'a', 'b', 'c' and 4 more."""
+    some = ", ".join(map(repr, names[:3]))
+    return some if len(names) <= 3 else f"{some} and {len(names) - 3} more"

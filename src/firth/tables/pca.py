@@ -1,0 +1,182 @@
+"""PCA: the directions in which a table's rows vary most (Pearson 1901; Hotelling 1933)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.components import principal_components
+from firth.core.errors import FirthError
+from firth.core.method import Method
+from firth.core.model import Model, Parts
+from firth.core.options import option
+from firth.core.run import Run
+from firth.core.stored import check_arrays, check_finite, check_texts_of
+from firth.core.vectors import Vectors
+from firth.data.table import Table
+from firth.tables.table_model import Coded, TableModel, matched, stored_points
+
+Array = NDArray[np.float64]
+
+
+class PCAModel(TableModel):
+    """`transform` sees rows along the components, `inverse` puts them back.
+
+    `mean` is a row of means, `components` the directions (dim × columns), `variances` what varies along each (divided
+    by rows − 1) and `explained_variance` its share of the whole. `tables["columns"]` has a vector for each column, its
+    loadings; where the model was fitted on `Vectors`, these are given in fewer dimensions as `tables["points"]`, the
+    main table.
+    """
+
+    method: PCA
+    ordered = True  # by variance
+
+    def __init__(
+        self,
+        method: PCA,
+        names: Sequence[str],
+        arrays: Mapping[str, Array],
+        training: Mapping[str, Any],
+        points: Vectors | None = None,
+    ) -> None:
+        self.method, self.names, self.training, self.points = method, list(names), training, points
+        self.mean, self.components, self.variances, self.explained_variance = (
+            arrays[name] for name in ("mean", "components", "variances", "explained")
+        )
+
+    def features(self, names: Sequence[str]) -> list[str]:
+        """pca0, pca1, …, whatever the table's columns are called."""
+        return [f"pca{place}" for place in range(len(self.components))]
+
+    def open(self, data: Any) -> Table:
+        return matched(Table(data.matrix if isinstance(data, Vectors) else data), self.names, self.names)
+
+    def coded(self, data: Any, *, sparse: bool = False) -> Coded:
+        """(x − mean) · componentsᵀ for each row x of a table, an array, or vectors."""
+        rows = numeric_rows(self.open(data), self.names)
+        return Coded((rows - self.mean) @ self.components.T, np.zeros(len(rows), np.int64))
+
+    def inverse(self, matrix: Any) -> Table:
+        """The rows that lie there: those `transform` was given, less what the left-out components held."""
+        points = np.asarray(matrix, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != len(self.components):
+            raise FirthError(
+                "shape_mismatch",
+                "inverse needs {n_components} columns; got the shape {got}.",
+                n_components=len(self.components),
+                got=points.shape,
+            )
+        rows = points @ self.components + self.mean
+        return Table({name: rows[:, place] for place, name in enumerate(self.names)})
+
+    @property
+    def tables(self) -> Mapping[str, Vectors]:
+        columns = Vectors(self.names, self.components.T, missing="no column of the table")
+        return {"columns": columns} if self.points is None else {"points": self.points, "columns": columns}
+
+    @property
+    def vectors(self) -> Vectors:
+        return next(iter(self.tables.values()))
+
+    def parts(self) -> Parts:
+        arrays: dict[str, NDArray[Any]] = {
+            "mean": self.mean,
+            "components": self.components,
+            "variances": self.variances,
+            "explained": self.explained_variance,
+        }
+        documents: dict[str, Any] = {"columns": self.names}
+        if self.points is not None:
+            arrays["points"] = self.points.matrix
+            documents["keys"] = list(self.points.keys)
+        return Parts(arrays, documents)
+
+    @classmethod
+    def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> PCAModel:
+        assert isinstance(method, PCA)
+        sizes = check_arrays(
+            parts.arrays,
+            components="float dim columns",
+            mean="float columns",
+            variances="float dim",
+            explained="float dim",
+        )
+        check_finite({name: parts.arrays[name] for name in ("components", "mean", "variances", "explained")})
+        names = check_texts_of(parts.documents["columns"], "columns.json", sizes["columns"])
+        return cls(method, names, parts.arrays, training, stored_points(parts, sizes["dim"]))
+
+    def __repr__(self) -> str:
+        kept = f"{self.explained_variance.sum():.1%} of the variance"
+        return f"PCA model: {len(self.names)} columns → {len(self.components)} components, {kept}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PCA(Method):
+    """Keeps the `dim` orthogonal directions along which the centred rows vary most, found exactly by SVD.
+
+    Fits a `Table` of numbers (or what one can be made of) or `Vectors`. Refused are missing cells and infinities,
+    columns of categories (encode them first, with `OneHot`), fewer than 2 rows, and more components than the smaller of
+    rows and columns. Constant columns get loadings 0; where nothing varies, variances are 0. Signs are fixed: of each
+    direction the largest loading is positive.
+    """
+
+    summary: ClassVar[str] = "tables and vectors: the directions in which rows vary most, as few as you like"
+    kind: ClassVar[str] = "table"
+    model: ClassVar[type[Model]] = PCAModel
+    least_rows: ClassVar[int] = 2
+
+    dim: int | None = option(None, "how many components are kept; none = all", low=1)
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> PCAModel:
+        if start is not None:
+            raise FirthError("unsupported_start", "PCA can't go on from a model; fit all data at once.")
+        table = Table(data.matrix if isinstance(data, Vectors) else data)
+        rows, names = numeric_rows(table, table.names), table.names
+        most = min(rows.shape)
+        if self.dim is not None and self.dim > most and len(rows) > 1:
+            raise FirthError(
+                "invalid_value",
+                "{option} must be at most {limit}, the smaller of {shape:,} rows and {shape_2:,} columns; got {got}.",
+                option="PCA.dim",
+                limit=most,
+                shape=rows.shape[0],
+                shape_2=rows.shape[1],
+                got=self.dim,
+            )
+        found = principal_components(rows)
+        dim = self.dim or most
+        arrays = {
+            "mean": found.mean,
+            "components": found.directions[:dim],
+            "variances": found.variances[:dim],
+            "explained": found.variances[:dim] / (found.variances.sum() or 1.0),
+        }
+        points = Vectors(data.keys, found.points(rows, dim)) if isinstance(data, Vectors) else None
+        training = {"rows": len(rows), "columns": len(names), "features": dim, "explained": arrays["explained"].sum()}
+        return PCAModel(self, names, arrays, training, points)
+
+
+def numeric_rows(table: Table, names: Sequence[str]) -> Array:
+    """Columns of numbers, none missing, beside each other."""
+    rows = np.empty((len(table), len(names)), order="F")
+    for place, name in enumerate(names):
+        if table.kind(name) == "category":
+            raise FirthError(
+                "invalid_type",
+                "PCA needs numbers; column {name!r} holds categories: encode them first (OneHot).",
+                name=name,
+            )
+        rows[:, place] = table.numbers(name)
+        odd = np.flatnonzero(~np.isfinite(rows[:, place]))
+        if len(odd):
+            where = f"column {name!r}, row {table.row_number(odd[0])} has {rows[odd[0], place]}"
+            raise FirthError(
+                "non_finite",
+                "PCA needs finite numbers; {where}: fill it (Standardize(missing='mean')) or leave it out.",
+                where=where,
+            )
+    return rows

@@ -1,0 +1,32 @@
+"""How gradients become steps: AdamW, and its rate through a run."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from firth.training.network_options import LearningOptions
+
+
+def optimizer(method: LearningOptions, net: nn.Module, device: torch.device) -> torch.optim.AdamW:
+    """AdamW (Loshchilov & Hutter 2019): decay pulls at matrices, not at biases and norms."""
+    learned = [part for part in net.parameters() if part.requires_grad]
+    groups = [
+        {"params": [part for part in learned if part.dim() >= 2], "weight_decay": method.weight_decay},
+        {"params": [part for part in learned if part.dim() < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=method.learning_rate, betas=(0.9, method.beta2), eps=1e-9, fused=True)
+
+
+def rate_share(method: LearningOptions, share: float) -> float:
+    """The learning rate at this share of the run, as a share of the highest."""
+    if share < method.warmup:
+        return max(1e-3, share / method.warmup)
+    if method.decay == "inverse_sqrt":  # Vaswani et al. 2017, 5.3
+        return math.sqrt(max(method.warmup, 1e-3) / max(share, 1e-3))
+    left = (1 - share) / max(1e-9, 1 - method.warmup)
+    if method.decay == "cosine":
+        return 0.1 + 0.9 * 0.5 * (1 - math.cos(math.pi * left))
+    return left if method.decay == "linear" else 1.0

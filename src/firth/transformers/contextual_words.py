@@ -1,0 +1,392 @@
+"""Vectors of words where they stand: from any layer, averaged over contexts, and compared layer by layer.
+
+What BERT and GPT share. A model says how its layers see tokens (`states_of`) and how many fit (`room`); words are those
+of its tokenizer, which cuts text into words before it cuts words into pieces.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from firth.core.errors import FirthError
+from firth.core.model import Occurrence, Senses, WordsInContext
+from firth.core.run import Run
+from firth.core.stored import finite_rows
+from firth.core.vectors import Matrix, Vectors, unit_rows
+from firth.data.corpus import Corpus
+from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.transformers.pooling import COMBINE, combined, numbers
+from firth.transformers.word_spans import Reading, Span, Wanted, characters, chunks, in_windows, inside, read
+from firth.words.word_model import check_texts
+from firth.nets.transformer import Size
+
+PIECES = ("mean", "first", "last")
+BATCH_TOKENS = 4096  # that are read at once
+WINDOW = 64  # tokens of a context, where a document is longer
+
+
+class ContextualModel(ABC):
+    """A model whose layers give each token a vector."""
+
+    tokenizer: SubwordTokenizer
+
+    @property
+    @abstractmethod
+    def size(self) -> Size:
+        """Layers, dim and places of the net."""
+
+    @property
+    @abstractmethod
+    def room(self) -> int:
+        """Most tokens of a text."""
+
+    @abstractmethod
+    def states_of(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
+        """Every layer's vectors of these tokens, the texts one behind the other; what the model itself puts around a
+        text is left out."""
+
+    def words(
+        self,
+        texts: Sequence[str],
+        layers: Sequence[int] = (-1,),
+        combine: str = "mean",
+        pieces: str = "mean",
+        windows: bool = False,
+    ) -> list[WordsInContext]:
+        """The words of each text with the vectors they have there.
+
+        `layers` are counted from 0, the input; -1 is the last. Several are joined by their mean, sum or concat; a word
+        of several pieces has their mean, or the vector of the first or last of them. A text that does not fit is
+        refused; with `windows` it is read in parts, cut between words.
+        """
+        check_texts(texts)
+        self.chosen(layers, combine, pieces)
+        readings = read(self.tokenizer, texts)
+        for number, reading in enumerate(readings):
+            if len(reading.ids) > self.room and not windows:
+                raise TooLongError(number, len(reading.ids), self.room)
+        parts = [
+            (number, part)
+            for number, reading in enumerate(readings)
+            for part in (self.parts_of(reading) if windows else [reading])
+        ]
+        by_text = [[np.empty((0, self.width(layers, combine)), np.float32)] for _ in texts]
+        found: dict[int, Matrix] = {}
+        for batch in batches([len(part.ids) for _, part in parts]):
+            ids = [parts[place][1].ids for place in batch]
+            spans = [[(word.first, word.last) for word in parts[place][1].words] for place in batch]
+            found |= zip(batch, self.span_vectors(ids, spans, layers, combine, pieces), strict=True)
+        for place, (number, _) in enumerate(parts):
+            by_text[number].append(found[place])
+        return [
+            WordsInContext(
+                [word.text for word in reading.words],
+                [(word.begin, word.end) for word in reading.words],
+                np.concatenate(rows),
+            )
+            for reading, rows in zip(readings, by_text, strict=True)
+        ]
+
+    def parts_of(self, reading: Reading) -> Iterator[Reading]:
+        """A text in parts that fit."""
+        for word in reading.words:
+            if word.last - word.first > self.room:
+                raise FirthError(
+                    "text_too_long",
+                    "The word {text!r}… has more tokens than the model has room for, {room:,}.",
+                    text=word.text[:20],
+                    room=self.room,
+                )
+        return in_windows(reading, self.room)
+
+    def chosen(self, layers: Sequence[int], combine: str, pieces: str) -> list[int]:
+        """Layers counted from 0; what is not known is refused."""
+        for name, value, choices in (("combine", combine, COMBINE), ("pieces", pieces, PIECES)):
+            if value not in choices:
+                raise FirthError(
+                    "invalid_value",
+                    "{name} must be one of {choices}; got {got!r}.",
+                    name=name,
+                    choices=", ".join(choices),
+                    got=value,
+                )
+        return numbers(layers, self.size.layers)
+
+    def width(self, layers: Sequence[int], combine: str) -> int:
+        """Numbers a vector."""
+        return self.size.dim * (len(layers) if combine == "concat" else 1)
+
+    @torch.inference_mode()
+    def span_vectors(
+        self,
+        ids: Sequence[Sequence[int]],
+        spans: Sequence[Sequence[Span]],
+        layers: Sequence[int],
+        combine: str,
+        pieces: str,
+    ) -> list[Matrix]:
+        """A row for each span of tokens of each text."""
+        chosen = self.chosen(layers, combine, pieces)
+        starts = np.cumsum([0, *map(len, ids)])
+        flat = np.array(
+            [(start + a, start + b) for start, each in zip(starts, spans, strict=False) for a, b in each], np.int64
+        ).reshape(-1, 2)
+        if not len(flat):
+            return [np.empty((0, self.width(layers, combine)), np.float32) for _ in spans]
+        states = self.states_of(ids)
+        x = combined([states[layer].float() for layer in chosen], combine).cpu().numpy()
+        rows = finite_rows(pooled(x, flat, pieces), "Word")
+        ends = np.cumsum([0, *map(len, spans)])
+        return [rows[a:b] for a, b in pairwise(ends)]
+
+    # ---- one vector a word ----
+
+    def static(
+        self,
+        data: Any,
+        words: int | Sequence[str] = 20_000,
+        *,
+        layers: Sequence[int] = (-1,),
+        combine: str = "mean",
+        pieces: str = "mean",
+        contexts: int = 100,
+        run: Run = Run(),
+    ) -> Vectors:
+        """One vector a word: the mean over the first `contexts` places where it stands (Bommasani et al. 2020).
+
+        `data`: a corpus, paths or texts. `words`: these (words that stand nowhere are left out, and said), or so many,
+        the most frequent.
+        """
+        return self.averaged(data, words, layers, combine, pieces, contexts, run).vectors
+
+    def averaged(
+        self,
+        data: Any,
+        words: int | Sequence[str],
+        layers: Sequence[int],
+        combine: str,
+        pieces: str,
+        contexts: int,
+        run: Run,
+    ) -> Averaged:
+        """`static`, with how many contexts each word had."""
+        self.chosen(layers, combine, pieces)  # before the text is read
+        if type(contexts) is not int or contexts < 1:
+            raise FirthError(
+                "invalid_value", "{option} must be at least 1; got {got!r}.", option="contexts", got=contexts
+            )
+        if isinstance(words, str):
+            raise FirthError(
+                "invalid_type", "words must be a list of words, or how many; got the text {got!r:.40}.", got=words
+            )
+        corpus = data if isinstance(data, Corpus) else Corpus(data)
+        keys = self.frequent(corpus, words, run) if isinstance(words, int) else list(dict.fromkeys(words))
+        if not keys:
+            raise FirthError("empty_data", "There are no words to find vectors for.")
+        wanted = Wanted(self.tokenizer, keys)
+        counts = np.zeros(len(keys), np.int64)
+        sums = np.zeros((len(keys), self.width(layers, combine)), np.float32)
+        for batch in self.contexts(corpus, wanted, counts, contexts, run):
+            ids, spans = [context.ids for context in batch], [context.spans for context in batch]
+            vectors = np.concatenate(self.span_vectors(ids, spans, layers, combine, pieces))
+            np.add.at(sums, [row for context in batch for row in context.rows], vectors)
+        met = np.flatnonzero(counts)
+        if not len(met):
+            raise FirthError(
+                "empty_data",
+                "None of the {n_keys:,} words stands in the text, such as {key!r}.",
+                n_keys=len(keys),
+                key=keys[0],
+            )
+        if len(met) < len(keys):
+            missing = [key for key, count in zip(keys, counts, strict=True) if not count]
+            run.report.note(
+                f"{len(missing):,} of {len(keys):,} words stand nowhere in the text and have no vector, such as "
+                f"{', '.join(missing[:3])}."
+            )
+        matrix = sums[met] / counts[met, None].astype(np.float32)
+        return Averaged(Vectors([keys[row] for row in met], matrix, missing="it was not averaged"), counts[met])
+
+    def frequent(self, corpus: Corpus, most: int, run: Run) -> list[str]:
+        """The most frequent words, those of one count by their letters; what has no letter or digit is none."""
+        if most < 1:
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="words", got=most)
+        counts = Counter[str]()
+        run.report.begin("counting words", corpus.size, "B")
+        for texts, done in chunks(corpus):
+            for reading in read(self.tokenizer, texts):
+                counts.update(word.name for word in reading.words)
+            run.report.step(done)
+        run.report.end()
+        known = [(word, count) for word, count in counts.items() if any(map(str.isalnum, word))]
+        return [word for word, _ in sorted(known, key=lambda item: (-item[1], item[0]))[:most]]
+
+    def contexts(
+        self, corpus: Corpus, wanted: Wanted, counts: NDArray[np.int64], most: int, run: Run
+    ) -> Iterator[list[Context]]:
+        """Batches of contexts in which wanted words stand. `counts` grows.
+
+        Texts with no word that still needs contexts are not read by the net, and reading ends when no word does.
+        """
+        run.report.begin("reading contexts", corpus.size, "B")
+        batch, tokens = list[Context](), 0
+        for texts, done in chunks(corpus):
+            for reading in read(self.tokenizer, texts):
+                for part in in_windows(reading, min(WINDOW, self.room)):
+                    context = Context(part.ids, [], [])
+                    for row, span in wanted.within(part):
+                        if counts[row] < most:
+                            counts[row] += 1
+                            context.rows.append(row)
+                            context.spans.append(span)
+                    if context.rows:
+                        batch.append(context)
+                        tokens += len(part.ids)
+                    if tokens >= BATCH_TOKENS:
+                        yield sorted(batch, key=lambda each: len(each.ids))  # equal lengths attend together
+                        batch, tokens = [], 0
+            run.report.step(done, contexts=float(counts.sum()))
+            if counts.min() >= most:
+                break
+        if batch:
+            yield sorted(batch, key=lambda each: len(each.ids))
+        run.report.end()
+
+    # ---- one word, many vectors ----
+
+    def senses(self, texts: Sequence[str], word: str, pieces: str = "mean") -> Senses:
+        """Every place of the word in the texts, and how far apart its vectors are in each layer (1 − cosine).
+
+        In the upper layers of many models all words lie in a narrow cone, so a distance means something only beside
+        that of other words: `others`.
+        """
+        check_texts(texts)
+        readings = read(self.tokenizer, texts)
+        for text, reading in zip(texts, readings, strict=True):
+            if len(reading.ids) > self.room:
+                raise FirthError(
+                    "text_too_long",
+                    "The text {text!r:.40}… has {n_ids:,} tokens and the model room for {room:,}; shorten it.",
+                    text=text,
+                    n_ids=len(reading.ids),
+                    room=self.room,
+                )
+        wanted = Wanted(self.tokenizer, [word])
+        found = [[span for _, span in wanted.within(reading)] for reading in readings]
+        for text, reading, spans in zip(texts, readings, found, strict=True):
+            if not spans:
+                known = ", ".join(each.text for each in reading.words) or "none"
+                raise FirthError(
+                    "unknown_key",
+                    "{word!r:.80} is not among the words of {text!r:.80}: {available:.200}.",
+                    word=word,
+                    text=text,
+                    available=known,
+                )
+        if sum(map(len, found)) < 2:
+            raise FirthError(
+                "too_few", "Senses are compared between places of {word!r:.80}; there is only one.", word=word
+            )
+        others = [
+            [each for each in reading.words if any(map(str.isalnum, each.name)) and not inside(each, spans)]
+            for reading, spans in zip(readings, found, strict=True)
+        ]
+        beside = [[(each.first, each.last) for each in words] for words in others]
+        layers = range(self.size.layers + 1)
+        ids = [reading.ids for reading in readings]
+        states, around = (
+            by_layer(np.concatenate(self.span_vectors(ids, spans, layers, "concat", pieces)), len(layers))
+            for spans in (found, beside)
+        )
+        occurrences = [
+            Occurrence(number, *characters(reading, span))
+            for number, (reading, spans) in enumerate(zip(readings, found, strict=True))
+            for span in spans
+        ]
+        distances = np.stack([distance_matrix(layer) for layer in states])
+        names = [(number, each.name) for number, words in enumerate(others) for each in words]
+        return Senses(word, list(texts), occurrences, states, distances, between(around, names))
+
+
+class TooLongError(FirthError):
+    """A text has more tokens than the model has room for."""
+
+    def __init__(self, number: int, tokens: int, room: int, name: str = "") -> None:
+        super().__init__(
+            "text_too_long",
+            "Text {name} has {tokens:,} tokens and the model room for {room:,}; windows=True (--windows) reads it in "
+            "parts.",
+            name=name or f"{number + 1:,}",
+            tokens=tokens,
+            room=room,
+        )
+        self.number, self.tokens, self.room = number, tokens, room
+
+
+class Context(NamedTuple):
+    """A stretch of text, and the wanted words in it."""
+
+    ids: list[int]
+    rows: list[int]  # which words
+    spans: list[Span]  # their tokens
+
+
+class Averaged(NamedTuple):
+    """Static vectors, and how many contexts each is the mean of."""
+
+    vectors: Vectors
+    contexts: NDArray[np.int64]
+
+
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Texts by length, so many at once that together they have `BATCH_TOKENS`."""
+    batch, tokens = list[int](), 0
+    for text in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and tokens + lengths[text] > BATCH_TOKENS:
+            yield batch
+            batch, tokens = [], 0
+        batch.append(text)
+        tokens += lengths[text]
+    if batch:
+        yield batch
+
+
+def pooled(x: Matrix, spans: NDArray[np.int64], pieces: str) -> Matrix:
+    """A row for each span (first, one behind the last) of the rows of x."""
+    if pieces != "mean":
+        return np.asarray(x[spans[:, 0] if pieces == "first" else spans[:, 1] - 1])
+    lengths = spans[:, 1] - spans[:, 0]
+    starts = np.cumsum(lengths) - lengths
+    places = np.arange(lengths.sum()) - np.repeat(starts - spans[:, 0], lengths)
+    return np.asarray(np.add.reduceat(x[places], starts) / lengths[:, None].astype(np.float32))
+
+
+def by_layer(matrix: Matrix, layers: int) -> Matrix:
+    """(words, layers · dim) as (layers, words, dim)."""
+    dim = matrix.shape[1] // layers
+    return np.ascontiguousarray(matrix.reshape(len(matrix), layers, dim).swapaxes(0, 1))
+
+
+def distance_matrix(rows: Matrix) -> NDArray[np.float64]:
+    unit = unit_rows(rows).astype(np.float64)
+    found = np.clip(1 - unit @ unit.T, 0, 2)
+    np.fill_diagonal(found, 0)
+    return np.asarray(found)
+
+
+def between(layers: Matrix, words: Sequence[tuple[int, str]]) -> NDArray[np.float64]:
+    """The mean distance in each layer between different words of different texts."""
+    texts, names = np.array([text for text, _ in words]), np.array([name for _, name in words])
+    apart = (texts[:, None] != texts) & (names[:, None] != names)
+    if not apart.any():
+        return np.full(len(layers), np.nan)
+    return np.array([distance_matrix(layer)[apart].mean() for layer in layers])

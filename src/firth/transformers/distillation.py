@@ -1,0 +1,299 @@
+"""A transformer into a table of tokens.
+
+1. Each token (and frequent words of a text) goes through the teacher alone: rows t.
+2. Principal components keep the `dim` directions in which the rows differ most; a token of share p is multiplied by
+   a / (a + p) (Arora et al. 2017), p counted in the text, or by Zipf's law from the token's place. This much is
+   Model2Vec (Tulkens & van Dongen 2024).
+3. With a text, rows move so that means over sentences come near the teacher's vectors of them: ridge regression
+
+       Σ_s n_s |mean of rows in s − y_s|² + λ Σ_t |row_t − first row_t|²
+
+   over all rows at once, by conjugate gradients: no learning rate, the same result each time. A sentence weighs by its
+   number of tokens n: what is cut off at an abbreviation, or a line of a list, says little and would say it loudly.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.components import principal_components
+from firth.core.errors import FirthError
+from firth.core.model import Model
+from firth.core.run import Run
+from firth.core.scores import correlation, ranks
+from firth.core.vectors import Matrix, unit_rows
+from firth.data.corpus import Corpus
+from firth.data.pieces import count_pieces
+from firth.data.sentences import split_sentences
+from firth.data.subword_tokenizer import BERT as SPECIAL
+from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.kernels.bags import WordPieces
+from firth.kernels.sparse import Rows, multiply
+from firth.transformers.bert_model import BertModel
+from firth.transformers.text_encoder import WINDOW, Ids, chosen_engine
+from firth.transformers.static_model import OtherTokens, StaticModel, native_reader
+
+ROUNDS = 10  # of conjugate gradients, at most: more bring nothing
+HELD_OUT = 500  # sentences at most, or a twentieth of them
+EXACT = 1e-3  # they end when the gradient is this share of what it was
+
+
+class Vocabulary(NamedTuple):
+    """The student's tokens, what the teacher reads for each, and how often they stand in the text, if there is one."""
+
+    tokens: list[str]
+    read: list[list[int]]
+    document: dict[str, Any]  # tokenizer.json
+    counts: NDArray[np.int64] | None
+
+
+def learn(method: Any, data: Any, run: Run, start: Model | None) -> StaticModel:
+    teacher = teacher_of(start)
+    began = time.monotonic()
+    corpus = data if data is None or isinstance(data, Corpus) else Corpus(data)
+    vocabulary = vocabulary_of(teacher.tokenizer, method.words, corpus, run)
+    width = teacher.dim_of(teacher.pooling)
+    if method.dim > width:
+        raise FirthError(
+            "invalid_value",
+            "{option} must be at most {width}, the teacher's; got {got}.",
+            option="Distil.dim",
+            width=width,
+            got=method.dim,
+        )
+    rows = teach(teacher, vocabulary.read, "tokens through the teacher", run)
+    parts = principal_components(rows)
+    directions = parts.directions[: method.dim or width]
+    weights = frequency_weights(len(rows), method.smoothing, vocabulary.counts)
+    table = ((rows - parts.mean) @ directions.T * weights[:, None]).astype(np.float32)
+    table[vocabulary.tokens.index("[UNK]")] = 0.0  # says nothing, also to those who don't leave it out
+    figures: dict[str, Any] = {"vocabulary": len(table)}
+    held: list[str] = []
+    if corpus is not None and method.texts:
+        texts, held = split(draw_sentences(corpus, method.texts, run.seed), run.seed)
+        bags = bags_of(texts, vocabulary)
+        right = sentence_vectors(teacher, bags.texts, method.precision, run)
+        right = (right - right.mean(0)) @ directions.T.astype(np.float32) * bags.roots[:, None]
+        table, error = fitted(table, bags, right, method.pull, run.cores)
+        figures |= {"texts": len(bags.texts), "loss": error}
+    model = StaticModel(method, vocabulary.document, table, figures)
+    if len(held) > 2:
+        near = agreement(model.pool(held).matrix, sentence_vectors(teacher, held, method.precision, run))
+        figures |= {"agreement": near} if math.isfinite(near) else {}  # not defined where all texts are one
+    figures |= {"seconds": time.monotonic() - began, "teacher": repr(teacher), "seed": run.seed}
+    return model
+
+
+def teacher_of(start: Model | None) -> BertModel:
+    if start is None:
+        raise FirthError("missing_start", "Distil needs a model to begin with: its teacher, a BERT.")
+    if not isinstance(start, BertModel):
+        raise FirthError("incompatible_start", "Distil begins with a BERT, its teacher; got {got!r}.", got=start)
+    return start
+
+
+# ---- tokens ----
+
+
+def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None, run: Run) -> Vocabulary:
+    """The teacher's tokens but those that stand in no text, and the words of the corpus that are no token yet."""
+    if words and corpus is None:
+        raise FirthError(
+            "conflicting_options", "Distil.words are counted in a text, and none was given; got {got:,}.", got=words
+        )
+    document = json.loads(tokenizer.to_json())
+    document |= {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
+    model = document["model"]
+    if model.get("type") != "WordPiece":
+        raise FirthError(
+            "unsupported_architecture",
+            "Distil reads the tokenizers of BERT, WordPiece; the teacher's is {model}.",
+            model=model.get("type"),
+        )
+    first, last = (tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
+    unused = {*SPECIAL, *(token for token in model["vocab"] if token.startswith("[unused"))} - {"[UNK]"}
+    tokens = [token for token in sorted(model["vocab"], key=model["vocab"].__getitem__) if token not in unused]
+    read = [[first, model["vocab"][token], last] for token in tokens]
+    counted: list[tuple[str, int]] = []
+    if corpus is not None:
+        lowercase = bool((document.get("normalizer") or {}).get("lowercase"))
+        found = count_pieces(corpus, "bert", lowercase, run)
+        for note in found.notes:
+            run.report.note(note)
+        counted = list(found.words.pairs())
+        known = set(tokens)
+        new = [word for word, _ in counted if word not in known][:words]
+        tokens += new
+        read += tokenizer.ids_batch(new)
+    model["vocab"] = {token: id for id, token in enumerate(tokens)}
+    counts = None if corpus is None else token_counts(document, tokens, counted)
+    return Vocabulary(tokens, read, document, counts)
+
+
+def token_counts(
+    document: dict[str, Any], tokens: Sequence[str], counted: Sequence[tuple[str, int]]
+) -> NDArray[np.int64]:
+    """How often tokens stand in a text, of which the words are counted."""
+    ids, ends = reader_of(document, tokens).ids([word for word, _ in counted])
+    times = np.repeat([count for _, count in counted], np.diff(ends, prepend=0))
+    return np.bincount(ids, times, len(tokens)).astype(np.int64)
+
+
+def reader_of(document: dict[str, Any], tokens: Sequence[str]) -> WordPieces | OtherTokens:
+    return native_reader(document, tokens) or OtherTokens(document)
+
+
+def frequency_weights(tokens: int, smoothing: float, counts: NDArray[np.int64] | None) -> NDArray[np.float64]:
+    """a / (a + p). Without counts p falls as 1 / rank does (Zipf), as if tokens stood in the order of their frequency,
+    which BERT's nearly do; with counts, a token that was not met has the share of half a time."""
+    if not smoothing:
+        return np.ones(tokens)
+    seen = 1 / np.arange(2, tokens + 2) if counts is None else np.maximum(counts, 0.5)
+    return np.asarray(smoothing / (smoothing + seen / seen.sum()))
+
+
+def teach(
+    teacher: BertModel, texts: Sequence[Sequence[int]], task: str, run: Run, precision: str = "float32"
+) -> Matrix:
+    """The teacher's vectors of texts that are ids already, not normalised; `precision` is a CPU's."""
+    pooling = replace(teacher.pooling, normalize=False)
+    device, usual = chosen_engine("cpu" if run.deterministic else run.device, "auto")
+    engine = teacher.engine(device, precision if device == "cpu" else usual)
+    rows = np.empty((len(texts), teacher.dim_of(pooling)), np.float32)
+    run.report.begin(task, len(texts), "texts")
+    try:
+        for first in range(0, len(texts), WINDOW):
+            some = slice(first, first + WINDOW)
+            rows[some] = teacher.finished(engine(Ids.of(texts[some]), pooling)(), pooling)
+            run.report.step(min(first + WINDOW, len(texts)))
+    finally:
+        run.report.end()
+    return rows
+
+
+# ---- texts ----
+
+
+def draw_sentences(corpus: Corpus, most: int, seed: int) -> list[str]:
+    """At most so many sentences of the corpus, each with the same chance (Vitter 1985, algorithm R)."""
+    random = np.random.default_rng(seed)
+    drawn, met = list[str](), 0
+    for _, text in corpus:
+        for sentence in split_sentences(text):
+            met += 1
+            if len(drawn) < most:
+                drawn.append(sentence)
+            elif (place := int(random.integers(met))) < most:
+                drawn[place] = sentence
+    return drawn
+
+
+def split(texts: list[str], seed: int) -> tuple[list[str], list[str]]:
+    """Texts to fit to, and some that are held out to see how near student and teacher are."""
+    order = np.random.default_rng((seed, 1)).permutation(len(texts))
+    held = min(HELD_OUT, len(texts) // 20)
+    return [texts[row] for row in order[held:]], [texts[row] for row in order[:held]]
+
+
+def sentence_vectors(teacher: BertModel, texts: list[str], precision: str, run: Run) -> Matrix:
+    """The teacher's, of length 1."""
+    read = shortened(teacher.tokenizer.ids_batch(texts), teacher)
+    return unit_rows(teach(teacher, read, "sentences through the teacher", run, precision))
+
+
+def agreement(student: Matrix, teacher: Matrix) -> float:
+    """Spearman's ρ of both's cosines over all pairs of texts."""
+    above = np.triu_indices(len(student), 1)
+    both = [unit_rows(rows) for rows in (student, teacher)]
+    return correlation(*(ranks((rows @ rows.T)[above]) for rows in both))
+
+
+class Bags(NamedTuple):
+    """Texts with the share that each token has in them, times the root of the text's weight: texts × tokens, and
+    turned."""
+
+    texts: list[str]
+    roots: NDArray[np.float32]
+    shares: Rows
+    turned: Rows
+
+
+def bags_of(texts: list[str], vocabulary: Vocabulary) -> Bags:
+    """Of those texts that have known tokens."""
+    from scipy import sparse
+
+    ids, ends = reader_of(vocabulary.document, vocabulary.tokens).ids(texts)
+    lengths = np.diff(ends, prepend=0)
+    kept = np.flatnonzero(lengths)
+    if not len(kept):
+        raise FirthError(
+            "empty_data", "The text has no token that the teacher knows: there is nothing to fit the table to."
+        )
+    starts = np.concatenate([[0], np.cumsum(lengths[kept])])
+    roots = np.sqrt(lengths[kept] / lengths[kept].mean()).astype(np.float32)
+    values = np.repeat(roots / lengths[kept], lengths[kept]).astype(np.float32)
+    shares = sparse.csr_matrix((values, ids, starts), shape=(len(kept), len(vocabulary.tokens)))
+    shares.sum_duplicates()
+    return Bags([texts[row] for row in kept], roots, rows_of(shares), rows_of(shares.T.tocsr()))
+
+
+def rows_of(matrix: Any) -> Rows:
+    return Rows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
+
+
+def shortened(texts: Sequence[list[int]], teacher: BertModel) -> list[list[int]]:
+    """Cut to what the teacher reads, [SEP] at the end."""
+    most = teacher.pooling.max_tokens or teacher.size.places
+    return [ids if len(ids) <= most else [*ids[: most - 1], ids[-1]] for ids in texts]
+
+
+def fitted(first: Matrix, bags: Bags, right: Matrix, pull: float, threads: int) -> tuple[Matrix, float]:
+    """The table E for which |S E − right|² + λ |E − first|² is least, and the share of |right|² that is left over.
+
+    λ is `pull` times what a text adds to a token that it has. The first table is scaled to fit best. By conjugate
+    gradients for (SᵀS + λ) (E − first) = Sᵀ (right − S first), all columns at once, each token's row divided by its
+    own entry of the diagonal (Jacobi), since frequent tokens weigh thousands of times as much as rare ones.
+    """
+
+    def means(table: Matrix) -> Matrix:
+        return multiply(bags.shares, table, threads)
+
+    def back(rows: Matrix) -> Matrix:
+        return multiply(bags.turned, rows, threads)
+
+    begun = means(first)
+    size = dot(begun, begun)
+    first = first * np.float32(dot(begun, right) / size if size else 1.0)
+    squares = bags.turned.values.astype(np.float64) ** 2
+    scale = pull * float(squares.mean())
+    totals = np.concatenate([[0.0], np.cumsum(squares)])[bags.turned.starts]
+    diagonal = (np.diff(totals) + scale).astype(np.float32)[:, None]
+    gap = back(right - means(first))
+    change, step = np.zeros_like(first), gap / diagonal
+    length = dot(gap, step)
+    least = length * EXACT**2
+    for _ in range(ROUNDS):
+        if length <= least:
+            break
+        along = back(means(step)) + np.float32(scale) * step
+        rate = np.float32(length / dot(step, along))
+        change += rate * step
+        gap -= rate * along
+        eased = gap / diagonal
+        before, length = length, dot(gap, eased)
+        step = eased + np.float32(length / before) * step
+    table = first + change
+    left = right - means(table)
+    return table, dot(left, left) / max(1e-30, dot(right, right))
+
+
+def dot(a: Matrix, b: Matrix) -> float:
+    return float(np.einsum("ij,ij->", a, b, dtype=np.float64))

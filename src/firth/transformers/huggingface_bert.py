@@ -1,0 +1,278 @@
+"""Hugging Face's names for the weights of a `Bert`, so that folders are theirs too."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from firth.core.errors import FirthError, FirthWarning
+from firth.transformers.huggingface_gpt2 import told
+from firth.nets.bert import Bert
+from firth.nets.transformer import Size
+
+#: Firth's name in a block, Hugging Face's.
+BLOCK = (
+    ("attention.output", "attention.output.dense"),
+    ("attention_norm", "attention.output.LayerNorm"),
+    ("feed.wide", "intermediate.dense"),
+    ("feed.back", "output.dense"),
+    ("feed_norm", "output.LayerNorm"),
+)
+ATTENTION = ("query", "key", "value")  # three matrices there, one below the other here
+ENDS = (".weight", ".bias")
+ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu"}
+SAME_ACTIVATIONS = {"gelu_python": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh"}
+OLD_NAMES = {"gamma": "weight", "beta": "bias"}  # of norms, in files that came from TensorFlow
+WORDS, SEGMENTS = "embeddings.word_embeddings.weight", "embeddings.token_type_embeddings.weight"
+BIAS, DECODER, DECODER_BIAS = (f"cls.predictions.{name}" for name in ("bias", "decoder.weight", "decoder.bias"))
+IGNORED = ("embeddings.position_ids", "embeddings.token_type_ids", DECODER, DECODER_BIAS)  # no weights, or told twice
+HEADS = ("pooler", "masked", "following")
+OURS = ("embeddings.", "encoder.", "pooler.", "cls.")  # what Firth reads begins so; all else are heads of others
+MOST = {"num_hidden_layers": 1000, "hidden_size": 65536, "num_attention_heads": 1024}  # as the method has it
+MOST_ROWS = 1 << 31
+
+
+def names(layers: int) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Firth's name of each array, and those of Hugging Face's arrays that make it up."""
+    yield "input.tokens.weight", ("embeddings.word_embeddings.weight",)
+    yield "input.places.weight", ("embeddings.position_embeddings.weight",)
+    yield "input.segments.weight", ("embeddings.token_type_embeddings.weight",)
+    for end in ENDS:
+        yield f"input.norm{end}", (f"embeddings.LayerNorm{end}",)
+        yield f"pooler{end}", (f"pooler.dense{end}",)
+        yield f"masked.dense{end}", (f"cls.predictions.transform.dense{end}",)
+        yield f"masked.norm{end}", (f"cls.predictions.transform.LayerNorm{end}",)
+        yield f"following{end}", (f"cls.seq_relationship{end}",)
+        for layer in range(layers):
+            block, theirs = f"stack.blocks.{layer}", f"encoder.layer.{layer}"
+            yield (
+                f"{block}.attention.query_key_value{end}",
+                tuple(f"{theirs}.attention.self.{part}{end}" for part in ATTENTION),
+            )
+            for ours, name in BLOCK:
+                yield f"{block}.{ours}{end}", (f"{theirs}.{name}{end}",)
+    yield "masked.bias", ("cls.predictions.bias",)
+
+
+def to_bert(net: Bert) -> dict[str, NDArray[Any]]:
+    """Weights by Hugging Face's names; a net without heads of pre-training is a bare model there."""
+    state, found = net.state_dict(), dict[str, NDArray[Any]]()
+    before = "bert." if net.masked is not None or net.following is not None else ""
+    for ours, theirs in names(net.size.layers):
+        if ours in state:
+            parts = np.split(state[ours].detach().cpu().float().numpy(), len(theirs))
+            named = (name if name.startswith("cls.") else before + name for name in theirs)
+            found |= zip(named, parts, strict=True)
+    return found
+
+
+def from_bert(arrays: Mapping[str, NDArray[Any]], size: Size, known_heads: Collection[str] = ()) -> dict[str, Tensor]:
+    """The inverse of `to_bert`. Heads may be missing; `known_heads` are arrays that belong to somebody else.
+
+    Names and shapes are checked before anything is read. What is not the encoder's nor a head of pre-training is left
+    out, and said.
+    """
+    known, others = by_name(arrays)
+    left_out = sorted(others - set(known_heads))
+    if left_out:
+        warn(f"{told(left_out, 'left out')}: Firth reads the encoder and the heads of pre-training.")
+    drop_untied(known)
+    wanted = dict(names(size.layers))
+    lacking = {ours: [name for name in theirs if name not in known] for ours, theirs in wanted.items()}
+    begun = {head for head in HEADS if any(ours.startswith(head) and not lacking[ours] for ours in wanted)}
+    if "following" in begun:
+        begun.add("pooler")  # which it reads from
+    absent = tuple(set(HEADS) - begun)
+    used = {ours: theirs for ours, theirs in wanted.items() if not ours.startswith(absent)}
+    missing = [name for ours in used for name in lacking[ours]]
+    extra = sorted(known.keys() - {name for theirs in used.values() for name in theirs} - {*IGNORED, *known_heads})
+    if missing or extra:
+        wrong = "; ".join(told(found, what) for found, what in ((missing, "missing"), (extra, "not known")) if found)
+        raise FirthError(
+            "damaged_model",
+            "These are not the weights of a BERT of {layers} layers: {problem}.",
+            layers=size.layers,
+            problem=wrong,
+        )
+    check_shapes(known, used, size)
+    return {ours: joined(known, theirs) for ours, theirs in used.items()}
+
+
+def by_name(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], set[str]]:
+    """Arrays by the names of a bare model, and the names of those that are neither its nor of pre-training."""
+    known, others = dict[str, NDArray[Any]](), set[str]()
+    for given, array in arrays.items():
+        within = given.removeprefix("module.")  # several GPUs
+        name = within.removeprefix("bert.")
+        if name == within and not name.startswith(OURS):
+            others.add(given)
+            continue
+        stem, _, last = name.rpartition(".")
+        if stem.endswith("LayerNorm"):
+            name = f"{stem}.{OLD_NAMES.get(last, last)}"
+        if name in known:
+            raise FirthError(
+                "damaged_model", "The file has two arrays for {name}; {got} is the second.", name=name, got=given
+            )
+        known[name] = array
+    if DECODER_BIAS in known:  # the same as the bias where both are there; if not, this is the one that was used
+        known[BIAS] = known[DECODER_BIAS]
+    return known, others
+
+
+def drop_untied(known: dict[str, NDArray[Any]]) -> None:
+    """A head that predicts masked tokens by vectors of its own is left out: Firth's uses the tokens'."""
+    if DECODER not in known or WORDS not in known or np.array_equal(known[DECODER], known[WORDS]):
+        return
+    for name in [name for name in known if name.startswith("cls.predictions.")]:
+        del known[name]
+    warn(
+        f"{DECODER} differs from the tokens' vectors, and Firth's head for masked words uses these: the head is left "
+        "out, the encoder is read."
+    )
+
+
+def warn(text: str) -> None:
+    warnings.warn(text, FirthWarning, stacklevel=2)
+
+
+def check_shapes(known: Mapping[str, NDArray[Any]], used: Mapping[str, tuple[str, ...]], size: Size) -> None:
+    rows = [known[name].shape[0] if known[name].ndim else 0 for name in (WORDS, SEGMENTS)]
+    with torch.device("meta"):  # shapes without numbers
+        shapes = Bert(rows[0], size, segments=rows[1]).state_dict()
+    wrong = []
+    for ours, theirs in used.items():
+        first, *rest = shapes[ours].shape
+        shape = (first // len(theirs), *rest)
+        for name in theirs:
+            if known[name].shape != shape:
+                wrong.append(f"{name} is {known[name].shape} and must be {shape}")
+            elif known[name].dtype.kind != "f":
+                wrong.append(f"{name} holds {known[name].dtype}, not floating-point numbers")
+    if wrong:
+        raise FirthError(
+            "damaged_model", "The weights do not fit config.json: {problem}.", problem="; ".join(wrong[:3])
+        )
+
+
+def joined(known: Mapping[str, NDArray[Any]], theirs: tuple[str, ...]) -> Tensor:
+    """One tensor of float32 from arrays one below the other."""
+    found = torch.from_numpy(np.concatenate([known[name].astype(np.float32) for name in theirs]))
+    if not bool(torch.isfinite(found).all()):
+        raise FirthError(
+            "damaged_model",
+            "{got} holds NaN or infinity: the file is damaged, or the model ran away in training.",
+            got=theirs[0],
+        )
+    return found
+
+
+def net_of(state: Mapping[str, Tensor], size: Size) -> Bert:
+    """A net with these weights, and with the heads they have."""
+    heads = {head: any(name.startswith(head) for name in state) for head in HEADS}
+    words, segments = (len(state[f"input.{table}.weight"]) for table in ("tokens", "segments"))
+    with torch.device("meta"):
+        net = Bert(words, size, **heads, segments=segments)
+    net.load_state_dict(state, assign=True)
+    return net.eval()
+
+
+def check_rows(net: Bert, config: Mapping[str, Any]) -> None:
+    """The tables have as many rows as config.json says, where it does."""
+    for name, table in (("vocab_size", net.input.tokens), ("type_vocab_size", net.input.segments)):
+        said = config.get(name, table.num_embeddings)
+        if said != table.num_embeddings:
+            raise FirthError(
+                "damaged_model",
+                "config.json says {name} {got!r} and the weights have {num_embeddings:,} rows.",
+                name=name,
+                got=said,
+                num_embeddings=table.num_embeddings,
+            )
+
+
+def config_of(net: Bert) -> dict[str, Any]:
+    """What Hugging Face's config.json says."""
+    size = net.size
+    kinds = {
+        (True, True): "BertForPreTraining",
+        (True, False): "BertForMaskedLM",
+        (False, True): "BertForNextSentencePrediction",
+    }
+    return {
+        "model_type": "bert",
+        "architectures": [kinds.get((net.masked is not None, net.following is not None), "BertModel")],
+        "vocab_size": net.input.tokens.num_embeddings,
+        "hidden_size": size.dim,
+        "num_hidden_layers": size.layers,
+        "num_attention_heads": size.heads,
+        "intermediate_size": size.hidden or 4 * size.dim,
+        "hidden_act": ACTIVATIONS[size.activation],
+        "hidden_dropout_prob": size.dropout,
+        "attention_probs_dropout_prob": size.dropout,
+        "max_position_embeddings": size.places,
+        "type_vocab_size": net.input.segments.num_embeddings,
+        "layer_norm_eps": size.epsilon,
+        "pad_token_id": 0,
+        "tie_word_embeddings": True,
+    }
+
+
+def size_of(config: Mapping[str, Any]) -> Size:
+    """The size that Hugging Face's config.json tells."""
+
+    def number(name: str, default: int | None = None) -> int:
+        value, most = config.get(name, default), MOST.get(name, MOST_ROWS)
+        if type(value) is not int or not 1 <= value <= most:
+            got = config.get(name)
+            raise FirthError(
+                "damaged_model",
+                "config.json of a BERT must give {name} as a whole number up to {limit:,}; got {got!r}.",
+                name=name,
+                limit=most,
+                got=got,
+            )
+        return value
+
+    def share(name: str, default: float) -> float:
+        value = config.get(name, default)
+        if type(value) not in (int, float) or not 0 <= value <= 0.95:  # NaN is not
+            raise FirthError(
+                "damaged_model",
+                "config.json of a BERT must give {name} as a number from 0 to 0.95; got {got!r}.",
+                name=name,
+                got=value,
+            )
+        return float(value)
+
+    activation = config.get("hidden_act", "gelu")
+    ours = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | SAME_ACTIVATIONS
+    if activation not in ours:
+        raise FirthError(
+            "unsupported_architecture",
+            "hidden_act must be one of {choices}; got {got!r}.",
+            choices=", ".join(ours),
+            got=activation,
+        )
+    if config.get("position_embedding_type", "absolute") != "absolute" or config.get("is_decoder"):
+        raise FirthError(
+            "unsupported_architecture",
+            "Firth reads BERT encoders with absolute positions; config.json tells of something else.",
+        )
+    return Size(
+        layers=number("num_hidden_layers"),
+        dim=number("hidden_size"),
+        heads=number("num_attention_heads"),
+        hidden=number("intermediate_size"),
+        places=number("max_position_embeddings", 512),
+        dropout=share("hidden_dropout_prob", 0.1),
+        activation=ours[activation],
+        pre_norm=False,
+        epsilon=share("layer_norm_eps", 1e-12),
+    )

@@ -1,0 +1,233 @@
+"""Language models: a stream of tokens, each predicted from those before it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from firth.core.errors import FirthError
+from firth.core.run import Run
+from firth.core.stored import finite_rows
+from firth.kernels.write import NOTHING, Net, Writer
+from firth.training.gradient_loop import Batch, Gradient, token_shares
+from firth.training.network_options import GradientOptions
+from firth.nets.transformer import Decoder
+
+MOST_TOKENS = 32_768  # of a batch that is held in memory at once; larger steps add up several
+
+
+class LanguageTraining(Gradient):
+    """Stretches of `context` tokens from a stream, cut at another place in each epoch and shuffled."""
+
+    compiles: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        method: GradientOptions,
+        net: Decoder,
+        ids: NDArray[np.int32],
+        context: int,
+        held_out: float,
+        fingerprint: str,
+        run: Run,
+    ) -> None:
+        self.context = min(context, len(ids) - 1)
+        if self.context < 1:
+            raise FirthError(
+                "too_few", "A language model needs at least two tokens to learn from; got {got}.", got=len(ids)
+            )
+        kept = int(len(ids) * held_out)
+        self.ids, self.held_out = ids[: len(ids) - kept], ids[len(ids) - kept :]
+        if len(self.ids) <= self.context:
+            self.context = max(1, len(self.ids) - 1)
+        super().__init__(method, net, fingerprint, run, (len(self.ids) - 1) // self.context * self.context)
+
+    def plan(self, epoch: int) -> Sequence[Batch]:
+        random = np.random.default_rng([self.run.seed, epoch])
+        stretches = self.size // self.context
+        room = len(self.ids) - 1 - stretches * self.context  # how far the cuts can move
+        starts = int(random.integers(room + 1)) + self.context * random.permutation(stretches)
+        # Rounded up: were a step's stretches a little too few, it would take as many again.
+        rows = math.ceil(min(MOST_TOKENS, self.method.batch_units / self.world) / self.context)
+        parts = [starts[first : first + rows] for first in range(0, stretches, rows)]
+        return [Batch(part, len(part) * self.context) for part in parts]
+
+    def load(self, what: Any) -> Any:
+        return [torch.from_numpy(stretches(self.ids, what, self.context + 1))]
+
+    def batch_loss(self, *tensors: Tensor) -> Tensor:
+        (ids,) = tensors
+        found: Tensor = self.net.losses(ids.long()).sum()  # type: ignore[operator]
+        return found
+
+    def evaluate(self, most: int) -> dict[str, float]:
+        if len(self.held_out) < 2:
+            return {}
+        total = tokens = 0.0
+        part = self.held_out[: max(most, 2 * self.context)]
+        for ids in windows(part, self.context, rows=max(1, 8192 // self.context)):
+            total += float(self.batch_loss(torch.from_numpy(ids).to(self.device)))
+            tokens += ids[:, 1:].size
+        return {"held_out_loss": total / tokens, "perplexity": math.exp(min(700.0, total / tokens))}
+
+    def baseline_loss(self) -> float | None:
+        if len(self.held_out) < 2:
+            return None
+        words = 1 + int(max(self.ids.max(), self.held_out.max()))
+        return float(-np.log(token_shares(self.ids, words))[self.held_out[1:]].mean())
+
+    def operations(self) -> float:
+        """With the products of attention, 12 · layers · dim · context a token, as the field counts them, whole although
+        causal kernels leave half of them out (Chowdhery et al. 2022, appendix B)."""
+        assert isinstance(self.net, Decoder)
+        size = self.net.size
+        return super().operations() + 12.0 * size.layers * size.dim * self.context
+
+
+def stretches(ids: NDArray[np.int32], starts: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+    """Rows of `length` tokens from each start."""
+    return np.stack([ids[start : start + length] for start in starts]).astype(np.int64)
+
+
+def windows(ids: NDArray[np.int32], context: int, rows: int) -> Iterator[NDArray[np.int64]]:
+    """The whole stream once: each token but the first is predicted from at most `context` before it."""
+    whole = (len(ids) - 1) // context
+    for first in range(0, whole, rows):
+        yield stretches(ids, context * np.arange(first, min(whole, first + rows)), context + 1)
+    rest = ids[whole * context :]
+    if len(rest) > 1:
+        yield rest[None].astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is chosen."""
+
+    temperature: float = 0.8  # 0: always the likeliest
+    top_k: int = 0  # among this many likeliest; 0 = all
+    top_p: float = 1.0  # among the likeliest that together have this probability
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature < math.inf:
+            raise FirthError(
+                "invalid_value", "{option} must be at least 0; got {got}.", option="temperature", got=self.temperature
+            )
+        if self.top_k < 0:
+            raise FirthError("invalid_value", "{option} must be at least 0; got {got}.", option="top_k", got=self.top_k)
+        if not 0 < self.top_p <= 1:
+            raise FirthError(
+                "invalid_value", "{option} must be above 0 and at most 1; got {got}.", option="top_p", got=self.top_p
+            )
+        if not -(2**63) <= self.seed < 2**63:
+            raise FirthError(
+                "invalid_value", "{option} must be a whole number of 64 bits; got {got}.", option="seed", got=self.seed
+            )
+
+    def choose(self, logits: Tensor, generator: torch.Generator) -> int:
+        """One of the tokens by its logits (words,)."""
+        if self.temperature == 0:
+            return int(logits.argmax())
+        return int(torch.multinomial(self.chances(logits), 1, generator=generator))
+
+    def chances(self, logits: Tensor) -> Tensor:
+        """How likely each token is to be chosen."""
+        if self.temperature == 0:
+            return functional.one_hot(logits.argmax(), len(logits)).float().cpu()
+        logits = logits.float().cpu() / self.temperature
+        if self.top_k:
+            least = logits.topk(min(self.top_k, len(logits))).values[-1]
+            logits = logits.masked_fill(logits < least, -math.inf)
+        probabilities = torch.softmax(logits, dim=-1)
+        if self.top_p < 1:
+            ordered, order = probabilities.sort(descending=True)
+            beyond = ordered.cumsum(0) - ordered >= self.top_p  # the likeliest always stays
+            probabilities[order[beyond]] = 0.0
+            probabilities /= probabilities.sum()
+        return probabilities
+
+
+#: Of a block, in the order that the kernel for writing takes them.
+LAYER = ("attention_norm", "attention.query_key_value", "attention.output", "feed_norm", "feed.wide", "feed.back")
+
+
+def writer_of(net: Decoder, words: int) -> Writer | None:
+    """The native kernel for the net's own arrays, where it can work: on a CPU, in single precision."""
+    if next(net.parameters()).device.type != "cpu" or next(net.parameters()).dtype != torch.float32:
+        return None
+
+    state, size = {name: tensor.detach().numpy() for name, tensor in net.state_dict().items()}, net.size
+    layers = [
+        [state[f"stack.blocks.{layer}.{part}.{end}"] for part in LAYER for end in ("weight", "bias")]
+        for layer in range(size.layers)
+    ]
+    norm, outputs = (state["stack.norm.weight"], state["stack.norm.bias"]), state["embedding.tokens.weight"][:words]
+    shape = (size.heads, size.places, size.activation, size.epsilon)
+    return Writer(Net(layers, norm, outputs, *shape), torch.get_num_threads())
+
+
+class Reading:
+    """What a net has read so far, and the logits of what comes next."""
+
+    def __init__(self, net: Decoder, words: int, writer: Writer | None) -> None:
+        self.net, self.words, self.writer, self.length = net, words, writer, 0
+        self.caches = net.stack.caches(1, next(net.parameters()))
+
+    def logits(self, fresh: Sequence[int]) -> Tensor:
+        first, device = self.length, next(self.net.parameters()).device
+        self.length += len(fresh)
+        if self.writer is not None and first and len(fresh) == 1:
+            return torch.from_numpy(self.written(fresh[0], first))
+        hidden = self.net(torch.tensor([fresh], device=device), first, self.caches)
+        if self.writer is not None:
+            for layer, (cache, *_) in enumerate(self.caches):
+                self.writer.keys[layer, :, : self.length] = cache.keys[0, :, : self.length].numpy()
+                self.writer.values[layer, :, : self.length] = cache.values[0, :, : self.length].numpy()
+        return self.net.logits(hidden[:, -1])[0, : self.words]
+
+    def written(self, token: int, place: int) -> NDArray[np.float32]:
+        assert self.writer is not None
+        x = self.net.embedding(torch.tensor([[token]]), place)[0, 0].numpy()
+        block: Any = self.net.stack.blocks[0]
+        rotary = block.attention.rotary
+        turns = NOTHING if rotary is None else torch.cat([rotary.cos[place], rotary.sin[place]]).numpy()
+        return self.writer.write(x, place, turns)
+
+
+def continued(
+    net: Decoder, words: int, ids: Sequence[int], tokens: int, sampling: Sampling, slide: bool
+) -> Iterator[int]:
+    """Tokens after `ids`, one by one. With `slide`, a full context forgets its older half and goes on."""
+    for token, _ in continued_with_logits(net, words, ids, tokens, sampling, slide):
+        yield token
+
+
+@torch.inference_mode()
+def continued_with_logits(
+    net: Decoder, words: int, ids: Sequence[int], tokens: int, sampling: Sampling, slide: bool
+) -> Iterator[tuple[int, Tensor]]:
+    """`continued`, with the logits that each token was chosen by."""
+    places = net.size.places
+    generator = torch.Generator().manual_seed(sampling.seed)
+    known, fresh = list(ids), list(ids)
+    writer = writer_of(net, words)
+    reading = Reading(net, words, writer)
+    for _ in range(tokens):
+        if reading.length + len(fresh) > places:
+            assert slide  # the caller has refused what doesn't fit
+            known = known[-(places // 2) :]
+            fresh, reading = known, Reading(net, words, writer)
+        logits = reading.logits(fresh)
+        finite_rows(logits.float().cpu().numpy()[None], "Token")
+        token = sampling.choose(logits, generator)
+        yield token, logits
+        known.append(token)
+        fresh = [token]

@@ -1,0 +1,169 @@
+"""sentence-transformers' folders: how texts become vectors, as its modules.json and the folders beside it say."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from firth.core.errors import FirthError, FirthWarning
+from firth.core.foreign import MODULES, read_modules
+from firth.core.storage import read_arrays, read_json
+from firth.transformers.pooling import Pooling, numbers
+from firth.transformers.whitening import Projection
+from firth.nets.transformer import Size
+
+KINDS = ("Transformer", "Pooling", "Dense", "Normalize")
+HOW = ("cls", "mean", "max")  # of both libraries
+DENSE = "2_Dense"  # the folder of a projection
+IDENTITY = "torch.nn.modules.linear.Identity"
+
+
+def read_sentence_files(folder: Path, dim: int, places: int) -> tuple[Pooling, Projection | None]:
+    """What the folder says; the mean of the last layer where it is not one of sentence-transformers."""
+    if not (folder / MODULES).is_file():
+        return Pooling(), None
+    modules = read_modules(folder)
+    kinds = [kind for kind, _ in modules]
+    order = [KINDS.index(kind) if kind in KINDS else -1 for kind in kinds]
+    if kinds[:2] != ["Transformer", "Pooling"] or -1 in order or order != sorted(set(order)):
+        raise FirthError(
+            "unsupported_architecture",
+            "{folder}: Firth reads {choices}, in this order; {modules} has {kinds}.",
+            folder=folder,
+            choices=", ".join(KINDS),
+            modules=MODULES,
+            kinds=", ".join(kinds),
+        )
+    parts = dict(modules)
+    tell_unread(folder, parts["Transformer"])
+    how = pooling_mode(read_json(parts["Pooling"] / "config.json"), parts["Pooling"])
+    pooling = Pooling(how=how, normalize="Normalize" in kinds, max_tokens=longest(parts["Transformer"], places))
+    return pooling, dense(parts["Dense"], dim) if "Dense" in kinds else None
+
+
+def tell_unread(folder: Path, network: Path) -> None:
+    """Settings by which sentence-transformers changes the texts or vectors, and Firth does not."""
+    for path, key in (
+        (network / "sentence_bert_config.json", "do_lower_case"),
+        (folder / "config_sentence_transformers.json", "default_prompt_name"),
+        (folder / "config_sentence_transformers.json", "truncate_dim"),
+    ):
+        config = read_json(path) if path.is_file() else {}
+        value = config.get(key) if isinstance(config, dict) else None
+        if value:
+            warnings.warn(
+                f"{path} says {key}={value!r}, which Firth does not follow: sentence-transformers gives other vectors.",
+                FirthWarning,
+                stacklevel=2,
+            )
+
+
+def pooling_mode(config: Any, where: Path) -> str:
+    """Newer folders name it, older ones have a yes or no for each."""
+    facts = config if isinstance(config, dict) else {}
+    named = facts.get("pooling_mode")
+    modes = [named] if isinstance(named, str) else list(named or ())
+    modes += [
+        name.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token")
+        for name, chosen in facts.items()
+        if name.startswith("pooling_mode_") and chosen is True
+    ]
+    if len(modes) != 1 or modes[0] not in HOW:
+        found = " and ".join(map(str, modes)) or "nothing"
+        raise FirthError(
+            "unsupported_architecture",
+            "{where}: Firth pools by {how}; the folder says {got}.",
+            where=where,
+            how=", ".join(HOW),
+            got=found,
+        )
+    return str(modes[0])
+
+
+def longest(folder: Path, places: int) -> int:
+    """The most tokens of a text; 0 where it is as many as the model has places."""
+    for name, key in (("sentence_bert_config.json", "max_seq_length"), ("tokenizer_config.json", "model_max_length")):
+        config = read_json(folder / name) if (folder / name).is_file() else {}
+        most = config.get(key) if isinstance(config, dict) else None
+        if type(most) is int and most > 0:  # the tokenizer's may be 10^30: no limit
+            return most if most < places else 0
+    return 0
+
+
+def dense(folder: Path, dim: int) -> Projection:
+    config = read_json(folder / "config.json")
+    activation = config.get("activation_function") if isinstance(config, dict) else None
+    if activation != IDENTITY or config.get("use_residual"):
+        raise FirthError(
+            "unsupported_architecture",
+            "{folder}: Firth reads a Dense without activation ({identity}); this one has {activation}.",
+            folder=folder,
+            identity=IDENTITY,
+            activation=activation,
+        )
+    if not (folder / "model.safetensors").is_file():
+        raise FirthError(
+            "unsafe_pickle",
+            "{folder} has no model.safetensors, and Firth opens no pickled weights; `firth convert {parent} "
+            "NEW-FOLDER --pickled` writes safetensors.",
+            folder=folder,
+            parent=folder.parent,
+        )
+    return Projection.of(read_arrays(folder / "model.safetensors"), dim)
+
+
+def is_theirs(pooling: Pooling, layers: int) -> bool:
+    """Whether sentence-transformers can pool so."""
+    return pooling.how in HOW and numbers(pooling.layers, layers) == [layers]
+
+
+def unlike_theirs(pooling: Pooling, layers: int) -> str:
+    """What sentence-transformers can't follow in a pooling; empty if it gives the same vectors."""
+    if not is_theirs(pooling, layers):
+        chosen = f"the {pooling.how} of layers {', '.join(map(str, pooling.layers))}"
+        return (
+            f"sentence-transformers pools the last layer by {', '.join(HOW)} and can't open this folder, which has "
+            f"{chosen}; Firth can, and an ONNX file holds it."
+        )
+    if pooling.long == "chunk":
+        return "sentence-transformers cuts long texts, which this model reads in chunks: there it gives other vectors."
+    return ""
+
+
+def sentence_documents(pooling: Pooling, projection: Projection | None, size: Size) -> Mapping[str, Any]:
+    """The JSON files by which sentence-transformers, old or new, gives the same vectors.
+
+    Where it cannot (several layers, sums), modules.json names what it lacks, so that it refuses the folder instead of
+    giving other vectors.
+    """
+    theirs = "sentence_transformers.models"
+    if not is_theirs(pooling, size.layers):
+        return {"modules": [module(0, "", f"{theirs}.Transformer"), module(1, "pooling", "firth.Pooling")]}
+    modules = [module(0, "", f"{theirs}.Transformer"), module(1, "1_Pooling", f"{theirs}.Pooling")]
+    documents: dict[str, Any] = {
+        "sentence_bert_config": {"max_seq_length": pooling.max_tokens or size.places, "do_lower_case": False},
+        "1_Pooling/config": {
+            "word_embedding_dimension": size.dim,
+            "pooling_mode_cls_token": pooling.how == "cls",
+            "pooling_mode_mean_tokens": pooling.how == "mean",
+            "pooling_mode_max_tokens": pooling.how == "max",
+            "pooling_mode_mean_sqrt_len_tokens": False,
+        },
+    }
+    if projection is not None:
+        modules.append(module(2, DENSE, f"{theirs}.Dense"))
+        documents[f"{DENSE}/config"] = {
+            "in_features": size.dim,
+            "out_features": projection.dim,
+            "bias": True,
+            "activation_function": IDENTITY,
+        }
+    if pooling.normalize:
+        modules.append(module(len(modules), f"{len(modules)}_Normalize", f"{theirs}.Normalize"))
+    return {"modules": modules, **documents}
+
+
+def module(number: int, path: str, kind: str) -> dict[str, Any]:
+    return {"idx": number, "name": str(number), "path": path, "type": kind}

@@ -1,0 +1,195 @@
+"""Tokens with one vector each, whatever stands beside them: texts are the means of their tokens' vectors. Its files are
+model2vec's and sentence-transformers' too; neither torch nor tokenizers is needed to use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.foreign import read_weights
+from firth.core.method import Method
+from firth.core.model import Model, Parts
+from firth.core.run import available_cores
+from firth.core.storage import read_json
+from firth.core.stored import check_arrays, finite_rows
+from firth.core.vectors import Matrix, Vectors, unit_rows
+from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
+from firth.kernels.bags import MOST_CHARACTERS, Bags, WordPieces
+from firth.words.word_model import Pooled, check_texts
+
+EMBEDDINGS, TOKENIZER = "embeddings", "tokenizer"
+#: What tokenizer.json must say for the native reader: words cut as BERT cuts them, and nothing looked for before that.
+NORMAL = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
+PIECES = {"type": "WordPiece", "continuing_subword_prefix": "##", "max_input_chars_per_word": MOST_CHARACTERS}
+
+
+class StaticModel(Model):
+    """A table of tokens. `method.normalize` says whether vectors of texts get the length 1."""
+
+    def __init__(
+        self, method: Method, tokenizer: Mapping[str, Any], table: Matrix, training: Mapping[str, Any]
+    ) -> None:
+        self.method, self.training, self._document = method, training, tokenizer
+        self.tokens = tokens_of(tokenizer)
+        table = np.ascontiguousarray(table, np.float32)
+        if len(table) != len(self.tokens):
+            raise FirthError(
+                "invalid_tokenizer",
+                "The tokenizer has {n_tokens:,} tokens, the table {n_table:,} rows.",
+                n_tokens=len(self.tokens),
+                n_table=len(table),
+            )
+        self.vectors = Vectors(self.tokens, table, compose=self._composed)
+
+    @property
+    def tables(self) -> Mapping[str, Vectors]:
+        return {"tokens": self.vectors}
+
+    @property
+    def ordered(self) -> bool:
+        return "teacher" in self.training  # Distil's are principal components; of others that is not known
+
+    @cached_property
+    def reader(self) -> WordPieces | OtherTokens:
+        """Reads texts: natively where they are cut as BERT cuts them, else by the package `tokenizers`."""
+        return native_reader(self._document, self.tokens) or OtherTokens(self._document)
+
+    def _composed(self, key: str) -> Matrix | None:
+        """A word of several tokens."""
+        found = self.reader.means([key], self.vectors.matrix, 1)
+        return found.rows[0] if found.known[0] else None
+
+    def pool(self, texts: Sequence[str]) -> Pooled:
+        """The mean of each text's known tokens, zeros where it has none; and how many were known and unknown."""
+        check_texts(texts)
+        found = self.reader.means(checked_texts(texts), self.vectors.matrix, available_cores())
+        rows = unit_rows(found.rows) if self.method.options()["normalize"] else found.rows
+        return Pooled(finite_rows(rows, "Text"), found.known, found.unknown)
+
+    def embed(self, inputs: Sequence[str]) -> Matrix:
+        """One row a text."""
+        return self.pool(inputs).matrix
+
+    # ---- files ----
+
+    def parts(self) -> Parts:
+        options = self.method.options()
+        normalize = [{"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"}]
+        static = {"idx": 0, "name": "0", "path": ".", "type": "sentence_transformers.models.StaticEmbedding"}
+        documents = {TOKENIZER: self._document, "modules": [static, *(normalize if options["normalize"] else [])]}
+        foreign = {
+            "model_type": "model2vec",
+            "architectures": ["StaticModel"],
+            "apply_pca": self.vectors.dim,
+            "sif_coefficient": options["smoothing"] or None,
+            "hidden_dim": self.vectors.dim,
+            "seq_length": 1_000_000,
+            "normalize": options["normalize"],
+            "max_length": None,  # texts are read whole
+            "embedding_dtype": "float32",
+        }
+        return Parts({EMBEDDINGS: self.vectors.matrix}, documents, foreign)
+
+    @classmethod
+    def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> StaticModel:
+        check_arrays(parts.arrays, **{EMBEDDINGS: "float tokens dim"})
+        return cls(method, parts.documents[TOKENIZER], parts.arrays[EMBEDDINGS], training)
+
+    @classmethod
+    def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> StaticModel:
+        """A folder of model2vec's. Rows that several tokens share are written out, weights multiplied in."""
+        arrays = read_weights(folder)
+        table = arrays.get(EMBEDDINGS)
+        if table is None or table.ndim != 2:
+            raise FirthError(
+                "damaged_model",
+                "{folder}: model.safetensors of model2vec must hold {embeddings}, a matrix.",
+                folder=folder,
+                embeddings=EMBEDDINGS,
+            )
+        mapping, weights = arrays.get("mapping"), arrays.get("weights")
+        if mapping is not None:
+            right = mapping.ndim == 1 and mapping.dtype.kind in "iu" and len(mapping)
+            if not right or not 0 <= int(mapping.min()) <= int(mapping.max()) < len(table):
+                raise FirthError(
+                    "damaged_model",
+                    "{folder}: mapping must name rows of {embeddings}, one for each token.",
+                    folder=folder,
+                    embeddings=EMBEDDINGS,
+                )
+            table = table[mapping]
+        table = np.asarray(table, np.float32)
+        if weights is not None:
+            if weights.shape != table.shape[:1]:
+                raise FirthError(
+                    "damaged_model",
+                    "{folder}: weights must be {n_table:,} numbers, one for each token.",
+                    folder=folder,
+                    n_table=len(table),
+                )
+            table = table * np.asarray(weights, np.float32)[:, None]
+        if not np.isfinite(table).all():
+            raise FirthError(
+                "damaged_model", "{folder}: {embeddings} holds NaN or infinity.", folder=folder, embeddings=EMBEDDINGS
+            )
+        settings = method(dim=table.shape[1], normalize=bool(config.get("normalize")))  # type: ignore[call-arg]
+        return cls(settings, read_json(folder / f"{TOKENIZER}.json"), table, {"source": "model2vec"})
+
+    def __repr__(self) -> str:
+        return f"Static model: {len(self.vectors):,} tokens × {self.vectors.dim}"
+
+
+def tokens_of(document: Any) -> list[str]:
+    """The tokens of a tokenizer.json by id: each id has one."""
+    model = document.get("model") if isinstance(document, dict) else None
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    added = document.get("added_tokens") or [] if isinstance(document, dict) else []
+    try:
+        listed = vocabulary if isinstance(vocabulary, dict) else {row[0]: id for id, row in enumerate(vocabulary or ())}
+        ids = {str(token): int(id) for token, id in listed.items()} | {entry["content"]: entry["id"] for entry in added}
+    except (TypeError, ValueError, KeyError, IndexError):
+        raise FirthError("damaged_model", "tokenizer.json must give each token an id (model.vocab).") from None
+    if sorted(ids.values()) != list(range(len(ids))):
+        raise FirthError("damaged_model", "tokenizer.json must number its tokens 0, 1, 2 …, so that each has a row.")
+    return sorted(ids, key=ids.__getitem__)
+
+
+def native_reader(document: Mapping[str, Any], tokens: Sequence[str]) -> WordPieces | None:
+    """For a tokenizer.json that cuts text as BERT does; None for others."""
+    normal, model = document.get("normalizer") or {}, document["model"]
+    fold = bool(normal.get("lowercase"))
+    plain = NORMAL.items() <= normal.items() and PIECES.items() <= model.items()
+    plain = plain and normal.get("strip_accents") in (None, fold) and not document.get("added_tokens")
+    plain = plain and document.get("pre_tokenizer") == {"type": "BertPreTokenizer"}
+    unknown = model.get("unk_token")
+    return WordPieces(tokens, fold, tokens.index(unknown)) if plain and unknown in tokens else None
+
+
+class OtherTokens:
+    """Any tokenizer that the package `tokenizers` knows."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.tokenizer = SubwordTokenizer.from_json(json.dumps(document))
+        model = document["model"]
+        self.unknown = self.tokenizer.ids.get(model.get("unk_token"), model.get("unk_id"))
+
+    def ids(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        found = [[id for id in ids if id != self.unknown] for ids in self.tokenizer.ids_batch(texts, special=False)]
+        return np.array([id for ids in found for id in ids], np.int32), np.cumsum([len(ids) for ids in found])
+
+    def means(self, texts: Sequence[str], table: NDArray[np.float32], threads: int) -> Bags:
+        rows = np.zeros((len(texts), table.shape[1]), np.float32)
+        known, unknown = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64)
+        for place, ids in enumerate(self.tokenizer.ids_batch(texts, special=False)):
+            kept = [id for id in ids if id != self.unknown]
+            known[place], unknown[place] = len(kept), len(ids) - len(kept)
+            if kept:
+                rows[place] = table[kept].mean(axis=0)
+        return Bags(rows, known, unknown)

@@ -1,0 +1,258 @@
+"""`Translator`: a trained encoder–decoder that translates, tells where it looks, and embeds."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from firth.core.errors import FirthError, FirthWarning
+from firth.core.method import Method
+from firth.core.model import Attention, Model, Parts
+from firth.core.run import Run
+from firth.core.stored import finite_rows
+from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.data.subwords import BPE, Characters
+from firth.transformers.beam_search import RecurrentWriter, TransformerWriter, Writer, Written, beam_search
+from firth.transformers.attention_trace import Looked, Looking, kept_by
+from firth.training.network_options import SPECIAL, TranslatorOptions
+from firth.training.weight_files import with_weights
+from firth.nets.attention import watched
+from firth.nets.recurrent import RecurrentTranslator
+from firth.nets.transformer import EncoderDecoder, Size
+
+PAD, BEGIN, END, _ = range(4)  # the ids of these
+ROWS = 64  # texts translated at a time
+MULTIPLE = 8  # lengths are rounded up to it in learning: batches of few shapes, which a GPU prepares once each
+
+Net = EncoderDecoder | RecurrentTranslator
+
+
+def new_net(method: TranslatorOptions, words: int, seed: int) -> Net:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if method.architecture == "lstm":
+            return RecurrentTranslator(words, words, method.dim, method.layers, method.dropout, tied=True)
+        places = -(-method.context // MULTIPLE) * MULTIPLE
+        size = Size(
+            method.layers, method.dim, method.heads, method.hidden, places, method.dropout, "relu", "sinusoidal"
+        )
+        return EncoderDecoder(words, words, size, tied=True)
+
+
+def new_tokenizer(method: TranslatorOptions, texts: Iterable[str], run: Run) -> SubwordTokenizer:
+    if method.tokenizer == "bpe":
+        return BPE(size=method.vocabulary, special_tokens=SPECIAL).train(texts, run)
+    return Characters(special_tokens=SPECIAL).train(texts, run)
+
+
+def token_ids(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[list[int]]:
+    """Ids of each text; "</s>" in a text is text, not an end."""
+    tokenizer.engine.encode_special_tokens = True
+    return tokenizer.ids_batch(texts, special=False)
+
+
+def shared(name: str) -> str:
+    """Source and target share their embedding: it is stored once."""
+    return "source." + name.removeprefix("target.") if name.startswith("target.") else name
+
+
+class Translation(NamedTuple):
+    """A translation and how sure the model is of it."""
+
+    text: str
+    score: float  # log-probability of its tokens, divided by the length penalty
+    ended: bool  # False: it was broken off at the most tokens allowed
+
+
+class Translator(Looking, Model):
+    """What `Seq2Seq` learned."""
+
+    method: TranslatorOptions
+
+    def __init__(
+        self, method: TranslatorOptions, tokenizer: SubwordTokenizer, net: Net, training: Mapping[str, Any]
+    ) -> None:
+        self.method, self.net, self.training = method, net.eval(), training
+        self.tokenizer = tokenizer
+
+    def __repr__(self) -> str:
+        return f"Seq2Seq model ({self.method.architecture}): {len(self.tokenizer):,} tokens × {self.method.dim}"
+
+    # ---- storage ----
+
+    def parts(self) -> Parts:
+        arrays = {shared(name): tensor.cpu().numpy() for name, tensor in self.net.state_dict().items()}
+        return Parts(arrays, {"tokenizer": json.loads(self.tokenizer.to_json())})
+
+    @classmethod
+    def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> Translator:
+        assert isinstance(method, TranslatorOptions)
+        tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))
+        words = len(parts.arrays["source.tokens.weight" if method.architecture == "transformer" else "source.weight"])
+        if words != len(tokenizer):
+            raise FirthError(
+                "invalid_tokenizer",
+                "The tokenizer has {n_tokenizer:,} tokens and the model {words:,}: they don't belong together.",
+                n_tokenizer=len(tokenizer),
+                words=words,
+            )
+        net = with_weights(lambda: new_net(method, words, 0), parts.arrays, shared)
+        return cls(method, tokenizer, net, training)
+
+    # ---- reading ----
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.net.parameters()).device
+
+    def to(self, device: str) -> Translator:
+        """Moves the network to "cuda" or "cpu"."""
+        if device == "cuda" and not torch.cuda.is_available():
+            raise FirthError("no_gpu", "device=cuda, and torch sees no GPU here; device=cpu works.")
+        self.net.to(device)
+        return self
+
+    def encoded(self, texts: Sequence[str], what: str = "Text") -> list[list[int]]:
+        """Ids of each text and an end token; refuses what the model cannot hold."""
+        if isinstance(texts, str):
+            raise FirthError("invalid_type", "This takes a list of texts; got one text. Put it in a list.")
+        found = [[*ids, END] for ids in token_ids(self.tokenizer, [text if text.strip() else "" for text in texts])]
+        for number, ids in enumerate(found, 1):
+            if len(ids) > self.method.context:
+                raise FirthError(
+                    "text_too_long",
+                    "{detail} {number} has {n_ids:,} tokens, its end among them; this model reads at most "
+                    "{context:,}. Split it into sentences, or train with a larger context.",
+                    detail=what,
+                    number=number,
+                    n_ids=len(ids),
+                    context=self.method.context,
+                )
+        return found
+
+    def batches(self, encoded: Sequence[list[int]], rows: int = ROWS) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+        """Texts of like length together: their numbers, padded ids and the mask of real places."""
+        order = sorted(range(len(encoded)), key=lambda number: -len(encoded[number]))
+        for first in range(0, len(order), rows):
+            which = order[first : first + rows]
+            ids = torch.full((len(which), len(encoded[which[0]])), PAD)
+            for row, number in enumerate(which):
+                ids[row, : len(encoded[number])] = torch.tensor(encoded[number])
+            yield which, ids.to(self.device), (ids != PAD).to(self.device)
+
+    def written(self, ids: Sequence[int]) -> list[str]:
+        """Each token as it stands in the text, its space before it."""
+        return [self.tokenizer.decode([id], special=True) for id in ids]
+
+    @torch.inference_mode()
+    def embed(self, inputs: Sequence[str]) -> NDArray[np.float32]:
+        """The mean of the encoder's states over a text's tokens and its end."""
+        dim = self.method.dim * (1 if self.method.architecture == "transformer" else 2)
+        found = np.zeros((len(inputs), dim), np.float32)
+        for which, ids, mask in self.batches(self.encoded(inputs)):
+            memory = self.net.encode(ids, mask)
+            states = memory if isinstance(memory, Tensor) else memory[0].states
+            inside = mask[..., None]
+            found[which] = ((states * inside).sum(1) / inside.sum(1)).cpu().numpy()
+        return finite_rows(found, "Text")
+
+    # ---- writing ----
+
+    def translate(self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6) -> list[str]:
+        """One translation a text. `beam`: beginnings that are followed at once, 1 = greedy; `length_penalty`: the α of
+        `beam_search`, higher prefers longer. An empty text stays empty."""
+        found = self.translations(texts, beam, length_penalty)
+        broken = sum(not translation.ended for translation in found)
+        if broken:
+            warnings.warn(
+                f"{broken:,} of {len(found):,} translations found no end and were broken off.", FirthWarning, 2
+            )
+        return [translation.text for translation in found]
+
+    def translations(self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6) -> list[Translation]:
+        """The same with scores."""
+        return [
+            Translation(self.tokenizer.decode(written.ids), written.score, written.ended)
+            for written in self.search(self.encoded(texts), beam, length_penalty)
+        ]
+
+    def search(self, encoded: Sequence[list[int]], beam: int, length_penalty: float) -> list[Written]:
+        words = len(self.tokenizer)
+        if not 1 <= beam <= words:
+            raise FirthError(
+                "invalid_value",
+                "{option} must be at least 1 and at most the {words:,} tokens of the vocabulary; got {got}.",
+                option="beam",
+                words=words,
+                got=beam,
+            )
+        if not 0 <= length_penalty <= 10:
+            raise FirthError(
+                "invalid_value",
+                "{option} must be from 0 to 10; got {got}.",
+                option="length_penalty",
+                got=length_penalty,
+            )
+        found = [Written([], 0.0, True)] * len(encoded)
+        full = [number for number, ids in enumerate(encoded) if len(ids) > 1]  # of an empty text, only its end is there
+        never = torch.tensor([PAD, BEGIN], device=self.device)
+        for which, ids, mask in self.batches([encoded[number] for number in full]):
+            limits = [min(self.method.context, 3 * len(encoded[full[row]]) + 20) for row in which]
+            with torch.inference_mode():
+                writer = self.writer(ids, mask, beam, max(limits))
+            results = beam_search(writer, limits, beam, length_penalty, BEGIN, END, never)
+            for row, written in zip(which, results, strict=True):
+                found[full[row]] = written
+        return found
+
+    def writer(self, ids: Tensor, mask: Tensor, beam: int, tokens: int) -> Writer:
+        if isinstance(self.net, EncoderDecoder):
+            return TransformerWriter(self.net, ids, mask, beam, tokens)
+        return RecurrentWriter(self.net, ids, mask, beam, tokens)
+
+    def looked_at(self, text: str, other: str | None) -> tuple[list[int], list[int]]:
+        """The tokens of the text, and those of the translation: the given one or the model's own, with its end if it
+        found one."""
+        (source,) = self.encoded([text])
+        if other is None:
+            written = self.search([source], 4, 0.6)[0]
+            return source, [*written.ids, *([END] if written.ended else ())]
+        return source, self.encoded([other], "Translation")[0]
+
+    def looked(self, text: str, other: str | None = None) -> Looked:
+        """Where each token of a translation looked in the text. `other` is the translation; without it, the model's
+        own. The last query is the end of the translation."""
+        if not isinstance(self.net, EncoderDecoder):
+            raise FirthError(
+                "unsupported_model",
+                "The attention of an lstm adds (vᵀ tanh(Wq + Uk)): the steps of q·k are a transformer's.",
+            )
+        source, target = self.looked_at(text, other)
+        ids = torch.tensor([source], device=self.device)
+        before = torch.tensor([[BEGIN, *target[:-1]]], device=self.device)
+        net, parts = watched(self.net)
+        net(ids, torch.ones_like(ids, dtype=torch.bool), before)
+        layers = kept_by(part for name, part in parts.items() if name.endswith(".cross"))
+        return Looked(self.written(target), self.written(source), layers)
+
+    @torch.inference_mode()
+    def attention(self, text: str, other: str | None = None) -> Attention:
+        """Where each token of a translation looked in the text, by layer and head (an lstm has one of each)."""
+        if isinstance(self.net, EncoderDecoder):
+            return super().attention(text, other)
+        source, target = self.looked_at(text, other)
+        ids = torch.tensor([source], device=self.device)
+        memory, state = self.net.encode(ids, torch.ones_like(ids, dtype=torch.bool))
+        rows = []
+        for token in [BEGIN, *target[:-1]]:
+            _, state, row = self.net.step(torch.tensor([token], device=self.device), memory, state)
+            rows.append(row)
+        weights = torch.stack(rows, dim=1)[None]
+        return Attention(self.written(target), self.written(source), weights.cpu().numpy())

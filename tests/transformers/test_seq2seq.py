@@ -1,0 +1,159 @@
+"""Seq2Seq on the invented language: solved nearly perfectly; and what translating promises."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import firth
+from firth.core.model import Attends, Embeds, Parts, Translates
+from firth.data.world import World
+from firth.data.world.language import ADJECTIVES
+from firth.evaluate.translation import bleu
+from firth.transformers.translation_model import Translator
+
+torch.set_num_threads(1)
+WORLD = [tuple(pair) for pair in World(seed=11).translations(6300)]
+TRAIN = WORLD[:6000]
+TEST = [pair for pair in WORLD[6000:] if pair not in set(TRAIN)]
+SOURCES, TARGETS = [source for source, _ in TEST], [target for _, target in TEST]
+SETTINGS = {
+    "transformer": {"layers": 2, "dim": 64, "epochs": 5, "batch_tokens": 1000, "learning_rate": 3e-3},
+    "lstm": {"layers": 1, "dim": 96, "epochs": 4, "batch_tokens": 600, "learning_rate": 5e-3, "clip": 5.0},
+}
+
+
+@pytest.fixture(scope="module", params=SETTINGS)
+def model(request) -> Translator:
+    settings = {"vocabulary": 400, "context": 64, "dropout": 0.0, **SETTINGS[request.param]}
+    return firth.Seq2Seq(architecture=request.param, **settings).fit(TRAIN, firth.Run(threads=1))
+
+
+def test_the_invented_language_is_learned(model):
+    """Its grammar moves verbs and adjectives and makes words agree: a copy of the source will not do."""
+    found = model.translate(SOURCES)
+    exact = np.mean([text == right for text, right in zip(found, TARGETS, strict=True)])
+    assert len(TEST) > 250 and exact >= 0.95 and bleu(found, TARGETS) >= 95
+    assert bleu(SOURCES, TARGETS) < 1
+
+
+def test_figures_tell_of_the_run(model):
+    figures = model.training
+    assert (figures["pairs"], figures["held_out_pairs"]) == (5880, 120) and figures["vocabulary"] == 400
+    assert figures["perplexity"] < 1.5 < figures["held_out"][0]["perplexity"]
+    assert figures["held_out_loss"] == pytest.approx(
+        min(found["held_out_loss"] for found in figures["held_out"]), rel=1e-4
+    )
+
+
+def test_a_beam_finds_what_is_at_least_as_likely_as_greedy_search_does(model):
+    greedy, beam = (
+        np.array([found.score for found in model.translations(SOURCES[:100], beam=beam, length_penalty=0)])
+        for beam in (1, 4)
+    )
+    assert (beam >= greedy - 1e-4).mean() > 0.97 and beam.mean() >= greedy.mean() - 1e-5
+
+
+def test_neighbours_in_a_batch_change_nothing(model):
+    together = model.translations(SOURCES[:20])
+    alone = [model.translations([text])[0] for text in SOURCES[:20]]
+    assert [found.text for found in together] == [found.text for found in alone]
+    np.testing.assert_allclose([f.score for f in together], [f.score for f in alone], atol=1e-4)
+
+
+def test_it_shows_where_each_token_looks(model):
+    source, target = TEST[0]
+    found = model.attention(source, target)
+    shape = (model.method.layers, 4 if model.method.architecture == "transformer" else 1)
+    assert found.weights.shape == (*shape, len(found.queries), len(found.keys))
+    np.testing.assert_allclose(found.weights.sum(-1), 1, atol=1e-5)
+    assert "".join(found.keys) == source + "</s>" and "".join(found.queries) == target + "</s>"
+    own = model.attention(source)
+    assert "".join(own.queries) == model.translate([source])[0] + "</s>"
+    assert not np.allclose(found.weights[..., 0, :], found.weights[..., -1, :], atol=0.01)
+
+
+def test_the_first_noun_is_looked_for_where_it_stands(model):
+    """ "some dogs …" and "a big dog …": the noun comes first in the other language, and second or third in English."""
+    hits = []
+    for source, target in TEST[:40]:
+        found = model.attention(source, target)
+        noun = source.split()[2 if len(source.split()) > 3 and source.split()[1] in ADJECTIVES else 1]
+        ends = np.cumsum([len(key) for key in found.keys])
+        begin = source.index(" " + noun)
+        inside = (ends > begin) & (ends - [len(key) for key in found.keys] < begin + 1 + len(noun))
+        share = found.weights.max(axis=(0, 1))[0]  # of the first token, by the head that looks there most
+        hits.append(share[inside].max() > 2 / len(found.keys))
+    assert np.mean(hits) > 0.8
+
+
+def test_it_embeds_by_the_mean_of_the_encoder(model):
+    rows = model.embed(["the dog sees a cat", "", "the dog saw a cat", "some poets will greet the king"])
+    assert rows.shape == (4, model.method.dim * (1 if model.method.architecture == "transformer" else 2))
+    assert np.isfinite(rows).all() and rows.dtype == np.float32
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    assert unit[0] @ unit[2] > unit[0] @ unit[3]
+    np.testing.assert_allclose(model.embed(["the dog sees a cat"])[0], rows[0], atol=1e-5)
+
+
+def test_saved_and_loaded_it_translates_the_same(model, tmp_path):
+    model.save(tmp_path / "m")
+    again = firth.load(tmp_path / "m")
+    assert again.translations(SOURCES[:9]) == model.translations(SOURCES[:9])
+    assert isinstance(again, Translates) and isinstance(again, Attends) and isinstance(again, Embeds)
+    assert firth.SubwordTokenizer.load(tmp_path / "m" / "tokenizer.json").ids == model.tokenizer.ids
+
+
+def test_it_goes_on_from_a_model(model):
+    again = type(model.method)(**{**model.method.options(), "epochs": 1}).fit(TRAIN[:300], firth.Run(threads=1), model)
+    assert again.tokenizer.ids == model.tokenizer.ids
+    assert again.training["held_out"][0]["perplexity"] < 2  # a fresh one begins with about 400
+
+
+def test_bad_input_is_refused_by_name(model, tmp_path):
+    with pytest.raises(firth.FirthError, match=r"beam must be at least 1 and at most the 400 tokens .*; got 401"):
+        model.translate(["the dog sees a cat"], beam=401)
+    with pytest.raises(firth.FirthError, match=r"got 0\."):
+        model.translate(["the dog sees a cat"], beam=0)
+    with pytest.raises(firth.FirthError, match=r"Text 2 has \d+ tokens.*at most 64\. Split it into sentences, or"):
+        model.translate(["the dog", "the dog sees a cat " * 20])
+    with pytest.raises(firth.FirthError, match="Translation 1 has"):
+        model.attention("the dog", "zu " * 100)
+    with pytest.raises(firth.FirthError, match="list of texts"):
+        model.translate("the dog")
+    with pytest.raises(firth.FirthError, match="length_penalty"):
+        model.translate(["the dog"], length_penalty=-1)
+    assert model.translate(["", "  ", SOURCES[0]]) == ["", "", model.translate([SOURCES[0]])[0]]
+    assert model.translate([]) == [] and model.embed([]).shape[0] == 0
+    parts = model.parts()
+    other = firth.BPE(size=300).train(SOURCES)
+    with pytest.raises(firth.FirthError, match="tokenizer has 300 tokens and the model 400"):
+        Translator.from_parts(model.method, Parts(parts.arrays, {"tokenizer": json.loads(other.to_json())}), {})
+
+
+def test_what_finds_no_end_is_told():
+    few = firth.Seq2Seq(layers=1, dim=8, heads=2, epochs=1, vocabulary=300).fit(TRAIN[:50], firth.Run(threads=1))
+    with pytest.warns(firth.FirthWarning, match="1 of 1 translations found no end"):
+        few.translate(["the dog sees a cat"], beam=1)
+    assert not few.translations(["the dog sees a cat"], beam=1)[0].ended
+
+
+def test_settings_and_data_are_checked():
+    with pytest.raises(firth.FirthError, match="multiple of heads; got 10 and 4"):
+        firth.Seq2Seq(dim=10)
+    assert firth.Seq2Seq(dim=10, architecture="lstm").dim == 10  # it has no heads
+    with pytest.raises(firth.FirthError, match="no pair to learn from"):
+        firth.Seq2Seq(dim=8).fit([("a", ""), ("", "b")])
+    with pytest.raises(firth.FirthError, match="all are longer than context=4"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", firth.FirthWarning)
+        firth.Seq2Seq(dim=8, context=4).fit(TRAIN[:5])
+    with pytest.raises(firth.FirthError, match="start must be a Seq2Seq model; got"):
+        firth.Seq2Seq(dim=8).fit(TRAIN[:5], start=object())
+    with pytest.warns(firth.FirthWarning, match="1 of 4 pairs have an empty side"):
+        start = firth.Seq2Seq(dim=8, layers=1, epochs=1, vocabulary=261, heads=1).fit([*TRAIN[:3], ("a", "")])
+    with pytest.raises(firth.FirthError, match=r"of the same size; it has layers=1, heads=1\.$"):
+        firth.Seq2Seq(dim=8).fit(TRAIN[:5], start=start)

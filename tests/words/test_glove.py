@@ -1,0 +1,170 @@
+"""GloVe as a user meets it: the invented world is recovered, runs can be repeated, resumed and gone on from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from breaking import Notes, break_off
+
+import firth
+from firth.data.cooccur import Cooccurrence
+from firth.data.world import World
+from firth.training import epoch_loop as loop
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World(seed=77)  # a world nothing was tuned on
+
+
+@pytest.fixture(scope="module")
+def text(world: World) -> list[str]:
+    """One long document: GloVe learns nothing from pairs never met, so sentences must have neighbours."""
+    return [" ".join(world.sentences(40_000))]
+
+
+@pytest.fixture(scope="module")
+def small(world: World) -> firth.Tokens:
+    return firth.data.tokens.read_tokens([" ".join(world.sentences(3000))], min_count=2)
+
+
+def accuracy(vectors: firth.Vectors, world: World) -> float:
+    questions = [question for section in world.analogies(most=60).values() for question in section]
+    return float(np.mean([vectors.analogy(a, b, c)[0].key == d for a, b, c, d in questions]))
+
+
+@pytest.mark.parametrize("options", [{}, {"add_contexts": False, "epochs": 25}])
+def test_the_worlds_analogies_are_recovered(options, text, world):
+    model = firth.GloVe(dim=50, **options).fit(text)
+    random = firth.Vectors(model.vectors.keys, np.random.default_rng(0).normal(size=model.vectors.matrix.shape))
+    assert accuracy(model.vectors, world) > 0.75
+    assert accuracy(random, world) < 0.05
+
+
+def test_loss_falls_and_fits_the_logarithm_of_the_counts(small):
+    counted = Cooccurrence.count(small, window=10)
+    model = firth.GloVe(dim=30, epochs=40, add_contexts=False).fit(counted)
+    losses = [epoch["loss"] for epoch in model.training["epochs"]]
+    assert losses == sorted(losses, reverse=True)
+    matrix = counted.matrix.tocoo()
+    products = (model.vectors.matrix[matrix.row] * model.outputs[matrix.col]).sum(axis=1)
+    products += model.biases[matrix.row, 0] + model.biases[matrix.col, 1]
+    off = products - np.log(matrix.data)
+    weights = np.minimum(1, (matrix.data / 10) ** 0.75)
+    final = (0.5 * weights * off**2).mean()
+    assert final < losses[-1] < losses[0]  # the mean over an epoch lags behind its end
+    assert final > 0.5 * losses[-1]
+    assert np.corrcoef(products[matrix.data >= 10], np.log(matrix.data[matrix.data >= 10]))[0, 1] > 0.95
+
+
+def test_same_bytes_for_any_threads(small):
+    results = {
+        firth.GloVe(dim=20, epochs=2).fit(small, firth.Run(threads=threads)).vectors.matrix.tobytes()
+        for threads in (1, 2, 5)
+    }
+    assert len(results) == 1
+    assert firth.GloVe(dim=20, epochs=2).fit(small, firth.Run(seed=2)).vectors.matrix.tobytes() not in results
+
+
+def test_a_resumed_run_equals_an_unbroken_one(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "SLICE_SECONDS", 0.0005)
+    method = firth.GloVe(dim=20, epochs=3)
+    run = firth.Run(threads=2, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=Notes())
+    whole = method.fit(small, firth.Run(threads=1))
+    break_off(lambda: method.fit(small, run), 3, every=5)
+    resumed = method.fit(small, run)
+    assert "Going on from a checkpoint" in run.report.notes[-1]
+    for name, array in whole.parts().arrays.items():
+        assert array.tobytes() == resumed.parts().arrays[name].tobytes()
+    losses = [[epoch["loss"] for epoch in model.training["epochs"]] for model in (resumed, whole)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-9)
+    with pytest.raises(firth.FirthError, match=r"other settings .x_max was"):
+        firth.GloVe(dim=20, epochs=3, x_max=5.0).fit(small, run)
+
+
+def test_ctrl_c_leaves_a_checkpoint(small, tmp_path):
+    class Interrupting(Notes):
+        def step(self, done, **figures):
+            if "loss" in figures:  # counting pairs has none
+                raise KeyboardInterrupt
+
+    run = firth.Run(checkpoint_every=1000, checkpoint_folder=tmp_path, report=Interrupting())
+    with pytest.raises(KeyboardInterrupt):
+        firth.GloVe(dim=8).fit(small, run)
+    assert (tmp_path / "checkpoint.json").exists()
+
+
+def test_a_budget_stops_in_time(small):
+    notes = Notes()
+    model = firth.GloVe(dim=50, epochs=100_000).fit(small, firth.Run(budget=0.3, deterministic=True, report=notes))
+    assert model.training["finished_epochs"] < 100_000
+    assert 0.3 <= model.training["seconds"] < 5
+    assert any("can't be deterministic" in note for note in notes.notes)
+
+
+@pytest.mark.parametrize("options", [{}, {"add_contexts": False}, {"unknown": True}])
+def test_more_text_later(options, world):
+    method = firth.GloVe(dim=20, min_count=2, epochs=20, **options)
+    first = method.fit([" ".join(world.sentences(3000))])
+    more = [" ".join([*world.sentences(1000), *["zorblax meets zorblax and gribnif"] * 40])]
+    second = method.fit(more, start=first)
+    old = len(first.vectors) - method.unknown
+    assert list(second.vectors.keys[:old]) == list(first.vectors.keys[:old])
+    assert {"zorblax", "gribnif"} <= set(second.vectors.keys[old:])
+    moved = np.linalg.norm(second.vectors.matrix[:old] - first.vectors.matrix[:old], axis=1)
+    afresh = method.fit(more)
+    shared = [key for key in afresh.vectors.keys if key in first.vectors]
+    other = np.linalg.norm([afresh.vectors[key] - first.vectors[key] for key in shared], axis=1)
+    assert 0 < np.median(moved) < np.median(other) / 2  # they went on, not anew
+    with pytest.raises(firth.FirthError, match="dim=21"):
+        firth.GloVe(dim=21).fit(more, start=first)
+    with pytest.raises(firth.FirthError, match="give the text"):
+        method.fit(Cooccurrence.count(firth.Tokens.from_lists([["a", "b"]])), start=first)
+
+
+def test_the_unknown_word(small, tmp_path: Path):
+    method = firth.GloVe(dim=10, epochs=2, unknown=True)
+    model, plain = method.fit(small), firth.GloVe(dim=10, epochs=2).fit(small)
+    assert model.vectors.keys[-1] == "<unk>"
+    assert np.array_equal(model.vectors.matrix[:-1], plain.vectors.matrix)
+    np.testing.assert_allclose(model.vectors["<unk>"], plain.vectors.matrix[-100:].mean(axis=0), rtol=1e-5)
+    firth.write_vectors(model.vectors, tmp_path / "vectors.txt", format="glove")
+    read = firth.read_vectors(tmp_path / "vectors.txt")
+    assert read.keys[-1] == "<unk>"
+    with pytest.raises(firth.FirthError, match="leave unknown out"):
+        method.fit(firth.Tokens.from_lists([["<unk>", "b"] * 9]))
+
+
+def test_stanfords_counts_give_the_same_model(small, tmp_path: Path):
+    counted = Cooccurrence.count(small, window=10)
+    counted.write(tmp_path / "cooccurrence.bin")
+    read = Cooccurrence.read(tmp_path / "cooccurrence.bin", counted.vocabulary)
+    method = firth.GloVe(dim=10, epochs=2, min_count=2, weighting="harmonic")
+    assert np.array_equal(method.fit(read).vectors.matrix, method.fit(small).vectors.matrix)
+
+
+def test_saved_and_loaded(small, tmp_path: Path):
+    model = firth.GloVe(dim=12, epochs=2).fit(small)
+    loaded = firth.load(model.save(tmp_path / "glove"))
+    word = model.vectors.keys[40]
+    assert np.array_equal(loaded.biases, model.biases)
+    assert np.array_equal(loaded.embed([f"{word} qqqq"]), model.embed([word]))
+    assert list(loaded.tables) == ["words", "contexts"]
+
+
+def test_what_cannot_be_learned_is_said(small):
+    with pytest.raises(firth.FirthError, match="no document has two of the 2 words"):
+        firth.GloVe(min_count=1).fit(["a", "b"])
+    with pytest.raises(firth.FirthError, match="learning_rate=100 is too high"):
+        firth.GloVe(learning_rate=100, dim=8, epochs=500).fit(small)
+    with pytest.raises(firth.FirthError, match="device must be auto or cpu"):
+        firth.GloVe().fit(["a b"], firth.Run(device="cuda"))
+    with pytest.raises(firth.FirthError, match="start must be a GloVe model"):
+        firth.GloVe().fit(small, start=firth.SkipGram(epochs=1).fit(small))
+    one = firth.GloVe(min_count=1, dim=2, epochs=200, weighting="harmonic").fit(
+        ["a a a"]
+    )  # a vocabulary of one: n = 2 (1 + 1 + 1/2)
+    word = one.vectors.matrix[0] - one.outputs[0]
+    assert word @ one.outputs[0] + one.biases.sum() == pytest.approx(np.log(5), abs=0.1)
