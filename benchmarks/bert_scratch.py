@@ -39,10 +39,10 @@ from firth.core.report import JsonLines
 from firth.core.scores import correlation, ranks
 from firth.data.sentences import read_sentences
 from firth.evaluate.sentences import SentencePair, cosines, read_sentence_pairs
-from firth.transformers.bert_model import BertModel
-from firth.transformers.pooling import Pooling
-from firth.transformers.bert_pretraining import MULTIPLE, Pretraining, set_rows
 from firth.nets.bert import Bert
+from firth.transformers.bert_model import BertModel
+from firth.transformers.bert_pretraining import MULTIPLE, Pretraining, set_rows
+from firth.transformers.pooling import Pooling
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "results" / "bert-scratch.md"

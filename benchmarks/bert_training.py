@@ -36,10 +36,10 @@ import firth
 from firth.core.report import LogLines
 from firth.data.sentences import Sentences, read_sentences
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.transformers import huggingface_bert as bert_files
-from firth.training.optimizers import optimizer, rate_share
-from firth.transformers.bert_model import size_of
 from firth.training.device import peak_of
+from firth.training.optimizers import optimizer, rate_share
+from firth.transformers import huggingface_bert as bert_files
+from firth.transformers.bert_model import size_of
 from firth.transformers.bert_pretraining import Pretraining, make_tokenizer
 from firth.transformers.next_sentence_pairs import FOLLOWS, FOREIGN, Pairs
 

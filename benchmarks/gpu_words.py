@@ -167,9 +167,9 @@ def compile_all() -> None:
 
     from firth.kernels.predict import padded
     from firth.kernels.walks import Links
-    from firth.training.gpu_tables import device
     from firth.nets.walks_cuda import CudaWalks
     from firth.nets.windows_cuda import Rules, Tiles, Windows
+    from firth.training.gpu_tables import device
 
     card = device()
     wanted = list(shapes().values())
@@ -212,9 +212,9 @@ def measure_check(bench: Bench) -> None:
 
     from firth.kernels import predict as kernel
     from firth.kernels.walks import Links, NativeWalks
+    from firth.nets.walks_cuda import CudaWalks
     from firth.training.gpu_tables import Card, device
     from firth.words.window_training import drawn_table
-    from firth.nets.walks_cuda import CudaWalks
 
     rng = np.random.default_rng(0)
     words, size = 3000, CHECKED

@@ -8,12 +8,12 @@ import torch
 
 import firth
 from firth.data.world import World
-from firth.transformers.bert_model import BertModel
-from firth.transformers.gpt_model import END, GPTModel
-from firth.transformers.pooling import Pooling
 from firth.nets.attention import MultiHead
 from firth.nets.bert import Bert
 from firth.nets.transformer import Decoder, Size
+from firth.transformers.bert_model import BertModel
+from firth.transformers.gpt_model import END, GPTModel
+from firth.transformers.pooling import Pooling
 
 
 @cache

@@ -249,7 +249,9 @@ def rewrite(text: str, names: dict[str, str]) -> str:
         for part in match[3].split(","):
             name, _, alias = (word.strip() for word in part.partition(" as "))
             package, _, module = names[f"{match[2]}.{name}"].rpartition(".")
-            lines.append(f"{match[1]}from firth.{package} import {module} as {alias or name}".replace("firth. ", "firth "))
+            lines.append(
+                f"{match[1]}from firth.{package} import {module} as {alias or name}".replace("firth. ", "firth ")
+            )
         return "\n".join(lines)
 
     packages = sorted({old.rpartition(".")[0] for old in names}, key=len, reverse=True)

@@ -54,8 +54,8 @@ _PLACES = {
 }
 _RENAMED = {"load": ("firth.core.saved", "load_model"), "verify": ("firth.core.saved", "verify_model")}
 _PACKAGES = (
-    *("core", "data", "evaluate", "formats", "index", "kernels", "learners", "maps", "methods", "sklearn"),
-    "studies",
+    *("core", "data", "documents", "evaluate", "finetuning", "formats", "graphs", "index", "kernels", "maps"),
+    *("recommenders", "sklearn", "studies", "tables", "training", "transformers", "words"),
 )
 
 __all__ = ["__version__", "load", "verify", *_PLACES]

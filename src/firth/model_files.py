@@ -39,7 +39,8 @@ def load_file(path: Path, in_memory: bool = False) -> Model:
 
 
 def export(model: Model, path: str | os.PathLike[str], **settings: Any) -> float | None:
-    """Writes a model as fastText reads it: .bin, or .ftz, quantised with the settings of `learners.quantize.quantize`;
+    """Writes a model as fastText reads it: .bin, or .ftz, quantised with the settings of
+    `words.fasttext_quantization.quantize`;
     a BERT as .onnx.
 
     What quantising lost is given back, as a share of Σ|row|²; None where nothing was quantised.

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 import firth
 from firth.core.scores import correlation, ranks
 from firth.data.world import World
-from firth.transformers.bert_model import BertModel
 from firth.finetuning.contrastive_training import Contrast, in_batch, in_order, nested
 from firth.training.gradient_loop import Gradient
+from firth.transformers.bert_model import BertModel
 
 ONE = firth.Run(threads=1)
 SENTENCES = list(dict.fromkeys(World(seed=21).sentences(700)))

@@ -15,8 +15,8 @@ from serving import serving
 
 import firth
 from firth.data.world import World
-from firth.tables.latent_space import known_codes
 from firth.server.workbench import maps, placing
+from firth.tables.latent_space import known_codes
 
 BANKS = ["the sandy river bank", "the country's central bank"]
 Post = Callable[..., httpx.Response]

@@ -9,9 +9,9 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 import firth
 from firth import FirthError, FirthWarning, Run, Table, Vectors
-from firth.tables.autoencoder_training import CompressTraining, opened
-from firth.tables.autoencoder_model import AutoencoderModel, shape_of
 from firth.nets.autoencoder import TableNet
+from firth.tables.autoencoder_model import AutoencoderModel, shape_of
+from firth.tables.autoencoder_training import CompressTraining, opened
 
 RUN = Run(deterministic=True)
 

@@ -15,11 +15,11 @@ from firth.cli.compress import linear, rows_of
 from firth.core.components import principal_components
 from firth.data.world import World
 from firth.evaluate.compression import lost_variance
-from firth.tables import pca_initialization as straight
-from firth.tables.autoencoder_training import opened
-from firth.tables.autoencoder_model import AutoencoderModel, shape_of
-from firth.tables.pca_initialization import begin_at_pca
 from firth.nets.autoencoder import TableNet, drawn
+from firth.tables import pca_initialization as straight
+from firth.tables.autoencoder_model import AutoencoderModel, shape_of
+from firth.tables.autoencoder_training import opened
+from firth.tables.pca_initialization import begin_at_pca
 
 RUN = Run(deterministic=True)
 

@@ -17,11 +17,11 @@ from breaking import Breaks
 
 from firth.core.errors import FirthError
 from firth.core.run import Run
-from firth.training.optimizers import rate_share
-from firth.training.gradient_loop import AHEAD
-from firth.transformers.language_modeling import LanguageTraining, Sampling, continued
-from firth.training.network_options import GradientOptions
 from firth.nets.transformer import Decoder, Size
+from firth.training.gradient_loop import AHEAD
+from firth.training.network_options import GradientOptions
+from firth.training.optimizers import rate_share
+from firth.transformers.language_modeling import LanguageTraining, Sampling, continued
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,9 +7,9 @@ import math
 import pytest
 import torch
 
-from firth.transformers.beam_search import RecurrentWriter, TransformerWriter, beam_search
 from firth.nets.recurrent import RecurrentTranslator
 from firth.nets.transformer import EncoderDecoder, Size
+from firth.transformers.beam_search import RecurrentWriter, TransformerWriter, beam_search
 
 PAD, BEGIN, END, WORDS, LIMIT = 0, 1, 2, 11, 9
 SOURCES = [[3, 4, 5, 6, END], [7, END], [8, 9, 10, END], [3, 3, 3, 3, 3, 3, END]]

@@ -21,11 +21,11 @@ from firth.core.run import Run
 from firth.data.sentences import read_sentences
 from firth.data.subwords import WordPiece
 from firth.data.world import World
+from firth.nets.attention import Packed, attend_packed
+from firth.nets.bert import Bert
 from firth.transformers import huggingface_bert as bert_files
 from firth.transformers.bert_model import size_of
 from firth.transformers.bert_pretraining import Pretraining, learn, split
-from firth.nets.attention import Packed, attend_packed
-from firth.nets.bert import Bert
 
 DOCUMENTS = [document.text for document in World(seed=4).topics(40)]
 TINY = {"layers": 2, "dim": 16, "heads": 2, "context": 40, "batch_tokens": 400, "dropout": 0.0, "vocabulary": 200}
@@ -306,7 +306,9 @@ def test_going_on_from_a_model_and_from_one_without_heads(tmp_path: Path):
 def test_pairs_need_two_segments():
     net = Bert(200, firth.transformers.bert_model.size_of(firth.BERT(**TINY)), segments=1)
     tokenizer = WordPiece(size=150).train(DOCUMENTS, Run(threads=1))
-    model = firth.transformers.bert_model.BertModel(firth.BERT(**TINY), net, tokenizer, firth.transformers.pooling.Pooling(), {})
+    model = firth.transformers.bert_model.BertModel(
+        firth.BERT(**TINY), net, tokenizer, firth.transformers.pooling.Pooling(), {}
+    )
     assert model.states("the river").shape[0] == TINY["layers"] + 1
     with pytest.raises(FirthError, match=r"one segment.*not pairs"):
         model.states("the river", "a boat")

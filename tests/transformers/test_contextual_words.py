@@ -12,13 +12,13 @@ import firth
 from firth.core.model import Contextual, Fills
 from firth.data.subwords import WordPiece
 from firth.data.world import World
+from firth.nets.bert import Bert
+from firth.nets.transformer import Decoder, Size
 from firth.transformers import contextual_words as contextual
 from firth.transformers import word_spans as reading
 from firth.transformers.bert_model import BertModel
 from firth.transformers.gpt_model import END, GPTModel
 from firth.transformers.pooling import Pooling
-from firth.nets.bert import Bert
-from firth.nets.transformer import Decoder, Size
 
 TEXTS = list(World(seed=3).sentences(400))
 ODD = "  The Kíng's\tqueenlier 日本 [MASK] zzyzx\x00 🙂!"

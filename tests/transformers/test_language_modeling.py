@@ -7,8 +7,8 @@ import torch
 from tiny import tiny_gpt
 
 from firth.core.errors import FirthError
-from firth.transformers.language_modeling import Reading, Sampling, continued, writer_of
 from firth.nets.transformer import Decoder, Size
+from firth.transformers.language_modeling import Reading, Sampling, continued, writer_of
 
 WORDS = 11
 

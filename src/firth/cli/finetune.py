@@ -8,7 +8,7 @@ from firth.cli.train import train_command
 from firth.core import registry
 from firth.core.options import plain_name
 
-FAMILY = "transferring"
+FAMILY = "finetuning"
 PAIRS = ("pairs", "classify", "pair examples")  # a command of its own for classify with two texts
 
 

@@ -198,8 +198,8 @@ def tree(path: str, k: int, column: str | None, output: str) -> None:
 @picture
 def places(path: str | None, n: int, dim: int, output: str) -> None:
     """The vectors that tell a network where a token stands: those of a BERT or GPT, or the waves of the Transformer."""
-    from firth.training.network_options import learner
     from firth.maps import plot_places
+    from firth.training.network_options import learner
 
     table: Any
     if path is None:

@@ -1,4 +1,4 @@
-"""Methods by name, found by file: adding a method is adding one file under `firth/methods`.
+"""Methods by name. Each stands in a file of its own, in the folder of its family.
 
 Nothing is imported until it is used. Other packages add methods by the entry point `firth.methods`.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import pkgutil
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
@@ -18,25 +17,29 @@ from firth.core.options import plain_name
 if TYPE_CHECKING:
     from firth.core.method import Method
 
-METHODS = "firth.methods"  # by name: core knows where methods stand, not which there are
+#: Family (a package of `firth`) -> its methods (modules of that package).
+FAMILIES = {
+    "words": ("skipgram", "cbow", "glove", "fasttext", "pmi"),
+    "documents": ("counts", "tfidf", "lsa", "doc2vec", "fasttext_classifier"),
+    "graphs": ("deepwalk", "node2vec"),
+    "recommenders": ("als", "bpr", "item2vec", "multdae", "multvae", "rating_factors"),
+    "tables": ("autoencoder", "binary", "label", "normalize", "onehot", "pca", "standardize", "vae"),
+    "transformers": ("bert", "distil", "gpt", "seq2seq"),
+    "finetuning": ("answer", "classify", "regress", "sentence", "tags"),
+}
 
 
 @cache
 def method_modules() -> dict[str, str]:
     """Module of each method, by the method's name (its file's name)."""
-    found: dict[str, str] = {}
-    for family in pkgutil.iter_modules(importlib.import_module(METHODS).__path__, f"{METHODS}."):
-        if family.ispkg:
-            package = importlib.import_module(family.name)
-            for module in pkgutil.iter_modules(package.__path__, family.name + "."):
-                found[module.name.rpartition(".")[2]] = module.name
-    for entry in entry_points(group=METHODS):
+    found = {name: f"firth.{family}.{name}" for family, names in FAMILIES.items() for name in names}
+    for entry in entry_points(group="firth.methods"):
         found.setdefault(entry.name, entry.value.partition(":")[0])
     return found
 
 
 def family_of(name: str) -> str:
-    """counting, predicting, … : the folder a method stands in."""
+    """words, graphs, … : the folder a method stands in."""
     return method_modules()[plain_name(name)].split(".")[-2]
 
 

@@ -29,6 +29,7 @@ from firth.data.labelled import FASTTEXT, Examples
 from firth.data.readers import to_bytes
 from firth.data.tokenizer import NATIVE
 from firth.data.vocabulary import Vocabulary
+from firth.documents.classifier_training import ClassifierOptions, Training, rows_of_buckets
 from firth.formats.fasttext import FastTextArgs, FastTextFile, SpreadRows
 from firth.kernels import classify as kernel
 from firth.kernels import text as text_kernel
@@ -36,7 +37,6 @@ from firth.kernels._native import Labeller
 from firth.kernels.product import ProductCodes
 from firth.kernels.subwords import END_OF_LINE, ngrams
 from firth.training.baselines import Bags, Part, Verdict, affordable, label_verdict, shares
-from firth.documents.classifier_training import ClassifierOptions, Training, rows_of_buckets
 from firth.words.fasttext_model import within
 from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_texts
 

@@ -25,9 +25,9 @@ from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Hits, Matrix, Vectors
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
+from firth.documents.document_matrix import stored_keys
 from firth.kernels import predict as kernel
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
-from firth.documents.document_matrix import stored_keys
 from firth.words.window_training import Training, WindowMethod, drawn_table
 from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_texts
 

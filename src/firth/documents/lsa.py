@@ -18,8 +18,8 @@ from firth.core.run import Run
 from firth.core.stored import check_arrays, check_finite, finite_rows
 from firth.core.vectors import Matrix, Vectors
 from firth.data.vocabulary import Vocabulary
-from firth.kernels.sparse import multiply
 from firth.documents.document_matrix import DocumentModel, Scale, WeightOptions, as_csr, stored_keys, stored_scale
+from firth.kernels.sparse import multiply
 from firth.training.truncated_svd import rows_of, truncated_svd
 from firth.words.word_model import Phrases, Pooled, Texts
 

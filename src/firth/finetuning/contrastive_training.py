@@ -24,15 +24,15 @@ from firth.core.run import Run
 from firth.core.scores import correlation, ranks
 from firth.core.sketch import recorded_rows
 from firth.data.alike import Alike, Rows
-from firth.training.baselines import ENOUGH, Verdict, Weights, bags_of, clearly_correlated, number_score
-from firth.transformers.bert_model import BertModel
-from firth.training.gradient_loop import Batch, Gradient
-from firth.transformers.packing import batch_ends
 from firth.finetuning.finetuned_model import base_of
 from firth.finetuning.finetuning_loop import Sequences, batches_of, sequences
 from firth.nets.attention import Packed
 from firth.nets.bert import Bert, places_of
 from firth.nets.transformer import Dropout
+from firth.training.baselines import ENOUGH, Verdict, Weights, bags_of, clearly_correlated, number_score
+from firth.training.gradient_loop import Batch, Gradient
+from firth.transformers.bert_model import BertModel
+from firth.transformers.packing import batch_ends
 
 EVALUATIONS = 10  # times in a run that dev data are measured
 

@@ -25,6 +25,10 @@ from firth.core.sketch import KEY, inherited
 from firth.core.stored import check_finite, check_texts_of
 from firth.core.vectors import Matrix, Vectors
 from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.finetuning.finetuning_options import TuningOptions
+from firth.nets.bert import Bert
+from firth.nets.transformer import Decoder, Size
+from firth.nets.tuned import Tuned
 from firth.transformers import huggingface_bert as bert_files
 from firth.transformers import huggingface_gpt2 as gpt2
 from firth.transformers.bert_model import BertModel
@@ -32,11 +36,7 @@ from firth.transformers.contextual_words import Averaged
 from firth.transformers.gpt_model import GPTModel
 from firth.transformers.gpt_model import net_of as decoder_of
 from firth.transformers.pooling import Pooling
-from firth.finetuning.finetuning_options import TuningOptions
 from firth.words.word_model import Pooled
-from firth.nets.bert import Bert
-from firth.nets.transformer import Decoder, Size
-from firth.nets.tuned import Tuned
 
 Base = BertModel | GPTModel
 Kind = TypeVar("Kind", bound="TunedModel")

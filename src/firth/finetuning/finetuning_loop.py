@@ -22,12 +22,12 @@ from firth.core.report import Report
 from firth.core.run import Run
 from firth.core.stored import finite_rows
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
-from firth.training.optimizers import optimizer
-from firth.training.gradient_loop import Batch, Gradient
 from firth.finetuning.finetuning_options import TuningOptions
 from firth.nets.attention import Packed
 from firth.nets.bert import Bert
 from firth.nets.tuned import Tuned
+from firth.training.gradient_loop import Batch, Gradient
+from firth.training.optimizers import optimizer
 
 EVALUATIONS = 12  # times in a try that dev data are measured
 LEAST_EVALUATED = 2000  # texts of them, where there are so many

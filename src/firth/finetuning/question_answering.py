@@ -21,12 +21,12 @@ from firth.core.run import Run
 from firth.core.sketch import recorded_rows
 from firth.data.questions import Question, Questions, find_answers, tell_found
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.training.baselines import HINT, Verdict, answer_guesses, clearly_better
-from firth.transformers.bert_model import BertModel
 from firth.finetuning.finetuned_model import BATCH_TOKENS, TunedModel, base_of, most_tokens, new_net
 from firth.finetuning.finetuning_loop import Sequences, Tuning, joined, read_all
 from firth.nets.attention import Packed
 from firth.nets.bert import places_of
+from firth.training.baselines import HINT, Verdict, answer_guesses, clearly_better
+from firth.transformers.bert_model import BertModel
 
 NONE = (-1, -1)
 WINDOW = 384  # tokens of question and passage, as the paper has it

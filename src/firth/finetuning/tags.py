@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.training.network_options import learner, model_in
 from firth.finetuning.finetuning_options import TuningOptions
+from firth.training.network_options import learner, model_in
 
 
 @model_in("finetuning.token_classification", "TagModel")

@@ -22,8 +22,6 @@ from firth.core.report import Report, Silence
 from firth.core.run import Run
 from firth.data.examples import Examples, labelled_rows, split_rows, tell_about, tell_balance
 from firth.data.table import Table
-from firth.training.baselines import HINT, Raw, texts_verdict
-from firth.tables.encoder_model import EncoderModel
 from firth.finetuning.finetuned_model import (
     BATCH_TOKENS,
     TunedModel,
@@ -36,6 +34,8 @@ from firth.finetuning.finetuned_model import (
 )
 from firth.finetuning.finetuning_loop import Sequences, Tuning, read_all, sequences
 from firth.nets.attention import Packed
+from firth.tables.encoder_model import EncoderModel
+from firth.training.baselines import HINT, Raw, texts_verdict
 
 UNKNOWN = -1  # the id of a label that the examples to learn from don't have
 Label = tuple[str, float]

@@ -23,11 +23,19 @@ from firth.core.sketch import recorded_rows
 from firth.data.examples import label_order, split_rows
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.tagged import Sentence, TaggedWords, entities
-from firth.training.baselines import HINT, Verdict, clearly_better, tag_guesses
-from firth.transformers.bert_model import BertModel
-from firth.finetuning.finetuned_model import BATCH_TOKENS, TunedModel, base_of, label_config, most_tokens, named_labels, new_net
+from firth.finetuning.finetuned_model import (
+    BATCH_TOKENS,
+    TunedModel,
+    base_of,
+    label_config,
+    most_tokens,
+    named_labels,
+    new_net,
+)
 from firth.finetuning.finetuning_loop import Sequences, Tuning, joined, read_all
 from firth.nets.attention import Packed
+from firth.training.baselines import HINT, Verdict, clearly_better, tag_guesses
+from firth.transformers.bert_model import BertModel
 
 IGNORED = -100  # the target of pieces that tell no word's tag
 WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")  # of plain texts: words, and signs one by one

@@ -28,8 +28,8 @@ from firth.kernels._native import Trainer
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.kernels.walks import Links, NativeWalks, Walked
 from firth.training.epoch_loop import Loop, Progress, Slice
-from firth.training.network_options import learner
 from firth.training.gpu_choice import on_gpu
+from firth.training.network_options import learner
 from firth.words.window_training import LEAST_RATE, MOST_STREAMS, MOST_WINDOWS, PROBED
 
 NOISE_EXPONENT = 0.75  # as in word2vec

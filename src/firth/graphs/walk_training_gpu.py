@@ -10,13 +10,13 @@ from torch import Tensor
 
 from firth.core.run import Run
 from firth.data.graph import Graph
+from firth.graphs.walk_training import NOISE_EXPONENT, NodeModel, Training, WalkingMethod
 from firth.kernels import predict as kernel
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.kernels.walks import Links, Walked
-from firth.training.gpu_tables import Card, OnCard, between, device
-from firth.training.epoch_loop import Slice
-from firth.graphs.walk_training import NOISE_EXPONENT, NodeModel, Training, WalkingMethod
 from firth.nets.walks_cuda import CudaWalks
+from firth.training.epoch_loop import Slice
+from firth.training.gpu_tables import Card, OnCard, between, device
 
 TOGETHER = 1 << 23  # steps walked and trained on in one go
 

@@ -19,8 +19,8 @@ from firth.data.ratings import Ratings
 from firth.kernels import bpr as kernel
 from firth.kernels.predict import Table, alias_table, new_table, noise_weights
 from firth.kernels.sparse import Rows
-from firth.training.epoch_loop import Loop, Progress, Slice
 from firth.recommenders.recommender_model import PeopleModel, begin_from
+from firth.training.epoch_loop import Loop, Progress, Slice
 from firth.words.window_training import LEAST_RATE
 
 FOLD_PASSES = 200  # samples for each item of a new user

@@ -14,8 +14,8 @@ from firth.data.ratings import Ratings
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels.sparse import Rows, multiply
-from firth.training.epoch_loop import Slice
 from firth.recommenders.recommender_model import PeopleModel, rows_of
+from firth.training.epoch_loop import Slice
 from firth.words.window_training import Training
 
 

@@ -19,15 +19,15 @@ from firth.core.run import Run
 from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Matrix, Vectors
 from firth.kernels.sparse import Rows
-from firth.tables.autoencoder_training import active_dimensions
-from firth.tables.autoencoder_model import NET
-from firth.training.gradient_loop import token_shares
-from firth.training.network_options import UserOptions, widths_of
-from firth.recommenders.recommender_model import KEYS, PeopleModel, StoredKeys, keys_of, stored_histories, take_ratings
-from firth.training.row_batches import RowTraining
-from firth.training.weight_files import with_weights
 from firth.nets.autoencoder import divergence_loss, drawn
 from firth.nets.people import Baskets, UserNet
+from firth.recommenders.recommender_model import KEYS, PeopleModel, StoredKeys, keys_of, stored_histories, take_ratings
+from firth.tables.autoencoder_model import NET
+from firth.tables.autoencoder_training import active_dimensions
+from firth.training.gradient_loop import token_shares
+from firth.training.network_options import UserOptions, widths_of
+from firth.training.row_batches import RowTraining
+from firth.training.weight_files import with_weights
 
 USERS = 1024  # that go through the network at once
 TOLD = 0.8  # of what held-out users had; the rest is to be told from it

@@ -17,11 +17,11 @@ from firth.core.model import Parts
 from firth.core.stored import check_arrays, check_finite
 from firth.core.vectors import Vectors
 from firth.data.table import Table
-from firth.tables.network_inputs import Cells, Layout, keys_of
-from firth.training.network_options import CompressingOptions, widths_of
-from firth.tables.table_model import Coded, TableModel, stored_points
-from firth.training.weight_files import with_weights
 from firth.nets.autoencoder import Code, Shape, TableNet, divergences, drawn
+from firth.tables.network_inputs import Cells, Layout, keys_of
+from firth.tables.table_model import Coded, TableModel, stored_points
+from firth.training.network_options import CompressingOptions, widths_of
+from firth.training.weight_files import with_weights
 
 Array = NDArray[np.float64]
 ROWS = 4096  # rows that go through a network at once

@@ -16,12 +16,12 @@ from firth.core.model import Model
 from firth.core.run import Run
 from firth.core.vectors import Vectors
 from firth.data.table import Table
-from firth.tables.network_inputs import Cells, Layout, describe, finite
-from firth.tables.column_codes import DroppedColumn
-from firth.tables.autoencoder_model import AutoencoderModel, VAEModel, elbo_parts, shape_of
-from firth.training.row_batches import RowTraining
-from firth.tables.pca_initialization import begin_at_pca
 from firth.nets.autoencoder import TableNet, divergence_loss, drawn
+from firth.tables.autoencoder_model import AutoencoderModel, VAEModel, elbo_parts, shape_of
+from firth.tables.column_codes import DroppedColumn
+from firth.tables.network_inputs import Cells, Layout, describe, finite
+from firth.tables.pca_initialization import begin_at_pca
+from firth.training.row_batches import RowTraining
 
 ACTIVE = 0.01  # nats of KL above which a dimension of a code tells something
 KNOWN_ROWS = 5000  # whose codes are kept, to draw others from

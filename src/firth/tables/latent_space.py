@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from firth.core.components import principal_components
 from firth.core.errors import FirthError
-from firth.tables.column_codes import CategoryColumn, NumberColumn
 from firth.tables.autoencoder_model import AutoencoderModel, VAEModel
+from firth.tables.column_codes import CategoryColumn, NumberColumn
 
 Array = NDArray[np.float64]
 MOST_LEVELS = 4  # categories of a column that are told with their probabilities

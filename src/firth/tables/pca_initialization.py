@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from firth.core.components import principal_components
-from firth.tables.network_inputs import Cells
 from firth.nets.autoencoder import GAIN, Mirror, RowInput, TableNet
+from firth.tables.network_inputs import Cells
 
 Array = NDArray[np.float64]
 PLACES = 1 << 22  # numbers of the matrix that is decomposed; of a larger table, rows are drawn

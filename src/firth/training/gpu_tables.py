@@ -14,9 +14,9 @@ from firth.core.checkpoint import Checkpoints
 from firth.core.errors import FirthError
 from firth.core.report import human
 from firth.kernels.predict import Table, Tally, Task
+from firth.nets.windows_cuda import Rules, Windows
 from firth.training.epoch_loop import Loop
 from firth.training.gpu_choice import interpreted
-from firth.nets.windows_cuda import Rules, Windows
 
 MOST_PROGRAMS = 1024  # more are hardly faster; see benchmarks/gpu_words.py
 ROWS_A_PROGRAM = 64  # with fewer, programs would move the same rows from the same old values all the time

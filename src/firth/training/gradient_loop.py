@@ -25,10 +25,10 @@ from torch import Tensor, nn
 from firth.core.checkpoint import Checkpoints
 from firth.core.errors import FirthError
 from firth.core.run import Run
-from firth.training.optimizers import optimizer, rate_share
 from firth.training.device import device_of, distributed, peak_of
 from firth.training.epoch_loop import Loop, Progress, Slice, nothing_learned
 from firth.training.network_options import LearningOptions
+from firth.training.optimizers import optimizer, rate_share
 
 AHEAD = 3  # batches that are loaded while one is learned from
 MOST_SECONDS = 2.0  # of a slice

@@ -26,9 +26,9 @@ MOST_WIDE = 65536  # units of a hidden layer
 
 
 def learner(name: str) -> Any:
-    """The module firth.learners.NAME, which needs torch."""
+    """The module firth.NAME, which needs torch."""
     try:
-        return importlib.import_module(f"firth.learners.{name}")
+        return importlib.import_module(f"firth.{name}")
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "tokenizers"):
             raise

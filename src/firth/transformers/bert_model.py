@@ -28,17 +28,22 @@ from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
-from firth.transformers import huggingface_bert as bert_files
-from firth.transformers.contextual_words import ContextualModel
-from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, ahead, chosen_engine, new_engine
-from firth.transformers.attention_trace import Looked, Looking, kept_by
-from firth.transformers.pooling import Pooling
-from firth.transformers.sentence_transformers_folder import DENSE, read_sentence_files, sentence_documents, unlike_theirs
-from firth.transformers.whitening import Projection, whitening
-from firth.words.word_model import Pooled, check_texts
 from firth.nets.attention import Packed, watched
 from firth.nets.bert import Bert, places_of
 from firth.nets.transformer import Size
+from firth.transformers import huggingface_bert as bert_files
+from firth.transformers.attention_trace import Looked, Looking, kept_by
+from firth.transformers.contextual_words import ContextualModel
+from firth.transformers.pooling import Pooling
+from firth.transformers.sentence_transformers_folder import (
+    DENSE,
+    read_sentence_files,
+    sentence_documents,
+    unlike_theirs,
+)
+from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, ahead, chosen_engine, new_engine
+from firth.transformers.whitening import Projection, whitening
+from firth.words.word_model import Pooled, check_texts
 
 Pair = tuple[str, str]
 

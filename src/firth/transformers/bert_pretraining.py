@@ -22,15 +22,15 @@ from firth.data.sentences import Sentences, read_sentences
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.subwords import WordPiece
-from firth.transformers.bert_model import BertModel, size_of
-from firth.training.gradient_loop import Batch, Gradient, token_shares
-from firth.transformers.masking import Masking, seed_of
-from firth.transformers.packing import Shape, Special, batch_ends, pack
-from firth.transformers.pooling import Pooling
-from firth.transformers.next_sentence_pairs import Pairs, make_pairs, short_sentences
 from firth.nets.attention import Packed
 from firth.nets.bert import Bert
 from firth.nets.transformer import Block, Size
+from firth.training.gradient_loop import Batch, Gradient, token_shares
+from firth.transformers.bert_model import BertModel, size_of
+from firth.transformers.masking import Masking, seed_of
+from firth.transformers.next_sentence_pairs import Pairs, make_pairs, short_sentences
+from firth.transformers.packing import Shape, Special, batch_ends, pack
+from firth.transformers.pooling import Pooling
 
 MOST_TOKENS = 32_768  # of a batch that is held in memory at once; larger steps add up several
 SHORT = 128  # tokens of the sequences that a run begins with, where the context is longer

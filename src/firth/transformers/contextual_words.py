@@ -24,10 +24,10 @@ from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.nets.transformer import Size
 from firth.transformers.pooling import COMBINE, combined, numbers
 from firth.transformers.word_spans import Reading, Span, Wanted, characters, chunks, in_windows, inside, read
 from firth.words.word_model import check_texts
-from firth.nets.transformer import Size
 
 PIECES = ("mean", "first", "last")
 BATCH_TOKENS = 4096  # that are read at once

@@ -38,8 +38,8 @@ from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.kernels.bags import WordPieces
 from firth.kernels.sparse import Rows, multiply
 from firth.transformers.bert_model import BertModel
-from firth.transformers.text_encoder import WINDOW, Ids, chosen_engine
 from firth.transformers.static_model import OtherTokens, StaticModel, native_reader
+from firth.transformers.text_encoder import WINDOW, Ids, chosen_engine
 
 ROUNDS = 10  # of conjugate gradients, at most: more bring nothing
 HELD_OUT = 500  # sentences at most, or a twentieth of them

@@ -26,14 +26,14 @@ from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.subword_tokens import encode_corpus
 from firth.data.subwords import BPE, Characters
-from firth.transformers import huggingface_gpt2 as gpt2
-from firth.transformers.contextual_words import ContextualModel
-from firth.transformers.language_modeling import LanguageTraining, Sampling, continued, continued_with_logits, windows
-from firth.transformers.attention_trace import Looked, Looking, kept_by
-from firth.training.weight_files import with_weights
-from firth.words.word_model import check_texts
 from firth.nets.attention import watched
 from firth.nets.transformer import Decoder, Size
+from firth.training.weight_files import with_weights
+from firth.transformers import huggingface_gpt2 as gpt2
+from firth.transformers.attention_trace import Looked, Looking, kept_by
+from firth.transformers.contextual_words import ContextualModel
+from firth.transformers.language_modeling import LanguageTraining, Sampling, continued, continued_with_logits, windows
+from firth.words.word_model import check_texts
 
 END = "<|endoftext|>"
 TOKENS = 200  # that are written where nobody says how many

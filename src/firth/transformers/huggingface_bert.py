@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.core.errors import FirthError, FirthWarning
-from firth.transformers.huggingface_gpt2 import told
 from firth.nets.bert import Bert
 from firth.nets.transformer import Size
+from firth.transformers.huggingface_gpt2 import told
 
 #: Firth's name in a block, Hugging Face's.
 BLOCK = (

@@ -17,9 +17,9 @@ from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.stored import finite_rows
 from firth.kernels.write import NOTHING, Net, Writer
+from firth.nets.transformer import Decoder
 from firth.training.gradient_loop import Batch, Gradient, token_shares
 from firth.training.network_options import GradientOptions
-from firth.nets.transformer import Decoder
 
 MOST_TOKENS = 32_768  # of a batch that is held in memory at once; larger steps add up several
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
 from firth.core.storage import new_file
-from firth.transformers.text_encoder import arrays_of
 from firth.transformers.pooling import numbers
+from firth.transformers.text_encoder import arrays_of
 
 if TYPE_CHECKING:
     from firth.transformers.bert_model import BertModel

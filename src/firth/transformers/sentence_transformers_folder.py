@@ -10,9 +10,9 @@ from typing import Any
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.foreign import MODULES, read_modules
 from firth.core.storage import read_arrays, read_json
+from firth.nets.transformer import Size
 from firth.transformers.pooling import Pooling, numbers
 from firth.transformers.whitening import Projection
-from firth.nets.transformer import Size
 
 KINDS = ("Transformer", "Pooling", "Dense", "Normalize")
 HOW = ("cls", "mean", "max")  # of both libraries

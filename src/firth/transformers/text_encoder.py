@@ -22,9 +22,9 @@ from firth.core.run import available_cores
 from firth.core.vectors import Matrix
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.kernels.encoder import Encoder, Shape
-from firth.transformers.pooling import Pooling, numbers
 from firth.nets.attention import Packed
 from firth.nets.bert import Bert, places_of
+from firth.transformers.pooling import Pooling, numbers
 
 WINDOW = 2048  # texts that are read ahead
 BATCH_TOKENS = 32768  # that a GPU takes at once

@@ -19,13 +19,13 @@ from firth.core.run import Run
 from firth.core.stored import finite_rows
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.subwords import BPE, Characters
-from firth.transformers.beam_search import RecurrentWriter, TransformerWriter, Writer, Written, beam_search
-from firth.transformers.attention_trace import Looked, Looking, kept_by
-from firth.training.network_options import SPECIAL, TranslatorOptions
-from firth.training.weight_files import with_weights
 from firth.nets.attention import watched
 from firth.nets.recurrent import RecurrentTranslator
 from firth.nets.transformer import EncoderDecoder, Size
+from firth.training.network_options import SPECIAL, TranslatorOptions
+from firth.training.weight_files import with_weights
+from firth.transformers.attention_trace import Looked, Looking, kept_by
+from firth.transformers.beam_search import RecurrentWriter, TransformerWriter, Writer, Written, beam_search
 
 PAD, BEGIN, END, _ = range(4)  # the ids of these
 ROWS = 64  # texts translated at a time

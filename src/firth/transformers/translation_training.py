@@ -21,8 +21,10 @@ from firth.core.report import Report
 from firth.core.run import Run
 from firth.data.pairs import Pair, Pairs
 from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.nets.transformer import EncoderDecoder
 from firth.training.gradient_loop import Batch, Gradient, token_shares
 from firth.training.network_options import TranslatorOptions
+from firth.training.weight_files import copy_weights
 from firth.transformers.translation_model import (
     BEGIN,
     END,
@@ -35,8 +37,6 @@ from firth.transformers.translation_model import (
     shared,
     token_ids,
 )
-from firth.training.weight_files import copy_weights
-from firth.nets.transformer import EncoderDecoder
 
 SIZES = ("architecture", "layers", "dim", "heads", "hidden")  # what the weights of a model to go on from must share
 STRETCH = 4096  # pairs encoded at a time

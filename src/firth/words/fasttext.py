@@ -14,8 +14,8 @@ from firth.core.run import Run
 from firth.formats.fasttext import LONGEST_NGRAM
 from firth.kernels.product import ProductCodes
 from firth.words.fasttext_model import OBJECTIVES, FastTextModel
-from firth.words.window_training import PredictingMethod, grown
 from firth.words.subword_training import SubwordTraining
+from firth.words.window_training import PredictingMethod, grown
 
 
 @dataclass(frozen=True, kw_only=True)

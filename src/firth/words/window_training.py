@@ -21,8 +21,8 @@ from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import predict as kernel
 from firth.training.epoch_loop import Loop, Progress, Slice
-from firth.training.network_options import learner
 from firth.training.gpu_choice import on_gpu
+from firth.training.network_options import learner
 from firth.words.window_model import PredictedWords
 from firth.words.word_model import TextModel, WordModel, WordOptions, no_neighbours
 

@@ -15,8 +15,8 @@ from torch import Tensor
 from firth.core.run import Run
 from firth.data.tokens import Tokens
 from firth.kernels import predict as kernel
-from firth.training.gpu_tables import Card, OnCard
 from firth.training.epoch_loop import Slice
+from firth.training.gpu_tables import Card, OnCard
 from firth.words.window_training import Training, WindowMethod
 
 SLICE = 1 << 25  # tokens
