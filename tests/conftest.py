@@ -66,3 +66,10 @@ def fasttext_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         files[name] = folder / f"{name}.ftz"
         model.save_model(str(files[name]))
     return files
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Each test has a cache of its own."""
+    monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
