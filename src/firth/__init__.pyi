@@ -1,0 +1,98 @@
+"""The public interface: one import per name, read by type checkers, by editors and by the lazy loader."""
+
+# Data
+from firth.data.alike import Alike as Alike
+from firth.data.cooccur import Cooccurrence as Cooccurrence
+from firth.data.corpus import Corpus as Corpus
+from firth.data.examples import Examples as Examples
+from firth.data.graph import Graph as Graph
+from firth.data.labelled import Labelled as Labelled
+from firth.data.pairs import Pairs as Pairs
+from firth.data.questions import Questions as Questions
+from firth.data.ratings import Ratings as Ratings
+from firth.data.subword_tokenizer import SubwordTokenizer as SubwordTokenizer
+from firth.data.subword_tokens import encode_corpus as encode_corpus
+from firth.data.subwords import BPE as BPE
+from firth.data.subwords import Characters as Characters
+from firth.data.subwords import WordPiece as WordPiece
+from firth.data.table import Table as Table
+from firth.data.tagged import TaggedWords as TaggedWords
+from firth.data.tokens import Tokens as Tokens
+from firth.data.vocabulary import Vocabulary as Vocabulary
+
+# Methods: words
+from firth.words.cbow import CBOW as CBOW
+from firth.words.fasttext import FastText as FastText
+from firth.words.glove import GloVe as GloVe
+from firth.words.pmi import PMI as PMI
+from firth.words.skipgram import SkipGram as SkipGram
+
+# Methods: documents
+from firth.documents.counts import Counts as Counts
+from firth.documents.doc2vec import Doc2Vec as Doc2Vec
+from firth.documents.fasttext_classifier import FastTextClassifier as FastTextClassifier
+from firth.documents.lsa import LSA as LSA
+from firth.documents.tfidf import TfIdf as TfIdf
+
+# Methods: graphs
+from firth.graphs.deepwalk import DeepWalk as DeepWalk
+from firth.graphs.node2vec import Node2Vec as Node2Vec
+
+# Methods: recommenders
+from firth.recommenders.als import ALS as ALS
+from firth.recommenders.bpr import BPR as BPR
+from firth.recommenders.item2vec import Item2Vec as Item2Vec
+from firth.recommenders.multdae import MultDAE as MultDAE
+from firth.recommenders.multvae import MultVAE as MultVAE
+from firth.recommenders.rating_factors import RatingFactors as RatingFactors
+
+# Methods: tables
+from firth.tables.autoencoder import Autoencoder as Autoencoder
+from firth.tables.binary import Binary as Binary
+from firth.tables.label import Label as Label
+from firth.tables.normalize import Normalize as Normalize
+from firth.tables.onehot import OneHot as OneHot
+from firth.tables.pca import PCA as PCA
+from firth.tables.standardize import Standardize as Standardize
+from firth.tables.vae import VAE as VAE
+
+# Methods: transformers
+from firth.transformers.bert import BERT as BERT
+from firth.transformers.distil import Distil as Distil
+from firth.transformers.gpt import GPT as GPT
+from firth.transformers.seq2seq import Seq2Seq as Seq2Seq
+
+# Methods: finetuning
+from firth.finetuning.answer import Answer as Answer
+from firth.finetuning.classify import Classify as Classify
+from firth.finetuning.regress import Regress as Regress
+from firth.finetuning.sentence import Sentence as Sentence
+from firth.finetuning.tags import Tags as Tags
+
+# Methods and models
+from firth.core.errors import FirthError as FirthError
+from firth.core.errors import FirthWarning as FirthWarning
+from firth.core.method import Method as Method
+from firth.core.model import Model as Model
+from firth.core.options import option as option
+from firth.core.run import Run as Run
+from firth.core.saved import load as load
+from firth.core.saved import verify as verify
+from firth.core.train import train as train
+from firth.core.vectors import Vectors as Vectors
+from firth.core.vectors import odd_one_out as odd_one_out
+from firth.core.vectors import similarity as similarity
+
+# Files
+from firth.formats import read_vectors as read_vectors
+from firth.formats import write_vectors as write_vectors
+from firth.model_files import export as export
+
+# Search and studies
+from firth.index import Index as Index
+from firth.index import PostgresIndex as PostgresIndex
+from firth.studies import align as align
+from firth.studies import compare as compare
+from firth.studies import sweep as sweep
+
+from firth.version import __version__ as __version__
