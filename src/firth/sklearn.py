@@ -129,9 +129,9 @@ def opened(path: str, tokenizer: Any = None) -> Any:
 def kept(path: str, stamp: tuple[int, int] | None, tokenizer: Any) -> Any:
     """For a search clones its transformers many times; `stamp` tells a folder that was replaced."""
     from firth.core.model import Embeds
-    from firth.core.saved import load_model
+    from firth.core.saved import load
 
-    model = load_model(path, tokenizer=tokenizer)
+    model = load(path, tokenizer=tokenizer)
     if not isinstance(model, Embeds):
         raise FirthError(
             "unsupported_model",

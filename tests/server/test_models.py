@@ -86,7 +86,7 @@ def test_a_broken_folder_leaves_the_open_model_and_is_not_tried_again(folder, mo
     (folder / "config.json").write_text("{")
     time.sleep(2 * LOOK)
     assert models.get("model") is first
-    monkeypatch.setattr("firth.server.models.load_model", lambda *_, **__: pytest.fail("tried again"))
+    monkeypatch.setattr("firth.server.models.load", lambda *_, **__: pytest.fail("tried again"))
     time.sleep(2 * LOOK)
     assert models.get("model") is first and models.ready("model") is first
 

@@ -163,7 +163,7 @@ QUESTION_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 def open_model(path: str) -> Model:
     """The model in a folder, or in a file of fastText's."""
-    from firth.core.saved import load_model
+    from firth.core.saved import load
     from firth.core.storage import CONFIG
     from firth.core.train import UNFINISHED
 
@@ -186,7 +186,7 @@ def open_model(path: str) -> Model:
         raise FirthError(
             "wrong_input", "{path} is a file; this needs the folder of a trained model, or a fastText model.", path=path
         )
-    return load_model(folder)
+    return load(folder)
 
 
 def no_texts(model: Model, path: str) -> FirthError:

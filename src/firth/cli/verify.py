@@ -12,10 +12,10 @@ from firth.cli.common import json_flag, print_json
 @json_flag
 def command(path: str, as_json: bool) -> None:
     """Check every file of the model or index in PATH against the hash that was stored with it."""
-    from firth.core.saved import verify_model
+    from firth.core.saved import verify
     from firth.index.folder import is_index, verify_index
 
-    hashes = verify_index(path) if is_index(path) else verify_model(path)
+    hashes = verify_index(path) if is_index(path) else verify(path)
     if as_json:
         print_json({"path": path, "sha256": hashes})
     else:

@@ -75,7 +75,7 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
     return folder
 
 
-def load_model(folder: str | os.PathLike[str], in_memory: bool = False, tokenizer: Any = None) -> Model:
+def load(folder: str | os.PathLike[str], in_memory: bool = False, tokenizer: Any = None) -> Model:
     """Opens a saved model, or a model in one file (fastText's). Nothing in it is executed.
 
     The files are opened together, so that all are of one state, whatever becomes of the folder. Arrays are mapped and
@@ -223,7 +223,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     return settled(folder, lambda: open_files(folder)).config
 
 
-def verify_model(folder: str | os.PathLike[str]) -> dict[str, str]:
+def verify(folder: str | os.PathLike[str]) -> dict[str, str]:
     """Checks the sha256 of every file of a model; the hashes by file name."""
     path = Path(folder)
     if foreign_config(path):

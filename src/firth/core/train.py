@@ -26,7 +26,7 @@ from firth.core.model import Model
 from firth.core.options import options_of
 from firth.core.processes import is_first_process, refuse_processes
 from firth.core.run import Run
-from firth.core.saved import load_model
+from firth.core.saved import load
 from firth.core.storage import (
     CONFIG,
     MAPS,
@@ -74,7 +74,7 @@ def train(
     identity = identity_of(method, data, run, start)
     told = data is None or identity["data"] is not None  # None: the method needs none
     if not overwrite and told and finished_identity(place) == identity:
-        return Trained(load_model(place), place, "already finished")
+        return Trained(load(place), place, "already finished")
     if not is_first_process():  # of several under torchrun, one writes
         return Trained(method.fit(data, run, start), place, "trained")
     check_target(place, identity, overwrite)

@@ -17,7 +17,7 @@ import numpy as np
 from firth.core.errors import FirthError
 from firth.core.model import HasVectors
 from firth.core.run import Run
-from firth.core.saved import load_model
+from firth.core.saved import load
 from firth.core.storage import MAPS, new_file, read_arrays, write_arrays
 from firth.core.vectors import Vectors
 from firth.maps.layouts import METHODS, Layout, check, first_rows, layout, reach
@@ -121,7 +121,7 @@ def place(folder: PathLike, table: str, method: str) -> Path:
 
 
 def tables_of(folder: PathLike) -> dict[str, Vectors]:
-    model = load_model(folder)
+    model = load(folder)
     tables = dict(model.tables) if isinstance(model, HasVectors) and Path(folder).is_dir() else {}
     if not tables:
         raise FirthError(

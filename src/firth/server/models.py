@@ -20,7 +20,7 @@ from firth.core import model as protocols
 from firth.core.errors import FirthError
 from firth.core.foreign import known_options, network_folder
 from firth.core.functions import lacks_tokenizer
-from firth.core.saved import load_model
+from firth.core.saved import load
 from firth.core.storage import CONFIG
 from firth.core.vectors import Vectors
 from firth.formats import format_of, read_vectors
@@ -186,7 +186,7 @@ class Models:
             stamp = place.now()
             if place.told is None or place.told[0] != stamp:
                 try:
-                    found = Index.open(place.path) if place.kind == "index" else load_model(place.path)
+                    found = Index.open(place.path) if place.kind == "index" else load(place.path)
                     place.told = stamp, say(found)
                 except FirthError as error:
                     raise unavailable(name, place, error) from None
@@ -277,7 +277,7 @@ def open_path(path: Path) -> Any:
         vectors = read_vectors(path)
         mapped = format_of(path) in ("npy", "safetensors")
         return VectorFile(Vectors(list(vectors.keys), np.array(vectors.matrix) if mapped else vectors.matrix))
-    return load_model(path, in_memory=True)
+    return load(path, in_memory=True)
 
 
 def named(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from firth.core.errors import FirthError
 from firth.core.model import HasVectors, Model
-from firth.core.saved import load_model
+from firth.core.saved import load
 from firth.core.vectors import Matrix, Vectors
 from firth.data.tokenizer import tokenizer
 from firth.formats import read_vectors
@@ -124,7 +124,7 @@ def contender(name: str, source: Any) -> Contender:
         if not path.exists():
             raise FirthError("not_found", "{path}: no such model or vector file.", path=path)
         size = disk_size(path)
-        source = load_model(path) if path.is_dir() or is_fasttext(path) else read_vectors(path)
+        source = load(path) if path.is_dir() or is_fasttext(path) else read_vectors(path)
     if isinstance(source, Vectors):
         memory = source.matrix.nbytes
         return Contender(name, source, averaging(source), size or memory, memory=memory)

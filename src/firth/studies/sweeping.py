@@ -31,7 +31,7 @@ from firth.core.model import Model
 from firth.core.processes import refuse_processes
 from firth.core.report import Report
 from firth.core.run import Run
-from firth.core.saved import load_model
+from firth.core.saved import load
 from firth.core.storage import check_writable, new_file, put_in_place, read_json, saying_where, write_json
 from firth.core.train import LOCK, finished_identity, identity_of, lock, train, unfinished_identity
 from firth.evaluate.layout import html_table, text_table
@@ -82,7 +82,7 @@ class Sweep:
 
     @property
     def model(self) -> Model:
-        return load_model(self.folder / BEST, tokenizer=self.tokenizer)
+        return load(self.folder / BEST, tokenizer=self.tokenizer)
 
     @property
     def seconds(self) -> float:
@@ -182,7 +182,7 @@ def sweep(
         best = study.best()
         split = getattr(method, "tokenizer", None)
         tokenizer = split if callable(split) and "tokenizer" not in best.options else None
-        values = {CHOSEN: task.test.values(load_model(study.folder / BEST, tokenizer=tokenizer))}
+        values = {CHOSEN: task.test.values(load(study.folder / BEST, tokenizer=tokenizer))}
         if best.number > 1 and study.plain is not None:
             values[PLAIN] = np.array(study.plain)
         test = measured(task.name, task.what, values, truth=task.test.truth, seed=run.seed)
