@@ -205,9 +205,11 @@ class Loop(ABC):
             if odd or (type(value) is int and value < 0):
                 raise FirthError("damaged_checkpoint", "{name} is {got!r:.60}", name=item.name, got=value)
         measured = [*found.epochs, *getattr(found, "measured", ())]
-        numbers = all(type(value) in (int, float) for figures in measured for value in figures.values())
+        numbers = all(
+            type(value) in (int, float) and math.isfinite(value) for figures in measured for value in figures.values()
+        )
         if not numbers or not all({"loss", "pairs"} <= figures.keys() for figures in found.epochs):
-            raise FirthError("damaged_checkpoint", "the figures of its epochs are no numbers")
+            raise FirthError("damaged_checkpoint", "the metrics of its epochs are no finite numbers")
         try:
             self.progress = found
             inside = found.epoch <= self.epochs and self.is_inside()
