@@ -39,6 +39,12 @@ def __getattr__(name: str) -> Any:
     if not name.startswith("_") and name in _public():
         module, original = _public()[name]
         return getattr(importlib.import_module(module), original)
+    if not name.startswith("_"):
+        from firth.core.registry import class_named
+
+        method = class_named(name)  # of another package
+        if method is not None:
+            return method
     raise AttributeError(f"module 'firth' has no attribute {name!r}")
 
 
