@@ -25,7 +25,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=value)
     asked = parser.parse_args()
     drawn = World(seed=1).ratings(asked.users, asked.items, asked.each)
-    train, test, _ = split(firth.Ratings(zip(*drawn[:3], strict=True)), "random", share=0.1)
+    train, test, _ = split(firth.Interactions(zip(*drawn[:3], strict=True)), "random", share=0.1)
     model = firth.ALS(dim=8, epochs=1).fit(train, firth.Run(threads=2))
     judged = dict(islice(test.histories().items(), asked.judged))
     found = {}

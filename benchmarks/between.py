@@ -49,7 +49,7 @@ t = time.perf_counter(); firth.TfIdf().fit(texts); print(time.perf_counter() - t
 import firth, numpy as np
 rng = np.random.default_rng(1)
 users, items = rng.integers(0, 5000, 500_000), np.minimum(rng.zipf(1.3, 500_000), 4000)
-print(firth.ALS(epochs=3).fit(firth.Ratings(zip(users.tolist(), items.tolist()))).training["seconds"])
+print(firth.ALS(epochs=3).fit(firth.Interactions(zip(users.tolist(), items.tolist()))).training["seconds"])
 """,
     "exact search, 100k x 128": """
 import numpy as np, time, firth

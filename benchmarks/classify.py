@@ -81,10 +81,10 @@ def firths(files: dict[str, str], settings: dict[str, Any], threads: int, seed: 
     options["loss"] = LOSSES[options.get("loss", "softmax")]
     method = firth.FastTextClassifier(**options, tokenizer="fasttext", lowercase=False)
     began = time.perf_counter()
-    model = method.fit(firth.Labelled(files["train"]), firth.Run(threads=threads, seed=seed))
+    model = method.fit(firth.LabeledTexts(files["train"]), firth.Run(threads=threads, seed=seed))
     seconds = time.perf_counter() - began
     began = time.perf_counter()
-    accuracy = classification(model, firth.Labelled(files["test"])).accuracy
+    accuracy = classification(model, firth.LabeledTexts(files["test"])).accuracy
     predicting = time.perf_counter() - began
     train = model.training["seconds"]
     return {"seconds": seconds, "train_seconds": train, "predict_seconds": predicting, "accuracy": accuracy}

@@ -121,7 +121,7 @@ def mean_of(results: list[CompressionResult]) -> CompressionResult:
 # ---- people ----
 
 
-def fitted(method: Any, train: firth.Ratings, test: firth.Ratings, run: firth.Run) -> dict[str, float]:
+def fitted(method: Any, train: firth.Interactions, test: firth.Interactions, run: firth.Run) -> dict[str, float]:
     began = time.perf_counter()
     model = method.fit(train, run)
     seconds = time.perf_counter() - began
@@ -129,7 +129,7 @@ def fitted(method: Any, train: firth.Ratings, test: firth.Ratings, run: firth.Ru
     return {metric: judged[metric] for metric in METRICS} | {"seconds": seconds}
 
 
-def chosen(kind: type[Any], train: firth.Ratings, threads: int) -> tuple[dict[str, Any], dict[str, float]]:
+def chosen(kind: type[Any], train: firth.Interactions, threads: int) -> tuple[dict[str, Any], dict[str, float]]:
     """The settings with the best NDCG@100 on a fifth of the pairs, and that of all."""
     parts, tried = split(train, share=0.2, seed=1), dict[str, float]()
     for changes in TRIED[kind.__name__]:
@@ -142,7 +142,7 @@ def chosen(kind: type[Any], train: firth.Ratings, threads: int) -> tuple[dict[st
 def lastfm(data: Path, threads: int, seeds: int) -> Iterator[dict[str, Any]]:
     """The figures so far, a seed more each time."""
     folder = data / "people" / "lastfm"
-    train, test = firth.Ratings(folder / "data1.txt"), firth.Ratings(folder / "test1.txt")
+    train, test = firth.Interactions(folder / "data1.txt"), firth.Interactions(folder / "test1.txt")
     choices = {kind.__name__: chosen(kind, train, threads) for kind in (firth.MultDAE, firth.MultVAE)}
     methods = {"ALS, tuned": firth.ALS(dim=64, alpha=4.0, regularization=30.0)}
     methods |= {name: getattr(firth, name)(**settings) for name, (settings, _) in choices.items()}

@@ -36,7 +36,7 @@ def peers() -> dict[str, tuple[str, Fit, Fit]]:
         ),
         "label": (
             "words",
-            lambda data: firth.Label(order="sorted").fit(data).transform(data),
+            lambda data: firth.Ordinal(order="sorted").fit(data).transform(data),
             lambda data: preprocessing.OrdinalEncoder().fit_transform(data),
         ),
         "standardize": (
@@ -46,7 +46,7 @@ def peers() -> dict[str, tuple[str, Fit, Fit]]:
         ),
         "normalize": (
             "numbers",
-            lambda data: firth.Normalize().fit(data).transform(data),
+            lambda data: firth.MinMax().fit(data).transform(data),
             lambda data: preprocessing.MinMaxScaler().fit_transform(data),
         ),
         "pca": (

@@ -107,7 +107,7 @@ def tuned(
 
 
 def one_pool(train: Any, dev: Any, base: Any, task: str, run: firth.Run, settings: dict[str, Any]) -> dict[str, Any]:
-    method = firth.Regress(**settings) if task == "stsb" else firth.Classify(**settings)
+    method = firth.TextRegressor(**settings) if task == "stsb" else firth.TextClassifier(**settings)
     began = time.perf_counter()
     model = method.fit(train, run, base)
     seconds = time.perf_counter() - began
@@ -176,7 +176,9 @@ def squad(data: Path, weights: Path, rows: int, run: firth.Run, changes: dict[st
     base, peer = firth.load(weights), Peer(train, dev, weights, settings)
     few = firth.Questions(train)
     few.rows = train.rows[: 2 * settings["batch"]]
-    firth.Answer(**{**settings, "epochs": 1}, held_out=0.0).fit(few, run, base)  # the first steps load kernels
+    firth.QuestionAnswerer(**{**settings, "epochs": 1}, held_out=0.0).fit(
+        few, run, base
+    )  # the first steps load kernels
     found: dict[str, list[dict[str, float]]] = {"firth": [], "transformers": []}
     device = torch.cuda.get_device_name() if CUDA else "CPU"
     for seed in range(1, SEEDS + 1):
@@ -196,7 +198,7 @@ def squad(data: Path, weights: Path, rows: int, run: firth.Run, changes: dict[st
 def firth_answers(train: Any, dev: Any, base: Any, settings: dict[str, Any], run: firth.Run) -> dict[str, float]:
     from firth.evaluate import answers
 
-    model = firth.Answer(**settings, held_out=0.0).fit(train, run, base)
+    model = firth.QuestionAnswerer(**settings, held_out=0.0).fit(train, run, base)
     if CUDA:
         model.net.cuda()
     began = time.perf_counter()

@@ -52,7 +52,7 @@ DIM = 64
 def worker() -> None:
     """Trains Firth as stdin says: the same interface as peers/implicit/worker.py."""
     job = json.load(sys.stdin)
-    ratings = firth.Ratings(scipy.sparse.load_npz(job["matrix"]))
+    ratings = firth.Interactions(scipy.sparse.load_npz(job["matrix"]))
     run = firth.Run(threads=job["threads"], seed=job["seed"])
     if job["method"] == "als":
         settings = {"alpha": 1.0, "weighting": "linear", "regularization": job["regularization"]}
@@ -85,7 +85,7 @@ def trained(library: str, **job: Any) -> dict[str, Any]:
 class Task:
     """Ratings as a matrix on disk, and factors from anywhere as a model."""
 
-    def __init__(self, train: firth.Ratings, test: firth.Ratings, name: str, work: Path) -> None:
+    def __init__(self, train: firth.Interactions, test: firth.Interactions, name: str, work: Path) -> None:
         self.train, self.test = train, test
         rows = train.summed()
         self.seen = Histories(rows.starts, rows.columns)
@@ -126,7 +126,7 @@ class Task:
 def lastfm(data: Path, work: Path, threads: int, seeds: int) -> dict[str, Any]:
     """What each finds on Last.fm, the mean over seeds."""
     folder = data / "people" / "lastfm"
-    task = Task(firth.Ratings(folder / "data1.txt"), firth.Ratings(folder / "test1.txt"), "lastfm", work)
+    task = Task(firth.Interactions(folder / "data1.txt"), firth.Interactions(folder / "test1.txt"), "lastfm", work)
     rows: dict[str, list[dict[str, float]]] = {}
     for seed in range(1, seeds + 1):
         run = firth.Run(threads=threads, seed=seed)
@@ -159,7 +159,7 @@ def lastfm(data: Path, work: Path, threads: int, seeds: int) -> dict[str, Any]:
 def large(work: Path, users: int, threads: int, rounds: int) -> dict[str, Any]:
     """Seconds of an iteration and memory of ALS, in turns."""
     society = World(seed=1).ratings(users=users, items=20_000, each=100)
-    ratings = firth.Ratings(
+    ratings = firth.Interactions(
         scipy.sparse.coo_matrix((np.ones(len(society.users)), (society.users, society.items)), (users, 20_000))
     )
     task = Task(ratings, ratings, "large", work)

@@ -62,8 +62,8 @@ def stsb(data: Path, part: str, rows: int) -> dict[str, list[Any]]:
     }
 
 
-def scored(table: dict[str, list[Any]], dev: firth.Alike | None = None) -> firth.Alike:
-    return firth.Alike(table, other="other", score="score", dev=dev)
+def scored(table: dict[str, list[Any]], dev: firth.SimilarPairs | None = None) -> firth.SimilarPairs:
+    return firth.SimilarPairs(table, other="other", score="score", dev=dev)
 
 
 def paragraphs(data: Path) -> Iterator[list[str]]:
@@ -95,11 +95,11 @@ def neighbours(data: Path, most: int) -> dict[str, list[str]]:
     return {side: texts[:most] for side, texts in found.items()}
 
 
-def part_of(texts: list[str] | dict[str, list[str]], most: int, dev: firth.Alike) -> firth.Alike:
+def part_of(texts: list[str] | dict[str, list[str]], most: int, dev: firth.SimilarPairs) -> firth.SimilarPairs:
     """The first of them, texts or pairs."""
     if isinstance(texts, list):
-        return firth.Alike(texts[:most], dev=dev)
-    return firth.Alike({side: each[:most] for side, each in texts.items()}, other="other", dev=dev)
+        return firth.SimilarPairs(texts[:most], dev=dev)
+    return firth.SimilarPairs({side: each[:most] for side, each in texts.items()}, other="other", dev=dev)
 
 
 def spearman(model: Any, table: dict[str, list[Any]], width: int | None = None) -> float:
@@ -118,19 +118,21 @@ def pretrained(data: Path, seconds: float, run: firth.Run) -> Any:
     return method.fit(firth.Corpus(lines), firth.Run(**settings), None)
 
 
-def chosen(some: firth.Alike, base: Any, rates: Sequence[float], run: firth.Run) -> firth.Sentence:
+def chosen(some: firth.SimilarPairs, base: Any, rates: Sequence[float], run: firth.Run) -> firth.SentenceEncoder:
     """The rate and temperature that are best by dev after these sentences."""
-    found = list[tuple[float, firth.Sentence]]()
+    found = list[tuple[float, firth.SentenceEncoder]]()
     for rate in rates:
         for temperature in TEMPERATURES:
-            method = firth.Sentence(**ALONE, learning_rate=rate, temperature=temperature)
+            method = firth.SentenceEncoder(**ALONE, learning_rate=rate, temperature=temperature)
             figures = method.fit(some, run, base).training
             found.append((figures["spearman"], method))
             print({"rate": rate, "temperature": temperature, "dev": 100 * figures["spearman"]}, flush=True)
     return max(found, key=lambda one: one[0])[1]
 
 
-def row(name: str, method: Any, data: firth.Alike, base: Any, run: firth.Run, test: dict[str, Any]) -> dict[str, Any]:
+def row(
+    name: str, method: Any, data: firth.SimilarPairs, base: Any, run: firth.Run, test: dict[str, Any]
+) -> dict[str, Any]:
     began = time.perf_counter()
     model = method.fit(data, run, base)
     figures = model.training
@@ -208,7 +210,7 @@ def main() -> None:
         rows.append(row(name, method, part_of(known, most, dev), base, run, test))
         keep(given.out, rows, {})
     for name, dims in (("scored pairs", ""), ("scored pairs, nested", ",".join(map(str, LENGTHS)))):
-        rows.append(row(f"MiniLM-L6, {name}", firth.Sentence(**SCORED, dims=dims), pairs, weights, run, test))
+        rows.append(row(f"MiniLM-L6, {name}", firth.SentenceEncoder(**SCORED, dims=dims), pairs, weights, run, test))
         keep(given.out, rows, {})
     plain, both = (found["model"] for found in rows[-2:])
     nested = {

@@ -250,7 +250,7 @@ def people(data: Path, size: int, seed: int) -> Iterator[Row]:
     for name in ("Last.fm", "World"):
         if name == "Last.fm" and size > 1892:
             continue
-        train, test = (firth.Ratings(rows) for rows in interactions(data, name, size, seed))
+        train, test = (firth.Interactions(rows) for rows in interactions(data, name, size, seed))
         beside: dict[str, float] = {}
 
         def score(method: firth.Method, train: Any = train, test: Any = test, beside: Any = beside) -> float:

@@ -29,7 +29,7 @@ sys.path.insert(0, str(HERE.parent / "src"))
 import firth  # noqa: E402
 from firth.core.report import LogLines  # noqa: E402
 from firth.data.docstrings import python_docstrings  # noqa: E402
-from firth.data.pairs import Pair  # noqa: E402
+from firth.data.translation_pairs import Pair  # noqa: E402
 from firth.evaluate.translation import rouge  # noqa: E402
 
 SETTINGS: dict[str, Any] = {
@@ -64,7 +64,7 @@ def measure(packages: Sequence[str] | None, words: int, run: firth.Run, changes:
     test = Random(1).sample(test, min(MOST_TEST, len(test)))
     method = firth.Seq2Seq(**{**SETTINGS, **changes})
     began = time.perf_counter()
-    model = method.fit(firth.Pairs(training), run)
+    model = method.fit(firth.TranslationPairs(training), run)
     seconds = time.perf_counter() - began
     sources, right = [pair.source for pair in test], [pair.target for pair in test]
     written = [each.text for each in model.translations(sources)]

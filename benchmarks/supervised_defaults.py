@@ -263,7 +263,7 @@ TUNED_TEST = 300
 
 
 def tuned(data: str, base: Any, train: list[Any], test: list[Any], seed: int, **options: Any) -> dict[str, float]:
-    method: Any = (firth.Regress if data == "stsb" else firth.Classify)(length=128, **options)
+    method: Any = (firth.TextRegressor if data == "stsb" else firth.TextClassifier)(length=128, **options)
     began = time.perf_counter()
     run = firth.Run(seed=seed, threads=1, report=Nothing())
     model = method.fit(Rows(train, isinstance(train[0][0], tuple)), run, base)

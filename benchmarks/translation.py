@@ -53,9 +53,9 @@ def file(data: Path, name: str) -> Path:
     return plain if plain.exists() else plain.with_name(plain.name + ".xz")
 
 
-def pairs(data: Path, part: str, direction: str, **more: Any) -> firth.Pairs:
+def pairs(data: Path, part: str, direction: str, **more: Any) -> firth.TranslationPairs:
     source, target = direction.split("-")
-    return firth.Pairs(*(file(data, f"{part}.lc.norm.tok.{side}") for side in (source, target)), **more)
+    return firth.TranslationPairs(*(file(data, f"{part}.lc.norm.tok.{side}") for side in (source, target)), **more)
 
 
 def measure(data: Path, architecture: str, direction: str, run: firth.Run, changes: dict[str, Any]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def trial(plays: list[tuple[str, str, float]], graph: firth.Graph, seed: int) ->
     run = firth.Run(seed=seed)
     linked = sorted({user for user, _, _ in plays} & set(graph.keys))
     held = set(np.random.default_rng(seed).permutation(linked)[: len(linked) // 5].tolist())
-    als = firth.ALS(dim=DIM).fit(firth.Ratings([play for play in plays if play[0] not in held]), run)
+    als = firth.ALS(dim=DIM).fit(firth.Interactions([play for play in plays if play[0] not in held]), run)
     nodes = firth.Node2Vec(dim=DIM).fit(graph, run).vectors
 
     seen, items = als.seen, als.items

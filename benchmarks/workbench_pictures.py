@@ -69,7 +69,7 @@ def make(folder: Path, data: Path) -> None:
 
     documents, tickets = (firth.Corpus(data / name, column="text") for name in ("python.jsonl", "tickets.csv"))
     world = World(seed=1)
-    sentences, pairs = list(world.sentences(20_000)), firth.Pairs(world.translations(6000))
+    sentences, pairs = list(world.sentences(20_000)), firth.TranslationPairs(world.translations(6000))
     words = {"dim": 100, "min_count": 3, "epochs": 10, "subsample": 1e-4}
     network = {"layers": 2, "dim": 64, "heads": 4, "context": 64, "dropout": 0.0, "learning_rate": 3e-3}
     models = {

@@ -41,12 +41,12 @@ def gallery(folder: Path) -> dict[str, Path]:
         "bert": tiny_bert(lively=True),
         "gpt": tiny_gpt(),
         "seq2seq": firth.Seq2Seq(layers=2, dim=8, heads=2, epochs=1, vocabulary=300, context=80).fit(
-            firth.Pairs(PAIRS), RUN
+            firth.TranslationPairs(PAIRS), RUN
         ),
-        "answer": firth.Answer(epochs=1).fit(questions(40), RUN, tiny_bert()),
+        "answer": firth.QuestionAnswerer(epochs=1).fit(questions(40), RUN, tiny_bert()),
         "people": firth.VAE(dim=3, epochs=3).fit(people(), RUN),
         "digits": firth.VAE(dim=2, epochs=2, numeric="common").fit(load_digits().data[:300], RUN),
-        "films": firth.ALS(dim=4, epochs=2).fit(firth.Ratings(ratings()), RUN),
+        "films": firth.ALS(dim=4, epochs=2).fit(firth.Interactions(ratings()), RUN),
         "plain": firth.Autoencoder(dim=2, epochs=1).fit(people(), RUN),
     }
     for name, model in models.items():

@@ -41,7 +41,7 @@ pytestmark = [
     pytest.mark.filterwarnings(f"ignore:{text}:firth.FirthWarning")
     for text in ("Nothing was learned", "A simple baseline is better")
 ]
-METHODS = {name: registry.method(name) for name in sorted(registry.method_modules())}
+METHODS = {name: registry.method(name) for name in sorted(registry.method_classes())}
 OPTIONS = [
     pytest.param(method, option, id=f"{name}.{option.name}")
     for name, method in METHODS.items()
@@ -60,17 +60,17 @@ def asked(count: int) -> dict[str, list[str]]:
 DATA: dict[str, Callable[[], Any]] = {
     "text": lambda: firth.Corpus(SENTENCES),
     "tagged": lambda: firth.Corpus([(str(i), text, ["a", "b"][i % 3 :]) for i, text in enumerate(SENTENCES)]),
-    "labelled": lambda: firth.Labelled(list(World(seed=21).topics(300))),
+    "labelled": lambda: firth.LabeledTexts(list(World(seed=21).topics(300))),
     "graph": lambda: firth.Graph(World(seed=21).friendships(people=60).edges),
-    "ratings": lambda: firth.Ratings(zip(*World(seed=21).ratings(60, 40, 12)[:3], strict=True)),
+    "ratings": lambda: firth.Interactions(zip(*World(seed=21).ratings(60, 40, 12)[:3], strict=True)),
     "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
-    "pairs": lambda: firth.Pairs(World(seed=21).translations(150)),
+    "pairs": lambda: firth.TranslationPairs(World(seed=21).translations(150)),
     "questions": lambda: firth.Questions(asked(60)),
-    "tagged words": lambda: firth.TaggedWords(
+    "tagged words": lambda: firth.TaggedSentences(
         [(text.split(), [word[0] for word in text.split()]) for text in SENTENCES[:60]]
     ),
     "examples": lambda: firth.Examples({"text": SENTENCES[:60], "label": [0, 1, 2] * 20}),
-    "alike": lambda: firth.Alike(list(dict.fromkeys(SENTENCES[:60]))),
+    "alike": lambda: firth.SimilarPairs(list(dict.fromkeys(SENTENCES[:60]))),
 }
 #: More data of each kind, which shares some keys with the first and has some of its own.
 MORE: dict[str, Callable[[], Any]] = {
@@ -78,9 +78,9 @@ MORE: dict[str, Callable[[], Any]] = {
     "tagged": lambda: firth.Corpus([*((str(i), text) for i, text in enumerate(SENTENCES[:50])), ("new", "the king")]),
     "labelled": lambda: [("the king sleeps", "old"), ("zork gnusto", "new")] * 20,
     "graph": lambda: firth.Graph([("0", "new"), ("new", "newer"), ("newer", "0")]),
-    "ratings": lambda: firth.Ratings([("0", "0"), ("0", "new"), ("new", "0"), ("new", "1")]),
+    "ratings": lambda: firth.Interactions([("0", "0"), ("0", "new"), ("new", "0"), ("new", "1")]),
     "table": lambda: firth.Table(np.random.default_rng(22).normal(size=(40, 14))),
-    "pairs": lambda: firth.Pairs(World(seed=21).translations(50)),
+    "pairs": lambda: firth.TranslationPairs(World(seed=21).translations(50)),
 }
 INPUTS: dict[str, Callable[[], Any]] = {
     "text": lambda: ["the king sleeps", "", "zzyzx"],
@@ -291,15 +291,15 @@ def test_nothing_to_learn_from_is_an_error(method):
     nothing = {
         "text": lambda: firth.Corpus([""]),
         "tagged": lambda: firth.Corpus([""]),
-        "labelled": lambda: firth.Labelled([("", "a"), ("", "b")]),
+        "labelled": lambda: firth.LabeledTexts([("", "a"), ("", "b")]),
         "table": lambda: firth.Table({}),
         "graph": lambda: firth.Graph([]),
-        "ratings": lambda: firth.Ratings([]),
-        "pairs": lambda: firth.Pairs([("", "a")]),
-        "tagged words": lambda: firth.TaggedWords([(["a", "b"], ["x", "x"])]),
+        "ratings": lambda: firth.Interactions([]),
+        "pairs": lambda: firth.TranslationPairs([("", "a")]),
+        "tagged words": lambda: firth.TaggedSentences([(["a", "b"], ["x", "x"])]),
         "questions": lambda: firth.Questions({"question": ["a"], "passage": ["b"], "answer": ["c"]}),
         "examples": lambda: firth.Examples({"text": ["a", "b"], "label": [None, None]}),
-        "alike": lambda: firth.Alike(["only one"]),
+        "alike": lambda: firth.SimilarPairs(["only one"]),
     }
     with pytest.raises(firth.FirthError), warnings.catch_warnings():
         warnings.simplefilter("ignore")

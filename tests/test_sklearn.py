@@ -28,18 +28,18 @@ from firth.sklearn import (
     Binary,
     Doc2Vec,
     Features,
-    Label,
-    Normalize,
+    MinMax,
     OneHot,
+    Ordinal,
     SkipGram,
     Standardize,
     TfIdf,
 )
 
-CLASSES = (OneHot, Label, Binary, Standardize, Normalize, PCA)
+CLASSES = (OneHot, Ordinal, Binary, Standardize, MinMax, PCA)
 # scikit-learn's checks come with numbers only: as categories they exercise the codes too.
 CHECKED = [kind() for kind in CLASSES]
-CHECKED += [kind(numeric="encode", unseen="missing") for kind in (OneHot, Label, Binary)]
+CHECKED += [kind(numeric="encode", unseen="missing") for kind in (OneHot, Ordinal, Binary)]
 CHECKED += [Standardize(missing="error"), PCA(dim=1)]  # none has been made for texts
 CHECKED += [kind(dim=1, epochs=2, widths="4") for kind in (Autoencoder, VAE)]
 FRAME = pandas.DataFrame({"color": ["red", "blue", "red", "green"], "age": [1.0, 2.0, 3.0, 6.0]})
@@ -104,7 +104,7 @@ def test_arrays_are_told_by_their_place():
 
 def test_inverse():
     values = np.array([[1.0, np.nan], [3.0, 4.0]])
-    for kind in (Standardize, Normalize, PCA):
+    for kind in (Standardize, MinMax, PCA):
         given = values[:, :1] if kind is PCA else values
         found = kind().fit(given)
         back = found.inverse_transform(found.transform(given))

@@ -1,22 +1,22 @@
 """The public interface: one import per name, read by type checkers, by editors and by the lazy loader."""
 
 # Data
-from firth.data.alike import Alike as Alike
+from firth.data.similar_pairs import SimilarPairs as SimilarPairs
 from firth.data.cooccur import Cooccurrence as Cooccurrence
 from firth.data.corpus import Corpus as Corpus
 from firth.data.examples import Examples as Examples
 from firth.data.graph import Graph as Graph
-from firth.data.labelled import Labelled as Labelled
-from firth.data.pairs import Pairs as Pairs
+from firth.data.labeled_texts import LabeledTexts as LabeledTexts
+from firth.data.translation_pairs import TranslationPairs as TranslationPairs
 from firth.data.questions import Questions as Questions
-from firth.data.ratings import Ratings as Ratings
+from firth.data.interactions import Interactions as Interactions
 from firth.data.subword_tokenizer import SubwordTokenizer as SubwordTokenizer
 from firth.data.subword_tokens import encode_corpus as encode_corpus
 from firth.data.subwords import BPE as BPE
 from firth.data.subwords import Characters as Characters
 from firth.data.subwords import WordPiece as WordPiece
 from firth.data.table import Table as Table
-from firth.data.tagged import TaggedWords as TaggedWords
+from firth.data.tagged_sentences import TaggedSentences as TaggedSentences
 from firth.data.tokens import Tokens as Tokens
 from firth.data.vocabulary import Vocabulary as Vocabulary
 
@@ -49,8 +49,8 @@ from firth.recommenders.rating_factors import RatingFactors as RatingFactors
 # Methods: tables
 from firth.tables.autoencoder import Autoencoder as Autoencoder
 from firth.tables.binary import Binary as Binary
-from firth.tables.label import Label as Label
-from firth.tables.normalize import Normalize as Normalize
+from firth.tables.ordinal import Ordinal as Ordinal
+from firth.tables.minmax import MinMax as MinMax
 from firth.tables.onehot import OneHot as OneHot
 from firth.tables.pca import PCA as PCA
 from firth.tables.standardize import Standardize as Standardize
@@ -63,11 +63,11 @@ from firth.transformers.gpt import GPT as GPT
 from firth.transformers.seq2seq import Seq2Seq as Seq2Seq
 
 # Methods: finetuning
-from firth.finetuning.answer import Answer as Answer
-from firth.finetuning.classify import Classify as Classify
-from firth.finetuning.regress import Regress as Regress
-from firth.finetuning.sentence import Sentence as Sentence
-from firth.finetuning.tags import Tags as Tags
+from firth.finetuning.question_answerer import QuestionAnswerer as QuestionAnswerer
+from firth.finetuning.text_classifier import TextClassifier as TextClassifier
+from firth.finetuning.text_regressor import TextRegressor as TextRegressor
+from firth.finetuning.sentence_encoder import SentenceEncoder as SentenceEncoder
+from firth.finetuning.token_classifier import TokenClassifier as TokenClassifier
 
 # Methods and models
 from firth.core.errors import FirthError as FirthError

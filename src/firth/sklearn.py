@@ -237,5 +237,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    found = [registry.method(name) for name in registry.method_modules()]
+    found = [registry.method(name) for name in registry.method_classes()]
     return sorted(["Features", *(method.__name__ for method in found if method.kind in BASES)])

@@ -24,7 +24,7 @@ def place(tmp_path_factory):
         )
     (folder / "plain.txt").write_text("".join(f"{text}\n" for text, _ in examples[400:410]) + "\n")
     method = firth.FastTextClassifier(dim=10, learning_rate=0.5, epochs=10)
-    firth.train(method, firth.Labelled(folder / "train.txt"), folder / "model")
+    firth.train(method, firth.LabeledTexts(folder / "train.txt"), folder / "model")
     return folder
 
 

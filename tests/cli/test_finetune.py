@@ -51,11 +51,31 @@ def call(place, monkeypatch):
 
 def test_labels_from_a_csv(call, place):
     done = call(
-        "finetune", "classify", "base", "reviews.csv", "-o", "mood", "--text", "review", "--label", "mood", *QUICK
+        "finetune",
+        "text_classifier",
+        "base",
+        "reviews.csv",
+        "-o",
+        "mood",
+        "--text",
+        "review",
+        "--label",
+        "mood",
+        *QUICK,
     )
     assert "dev accuracy" in done.stdout and "Next: firth predict mood FILE" in done.stdout
     again = call(
-        "finetune", "classify", "base", "reviews.csv", "-o", "mood", "--text", "review", "--label", "mood", *QUICK
+        "finetune",
+        "text_classifier",
+        "base",
+        "reviews.csv",
+        "-o",
+        "mood",
+        "--text",
+        "review",
+        "--label",
+        "mood",
+        *QUICK,
     )
     assert "finished already" in again.stdout
     lines = call("predict", "mood", "reviews.csv", "--column", "review").stdout.splitlines()
@@ -85,11 +105,11 @@ def test_labels_are_judged_as_they_were_learned(call, place, names):
     rows = [[f"{'king' if n % 2 else 'river'} {n}", names[n % 2]] for n in range(60)]
     write(place / "names.csv", ["text", "label"], rows)
     rates = ["--epochs", "8", "--learning-rate", "1e-2", "--dropout", "0", "--threads", "1"]
-    call("finetune", "classify", "base", "names.csv", "-o", "names", "--overwrite", *rates)
+    call("finetune", "text_classifier", "base", "names.csv", "-o", "names", "--overwrite", *rates)
     told = json.loads(call("evaluate", "names", "--labelled", "names.csv", "--json").stdout)["names"]["names.csv"]
     assert told["accuracy"] > 0.9
     found = call(
-        "sweep", "classify", "names.csv", "--start", "base", "-o", "named", "--labelled", "names.csv", "--overwrite",
+        "sweep", "text_classifier", "names.csv", "--start", "base", "-o", "named", "--labelled", "names.csv", "--overwrite",
         "--try", "weight_decay=0.01", "--budget", 60, *rates, "--json",
     ).stdout  # fmt: skip
     assert json.loads(found)["best"]["score"] > 0.9
@@ -100,7 +120,7 @@ def test_pairs_numbers_and_other_columns(call, place):
     call("finetune", "pairs", "base", "reviews.csv", "-o", "same", *pairs, "--label", "mood", *QUICK)
     shown = call("predict", "same", "reviews.csv", "--column", "review", "--other", "other", "-k", "2", "--json").stdout
     assert len(json.loads(shown.splitlines()[0])["labels"]) == 2
-    call("finetune", "regress", "base", "reviews.csv", "-o", "price", *pairs, "--label", "price", *QUICK)
+    call("finetune", "text_regressor", "base", "reviews.csv", "-o", "price", *pairs, "--label", "price", *QUICK)
     lines = call("predict", "price", "reviews.csv", "--column", "review", "--other", "other").stdout.splitlines()
     assert len(lines) == 60 and all(float(line) < 100 for line in lines)
     told = call(
@@ -113,17 +133,17 @@ def test_pairs_numbers_and_other_columns(call, place):
     )
     assert "2 texts (1 without a number left out): Spearman" in told.stdout
     single = ["--column", "review", "--label", "mood", "--columns", "price,colour"]
-    call("finetune", "classify", "base", "reviews.csv", "-o", "both", *single, *QUICK)
+    call("finetune", "text_classifier", "base", "reviews.csv", "-o", "both", *single, *QUICK)
     assert len(call("predict", "both", "reviews.csv", "--column", "review").stdout.splitlines()) == 60
     told = call("evaluate", "both", "--labelled", "reviews.csv", "--column", "review", "--label", "mood")
     assert "60 texts: accuracy" in told.stdout
 
 
 def test_tags_and_answers(call, place):
-    call("finetune", "tags", "base", "tags.conll", "-o", "tags", *QUICK)
+    call("finetune", "token_classifier", "base", "tags.conll", "-o", "tags", *QUICK)
     lines = call("predict", "tags", "-", input="the king sleeps\na river\n").stdout.split("\n")
     assert [line.split("\t")[0] for line in lines] == ["the", "king", "sleeps", "", "a", "river", "", ""]
-    call("finetune", "answer", "base", "questions.csv", "-o", "answers", *QUICK)
+    call("finetune", "question_answerer", "base", "questions.csv", "-o", "answers", *QUICK)
     asked = ["--question", "who sleeps", "--passage", "in the forest the old king sleeps"]
     found = json.loads(call("answer", "answers", *asked, "--json").stdout)
     assert asked[3][found["start"] : found["end"]] == found["text"] and set(found) == {"text", "start", "end", "score"}
@@ -136,13 +156,24 @@ def test_tags_and_answers(call, place):
     columns = ["--question-column", "q", "--passage-column", "p", "--answer-column", "a"]
     again = json.loads(call("evaluate", "answers", "--questions", "named.csv", *columns, "--json").stdout)
     assert again["answers"]["named.csv"] == figures["answers"]["questions.csv"]
-    short = ["finetune", "answer", "base", "questions.csv", "-o", "x", "--question-length", "1", "--longer", "refuse"]
+    short = [
+        "finetune",
+        "question_answerer",
+        "base",
+        "questions.csv",
+        "-o",
+        "x",
+        "--question-length",
+        "1",
+        "--overlong",
+        "refuse",
+    ]
     assert "questions have more than 1 tokens; longer=cut" in call(*short, code=1).stderr
 
 
 def test_a_sweep_judges_by_the_column_it_learns_from(call):
     told = call(
-        "sweep", "classify", "reviews.csv", "--start", "base", "-o", "swept", "--column", "review", "--label", "mood",
+        "sweep", "text_classifier", "reviews.csv", "--start", "base", "-o", "swept", "--column", "review", "--label", "mood",
         "--labelled", "reviews.csv", "--try", "learning_rate=1e-4", "--budget", 60, *QUICK, "--json",
     ).stdout  # fmt: skip
     assert 0 <= json.loads(told)["best"]["score"] <= 1
@@ -172,16 +203,16 @@ REVIEWS = ["reviews.csv", "-o", "m", "--text", "review", "--label", "mood"]
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        (["finetune", "classify", "base", *REVIEWS, "--text", "body"], "no column 'body'; it has review, mood"),
-        (["finetune", "classify", "base", *REVIEWS[:3]], "Which one is the text? Pass text=… (--column)"),
-        (["finetune", "classify", "base", *REVIEWS[:5]], "Pass label=… (--label)"),
+        (["finetune", "text_classifier", "base", *REVIEWS, "--text", "body"], "no column 'body'; it has review, mood"),
+        (["finetune", "text_classifier", "base", *REVIEWS[:3]], "Which one is the text? Pass text=… (--column)"),
+        (["finetune", "text_classifier", "base", *REVIEWS[:5]], "Pass label=… (--label)"),
         (["finetune", "pairs", "base", *REVIEWS], "name them by --column and --other"),
-        (["finetune", "classify", "nothing", *REVIEWS], "No model folder at nothing"),
-        (["finetune", "classify", "base", *REVIEWS, "--tune", "9"], "at most 2"),
+        (["finetune", "text_classifier", "nothing", *REVIEWS], "No model folder at nothing"),
+        (["finetune", "text_classifier", "base", *REVIEWS, "--tune", "9"], "at most 2"),
         (["predict", "base", "reviews.csv", "--column", "review"], "predicts no labels (bert)"),
         (["predict", "base", "reviews.csv", "--other", "other"], "pairs are for"),
         (["answer", "base", "--question", "a", "--passage", "b"], "answers no questions (bert)"),
-        (["train", "classify", *REVIEWS], "needs a model to begin with"),
+        (["train", "text_classifier", *REVIEWS], "needs a model to begin with"),
         (["plot", "curve", "base", "-o", "x.png"], "needs scores on dev data"),
     ],
 )

@@ -40,7 +40,7 @@ def test_kinds_of_files(call, tmp_path):
     (tmp_path / "adjacency.txt").write_text("a b c\nb c\nd\n")
     (tmp_path / "calls.csv").write_text("from,to,n\na,b,2\nb,c,1\n")
     (tmp_path / "twice.txt").write_text("a b 1\na b 2\nb c 9\n")
-    small = ("--dim", 4, "--walks", 1, "--json")
+    small = ("--dim", 4, "--walks-per-node", 1, "--json")
     read = call("train", "deepwalk", tmp_path / "adjacency.txt", "--layout", "adjacency", "-o", tmp_path / "1", *small)
     assert json.loads(read.stdout)["nodes"] == 4 and "1 nodes have no edge" in read.stderr
     read = call("train", "deepwalk", tmp_path / "calls.csv", "--columns", "from,to,n", "-o", tmp_path / "2", *small)

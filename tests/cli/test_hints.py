@@ -11,7 +11,7 @@ from samples import FILES, small, write_samples
 
 from firth.core import registry
 
-METHODS = sorted(registry.method_modules())
+METHODS = sorted(registry.method_classes())
 #: What stands for the capitals of a hint.
 GIVEN = {"WORD": "the", "KEY": "1", "NODE": "p1", "USER": "u1", "FILE": "text.txt", "TABLE": "table.csv"}
 GIVEN |= {"PROMPT": "the king", "TEXT": "the king"}

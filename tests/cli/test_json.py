@@ -136,7 +136,7 @@ def test_whatever_goes_wrong_is_an_object(call, monkeypatch, error, code):
     def fail(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr("firth.core.registry.method_modules", fail)
+    monkeypatch.setattr("firth.core.registry.method_classes", fail)
     result = call("methods", "--json")
     found = last_error(result.stderr)
     assert found["code"] == code and "\n" not in found["message"]

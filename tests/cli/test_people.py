@@ -19,7 +19,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("people")
     society = World(seed=5).ratings(200, 80, 20)
     rows = list(zip(society.users, society.items, society.ratings, strict=True))
-    parts = split(firth.Ratings([(f"u{u}", f"i{i}", r) for u, i, r in rows]))
+    parts = split(firth.Interactions([(f"u{u}", f"i{i}", r) for u, i, r in rows]))
     for name, part in (("train", parts.train), ("test", parts.test)):
         lines = [f"{u}\t{i}\t{w:g}\n" for u, history in part.histories().items() for i, w in history.items()]
         (folder / f"{name}.tsv").write_text("".join(lines))
@@ -43,7 +43,7 @@ def test_train_and_recommend(call, files, tmp_path, method):
     )
     result = call("recommend", tmp_path / "m", "--user", "u3", "-k", 4, "--json")
     hits = json.loads(result.stdout)["u3"]
-    had = firth.Ratings(files / "train.tsv").histories()["u3"]
+    had = firth.Interactions(files / "train.tsv").histories()["u3"]
     assert len(hits) == 4 and not {hit["key"] for hit in hits} & set(had)
     assert hits == [hit._asdict() for hit in firth.load(tmp_path / "m").recommend("u3", 4)]
     again = call("train", method, files / "train.tsv", "-o", tmp_path / "m", "--dim", 8, "--epochs", 2)

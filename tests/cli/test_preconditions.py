@@ -14,7 +14,7 @@ import firth
 from firth.core import registry
 from firth.core.errors import FirthError
 
-METHODS = sorted(registry.method_modules())
+METHODS = sorted(registry.method_classes())
 FINE_TUNED = [name for name in METHODS if registry.method(name).needs_start]
 without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 

@@ -39,7 +39,7 @@ for name in sys.argv[1:]:
     command = ["train", name, FILES[method.kind], "-o", f"model-{{name}}", "--device", "cpu", *start, *small(name)]
     cli([*command, "--json"], "firth", standalone_mode=False)
 """
-TOGETHER = [name for name in sorted(registry.method_modules()) if registry.method(name).in_processes]
+TOGETHER = [name for name in sorted(registry.method_classes()) if registry.method(name).in_processes]
 
 
 def torchrun(

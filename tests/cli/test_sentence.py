@@ -1,4 +1,4 @@
-"""`firth finetune sentence`: texts alone, pairs with dev data; what it makes is embedded."""
+"""`firth finetune sentence-encoder`: texts alone, pairs with dev data; what it makes is embedded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,16 @@ def folder(tmp_path_factory):
 
 def test_texts_alone_with_dev_pairs(call, folder):
     dev = ("--dev", folder / "pairs.csv", "--dev-columns", "first,second,how")
-    asked = ("finetune", "sentence", folder / "base", folder / "text.txt", "-o", folder / "better", "--threads", 1)
+    asked = (
+        "finetune",
+        "sentence_encoder",
+        folder / "base",
+        folder / "text.txt",
+        "-o",
+        folder / "better",
+        "--threads",
+        1,
+    )
     done = call(*asked, *dev, "--unit", "sentence", "--json")
     told = json.loads(done.stdout)
     assert told["method"] == "sentence" and -1 <= told["spearman_before"] <= 1 and -1 <= told["spearman"] <= 1
@@ -40,13 +49,13 @@ def test_texts_alone_with_dev_pairs(call, folder):
 def test_scored_pairs(call, folder):
     columns = ("--text", "first", "--other", "second", "--score", "how")
     done = call(
-        "finetune", "sentence", folder / "base", folder / "pairs.csv", "-o", folder / "scored", *columns, "--threads", 1
+        "finetune", "sentence_encoder", folder / "base", folder / "pairs.csv", "-o", folder / "scored", *columns, "--threads", 1
     )  # fmt: skip
     assert done.exit_code == 0 and "Next: firth embed" in done.stdout
 
 
 def test_mistakes_are_told_in_a_line(call, folder):
-    asked = ("finetune", "sentence", folder / "base", folder / "pairs.csv", "-o", folder / "x")
+    asked = ("finetune", "sentence_encoder", folder / "base", folder / "pairs.csv", "-o", folder / "x")
     wrong = call(*asked, "--text", "first", "--other", "third")
     assert wrong.exit_code == 1 and "no column 'third'; it has first, second, how" in wrong.stderr
     wrong = call(*asked, "--dev", folder / "pairs.csv", "--dev-columns", "first,second")

@@ -72,7 +72,7 @@ def test_bad_requests(call, text, pairs, tmp_path):
     assert unknown.exit_code == 1 and "no method 'skipgramm'. Did you mean 'skipgram'?" in unknown.stderr
 
 
-@pytest.mark.parametrize("name", sorted(registry.method_modules()))
+@pytest.mark.parametrize("name", sorted(registry.method_classes()))
 def test_every_method_has_a_command(name):
     """No two of its flags have one name."""
     made = sweep_command(name, registry.method(name))

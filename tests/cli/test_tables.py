@@ -84,7 +84,7 @@ def test_every_table_method_trains(call, name):
 
 def test_what_is_wrong_is_said(call, tmp_path):
     (tmp_path / "empty.csv").write_text("zip\n")
-    call("train", "label", "t.csv", "-o", "m", "--columns", "zip")
+    call("train", "ordinal", "t.csv", "-o", "m", "--columns", "zip")
     for message, arguments in (
         ("A table is one file; got 2", ("train", "onehot", "t.csv", "t.csv", "-o", "x")),
         ("no column 'b'", ("train", "onehot", "t.csv", "-o", "x", "--columns", "b")),

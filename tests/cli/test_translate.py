@@ -29,7 +29,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def translator(files: Path) -> Path:
     model = firth.Seq2Seq(layers=1, dim=8, heads=2, epochs=1, vocabulary=300, context=80)
-    model.fit(firth.Pairs(files / "train.en", files / "train.xx"), firth.Run(threads=1)).save(files / "model")
+    model.fit(firth.TranslationPairs(files / "train.en", files / "train.xx"), firth.Run(threads=1)).save(
+        files / "model"
+    )
     return files / "model"
 
 

@@ -358,5 +358,5 @@ def test_hyphens_and_underscores_are_the_same(call, tmp_path, name):
 @pytest.mark.parametrize("value", ["inverse_sqrt", "inverse-sqrt"])
 def test_choices_by_either_name(call, tmp_path, value):
     """The choice is understood: what is wrong is the data."""
-    result = call("train", "gpt", tmp_path / "none.txt", "-o", tmp_path / "m", "--decay", value, "--json")
+    result = call("train", "gpt", tmp_path / "none.txt", "-o", tmp_path / "m", "--schedule", value, "--json")
     assert json.loads(result.stderr)["error"]["code"] == "not_found"

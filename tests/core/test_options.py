@@ -59,7 +59,7 @@ def test_values_within_the_range(values: dict[str, object]) -> None:
         ({"name": 5}, "name must be text; got 5"),
         ({"shuffle": 1}, "shuffle must be true or false; got 1"),
         ({"limit": 0}, "limit must be at least 1; got 0"),
-        ({"windows": 5}, r"Settings has no option 'windows'; it has window, rate, loss, name, shuffle, limit\."),
+        ({"windows": 5}, r"Settings has no option 'windows'. It has window, rate, loss, name, shuffle, limit\."),
         ({"plain": 5}, "Settings has no option 'plain'"),
     ],
 )

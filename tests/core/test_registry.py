@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import firth
-from firth.core import registry
+from firth.core import registry, renamed
 from firth.core.errors import FirthError
-from firth.core.options import build_settings
+from firth.core.options import build_settings, options_of
 
-UNDERSCORED = [name for name in registry.method_modules() if "_" in name]
+UNDERSCORED = [name for name in registry.method_classes() if "_" in name]
 
 
 @pytest.mark.parametrize("name", UNDERSCORED)
@@ -37,3 +37,28 @@ def test_options_by_either_name():
     with pytest.raises(FirthError) as caught:
         build_settings(firth.SkipGram, {"min-count": 2, "min_count": 3})
     assert caught.value.code == "duplicate_name"
+
+
+@pytest.mark.parametrize(("old", "new"), sorted(renamed.METHODS.items()))
+def test_a_method_of_an_earlier_name_is_stored_only(old, new):
+    """Folders that name it open; commands and scripts are told the new name."""
+    assert type(registry.stored_method(old, {})) is registry.method(new)
+    with pytest.raises(FirthError) as caught:
+        registry.method(old)
+    assert caught.value.code == "unknown_method" and repr(new) in caught.value.values["hint"]
+
+
+@pytest.mark.parametrize("old", sorted(renamed.OPTIONS))
+def test_an_option_of_an_earlier_name_is_stored_only(old):
+    """Every entry of the table is an option of some method, under its new name alone."""
+    methods = [registry.method(name) for name in registry.method_classes()]
+    for new in renamed.OPTIONS[old]:
+        having = [kind for kind in methods if new in {item.name for item in options_of(kind)}]
+        assert having
+        changed = [kind for kind in having if old not in {item.name for item in options_of(kind)}]
+        default = next(item.default for item in options_of(changed[0]) if item.name == new)
+        stored = registry.stored_method(changed[0].method_name(), {old: default})
+        assert getattr(stored, new) == default
+        with pytest.raises(FirthError) as caught:
+            build_settings(changed[0], {old: default})
+        assert caught.value.code == "unknown_option" and repr(new) in caught.value.values["hint"]

@@ -58,7 +58,7 @@ class Numbering(Method):
 
 @pytest.fixture(autouse=True)
 def numbering_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "method_modules", lambda: {Numbering.method_name(): __name__})
+    monkeypatch.setattr(registry, "method_classes", lambda: {"numbering": f"{__name__}:Numbering"})
 
 
 def save(number: int, folder: Path) -> Path:

@@ -49,7 +49,7 @@ class Averaging(Method):
 
 @pytest.fixture(autouse=True)
 def averaging_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "method_modules", lambda: {Averaging.method_name(): __name__})
+    monkeypatch.setattr(registry, "method_classes", lambda: {"averaging": f"{__name__}:Averaging"})
 
 
 def model() -> Means:

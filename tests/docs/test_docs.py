@@ -88,7 +88,7 @@ def test_stylesheets_load_nothing_from_elsewhere(site: Path) -> None:
     assert {name: urls for name, urls in found.items() if urls} == {}
 
 
-@pytest.mark.parametrize("name", sorted(registry.method_modules()))
+@pytest.mark.parametrize("name", sorted(registry.method_classes()))
 def test_every_method_has_its_page(site: Path, name: str) -> None:
     page = parsed(site / "methods" / f"{name}.html")
     assert set(SECTIONS) <= page.ids
@@ -140,7 +140,7 @@ def test_matching_tells_right_from_wrong() -> None:
 
 def test_the_road_leads_to_every_method_by_real_commands() -> None:
     text = (DOCS / "road.md").read_text(encoding="utf-8")
-    assert [name for name in registry.method_modules() if f"](methods/{name}.md" not in text] == []
+    assert [name for name in registry.method_classes() if f"](methods/{name}.md" not in text] == []
     for line in re.findall(r"`firth ([^`]+)`", text):
         command: click.Command = cli
         for word in line.split():

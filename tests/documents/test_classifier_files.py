@@ -114,7 +114,7 @@ def test_what_firth_trained_opens_in_fasttext(labelled, tmp_path, options, loss)
     method = firth.FastTextClassifier(
         tokenizer="fasttext", lowercase=False, dim=10, learning_rate=0.5, min_count=2, loss=loss, **options
     )
-    model = method.fit(firth.Labelled(labelled))
+    model = method.fit(firth.LabeledTexts(labelled))
     assert model.vocabulary.counts[model.vocabulary.id("</s>")] == 400
     export(model, tmp_path / "m.bin")
     same_predictions(tmp_path / "m.bin", model)
@@ -130,7 +130,7 @@ def test_quantised_by_firth_it_opens_in_fasttext(labelled, tmp_path):
     method = firth.FastTextClassifier(
         tokenizer="fasttext", lowercase=False, dim=10, learning_rate=0.5, epochs=40, word_ngrams=2, buckets=5000
     )
-    model = method.fit(firth.Labelled(labelled))
+    model = method.fit(firth.LabeledTexts(labelled))
     error = export(model, tmp_path / "m.ftz", cutoff=700)
     mine = firth.load(tmp_path / "m.ftz")
     assert 0 < error < 0.2 and len(mine.inputs) == 700

@@ -11,7 +11,7 @@ from breaking import Notes
 import firth
 from firth.core.model import Predicts
 from firth.core.report import Nothing
-from firth.data.labelled import Labelled
+from firth.data.labeled_texts import LabeledTexts
 from firth.data.world import World
 from firth.evaluate import classification
 from firth.kernels import classify as kernel
@@ -40,7 +40,9 @@ def majority(train, test):
 @pytest.mark.parametrize("loss", kernel.LOSSES)
 def test_the_worlds_topics_are_recovered(loss):
     train, test = split(World(seed=31).topics(1600))
-    model = firth.FastTextClassifier(dim=20, learning_rate=0.5, loss=loss).fit(Labelled(train), firth.Run(threads=2))
+    model = firth.FastTextClassifier(dim=20, learning_rate=0.5, loss=loss).fit(
+        LabeledTexts(train), firth.Run(threads=2)
+    )
     assert majority(train, test) < 0.25
     assert classification(model, test).accuracy > 0.97
 
@@ -51,7 +53,7 @@ def test_the_worlds_sentiment_needs_pairs_of_words():
     found = {}
     for length in (1, 2):
         method = firth.FastTextClassifier(dim=20, learning_rate=0.5, epochs=10, word_ngrams=length, buckets=50_000)
-        found[length] = classification(method.fit(Labelled(train), firth.Run(threads=2)), test).accuracy
+        found[length] = classification(method.fit(LabeledTexts(train), firth.Run(threads=2)), test).accuracy
     assert majority(train, test) < 0.6
     assert found[2] > 0.97 and found[2] > found[1] + 0.02
 
@@ -246,7 +248,7 @@ def test_a_damaged_model_is_refused(name):
 def test_the_defaults_learn_from_few_texts():
     """With fastText's own (5 epochs, 0.1), 300 texts teach nothing."""
     train, test = split(World(seed=34).topics(400))
-    model = firth.FastTextClassifier().fit(Labelled(train), firth.Run(threads=1))
+    model = firth.FastTextClassifier().fit(LabeledTexts(train), firth.Run(threads=1))
     assert classification(model, test).accuracy > 0.9 > 0.3 > majority(train, test)
     assert model.training["chosen"] == {"epochs": 100, "learning_rate": 0.5}
     assert model.method == firth.FastTextClassifier()  # as it was asked for
@@ -305,7 +307,7 @@ def test_what_learned_nothing_says_so():
     assert told.codes.count("nothing_learned") == 1 and model.training["held_out_score"]["learned"] is False
     few, told = World(seed=37).topics(400), Notes()
     model = firth.FastTextClassifier(dim=10, epochs=1, learning_rate=0.01).fit(
-        Labelled(list(few)), firth.Run(threads=1, report=told)
+        LabeledTexts(list(few)), firth.Run(threads=1, report=told)
     )
     assert sorted(told.codes) == ["nothing_learned", "weaker_than_baseline"]  # counted words do learn these
     assert model.training["held_out_score"]["baselines"]["tf-idf + logistic regression"] > 0.9

@@ -125,7 +125,9 @@ def test_loss_falls_from_that_of_knowing_nothing(small):
     losses = [epoch["loss"] for epoch in firth.Doc2Vec(dim=16, epochs=4, negatives=5).fit(small).training["epochs"]]
     assert losses == sorted(losses, reverse=True) and losses[0] < 6 * math.log(2)
     idle = (
-        firth.Doc2Vec(dim=16, epochs=1, negatives=5, learning_rate=1e-9, noise_exponent=0).fit(small).training["loss"]
+        firth.Doc2Vec(dim=16, epochs=1, negatives=5, learning_rate=1e-9, negative_exponent=0)
+        .fit(small)
+        .training["loss"]
     )
     assert idle == pytest.approx(6 * math.log(2), rel=0.02)  # a word drawn twice counts once
 
@@ -257,7 +259,7 @@ def test_outputs_go_on_from_noise_words_and_begin_anew_after_a_tree(small):
     losses = {}
     for loss in ("negative", "hierarchical"):
         start = firth.Doc2Vec(dim=16, epochs=5, loss=loss).fit(small)
-        method = firth.Doc2Vec(dim=16, epochs=1, negatives=5, learning_rate=1e-9, noise_exponent=0)
+        method = firth.Doc2Vec(dim=16, epochs=1, negatives=5, learning_rate=1e-9, negative_exponent=0)
         losses[loss] = method.fit(small, firth.Run(report=Notes()), start=start).training["loss"]
     assert losses["hierarchical"] == pytest.approx(6 * math.log(2), rel=0.02)
     assert losses["negative"] < 0.95 * losses["hierarchical"]

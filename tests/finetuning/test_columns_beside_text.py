@@ -26,8 +26,8 @@ def known():
 def test_both_at_once_tell_more_than_either(known):
     base = tiny_bert()
     settings = {"epochs": 30, "learning_rate": 8e-3, "dropout": 0.0, "held_out": 0.3}
-    both = firth.Classify(**settings).fit(firth.Examples(known, columns=["price", "color"]), ONE, base)
-    text = firth.Classify(**settings).fit(firth.Examples(known), ONE, base)
+    both = firth.TextClassifier(**settings).fit(firth.Examples(known, columns=["price", "color"]), ONE, base)
+    text = firth.TextClassifier(**settings).fit(firth.Examples(known), ONE, base)
     assert both.training["accuracy"] > 0.8 > 0.65 > text.training["accuracy"]
     moved = both.net.base.input.tokens.weight.detach().numpy() - base.net.input.tokens.weight.detach().numpy()
     assert np.abs(moved).max() > 1e-4  # the base learned too
@@ -35,7 +35,7 @@ def test_both_at_once_tell_more_than_either(known):
 
 
 def test_it_is_saved_with_its_columns_and_asks_for_them(known, tmp_path):
-    model = firth.Classify(epochs=1, dropout=0.0, held_out=0.0).fit(
+    model = firth.TextClassifier(epochs=1, dropout=0.0, held_out=0.0).fit(
         firth.Examples(known, columns=["price", "color"]), ONE, tiny_bert()
     )
     model.save(tmp_path / "m")

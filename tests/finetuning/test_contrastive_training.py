@@ -92,15 +92,15 @@ def overlap(pairs: list[tuple[str, str]]) -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def dev() -> firth.Alike:
+def dev() -> firth.SimilarPairs:
     some = list(dict.fromkeys(World(seed=21).sentences(1400)))[-400:]
     pairs = list(zip(some[::2], some[1::2], strict=False))
     first, second = zip(*pairs, strict=True)
     table = {"text": list(first), "other": list(second), "score": overlap(pairs)}
-    return firth.Alike(table, text="text", other="other", score="score")
+    return firth.SimilarPairs(table, text="text", other="other", score="score")
 
 
-def spearman(model: BertModel, dev: firth.Alike) -> float:
+def spearman(model: BertModel, dev: firth.SimilarPairs) -> float:
     rows = dev.rows(firth.Run().report)
     first, second = (model.embed(side) for side in rows.sides)
     cosines = (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
@@ -110,10 +110,10 @@ def spearman(model: BertModel, dev: firth.Alike) -> float:
 def test_texts_alone_teach_it(dev):
     """From random weights, whose plain mean is the baseline."""
     base = tiny_bert()
-    alike = firth.Alike(SENTENCES[:600], dev=dev)
+    alike = firth.SimilarPairs(SENTENCES[:600], dev=dev)
     told = Notes()
     run = firth.Run(threads=1, report=told)
-    found = firth.Sentence(epochs=3, learning_rate=1e-3, batch=32).fit(alike, run, base)
+    found = firth.SentenceEncoder(epochs=3, learning_rate=1e-3, batch_size=32).fit(alike, run, base)
     assert told.codes == ["weaker_than_baseline"]  # the scores are shared words, which tf-idf knows
     score = found.training["held_out_score"]
     assert score["score"] == found.training["spearman"] and score["learned"] is True
@@ -134,8 +134,8 @@ def test_the_best_weights_are_kept(dev, monkeypatch):
         return {"score": 1.0 if len(seen) == 3 else 0.5}  # the first is asked before learning
 
     monkeypatch.setattr(Contrast, "evaluate", told)
-    data = firth.Alike(SENTENCES[:200], dev=dev)
-    found = firth.Sentence(epochs=4, learning_rate=1e-3, batch=16).fit(data, ONE, tiny_bert())
+    data = firth.SimilarPairs(SENTENCES[:200], dev=dev)
+    found = firth.SentenceEncoder(epochs=4, learning_rate=1e-3, batch_size=16).fit(data, ONE, tiny_bert())
     assert len(seen) >= 5 and not np.array_equal(seen[2], seen[3])
     assert np.array_equal(found.net.input.norm.weight.detach().numpy(), seen[2])
 
@@ -180,11 +180,11 @@ def test_pairs_triplets_and_scores_teach_it(endings, kind):
     if kind == "scores":
         size = len(table["a"])
         scored = {"a": table["a"] * 2, "b": table["b"] + table["c"], "how": [1.0] * size + [0.0] * size}
-        data = firth.Alike(scored, text="a", other="b", score="how")
+        data = firth.SimilarPairs(scored, text="a", other="b", score="how")
     else:
-        data = firth.Alike(table, text="a", other="b", negative="c" if kind == "triplets" else None)
+        data = firth.SimilarPairs(table, text="a", other="b", negative="c" if kind == "triplets" else None)
     base = tiny_bert()
-    found = firth.Sentence(epochs=6, learning_rate=2e-3, batch=32).fit(data, ONE, base)
+    found = firth.SentenceEncoder(epochs=6, learning_rate=2e-3, batch_size=32).fit(data, ONE, base)
     assert nearest_alike(found, endings) > nearest_alike(base, endings) + 0.15
 
 
@@ -194,9 +194,11 @@ def first_numbers(model, dim):
 
 
 def test_shorter_vectors_are_learned_too(endings, tmp_path: Path):
-    data = firth.Alike(triplets(endings), text="a", other="b")
+    data = firth.SimilarPairs(triplets(endings), text="a", other="b")
     settings = {"epochs": 6, "learning_rate": 2e-3, "batch": 32}
-    plain, both = (firth.Sentence(**settings, dims=dims).fit(data, ONE, tiny_bert()) for dims in ("", "4"))
+    plain, both = (
+        firth.SentenceEncoder(**settings, matryoshka_dims=dims).fit(data, ONE, tiny_bert()) for dims in ("", "4")
+    )
     with pytest.raises(firth.FirthError) as refused:
         plain.shortened(4)
     assert refused.value.code == "unsupported_model"
@@ -213,7 +215,7 @@ def test_shorter_vectors_are_learned_too(endings, tmp_path: Path):
 
 @pytest.mark.parametrize("pool", ["mean", "cls"])
 def test_sentence_transformers_give_the_same(pool, tmp_path: Path):
-    found = firth.Sentence(pool=pool, length=40).fit(SENTENCES[:40], ONE, tiny_bert())
+    found = firth.SentenceEncoder(pooling=pool, max_length=40).fit(SENTENCES[:40], ONE, tiny_bert())
     found.save(tmp_path / "model")
     texts = [*SENTENCES[:10], "", "king " * 70]
     with pytest.warns(firth.FirthWarning, match="1 of 12 texts have more than 40"):
@@ -224,7 +226,7 @@ def test_sentence_transformers_give_the_same(pool, tmp_path: Path):
 
 
 def test_a_resumed_run_equals_an_unbroken_one(tmp_path: Path, monkeypatch):
-    settings = firth.Sentence(epochs=2, batch=8, learning_rate=1e-3)
+    settings = firth.SentenceEncoder(epochs=2, batch_size=8, learning_rate=1e-3)
     whole = settings.fit(SENTENCES[:40], firth.Run(deterministic=True), tiny_bert())
     steps, step = [], Gradient.step
 
@@ -248,20 +250,20 @@ def test_a_resumed_run_equals_an_unbroken_one(tmp_path: Path, monkeypatch):
 
 def test_what_cannot_be_learned_from():
     base, pair = tiny_bert(), {"text": ["a", "b"], "other": ["c", "d"], "score": [1, 1]}
-    scored = firth.Alike(pair, other="other", score="score")
+    scored = firth.SimilarPairs(pair, other="other", score="score")
     cases = [
-        (firth.Alike(["a king", ""]), {}, "at least 2 different ones are needed; got 1"),
-        (firth.Alike(["a king", "a king"]), {}, "at least 2 different ones are needed; got 1"),
-        (firth.Alike(["a", "b"]), {"dropout": 0.0}, "dropout must be above 0"),
-        (firth.Alike(["a", "b"]), {"dims": "32"}, "dims must be shorter than 32"),
-        (firth.Alike(["a", "b"]), {"length": 200}, "length must be at most 128"),
+        (firth.SimilarPairs(["a king", ""]), {}, "at least 2 different ones are needed; got 1"),
+        (firth.SimilarPairs(["a king", "a king"]), {}, "at least 2 different ones are needed; got 1"),
+        (firth.SimilarPairs(["a", "b"]), {"dropout": 0.0}, "dropout must be above 0"),
+        (firth.SimilarPairs(["a", "b"]), {"dims": "32"}, "dims must be shorter than 32"),
+        (firth.SimilarPairs(["a", "b"]), {"length": 200}, "length must be at most 128"),
         (scored, {}, "All 2 pairs have the same score"),
-        (firth.Alike(["a", "b"], dev=scored), {}, "All 2 dev pairs have the same score"),
+        (firth.SimilarPairs(["a", "b"], dev=scored), {}, "All 2 dev pairs have the same score"),
     ]
     for data, settings, told in cases:
         with pytest.raises(firth.FirthError, match=told), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            firth.Sentence(**settings).fit(data, ONE, base)
+            firth.SentenceEncoder(**settings).fit(data, ONE, base)
 
 
 def test_columns_and_settings_that_do_not_fit():
@@ -272,12 +274,12 @@ def test_columns_and_settings_that_do_not_fit():
         ({"text": "first", "score": "s"}, "name the second texts' column too"),
         ({"text": "first", "other": "second", "negative": "n", "score": "s"}, "not both"),
         ({"unit": "page"}, "unit must be one of line, block, file, sentence"),
-        ({"dev": firth.Alike(["a"])}, "dev data must be pairs with scores"),
+        ({"dev": firth.SimilarPairs(["a"])}, "dev data must be pairs with scores"),
     ]:
         with pytest.raises(firth.FirthError, match=told):
-            firth.Alike(pair, **settings)
+            firth.SimilarPairs(pair, **settings)
     with pytest.raises(firth.FirthError, match="dims must be lengths"):
-        firth.Sentence(dims="128,x")
+        firth.SentenceEncoder(matryoshka_dims="128,x")
 
 
 def test_empty_and_repeated_texts_are_told(tmp_path: Path):
@@ -289,18 +291,18 @@ def test_empty_and_repeated_texts_are_told(tmp_path: Path):
             self.notes.append(text)
 
     said = Notes()
-    assert firth.Alike(["a", "", " ", "b", "a"]).rows(said).sides == (["a", "b"],)
+    assert firth.SimilarPairs(["a", "", " ", "b", "a"]).rows(said).sides == (["a", "b"],)
     table = {"text": ["a", "", "c", "d"], "other": ["x", "y", None, "z"], "score": [1, 2, 3, None]}
-    left = firth.Alike({**table, "score": [1, 2, 3, 4]}, other="other", score="score").rows(said)
+    left = firth.SimilarPairs({**table, "score": [1, 2, 3, 4]}, other="other", score="score").rows(said)
     assert left.sides == (["a", "d"], ["x", "z"]) and left.scores.tolist() == [1, 4]
     with pytest.raises(firth.FirthError, match="got 1"):
-        firth.Alike(table, other="other", score="score").rows(said)
+        firth.SimilarPairs(table, other="other", score="score").rows(said)
     assert said.notes[0].startswith("2 of 5 texts are empty") and said.notes[1].startswith(
         "1 of 3 texts stand there again"
     )
     assert said.notes[2].startswith("2 of 4 rows have a text that is empty and are left out; the first is row 2")
     (tmp_path / "text.txt").write_text("One king slept. Two queens woke.\n\nThree.\n")
-    assert firth.Alike(tmp_path / "text.txt", unit="sentence").rows(said).sides[0] == [
+    assert firth.SimilarPairs(tmp_path / "text.txt", unit="sentence").rows(said).sides[0] == [
         "One king slept.",
         "Two queens woke.",
         "Three.",

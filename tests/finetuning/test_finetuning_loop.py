@@ -60,7 +60,7 @@ def theirs(folder, texts, kind):
 
 @pytest.mark.parametrize("kind", ["texts", "pairs"])
 def test_transformers_computes_the_same_logits(base, tmp_path, kind):
-    method = firth.Classify(**QUICK) if kind == "texts" else firth.Regress(**QUICK)
+    method = firth.TextClassifier(**QUICK) if kind == "texts" else firth.TextRegressor(**QUICK)
     asked = TEXTS if kind == "texts" else PAIRS
     model = method.fit(examples() if kind == "texts" else pair_examples(), ONE, base)
     model.save(tmp_path / "ours")
@@ -80,7 +80,7 @@ def test_transformers_computes_the_same_logits(base, tmp_path, kind):
 
 
 def test_a_gpts_last_token_tells(tmp_path):
-    model = firth.Classify(**QUICK).fit(examples(), ONE, tiny_gpt())
+    model = firth.TextClassifier(**QUICK).fit(examples(), ONE, tiny_gpt())
     model.save(tmp_path / "ours")
     import transformers
 
@@ -106,7 +106,7 @@ def test_a_gpts_last_token_tells(tmp_path):
 
 
 def test_texts_read_together_are_read_as_alone(base):
-    model = firth.Classify(**QUICK, pool="mean").fit(examples(), ONE, base)
+    model = firth.TextClassifier(**QUICK, pooling="mean").fit(examples(), ONE, base)
     together = logits(model, TEXTS)
     np.testing.assert_allclose(together, np.concatenate([logits(model, [text]) for text in TEXTS]), atol=1e-5)
 
@@ -116,7 +116,7 @@ def test_texts_read_together_are_read_as_alone(base):
 
 @pytest.mark.parametrize(("tune", "moved"), [("head", set()), ("1", {1}), ("all", {0, 1})])
 def test_only_what_is_tuned_moves(base, tune, moved):
-    model = firth.Classify(**QUICK, tune=tune).fit(examples(), ONE, base)
+    model = firth.TextClassifier(**QUICK, tune=tune).fit(examples(), ONE, base)
     old, new = base.net.stack.blocks, model.net.base.stack.blocks
     for number, (a, b) in enumerate(zip(old, new, strict=True)):
         same = all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
@@ -126,12 +126,12 @@ def test_only_what_is_tuned_moves(base, tune, moved):
 
 
 def test_tune_beyond_the_base_is_refused(base):
-    with pytest.raises(firth.FirthError, match=r"Classify.tune must be at most 2, the base's layers; got '3'."):
-        firth.Classify(tune="3").fit(examples(), ONE, base)
-    with pytest.raises(firth.FirthError, match=r"Classify.rates must be numbers .* got '1e-3;2'."):
-        firth.Classify(rates="1e-3;2")
+    with pytest.raises(firth.FirthError, match=r"TextClassifier.tune must be at most 2, the base's layers; got '3'."):
+        firth.TextClassifier(tune="3").fit(examples(), ONE, base)
+    with pytest.raises(firth.FirthError, match=r"TextClassifier.rates must be numbers .* got '1e-3;2'."):
+        firth.TextClassifier(learning_rates="1e-3;2")
     with pytest.raises(firth.FirthError, match="length must be at most 128"):
-        firth.Classify(length=500).fit(examples(), ONE, base)
+        firth.TextClassifier(max_length=500).fit(examples(), ONE, base)
 
 
 def test_a_frozen_base_reads_each_text_once(base, monkeypatch):
@@ -148,7 +148,9 @@ def test_a_frozen_base_reads_each_text_once(base, monkeypatch):
     monkeypatch.setattr(Bert, "forward", counted)
     known = examples(40)
     for pool in ("cls", "mean"):
-        method = firth.Classify(**{**QUICK, "epochs": 4}, tune="head", pool=pool, rates="1e-3,1e-2", length=32)
+        method = firth.TextClassifier(
+            **{**QUICK, "epochs": 4}, tune="head", pooling=pool, learning_rates="1e-3,1e-2", max_length=32
+        )
         read.clear()
         once = method.fit(known, firth.Run(deterministic=True), base)
         tokens = sum(len(each) + 2 for each in base.tokenizer.ids_batch(known.texts(), special=False))
@@ -173,7 +175,7 @@ def test_a_frozen_base_reads_each_tagged_word_and_passage_once(base, monkeypatch
 
     monkeypatch.setattr(Bert, "forward", counted)
     tagged = [(text.split(), [word[0] for word in text.split()]) for text in World(seed=2).sentences(40)]
-    firth.Tags(**{**QUICK, "epochs": 5}, tune="head").fit(firth.TaggedWords(tagged), ONE, base)
+    firth.TokenClassifier(**{**QUICK, "epochs": 5}, tune="head").fit(firth.TaggedSentences(tagged), ONE, base)
     tokens = sum(len(base.tokenizer.encode(" ".join(words)).ids) for words, _ in tagged)  # [CLS] and [SEP] among them
     assert sum(read) == tokens
 
@@ -184,7 +186,7 @@ def test_a_frozen_base_learns_by_default():
         "text": [f"the {['king', 'queen'][i % 2]} {i}" for i in range(200)],
         "label": ["xy"[i % 2] for i in range(200)],
     }
-    model = firth.Classify(tune="head", pool="mean").fit(known, ONE, tiny_bert())
+    model = firth.TextClassifier(tune="head", pooling="mean").fit(known, ONE, tiny_bert())
     assert model.training["chosen"]["learning_rate"] == 1e-2 and model.training["held_out_score"]["learned"] is True
 
 
@@ -192,10 +194,10 @@ def test_a_frozen_base_learns_by_default():
 
 
 def test_epochs_and_rate_are_chosen_by_rows_and_width():
-    method = firth.Classify()
+    method = firth.TextClassifier()
     assert [method.for_rows(rows, 384).epochs for rows in (50, 200, 1000, 5000)] == [20, 18, 4, 3]
     assert [method.for_rows(200, dim).learning_rate for dim in (768, 384, 32)] == pytest.approx([5e-5, 1e-4, 1e-3])
-    given = firth.Classify(epochs=2, learning_rate=3e-5)
+    given = firth.TextClassifier(epochs=2, learning_rate=3e-5)
     assert given.for_rows(200, 384) == given
 
 
@@ -203,26 +205,26 @@ def test_epochs_and_rate_are_chosen_by_rows_and_width():
 def test_a_text_is_pooled_as_the_base_does(base, how, pool):
     """A base that was only pre-trained gives [CLS]."""
     start = base if how is None else base.with_pooling(how=how, normalize=True)
-    model = firth.Classify(**QUICK).fit(examples(), ONE, start)
+    model = firth.TextClassifier(**QUICK).fit(examples(), ONE, start)
     assert model.net.pool == model.training["pool"] == pool
-    assert firth.Classify(**QUICK, pool="mean").fit(examples(), ONE, start).net.pool == "mean"
+    assert firth.TextClassifier(**QUICK, pooling="mean").fit(examples(), ONE, start).net.pool == "mean"
 
 
 def test_the_held_out_score_stands_beside_baselines(base):
     told = firth.Run(threads=1, report=Notes())
-    found = firth.Regress(**QUICK).fit(pair_examples(), told, base).training["held_out_score"]
+    found = firth.TextRegressor(**QUICK).fit(pair_examples(), told, base).training["held_out_score"]
     assert found["metric"] == "spearman" and list(found["baselines"]) == ["mean", "tf-idf + ridge regression"]
     tagged = [(text.split(), [word[0] for word in text.split()]) for text in World(seed=2).sentences(40)]
-    found = firth.Tags(**QUICK).fit(firth.TaggedWords(tagged), told, base).training["held_out_score"]
+    found = firth.TokenClassifier(**QUICK).fit(firth.TaggedSentences(tagged), told, base).training["held_out_score"]
     assert found["baselines"]["majority tag"] < 0.5 < found["baselines"]["most frequent tag of each word"]
     rows = list(World(seed=21).questions(40))
     asked = {name: [getattr(row, name) for row in rows] for name in ("question", "passage", "answer")}
-    found = firth.Answer(**QUICK).fit(firth.Questions(asked), told, base).training["held_out_score"]
+    found = firth.QuestionAnswerer(**QUICK).fit(firth.Questions(asked), told, base).training["held_out_score"]
     assert found["metric"] == "f1" and list(found["baselines"]) == [
         "first words of the passage",
         "sentence nearest to the question",
     ]
-    assert "held_out_score" not in firth.Classify(**QUICK, held_out=0.0).fit(examples(), told, base).training
+    assert "held_out_score" not in firth.TextClassifier(**QUICK, held_out=0.0).fit(examples(), told, base).training
 
 
 # ---- tries ----
@@ -234,7 +236,9 @@ def test_the_best_of_several_tries_is_kept(base):
         "text": [f"the {['king', 'queen'][i % 2]} {i}" for i in range(64)],
         "label": ["xy"[i % 2] for i in range(64)],
     }
-    method = firth.Classify(rates="1e-9,1e-2", restarts=2, epochs=6, batch=16, dropout=0.0, held_out=0.25)
+    method = firth.TextClassifier(
+        learning_rates="1e-9,1e-2", restarts=2, epochs=6, batch_size=16, dropout=0.0, held_out=0.25
+    )
     model = method.fit(known, firth.Run(deterministic=True), base)
     measured = model.training["held_out"]
     assert {(found["try"], found["rate"]) for found in measured} == {(1, 1e-9), (2, 1e-2), (3, 1e-9), (4, 1e-2)}
@@ -247,7 +251,7 @@ def test_the_best_of_several_tries_is_kept(base):
 @pytest.mark.parametrize("after", [3, 5, 7])  # within the first try, at its end, within the second
 def test_a_resumed_run_equals_an_unbroken_one(base, tmp_path, monkeypatch, after):
     monkeypatch.setattr("firth.training.epoch_loop.SLICE_SECONDS", 1e-9)  # a slice is a step
-    method = firth.Classify(epochs=1, batch=8, rates="1e-3,2e-3", dropout=0.1)
+    method = firth.TextClassifier(epochs=1, batch_size=8, learning_rates="1e-3,2e-3", dropout=0.1)
     whole = method.fit(examples(), firth.Run(deterministic=True), base)
     with pytest.raises(KeyboardInterrupt):
         run = firth.Run(deterministic=True, checkpoint_folder=tmp_path, report=Breaks(after))
@@ -259,7 +263,7 @@ def test_a_resumed_run_equals_an_unbroken_one(base, tmp_path, monkeypatch, after
 
 
 def test_it_stops_when_nothing_gets_better(base):
-    method = firth.Classify(epochs=10, learning_rate=1e-9, patience=2, dropout=0.0, held_out=0.3)
+    method = firth.TextClassifier(epochs=10, learning_rate=1e-9, patience=2, dropout=0.0, held_out=0.3)
     model = method.fit(examples(), ONE, base)
     assert model.training["steps"] == 3 * 1  # an epoch is a step: one to compare with, two without a better score
 
@@ -267,7 +271,7 @@ def test_it_stops_when_nothing_gets_better(base):
 def test_what_learned_nothing_says_so(base):
     def fitted(texts, **more):
         told, labels = Notes(), ["aab"[i % 3] for i in range(len(texts))]
-        method = firth.Classify(**{**QUICK, "held_out": 0.4, **more})
+        method = firth.TextClassifier(**{**QUICK, "held_out": 0.4, **more})
         known = firth.Examples({"text": texts, "label": labels})
         return method.fit(known, firth.Run(threads=1, report=told), base).training["held_out_score"], told.codes
 
@@ -283,7 +287,9 @@ def test_what_learned_nothing_says_so(base):
 
 def test_small_parts_of_a_step_add_up_to_it(base):
     one, many = (
-        firth.Classify(**QUICK, batch_tokens=tokens, held_out=0.0).fit(examples(), firth.Run(deterministic=True), base)
+        firth.TextClassifier(**QUICK, batch_tokens=tokens, held_out=0.0).fit(
+            examples(), firth.Run(deterministic=True), base
+        )
         for tokens in (100_000, 1)
     )
     assert one.training["steps"] == many.training["steps"] == 5
@@ -295,17 +301,17 @@ def test_rare_labels_weigh_more_when_balanced(base):
     known = {"text": texts, "label": ["often"] * 60 + ["rare"] * 6}
     plain = {"epochs": 2, "tune": "head", "learning_rate": 0.02, "held_out": 0.0, "dropout": 0.0}
     with pytest.warns(firth.FirthWarning, match=r"'often' stands 60 times, 'rare' 6: class_weights=balanced"):
-        usual = firth.Classify(**plain).fit(known, ONE, base)
-    fair = firth.Classify(**plain, class_weights="balanced").fit(known, ONE, base)
+        usual = firth.TextClassifier(**plain).fit(known, ONE, base)
+    fair = firth.TextClassifier(**plain, class_weights="balanced").fit(known, ONE, base)
     chance = [np.mean([dict(found)["rare"] for found in m.predict(texts, k=2)]) for m in (usual, fair)]
     assert chance[0] < 0.25 < 0.4 < chance[1]
 
 
 def test_several_tries_need_something_to_choose_by(base):
     with pytest.raises(firth.FirthError, match="need dev data"):
-        firth.Classify(restarts=2, held_out=0.0).fit(examples(), ONE, base)
+        firth.TextClassifier(restarts=2, held_out=0.0).fit(examples(), ONE, base)
     with pytest.raises(firth.FirthError, match="budget is for one try"):
-        firth.Classify(restarts=2).fit(examples(), firth.Run(budget=3), base)
+        firth.TextClassifier(restarts=2).fit(examples(), firth.Run(budget=3), base)
 
 
 # ---- bad input ----
@@ -313,11 +319,11 @@ def test_several_tries_need_something_to_choose_by(base):
 
 def test_one_label_is_nothing_to_learn(base):
     with pytest.raises(firth.FirthError, match="All 3 texts have the label 'yes'"):
-        firth.Classify().fit({"text": ["a", "b", "c"], "label": ["yes"] * 3}, ONE, base)
+        firth.TextClassifier().fit({"text": ["a", "b", "c"], "label": ["yes"] * 3}, ONE, base)
     with pytest.raises(firth.FirthError, match="All 3 texts have the number 2"):
-        firth.Regress().fit({"text": ["a", "b", "c"], "label": [2, 2, 2]}, ONE, base)
+        firth.TextRegressor().fit({"text": ["a", "b", "c"], "label": [2, 2, 2]}, ONE, base)
     with pytest.raises(firth.FirthError, match=r"Column 'label', row 2 must be a number; got 'many'."):
-        firth.Regress().fit({"text": ["a", "b", "c"], "label": ["2", "many", "3"]}, ONE, base)
+        firth.TextRegressor().fit({"text": ["a", "b", "c"], "label": ["2", "many", "3"]}, ONE, base)
 
 
 def test_columns_that_are_not_there_are_named():
@@ -330,7 +336,7 @@ def test_columns_that_are_not_there_are_named():
 def test_missing_labels_and_texts_are_counted(base):
     known = {"text": ["a b", "c", None, "d e", "f"], "label": ["x", "y", "x", None, "y"]}
     with pytest.warns(firth.FirthWarning) as told:
-        model = firth.Classify(**QUICK, held_out=0.0).fit(known, ONE, base)
+        model = firth.TextClassifier(**QUICK, held_out=0.0).fit(known, ONE, base)
     notes = [str(note.message) for note in told]
     assert "1 of 5 rows have no label and are left out; the first is row 4." in notes
     assert "1 of 5 rows have no text and are left out; the first is row 3." in notes
@@ -340,7 +346,7 @@ def test_missing_labels_and_texts_are_counted(base):
 def test_duplicates_and_contradictions_are_counted(base):
     known = {"text": ["a b", "a b", "a b", "c"], "label": ["x", "x", "y", "y"]}
     with pytest.warns(firth.FirthWarning) as told:
-        firth.Classify(**QUICK, held_out=0.0).fit(known, ONE, base)
+        firth.TextClassifier(**QUICK, held_out=0.0).fit(known, ONE, base)
     notes = " ".join(str(note.message) for note in told)
     assert "1 of 4 rows say again" in notes and "1 texts stand there with more than one label" in notes
 
@@ -348,16 +354,16 @@ def test_duplicates_and_contradictions_are_counted(base):
 def test_labels_only_of_dev_count_as_wrong(base):
     dev = {"text": ["d", "e"], "label": ["z", "z"]}
     with pytest.warns(firth.FirthWarning, match=r"2 dev texts have labels that the examples don't \('z'\)"):
-        model = firth.Classify(**QUICK).fit(examples(dev=dev), ONE, base)
+        model = firth.TextClassifier(**QUICK).fit(examples(dev=dev), ONE, base)
     assert model.training["accuracy"] == 0 and model.labels == ["a", "b"]
 
 
 def test_long_texts_are_cut_and_counted_or_refused(base):
     known = {"text": ["king " * 300, "b", "c"], "label": ["x", "y", "x"]}
     with pytest.warns(firth.FirthWarning, match="1 of 3 texts have more than 128 tokens"):
-        firth.Classify(**QUICK, held_out=0.0).fit(known, ONE, base)
-    with pytest.raises(firth.FirthError, match="1 of 3 texts have more than 128 tokens; longer=cut"):
-        firth.Classify(longer="refuse").fit(known, ONE, base)
+        firth.TextClassifier(**QUICK, held_out=0.0).fit(known, ONE, base)
+    with pytest.raises(firth.FirthError, match="1 of 3 texts have more than 128 tokens; overlong=cut"):
+        firth.TextClassifier(overlong="refuse").fit(known, ONE, base)
 
 
 def test_of_a_pair_the_longer_is_cut_first():
@@ -368,11 +374,11 @@ def test_of_a_pair_the_longer_is_cut_first():
 
 
 def test_pairs_and_texts_are_not_taken_for_each_other(base):
-    texts = firth.Classify(**QUICK).fit(examples(), ONE, base)
+    texts = firth.TextClassifier(**QUICK).fit(examples(), ONE, base)
     with pytest.raises(firth.FirthError, match="single texts"):
         texts.predict([("a", "b")])
     with pytest.raises(firth.FirthError, match="pairs of texts"):
-        firth.Regress(**QUICK).fit(pair_examples(), ONE, base).estimate(["a"])
+        firth.TextRegressor(**QUICK).fit(pair_examples(), ONE, base).estimate(["a"])
     with pytest.raises(firth.FirthError, match="not one text"):
         texts.predict("a text")
     with pytest.raises(firth.FirthError, match="k must be"):

@@ -110,7 +110,7 @@ def test_the_best_stretch_against_trying_all(null):
 
 
 def test_the_softmax_is_over_the_passage_alone(base):
-    model = firth.Answer(**QUICK).fit(asked(), ONE, base)
+    model = firth.QuestionAnswerer(**QUICK).fit(asked(), ONE, base)
     read, _ = windows(
         model.tokenizer, [Question("", "who sleeps", "the king sleeps", (), ())], [(-1, -1)], model.method, 64
     )
@@ -127,7 +127,7 @@ def test_the_softmax_is_over_the_passage_alone(base):
 def test_windows_overlap_and_cover_the_passage(base):
     passage = " ".join(World(seed=21).sentences(60))
     rows = [Question("q", "where is the king", passage, ("the",), (None,))]
-    method = firth.Answer(overlap=10)
+    method = firth.QuestionAnswerer(overlap=10)
     read, cut = windows(base.tokenizer, rows, find_answers(rows).spans, method, 64)
     ids = base.tokenizer.encode(passage, special=False).ids
     covered = np.zeros(len(ids), int)
@@ -143,7 +143,7 @@ def test_windows_overlap_and_cover_the_passage(base):
 
 def test_a_long_passage_is_answered_where_the_answer_stands(base):
     """The same words far behind, beyond the base's places: the offsets are of the whole passage."""
-    model = firth.Answer(**QUICK).fit(asked(), ONE, base)
+    model = firth.QuestionAnswerer(**QUICK).fit(asked(), ONE, base)
     row = next(iter(World(seed=21).questions(1)))
     filler = " ".join(World(seed=5).sentences(80)) + " . "
     found = model.answer([row.question, row.question], [filler + row.passage, row.passage])
@@ -165,7 +165,7 @@ def test_tokens_that_touch_an_answer_are_its_tokens():
 def test_transformers_computes_the_same_logits(base, tmp_path):
     from transformers import AutoTokenizer, BertForQuestionAnswering
 
-    model = firth.Answer(**QUICK).fit(asked(), ONE, base)
+    model = firth.QuestionAnswerer(**QUICK).fit(asked(), ONE, base)
     model.save(tmp_path / "ours")
     net = BertForQuestionAnswering.from_pretrained(tmp_path / "ours").eval()
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "ours")
@@ -198,14 +198,14 @@ def test_no_answer_is_learned_when_asked_for(base):
     answers = [answer if row % 2 else None for row, answer in enumerate(data["answer"])]
     known = {"question": data["question"], "passage": passages, "answer": answers}
     with pytest.raises(firth.FirthError, match=r"60 of 120 questions have no answer .* unanswerable=True"):
-        firth.Answer(held_out=0.0).fit(known, ONE, base)
+        firth.QuestionAnswerer(held_out=0.0).fit(known, ONE, base)
     settings = {**QUICK, "epochs": 15, "learning_rate": 3e-3, "held_out": 0.0}
-    model = firth.Answer(**settings, unanswerable=True).fit(known, ONE, base)
+    model = firth.QuestionAnswerer(**settings, unanswerable=True).fit(known, ONE, base)
     found = model.answer(data["question"], passages)
     told = [bool(span.text) for span in found]
     assert np.mean([told[row] == bool(row % 2) for row in range(120)]) > 0.9
     assert all((span.score >= 0) == bool(span.text) for span in found)
-    sure = firth.Answer(**settings, unanswerable=True, margin=1e6).fit(known, ONE, base)
+    sure = firth.QuestionAnswerer(**settings, unanswerable=True, margin=1e6).fit(known, ONE, base)
     assert not any(span.text for span in sure.answer(data["question"], passages))
 
 
@@ -250,7 +250,7 @@ def test_wrong_answers_are_listed_by_name(base, tmp_path):
     ]
     (tmp_path / "s.json").write_text(json.dumps(squad(text)))
     with pytest.warns(firth.FirthWarning) as told:
-        model = firth.Answer(**QUICK, held_out=0.0).fit(firth.Questions(tmp_path / "s.json"), ONE, base)
+        model = firth.QuestionAnswerer(**QUICK, held_out=0.0).fit(firth.Questions(tmp_path / "s.json"), ONE, base)
     notes = [str(note.message) for note in told]
     assert "1 of 3 questions have answers that are not in their passages, and teach nothing: q1." in notes
     assert any(note.startswith("1 of 3 questions have answers that do not stand where it is said") for note in notes)
@@ -260,12 +260,12 @@ def test_wrong_answers_are_listed_by_name(base, tmp_path):
 
 def test_what_cannot_be_answered_is_refused(base):
     with pytest.raises(firth.FirthError, match="begins with a BERT: a GPT"):
-        firth.Answer().fit(asked(), ONE, tiny_gpt())
+        firth.QuestionAnswerer().fit(asked(), ONE, tiny_gpt())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(firth.FirthError, match="none of 1 questions has an answer"):
-            firth.Answer(held_out=0.0).fit({"question": ["a"], "passage": ["b"], "answer": ["c"]}, ONE, base)
-    model = firth.Answer(**QUICK).fit(asked(), ONE, base)
+            firth.QuestionAnswerer(held_out=0.0).fit({"question": ["a"], "passage": ["b"], "answer": ["c"]}, ONE, base)
+    model = firth.QuestionAnswerer(**QUICK).fit(asked(), ONE, base)
     with pytest.raises(firth.FirthError, match="a list of as many passages"):
         model.answer(["a", "b"], ["c"])
     with pytest.warns(firth.FirthWarning, match="1 questions have more than 64 tokens"):
@@ -284,7 +284,7 @@ def test_an_older_folder_has_a_pooler_that_nobody_asks(base, tmp_path):
     from safetensors.numpy import load_file, save_file
     from transformers import BertForQuestionAnswering
 
-    model = firth.Answer(**QUICK).fit(asked(), ONE, base)
+    model = firth.QuestionAnswerer(**QUICK).fit(asked(), ONE, base)
     model.save(tmp_path / "ours")
     BertForQuestionAnswering.from_pretrained(tmp_path / "ours").save_pretrained(tmp_path / "theirs")
     model.tokenizer.save(tmp_path / "theirs" / "tokenizer.json")

@@ -24,7 +24,7 @@ def test_sentiment_is_learned_where_counted_words_fail():
     known = {"text": [row.text for row in train], "label": [row.label for row in train]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some reviews stand there twice
-        method = firth.Classify(epochs=5, batch=16, learning_rate=5e-4, dropout=0.0)
+        method = firth.TextClassifier(epochs=5, batch_size=16, learning_rate=5e-4, dropout=0.0)
         model = method.fit(known, RUN, tiny_bert(dim=64, lively=True))
     found = classification(model, [tuple(row) for row in test])
     words = make_pipeline(CountVectorizer(), LogisticRegression(max_iter=500)).fit(known["text"], known["label"])
@@ -40,7 +40,7 @@ def test_questions_are_answered_by_whom_they_are_about():
     names = ("question", "passage", "answer", "start")
     known, asked = ({name: [getattr(row, name) for row in part] for name in names} for part in (train, test))
     base = tiny_bert(dim=64, vocabulary=1800, world=3, lively=True)
-    method = firth.Answer(epochs=3, learning_rate=4e-3, dropout=0.0, held_out=0.0)
+    method = firth.QuestionAnswerer(epochs=3, learning_rate=4e-3, dropout=0.0, held_out=0.0)
     model = method.fit(firth.Questions(known, start="start"), RUN, base)
     found = answers(model, firth.Questions(asked, start="start"))
     assert found.exact_match > 0.56 and found.f1 > 0.56

@@ -10,7 +10,7 @@ import torch
 from tiny import tiny_bert, tiny_gpt
 
 import firth
-from firth.data.tagged import Sentence, entities
+from firth.data.tagged_sentences import Sentence, entities
 from firth.data.world import World
 from firth.finetuning.token_classification import parts_of
 from firth.nets.attention import Packed
@@ -38,11 +38,11 @@ def test_sentences_are_read_from_all_kinds(tmp_path):
     (tmp_path / "a.conll").write_text("# text\n-DOCSTART- -X- O\n\nAda NNP B-PER\nwrites VB O\n\n\nRome NNP B-LOC\n")
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"w": row.words, "t": row.tags}) + "\n" for row in right))
     (tmp_path / "a.csv").write_text("text,tags\nAda writes,B-PER O\nRome,B-LOC\n")
-    assert list(firth.TaggedWords(tmp_path / "a.conll")) == right
-    assert list(firth.TaggedWords(tmp_path / "a.jsonl", text="w", tags="t")) == right
-    assert list(firth.TaggedWords(tmp_path / "a.csv")) == right
-    assert list(firth.TaggedWords([(row.words, row.tags) for row in right])) == right
-    assert list(firth.TaggedWords({"text": ["Ada writes", "Rome"], "tags": ["B-PER O", "B-LOC"]})) == right
+    assert list(firth.TaggedSentences(tmp_path / "a.conll")) == right
+    assert list(firth.TaggedSentences(tmp_path / "a.jsonl", text="w", tags="t")) == right
+    assert list(firth.TaggedSentences(tmp_path / "a.csv")) == right
+    assert list(firth.TaggedSentences([(row.words, row.tags) for row in right])) == right
+    assert list(firth.TaggedSentences({"text": ["Ada writes", "Rome"], "tags": ["B-PER O", "B-LOC"]})) == right
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def test_sentences_are_read_from_all_kinds(tmp_path):
 )
 def test_what_is_wrong_is_said(source, rule):
     with pytest.raises(firth.FirthError, match=rule):
-        firth.TaggedWords(source)
+        firth.TaggedSentences(source)
 
 
 def test_a_line_without_a_tag_is_named(tmp_path):
     (tmp_path / "a.conll").write_text("Ada B-PER\nwrites\n")
     with pytest.raises(firth.FirthError, match="line 2: a word and its tag"):
-        firth.TaggedWords(tmp_path / "a.conll")
+        firth.TaggedSentences(tmp_path / "a.conll")
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ def test_long_sentences_are_cut_between_words(base):
     assert parts.texts.lengths.max() <= 40 and parts.owners[-1] == 1 and (parts.owners == 0).sum() > 3
     own = parts.words[: parts.texts.starts[(parts.owners == 0).sum()]]
     assert own[own >= 0].tolist() == list(range(len(words)))  # each word once, in order
-    model = firth.Tags(**QUICK, length=40).fit(world(), ONE, base)
+    model = firth.TokenClassifier(**QUICK, max_length=40).fit(world(), ONE, base)
     assert [word.word for word in model.tag([words])[0]] == words
 
 
 def test_transformers_computes_the_same_logits(base, tmp_path):
     from transformers import AutoTokenizer, BertForTokenClassification
 
-    model = firth.Tags(**QUICK).fit(world(), ONE, base)
+    model = firth.TokenClassifier(**QUICK).fit(world(), ONE, base)
     model.save(tmp_path / "ours")
     net = BertForTokenClassification.from_pretrained(tmp_path / "ours").eval()
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "ours")
@@ -111,7 +111,7 @@ def test_it_learns_what_the_word_before_tells():
     """Which word stands behind "of" can't be told from the word alone: each word's most frequent tag finds fewer."""
     rows = world(460)
     train, test = rows[:400], rows[400:]
-    model = firth.Tags(epochs=8, learning_rate=4e-3, dropout=0.0, metric="f1").fit(train, ONE, tiny_bert())
+    model = firth.TokenClassifier(epochs=8, learning_rate=4e-3, dropout=0.0, metric="f1").fit(train, ONE, tiny_bert())
     found = [[word.tag for word in row] for row in model.tag([words for words, _ in test])]
     right = [tags for _, tags in test]
     same = sum(len(entities(a) & entities(b)) for a, b in zip(found, right, strict=True))
@@ -131,7 +131,7 @@ def test_it_learns_what_the_word_before_tells():
 
 
 def test_plain_text_is_cut_into_words_and_signs(base):
-    model = firth.Tags(**QUICK).fit(world(), ONE, base)
+    model = firth.TokenClassifier(**QUICK).fit(world(), ONE, base)
     assert [word.word for word in model.tag(["The king's men, at 3."])[0]] == [
         "The",
         "king's",
@@ -147,15 +147,15 @@ def test_plain_text_is_cut_into_words_and_signs(base):
 def test_what_the_tokenizer_leaves_nothing_of_keeps_its_place(base):
     """The second half of an emoji, a space without width: one tag for each word nevertheless."""
     words = ["the", "\ufe0f", "king", "\u200b", "sleeps"]
-    model = firth.Tags(**QUICK).fit([*world(), (words, ["O"] * 5)], ONE, base)
+    model = firth.TokenClassifier(**QUICK).fit([*world(), (words, ["O"] * 5)], ONE, base)
     assert [[word.word for word in text] for text in model.tag([words, ["the", "king"]])] == [words, ["the", "king"]]
     assert [word.word for word in model.tag(["the king \u2764\ufe0f"])[0]] == ["the", "king", "\u2764", "\ufe0f"]
 
 
 def test_what_teaches_nothing_is_refused(base):
     with pytest.raises(firth.FirthError, match="all words have the tag 'O'"):
-        firth.Tags().fit([(["a", "b"], ["O", "O"])], ONE, base)
+        firth.TokenClassifier().fit([(["a", "b"], ["O", "O"])], ONE, base)
     with pytest.raises(firth.FirthError, match="Tags begins with a BERT"):
-        firth.Tags().fit(world(), ONE, tiny_gpt())
+        firth.TokenClassifier().fit(world(), ONE, tiny_gpt())
     with pytest.warns(firth.FirthWarning, match="count as wrong: B-NEW"):
-        firth.Tags(**QUICK).fit(firth.TaggedWords(world(), dev=[(["a"], ["B-NEW"])]), ONE, base)
+        firth.TokenClassifier(**QUICK).fit(firth.TaggedSentences(world(), dev=[(["a"], ["B-NEW"])]), ONE, base)

@@ -31,7 +31,7 @@ def make_models(folder: Path, names: list[str]) -> dict[str, Path]:
     from firth.core import registry
 
     found = {}
-    for name in names or sorted(registry.method_modules()):
+    for name in names or sorted(registry.method_classes()):
         if (GOLDEN / name).is_dir():
             shutil.copytree(GOLDEN / name, folder / name, dirs_exist_ok=True)
         if not (folder / name).exists():

@@ -43,7 +43,7 @@ def public_api() -> str:
     import firth
     from firth.core import registry
 
-    names = {*firth.__all__, *(registry.method(name).__name__ for name in registry.method_modules())}
+    names = {*firth.__all__, *(registry.method(name).__name__ for name in registry.method_classes())}
     lines = [line for name in sorted(names) for line in described(f"firth.{name}", getattr(firth, name))]
     for package in PACKAGES:
         module = importlib.import_module(f"firth.{package}")

@@ -35,10 +35,10 @@ def purity(vectors: firth.Vectors, communities: np.ndarray, k: int = 10) -> floa
 
 
 METHODS = {
-    "DeepWalk": firth.DeepWalk(dim=32, walks=5, length=40),
-    "DeepWalk, Huffman tree": firth.DeepWalk(dim=32, walks=5, length=40, loss="hierarchical"),
-    "Node2Vec, near": firth.Node2Vec(dim=32, walks=5, length=40, p=0.25, q=4),
-    "Node2Vec, far": firth.Node2Vec(dim=32, walks=5, length=40, p=4, q=0.5),
+    "DeepWalk": firth.DeepWalk(dim=32, walks_per_node=5, walk_length=40),
+    "DeepWalk, Huffman tree": firth.DeepWalk(dim=32, walks_per_node=5, walk_length=40, loss="hierarchical"),
+    "Node2Vec, near": firth.Node2Vec(dim=32, walks_per_node=5, walk_length=40, p=0.25, q=4),
+    "Node2Vec, far": firth.Node2Vec(dim=32, walks_per_node=5, walk_length=40, p=4, q=0.5),
 }
 
 
@@ -58,7 +58,7 @@ def test_weights_and_directions_tell(friends):
     few = World(seed=SEED).friendships(people=60, communities=3)
     close = {tuple(pair) for pair in few.edges.tolist()}
     edges = [(a, b, 20.0 if (a, b) in close else 0.05) for a in range(60) for b in range(a + 1, 60)]
-    method = firth.DeepWalk(dim=16, length=40, epochs=3)
+    method = firth.DeepWalk(dim=16, walk_length=40, epochs=3)
     assert purity(method.fit(firth.Graph(edges)).vectors, few.communities, 5) > 0.7
     assert purity(method.fit(firth.Graph(edges, weighted=False)).vectors, few.communities, 5) < 0.6
     both = [(b, a, weight) for a, b, weight in edges] + edges
@@ -67,7 +67,7 @@ def test_weights_and_directions_tell(friends):
 
 def test_the_karate_club_splits_as_it_did():
     club = networkx.karate_club_graph()
-    model = firth.Node2Vec(dim=16, epochs=3, window=4, length=20).fit(club, firth.Run(deterministic=True))
+    model = firth.Node2Vec(dim=16, epochs=3, window=4, walk_length=20).fit(club, firth.Run(deterministic=True))
     sides = np.array([club.nodes[int(key)]["club"] == "Officer" for key in model.vectors.keys])
     officer, teacher = model.vectors.unit_of(["33", "0"])
     told = model.vectors.unit @ officer > model.vectors.unit @ teacher
@@ -75,7 +75,7 @@ def test_the_karate_club_splits_as_it_did():
 
 
 def test_two_nodes_and_what_they_learn():
-    model = firth.DeepWalk(dim=4, walks=500).fit([("a", "b")])
+    model = firth.DeepWalk(dim=4, walks_per_node=500).fit([("a", "b")])
     assert model.vectors.keys == ["a", "b"] and np.isfinite(model.vectors.matrix).all()
     assert 0 < model.training["loss"] < 2 * np.log(2)
 
@@ -137,7 +137,7 @@ def test_every_walk_is_walked_once_whatever_the_chunks(graph, monkeypatch):
 
 
 def test_more_edges_later(graph):
-    method = firth.DeepWalk(dim=16, walks=2)
+    method = firth.DeepWalk(dim=16, walks_per_node=2)
     first = method.fit(graph)
     new = firth.Graph([("0", "new"), ("new", "other"), ("other", "0")])
     second = method.fit(new, start=first)
@@ -149,7 +149,7 @@ def test_more_edges_later(graph):
 
 
 def test_saved_and_loaded(graph, tmp_path: Path):
-    model = firth.Node2Vec(dim=8, walks=1).fit(graph)
+    model = firth.Node2Vec(dim=8, walks_per_node=1).fit(graph)
     loaded = firth.load(model.save(tmp_path / "g"))
     assert list(loaded.tables) == ["nodes", "contexts"] and loaded.vectors.keys == graph.keys
     assert repr(loaded) == f"Node2Vec model: {PEOPLE} nodes × 8"
@@ -174,4 +174,4 @@ def test_what_cannot_be_learned_is_said():
     with pytest.raises(firth.FirthError, match=r"Node2Vec.p must be at least 1e-06; got 0"):
         firth.Node2Vec(p=0)
     with pytest.raises(firth.FirthError, match="learning_rate=100 is too high"):
-        firth.DeepWalk(learning_rate=100, walks=100, dim=64).fit(networkx.complete_graph(30))
+        firth.DeepWalk(learning_rate=100, walks_per_node=100, dim=64).fit(networkx.complete_graph(30))

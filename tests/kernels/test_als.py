@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import random as random_sparse
 
 from firth import kernels
-from firth.data.ratings import rows_of
+from firth.data.interactions import rows_of
 from firth.kernels.als import Side, TwinSolver, gram, native_solver
 from firth.kernels.predict import new_table
 

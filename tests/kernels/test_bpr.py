@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import random as random_sparse
 
 from firth import kernels
-from firth.data.ratings import rows_of
+from firth.data.interactions import rows_of
 from firth.kernels.bpr import Task, TwinTrainer, native_trainer
 from firth.kernels.predict import alias_table, new_table
 

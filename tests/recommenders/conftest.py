@@ -5,7 +5,7 @@ import pytest
 import firth
 from firth.data.splits import Split, split
 from firth.data.world import World
-from firth.data.world.society import Ratings as Society
+from firth.data.world.society import Interactions as Society
 
 
 @pytest.fixture(scope="session")
@@ -15,10 +15,10 @@ def society() -> Society:
 
 
 @pytest.fixture(scope="session")
-def ratings(society: Society) -> firth.Ratings:
-    return firth.Ratings(zip(society.users, society.items, society.ratings, strict=True))
+def ratings(society: Society) -> firth.Interactions:
+    return firth.Interactions(zip(society.users, society.items, society.ratings, strict=True))
 
 
 @pytest.fixture(scope="session")
-def parts(ratings: firth.Ratings) -> Split:
+def parts(ratings: firth.Interactions) -> Split:
     return split(ratings, "random", 0.2)

@@ -11,7 +11,7 @@ from firth import evaluate
 from firth.core.report import Silence
 
 
-def dense_of(ratings: firth.Ratings) -> np.ndarray:
+def dense_of(ratings: firth.Interactions) -> np.ndarray:
     rows = ratings.latest()
     shape = (len(ratings.users), len(ratings.items))
     return csr_matrix((rows.values, rows.columns, rows.starts), shape).toarray().astype(np.float64)
@@ -110,7 +110,7 @@ def test_frequency_scaling_regularises_who_used_more(ratings):
 
 
 def test_weights_may_count_wholly_or_hardly_or_not(ratings):
-    doubled = firth.Ratings([(u, i, 2 * w) for u, h in ratings.histories().items() for i, w in h.items()])
+    doubled = firth.Interactions([(u, i, 2 * w) for u, h in ratings.histories().items() for i, w in h.items()])
     same = {
         weighting: np.array_equal(
             *(firth.ALS(dim=4, epochs=1, weighting=weighting).fit(data).items.matrix for data in (ratings, doubled))
@@ -133,8 +133,8 @@ def test_rating_factors_recover_a_known_matrix():
     noisy = truth + random.normal(0, 0.1, truth.shape)
     told = random.random(truth.shape) < 0.4
     asked = ~told & (random.random(truth.shape) < 0.1)
-    train = firth.Ratings([(u, i, noisy[u, i]) for u, i in np.argwhere(told)])
-    test = firth.Ratings([(u, i, noisy[u, i]) for u, i in np.argwhere(asked)])
+    train = firth.Interactions([(u, i, noisy[u, i]) for u, i in np.argwhere(told)])
+    test = firth.Interactions([(u, i, noisy[u, i]) for u, i in np.argwhere(asked)])
     model = firth.RatingFactors(dim=3, regularization=0.01, epochs=30).fit(train)
     found = evaluate.rating_errors(model, test)
     assert found.rmse < 0.16 and found.mean_rmse > 0.9 and found.mae < found.rmse
@@ -182,7 +182,7 @@ def test_rating_factors_need_ratings_to_fold_in(ratings):
 
 
 def test_bpr_raises_what_was_used_above_what_was_not(ratings):
-    model = firth.BPR(dim=16, noise_exponent=0.0).fit(ratings)
+    model = firth.BPR(dim=16, negative_exponent=0.0).fit(ratings)
     losses = [epoch["loss"] for epoch in model.training["epochs"]]
     assert losses[0] == pytest.approx(np.log(2), abs=0.1) and losses[-1] < 0.5 * losses[0]
     scores = model.scores(model.user_rows(model.users.keys))
@@ -218,7 +218,7 @@ def test_sessions_learn_from_order_and_baskets_do_not():
         random.shuffle(chains)
         steps = [item for chain in chains for item in chain]
         events += [(user, item, 1.0, time) for time, item in enumerate(steps)]
-    ratings = firth.Ratings(events)
+    ratings = firth.Interactions(events)
 
     def same_chain(**options: object) -> float:
         model = firth.Item2Vec(dim=16, subsample=0.0, **options).fit(ratings, firth.Run(report=Silence()))

@@ -30,7 +30,7 @@ def small(method: firth.Method) -> firth.Method:
     return type(method)(dim=8, epochs=2)
 
 
-def history_of(ratings: firth.Ratings, user: str) -> dict[str, float]:
+def history_of(ratings: firth.Interactions, user: str) -> dict[str, float]:
     return ratings.histories()[user]
 
 
@@ -155,7 +155,7 @@ def test_users_without_items_and_items_without_users(method):
     random = np.random.default_rng(3)
     dense = (random.random((30, 12)) < np.linspace(0.9, 0.1, 12)) * random.integers(1, 6, (30, 12))
     dense[2], dense[:, 3] = 0, 0
-    ratings = firth.Ratings(coo_array(dense.astype(float)))
+    ratings = firth.Interactions(coo_array(dense.astype(float)))
     model = type(method)(dim=4, **({"regularization": 1.0} if isinstance(method, firth.ALS) else {})).fit(ratings)
     assert not model.users["2"].any() and not model.items["3"].any() and np.isfinite(model.items.matrix).all()
     order = [hit.key for hit in model.recommend("2", 12)]
@@ -288,7 +288,7 @@ def pairs_of(model):
 @pytest.mark.parametrize("exponent", [0.75, 0.0])
 def test_baskets_go_on_with_new_items(exponent):
     old = [(f"u{n}", f"i{item}") for n in range(30) for item in ((n * 7) % 20, (n * 3) % 20, n % 5)]
-    method = firth.Item2Vec(dim=8, epochs=3, subsample=0, noise_exponent=exponent)
+    method = firth.Item2Vec(dim=8, epochs=3, subsample=0, negative_exponent=exponent)
     first = method.fit(old, firth.Run(deterministic=True))
     baskets = [("u0", "new"), ("u0", "i1"), ("fresh", "new"), ("fresh", "i1")]
     again = method.fit(baskets, firth.Run(deterministic=True), start=first)

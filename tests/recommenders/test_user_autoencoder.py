@@ -53,7 +53,9 @@ def test_it_is_saved_whole(model, tmp_path):
 
 def test_collapse_and_starts_are_said(parts):
     with pytest.warns(FirthWarning, match="no dimension tells users apart"):
-        collapsed = firth.MultVAE(dim=4, epochs=30, beta=1000.0, anneal=0.0, learning_rate=0.03).fit(parts.train, RUN)
+        collapsed = firth.MultVAE(dim=4, epochs=30, beta=1000.0, kl_annealing=0.0, learning_rate=0.03).fit(
+            parts.train, RUN
+        )
     assert collapsed.training["active"] == 0
     with pytest.raises(FirthError, match="MultVAE can't go on from a model"):
         firth.MultVAE().fit(parts.train, RUN, start=collapsed)
@@ -74,7 +76,7 @@ class Stops(firth.core.report.Silence):
         pass
 
 
-@pytest.mark.parametrize("method", [firth.MultVAE(dim=4, epochs=3, batch_rows=200), firth.VAE(dim=2, epochs=3)])
+@pytest.mark.parametrize("method", [firth.MultVAE(dim=4, epochs=3, batch_size=200), firth.VAE(dim=2, epochs=3)])
 def test_a_resumed_run_equals_an_unbroken_one(method, parts, tmp_path, monkeypatch):
     """Noise, hidden items, the weight of KL and the order of rows all go on."""
     monkeypatch.setattr("firth.training.epoch_loop.SLICE_SECONDS", 1e-9)  # a slice is a step

@@ -27,7 +27,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "counts": firth.TfIdf().fit(sentences),
         "bert": base,
         "gpt": tiny_gpt(places=32),
-        "tuned": firth.Classify(epochs=1, dropout=0.0).fit(firth.Examples(rows), firth.Run(), base),
+        "tuned": firth.TextClassifier(epochs=1, dropout=0.0).fit(firth.Examples(rows), firth.Run(), base),
         "static": firth.Distil(dim=8).fit(start=base),
         "table": firth.PCA(dim=2).fit([[1.0, 2.0, 3.0], [2.0, 1.0, 0.0], [0.0, 1.0, 5.0]]),
     }

@@ -163,7 +163,7 @@ def test_forms_ask_what_the_command_line_asks():
     for kind, fields in FIELDS.items():
         flags = {name.removeprefix("--") for names, _ in KINDS[kind].flags for name in names.split(", ")}
         assert {field.name for field in fields} <= flags, kind
-    assert {registry.method(name).kind for name in registry.method_modules()} <= set(FIELDS)
+    assert {registry.method(name).kind for name in registry.method_classes()} <= set(FIELDS)
 
 
 def test_an_index_is_made_and_searched(bench):
@@ -227,7 +227,7 @@ PLAIN = {"tune", "rates", "widths", "dims", "memory"}
 
 
 def test_every_option_of_free_text_is_known_to_name_a_path_or_not():
-    found = [option for name in registry.method_modules() for option in options_of(registry.method(name))]
+    found = [option for name in registry.method_classes() for option in options_of(registry.method(name))]
     texts = [option for option in [*found, *options_of(Run)] if option.kind is str and not option.choices]
     assert {option.name for option in texts if not option.path} <= PLAIN
     assert {option.name for option in texts if option.path}.isdisjoint(PLAIN)

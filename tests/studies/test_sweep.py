@@ -17,7 +17,7 @@ import firth
 from firth import FirthError, Run
 from firth.core.model import Model, Parts
 from firth.core.options import option
-from firth.data.labelled import Labelled
+from firth.data.labeled_texts import LabeledTexts
 from firth.data.splits import split
 from firth.data.world import World, write_analogies
 from firth.studies import Between, draw, sweep, tasks
@@ -316,7 +316,7 @@ def text_tasks(folder: Path) -> Mapping[str, Task]:
         "analogies": tasks.analogy_task(folder / "questions.txt"),
         "sts": tasks.sentence_task(folder / "sts.tsv"),
         "documents": tasks.document_task(draw(folder / "documents.jsonl", column="text", title="title")),
-        "labelled": tasks.labelled_task(Labelled(folder / "documents.jsonl", column="text", label="topic")),
+        "labelled": tasks.labelled_task(LabeledTexts(folder / "documents.jsonl", column="text", label="topic")),
     }
 
 
@@ -351,8 +351,8 @@ def test_to_know_fewer_words_is_no_gain(learned, tmp_path):
 
 def test_a_classifier_is_asked_itself():
     reviews = [(example.text, example.label) for example in WORLD.sentiment(900)]
-    task = tasks.labelled_task(Labelled(reviews[600:]))
-    model = firth.FastTextClassifier(dim=10, epochs=10).fit(Labelled(reviews[:600]), run=Run(threads=1))
+    task = tasks.labelled_task(LabeledTexts(reviews[600:]))
+    model = firth.FastTextClassifier(dim=10, epochs=10).fit(LabeledTexts(reviews[:600]), run=Run(threads=1))
     right = [
         bool(found) and found[0][0] == label
         for (_, label), found in zip(reviews[600:], model.predict([t for t, _ in reviews[600:]]), strict=True)
@@ -372,7 +372,7 @@ def test_nodes_and_ratings(tmp_path):
 
     drawn = WORLD.ratings(users=200, items=80, each=20)
     rows = [(f"u{user}", f"i{item}", float(value)) for user, item, value in zip(*drawn[:3], strict=True)]
-    both = split(firth.Ratings(rows), share=0.2)
+    both = split(firth.Interactions(rows), share=0.2)
     task = tasks.rating_task(both.test)
     good, poor = firth.ALS(dim=8).fit(both.train), firth.ALS(dim=8, epochs=1, regularization=1e6).fit(both.train)
     assert task.dev.score(good) > task.dev.score(poor)
@@ -387,7 +387,7 @@ def test_a_task_that_does_not_fit(learned, tmp_path):
     with pytest.raises(FirthError, match="at least 20 items to deal into 2; got 5"):
         tasks.similarity_task(tmp_path / "few.tsv")
     with pytest.raises(FirthError, match="needs two of them; got 1"):
-        tasks.labelled_task(Labelled([("text", "one")] * 40))
+        tasks.labelled_task(LabeledTexts([("text", "one")] * 40))
     (tmp_path / "pairs.tsv").write_text("a\tb\t1\n" * 25)
     neither = SlowModel(Slow(), {})
     with pytest.raises(FirthError, match="a Slow has no table"):

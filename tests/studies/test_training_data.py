@@ -105,7 +105,7 @@ def test_networks_and_what_is_made_of_them_remember_the_labels(tmp_path):
     file = write_rows(tmp_path / "short.jsonl", rows)
     table = {"text": [text for text, _ in rows], "topic": [topic for _, topic in rows]}
     examples = firth.Examples(table, text="text", label="topic")
-    tuned = firth.Classify(epochs=1).fit(examples, ONE, tiny.tiny_bert())
+    tuned = firth.TextClassifier(epochs=1).fit(examples, ONE, tiny.tiny_bert())
     tuned.save(tmp_path / "tuned")
     opened = firth.load(tmp_path / "tuned")
     models = {
@@ -113,7 +113,7 @@ def test_networks_and_what_is_made_of_them_remember_the_labels(tmp_path):
         "encoder": opened.base,
         "whitened": opened.base.whitened(table["text"], dim=4),
         "distilled": firth.Distil(dim=8).fit(start=opened.base),
-        "tuned again": firth.Sentence(epochs=1).fit(table["text"], ONE, opened),
+        "tuned again": firth.SentenceEncoder(epochs=1).fit(table["text"], ONE, opened),
         "plain": tiny.tiny_bert(),
     }
     found = compared(models, file, texts=40)
@@ -127,8 +127,8 @@ def test_pairs_are_the_same_as_pairs_only(tmp_path):
     """Texts of test pairs that stand in other pairs of the training data are no leak: that is so in public splits."""
     texts = [text for text, _ in ROWS]
     pairs = {"a": texts[:40], "b": texts[40:80], "score": np.linspace(0, 1, 40).tolist()}
-    trained = firth.Sentence(epochs=1).fit(
-        firth.Alike(pairs, text="a", other="b", score="score"), ONE, tiny.tiny_bert()
+    trained = firth.SentenceEncoder(epochs=1).fit(
+        firth.SimilarPairs(pairs, text="a", other="b", score="score"), ONE, tiny.tiny_bert()
     )
     lines = {
         "same": zip(pairs["b"], pairs["a"], pairs["score"], strict=True),
@@ -150,7 +150,7 @@ def test_what_is_not_known_is_said(file, words, others, tmp_path):
     assert "whether it was trained on these labels is unknown" in found.recommendation
     firth.train(
         firth.FastTextClassifier(dim=4, epochs=1, held_out=0),
-        firth.Labelled(file, column="text", label="topic"),
+        firth.LabeledTexts(file, column="text", label="topic"),
         tmp_path / "old",
     )
     again = firth.load(tmp_path / "old")

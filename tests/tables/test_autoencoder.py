@@ -31,7 +31,7 @@ def test_without_layers_it_finds_the_subspace_of_pca(tied):
     random = np.random.default_rng(5)
     rows = random.normal(size=(400, 2)) @ random.normal(size=(2, 6)) * 3 + random.normal(size=(400, 6)) + 7
     settings = {"dim": 2, "widths": "", "numeric": "common", "weight_decay": 0.0, "held_out": 0.0, "tied": tied}
-    method = firth.Autoencoder(**settings, epochs=500, batch_rows=400, learning_rate=0.02, decay="linear")
+    method = firth.Autoencoder(**settings, epochs=500, batch_size=400, learning_rate=0.02, schedule="linear")
     layout, table = opened(method, rows, RUN, None)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
@@ -98,7 +98,9 @@ def mixed(n: int = 200) -> dict[str, list]:
 def test_missing_cells_are_told_from_the_others(category):
     """The truth: b = −2a, and the colour is a's sign; a guess that ignores a is wrong by b's variance, 4."""
     data = mixed()
-    model = firth.Autoencoder(dim=2, widths="32", category=category, denoise=0.2, epochs=80, learning_rate=0.01)
+    model = firth.Autoencoder(
+        dim=2, hidden_sizes="32", categorical=category, denoise=0.2, epochs=80, learning_rate=0.01
+    )
     model = model.fit(data, RUN)
     asked = {"a": [1.5, -1.5], "b": [None, None], "color": [None, None]}
     again = model.reconstruct(asked).to_dict()
@@ -111,7 +113,7 @@ def test_missing_cells_are_told_from_the_others(category):
 
 def test_odd_rows_stand_out():
     data = mixed(300)
-    model = firth.Autoencoder(dim=1, widths="16", epochs=60, learning_rate=0.01).fit(data, RUN)
+    model = firth.Autoencoder(dim=1, hidden_sizes="16", epochs=60, learning_rate=0.01).fit(data, RUN)
     strange = {"a": [*data["a"][:50], 1.0], "b": [*data["b"][:50], 2.0], "color": [*data["color"][:50], "red"]}
     (row, error, column), second, *_ = model.errors(strange).odd(3)
     assert row == 50 and error > 3 * second[1] and column in ("a", "b")
@@ -150,7 +152,7 @@ def test_categories_have_vectors():
 
 def test_the_way_between_two_rows():
     data = Table({"a": [0.0, 1, 2, 3], "b": [3.0, 2, 1, 0]})
-    model = firth.Autoencoder(dim=1, widths="", epochs=200, learning_rate=0.02, held_out=0).fit(data, RUN)
+    model = firth.Autoencoder(dim=1, hidden_sizes="", epochs=200, learning_rate=0.02, held_out=0).fit(data, RUN)
     between = model.interpolate(data, 0, 3, steps=4)
     np.testing.assert_allclose(between.numbers("a"), [0, 1, 2, 3], atol=0.1)
     for wrong, message in (((0, 4), "from 0 to 3; got 4"), ((0, 1, 1), "steps must be at least 2")):
@@ -215,11 +217,11 @@ def test_a_wide_code_is_allowed_and_said():
 
 
 def test_options_that_do_not_go_together():
-    with pytest.raises(FirthError, match=r"Autoencoder\.tied needs category='onehot'"):
+    with pytest.raises(FirthError, match=r"Autoencoder\.tied needs categorical='onehot'"):
         firth.Autoencoder(dim=1, tied=True).fit(mixed())
     for widths in ("a", "64,", "0", "1.5"):
         with pytest.raises(FirthError, match=r"Autoencoder\.widths must be whole numbers .* got '"):
-            firth.Autoencoder(widths=widths)
+            firth.Autoencoder(hidden_sizes=widths)
     with pytest.raises(FirthError, match="start must be an Autoencoder model"):
         firth.Autoencoder().fit(mixed(), RUN, start=firth.PCA().fit([[1.0], [2.0]]))
 

@@ -10,9 +10,9 @@ from scipy.sparse import issparse
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import firth
-from firth import Binary, FirthError, Label, Normalize, OneHot, Run, Standardize, Table, Tokens, Vocabulary
+from firth import Binary, FirthError, MinMax, OneHot, Ordinal, Run, Standardize, Table, Tokens, Vocabulary
 
-ENCODERS = (OneHot, Label, Binary, Standardize, Normalize)
+ENCODERS = (OneHot, Ordinal, Binary, Standardize, MinMax)
 MIXED = {"color": ["red", None, "blue", "red"], "age": [1.0, None, 2.5, 4.0], "member": [True, False, None, True]}
 NAN = float("nan")
 
@@ -38,9 +38,9 @@ def test_one_hot_by_hand():
 
 
 def test_label_by_hand():
-    model = Label().fit({"size": ["S", "M", "L", "S"]})
+    model = Ordinal().fit({"size": ["S", "M", "L", "S"]})
     assert model.transform({"size": ["L", "S"]}).tolist() == [[2], [0]] and model.feature_names == ["size"]
-    assert codes(Label(order="sorted"), ["S", "M", "L"]) == [[2], [1], [0]]
+    assert codes(Ordinal(order="sorted"), ["S", "M", "L"]) == [[2], [1], [0]]
 
 
 def test_binary_by_hand():
@@ -60,8 +60,8 @@ def test_standardize_by_hand():
 
 
 def test_normalize_by_hand():
-    assert codes(Normalize(), [10, 15, 20]) == [[0], [0.5], [1]]
-    model = Normalize(low=-1.0, high=1.0).fit([10, 15, 20])
+    assert codes(MinMax(), [10, 15, 20]) == [[0], [0.5], [1]]
+    model = MinMax(low=-1.0, high=1.0).fit([10, 15, 20])
     assert model.transform([10, 20, 25, 0]).tolist() == [[-1], [1], [2], [-3]]
 
 
@@ -70,8 +70,8 @@ def test_mixed_table_in_one_call():
     assert model.feature_names == ["color=red", "color=blue", "age", "member=true", "member=false"]
     expected = [[1, 0, 0, 1, 0], [0, 0, NAN, 0, 1], [0, 1, 0.5, 0, 0], [1, 0, 1, 1, 0]]
     np.testing.assert_array_equal(model.transform(MIXED), expected)
-    assert Standardize(category="label").fit(MIXED).feature_names == ["color", "age", "member"]
-    assert Standardize(category="drop").fit(MIXED).feature_names == ["age"]
+    assert Standardize(categorical="label").fit(MIXED).feature_names == ["color", "age", "member"]
+    assert Standardize(categorical="drop").fit(MIXED).feature_names == ["age"]
     assert Binary(numeric="drop").fit(MIXED).feature_names == ["color_0", "color_1", "member_0", "member_1"]
 
 
@@ -95,7 +95,7 @@ def test_categories_equal_scikit_learn(rows):
     theirs = OneHotEncoder(sparse_output=False).fit_transform(array)
     np.testing.assert_array_equal(OneHot(order="sorted").fit(array).transform(array), theirs)
     np.testing.assert_array_equal(OneHot(order="sorted", sparse=True).fit(rows).transform(rows).toarray(), theirs)
-    np.testing.assert_array_equal(codes(Label(order="sorted"), rows), OrdinalEncoder().fit_transform(array))
+    np.testing.assert_array_equal(codes(Ordinal(order="sorted"), rows), OrdinalEncoder().fit_transform(array))
 
 
 @settings(max_examples=40)
@@ -108,7 +108,7 @@ def test_numbers_as_categories_equal_scikit_learn(rows):
 
 def test_ids_beyond_the_reach_of_floats_stay_apart(tmp_path):
     ids = {"id": [2**53, 2**53 + 1, -(2**62)]}
-    model = Label(numeric="encode").fit(ids)
+    model = Ordinal(numeric="encode").fit(ids)
     model.save(tmp_path / "model")
     loaded = firth.load(tmp_path / "model")
     assert (
@@ -122,7 +122,7 @@ def test_numbers_equal_scikit_learn(rows, low, extent):
     array = np.array(rows)
     np.testing.assert_allclose(codes(Standardize(), array), StandardScaler().fit_transform(array), atol=1e-7)
     theirs = MinMaxScaler((low, low + extent)).fit_transform(array)
-    np.testing.assert_allclose(codes(Normalize(low=low, high=low + extent), array), theirs, atol=1e-9)
+    np.testing.assert_allclose(codes(MinMax(low=low, high=low + extent), array), theirs, atol=1e-9)
 
 
 @settings(max_examples=40)
@@ -130,20 +130,20 @@ def test_numbers_equal_scikit_learn(rows, low, extent):
 def test_missing_labels_equal_scikit_learn(values):
     array = np.array([[np.nan if value is None else value] for value in values], dtype=object)  # None is no gap there
     table = Table({"c": values}, categories=["c"])
-    np.testing.assert_array_equal(codes(Label(order="sorted"), table), OrdinalEncoder().fit_transform(array))
+    np.testing.assert_array_equal(codes(Ordinal(order="sorted"), table), OrdinalEncoder().fit_transform(array))
 
 
 def test_missing_numbers_equal_scikit_learn():
     array = np.random.default_rng(1).normal(5, 3, (50, 4))
     array[np.random.default_rng(2).random(array.shape) < 0.2] = np.nan
     np.testing.assert_allclose(codes(Standardize(), array), StandardScaler().fit_transform(array), atol=1e-12)
-    np.testing.assert_allclose(codes(Normalize(), array), MinMaxScaler().fit_transform(array), atol=1e-12)
+    np.testing.assert_allclose(codes(MinMax(), array), MinMaxScaler().fit_transform(array), atol=1e-12)
 
 
 @given(st.lists(st.one_of(st.none(), words), min_size=1, max_size=30))
 def test_properties_of_category_codes(values):
     count = len(set(values) - {None})
-    for method in (OneHot(), Label(), Binary()):
+    for method in (OneHot(), Ordinal(), Binary()):
         model = method.fit(Table({"c": values}, categories=["c"]))
         rows = model.transform({"c": values})
         assert model.inverse(rows).to_dict() == {"c": values}
@@ -160,7 +160,7 @@ def test_properties_of_category_codes(values):
     st.floats(0.001, 10),
 )
 def test_properties_of_scaled_numbers(numbers, low, extent):
-    method = Normalize(low=low, high=low + extent)
+    method = MinMax(low=low, high=low + extent)
     rows = method.fit(numbers).transform(numbers)
     slack = 1e-12 * (1 + abs(low) + extent)
     assert low - slack <= rows.min() and rows.max() <= low + extent + slack
@@ -177,20 +177,20 @@ def test_properties_of_scaled_numbers(numbers, low, extent):
 
 def test_constants_and_one_row():
     assert codes(Standardize(), [7, 7, 7]) == [[0], [0], [0]] and codes(Standardize(), [[1, 2]]) == [[0, 0]]
-    assert codes(Normalize(low=2.0, high=3.0), [7, 7]) == [[2], [2]]
+    assert codes(MinMax(low=2.0, high=3.0), [7, 7]) == [[2], [2]]
     assert Standardize().fit([7, 7]).transform([9]).tolist() == [[2]]
-    assert Normalize().fit([0.1] * 3).inverse([[0.0]]).to_dict() == {"x0": [0.1]}
-    assert codes(OneHot(), ["a"]) == [[1]] and codes(Binary(), ["a"]) == [[1]] and codes(Label(), ["a"]) == [[0]]
-    assert codes(Standardize(), [1e-320, 3e-320, 0]) and codes(Normalize(), [0, 5e-324]) == [[0], [1]]
+    assert MinMax().fit([0.1] * 3).inverse([[0.0]]).to_dict() == {"x0": [0.1]}
+    assert codes(OneHot(), ["a"]) == [[1]] and codes(Binary(), ["a"]) == [[1]] and codes(Ordinal(), ["a"]) == [[0]]
+    assert codes(Standardize(), [1e-320, 3e-320, 0]) and codes(MinMax(), [0, 5e-324]) == [[0], [1]]
 
 
 def test_missing_cells():
     data = {"c": ["a", None], "n": [1.0, None]}
     np.testing.assert_array_equal(codes(OneHot(), data), [[1, 1], [0, NAN]])
-    np.testing.assert_array_equal(codes(Label(), data), [[0, 1], [NAN, NAN]])
+    np.testing.assert_array_equal(codes(Ordinal(), data), [[0, 1], [NAN, NAN]])
     assert codes(Binary(missing="mean"), {"c": ["a", None], "n": [1.0, None]}) == [[1, 1], [0, 1]]
     assert codes(Standardize(missing="mean"), [1, None, 3]) == [[-1], [0], [1]]
-    for method in (OneHot(missing="error"), Normalize(missing="error")):
+    for method in (OneHot(missing="error"), MinMax(missing="error")):
         with pytest.raises(FirthError, match=r"Column 'c', row 2 is missing; fill it, or choose missing='keep'"):
             method.fit(data)
         with pytest.raises(FirthError, match=r"Column 'n', row 1 is missing"):
@@ -201,7 +201,7 @@ def test_columns_without_any_value():
     empty = Table({"c": [None, None]}, categories=["c"])
     assert OneHot().fit(empty).transform(empty).shape == Binary().fit(empty).transform(empty).shape == (2, 0)
     assert OneHot().fit(empty).inverse(np.zeros((2, 0))).to_dict() == {"c": [None, None]}
-    for method in (OneHot(), Label(), Standardize(), Normalize()):
+    for method in (OneHot(), Ordinal(), Standardize(), MinMax()):
         np.testing.assert_array_equal(codes(method, [[NAN], [NAN]]), [[NAN], [NAN]])
     with pytest.raises(FirthError, match="Column 'x0' has no value to take the mean of"):
         Standardize(missing="mean").fit([[NAN]])
@@ -210,7 +210,7 @@ def test_columns_without_any_value():
 def test_unseen_categories():
     with pytest.raises(FirthError, match=r"Column 'c', row 2 has 'new', which fit did not meet \(it met 1: 'a', …\)"):
         OneHot().fit({"c": ["a"]}).transform({"c": ["a", "new"]})
-    for kind, code in ((OneHot, 0), (Binary, 0), (Label, NAN)):
+    for kind, code in ((OneHot, 0), (Binary, 0), (Ordinal, NAN)):
         model = kind(unseen="missing").fit(["a"])
         np.testing.assert_array_equal(model.transform(["new"]), [[code]])
         assert model.coded(["a", "new"]).unseen.tolist() == [0, 1]
@@ -218,7 +218,7 @@ def test_unseen_categories():
 
 
 def test_infinities_are_refused():
-    for method in (OneHot(), Standardize(), Normalize()):
+    for method in (OneHot(), Standardize(), MinMax()):
         with pytest.raises(FirthError, match="Column 'x0', row 2 is infinite"):
             method.fit([1.0, float("inf")])
         with pytest.raises(FirthError, match="Column 'x0', row 1 is infinite"):
@@ -266,7 +266,7 @@ def test_vocabulary_and_tokens_keep_their_ids():
 
 
 def test_tables_of_codes():
-    model = Label().fit(MIXED)
+    model = Ordinal().fit(MIXED)
     assert list(model.tables) == ["color", "member"] and model.vectors["blue"].tolist() == [1]
     with pytest.raises(FirthError, match=r"No vector for 'green' \(no category of column color"):
         model.vectors["green"]
@@ -282,14 +282,14 @@ def test_codes_that_are_nobodys():
         Binary().fit(["a", "b"]).inverse([[1.0, 1.0]])
     for code in (2.0, -1.0, 0.5, np.inf):
         with pytest.raises(FirthError, match=r"Row 2 is no code of column 'x0'"):
-            Label().fit(["a", "b"]).inverse([[1.0], [code]])
+            Ordinal().fit(["a", "b"]).inverse([[1.0], [code]])
     with pytest.raises(FirthError, match=r"matrix of 2 columns; got the shape \(1, 3\)"):
         OneHot().fit(["a", "b"]).inverse([[0, 1, 0]])
 
 
 def test_bad_settings():
     with pytest.raises(FirthError, match=r"Normalize\.low must be below high; got 1 and 1"):
-        Normalize(low=1.0)
+        MinMax(low=1.0)
     with pytest.raises(FirthError, match="OneHot can't go on from a model"):
         OneHot().fit(["a"], Run(), OneHot().fit(["a"]))
 

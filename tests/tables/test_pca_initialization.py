@@ -51,7 +51,7 @@ def bent(rows: int = 80) -> np.ndarray:
 def test_before_any_step_it_is_pca(numeric, widths, tied):
     rows = bent()
     scale = rows.std(axis=0) if numeric == "standardize" else 1.0
-    model = beginning(firth.Autoencoder(dim=3, widths=widths, tied=tied, numeric=numeric), rows)
+    model = beginning(firth.Autoencoder(dim=3, hidden_sizes=widths, tied=tied, numeric=numeric), rows)
     pca = firth.PCA(dim=3).fit(rows / scale)
     new = bent(90)[80:]
     expected = matrix(pca.reconstruct(new / scale)) * scale
@@ -63,7 +63,7 @@ def test_before_any_step_it_is_pca(numeric, widths, tied):
 @pytest.mark.parametrize("category", ["embedding", "onehot"])
 def test_categories_begin_at_pca_of_their_ones_and_zeros(category):
     table = Table(World(seed=4).rows(300).complete)
-    model = beginning(firth.Autoencoder(dim=3, category=category), table)
+    model = beginning(firth.Autoencoder(dim=3, categorical=category), table)
     encoder = firth.OneHot(numeric="standardize").fit(table)
     found = principal_components(encoder.transform(table))
     plane = found.directions[:3].T @ found.directions[:3]
@@ -114,7 +114,7 @@ def test_of_a_large_table_some_rows_tell(monkeypatch):
 
 def test_what_makes_it_worse_is_not_kept():
     rows = bent()
-    method = firth.Autoencoder(dim=2, numeric="keep", learning_rate=3.0, clip=0, epochs=3)
+    method = firth.Autoencoder(dim=2, numeric="keep", learning_rate=3.0, max_grad_norm=0, epochs=3)
     model = method.fit(rows, RUN)
     first, *later = model.training["held_out"]
     assert first["share"] == 0 and min(each["held_out_loss"] for each in later) > first["held_out_loss"]

@@ -163,12 +163,12 @@ def test_judging_at_the_end_keeps_to_the_budget_too():
 
 
 def test_the_rate_warms_up_and_falls():
-    method = Options(warmup=0.1, decay="cosine")
+    method = Options(warmup=0.1, schedule="cosine")
     rates = [rate_share(method, share) for share in (0.05, 0.1, 0.55, 1.0)]
     assert rates == pytest.approx([0.5, 1.0, 0.55, 0.1])
-    assert rate_share(Options(warmup=0.1, decay="linear"), 0.55) == pytest.approx(0.5)
-    assert rate_share(Options(warmup=0.1, decay="inverse_sqrt"), 0.4) == pytest.approx(0.5)
-    assert rate_share(Options(warmup=0.0, decay="none"), 1.0) == 1.0
+    assert rate_share(Options(warmup=0.1, schedule="linear"), 0.55) == pytest.approx(0.5)
+    assert rate_share(Options(warmup=0.1, schedule="inverse_sqrt"), 0.4) == pytest.approx(0.5)
+    assert rate_share(Options(warmup=0.0, schedule="none"), 1.0) == 1.0
 
 
 def test_a_loss_that_is_no_number_stops_with_the_last_checkpoint_kept(tmp_path: Path, monkeypatch):

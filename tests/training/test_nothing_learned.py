@@ -96,7 +96,7 @@ def by_topic(topics):
 
 def ratings(users=40, items=12):
     random = np.random.default_rng(3)
-    return firth.Ratings(
+    return firth.Interactions(
         [
             (f"u{user}", f"i{2 * int(item) + user % 2}", 1.0)
             for user in range(users)

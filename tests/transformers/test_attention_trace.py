@@ -16,7 +16,7 @@ PAIRS = list(World(seed=4).translations(60))
 @pytest.fixture(scope="module")
 def models():
     settings = {"layers": 2, "dim": 8, "heads": 2, "epochs": 1, "vocabulary": 300, "context": 80}
-    pairs = firth.Pairs(PAIRS)
+    pairs = firth.TranslationPairs(PAIRS)
     return {
         "bert": tiny_bert(lively=True),
         "gpt": tiny_gpt(),

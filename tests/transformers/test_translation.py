@@ -16,8 +16,8 @@ from torch.nn import functional
 
 import firth
 from firth.core.report import Silence
-from firth.data.pairs import Pair
 from firth.data.subwords import Characters
+from firth.data.translation_pairs import Pair
 from firth.data.world import World
 from firth.transformers.translation_model import BEGIN, END, PAD, SPECIAL, new_net
 from firth.transformers.translation_training import Translating, bucketed, encode, smoothed_loss

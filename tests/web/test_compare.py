@@ -32,7 +32,7 @@ def test_models_are_compared_on_ones_own_data(page, studio, shot, accessible):
 
 
 def test_a_model_that_was_trained_on_the_labels_is_marked(page, root, tmp_path):
-    data = firth.Labelled(root / "tickets.csv", column="text", label="kind")
+    data = firth.LabeledTexts(root / "tickets.csv", column="text", label="kind")
     firth.FastTextClassifier(dim=8, epochs=20).fit(data).save(tmp_path / "cheat")
     for dim in (4, 16):
         firth.LSA(dim=dim).fit(firth.Corpus(root / "tickets.csv", column="text")).save(tmp_path / f"lsa{dim}")

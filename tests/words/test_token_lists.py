@@ -86,9 +86,9 @@ def test_predictions_take_lists():
     model = firth.FastTextClassifier(dim=8, epochs=20, learning_rate=0.5).fit(examples, RUN)
     assert [found[0][0] for found in model.predict([["c++"], ["Apple"], "c++", "Apple"])] == ["code", "food"] * 2
     assert model.predict([["c++", "runs"]]) == model.predict(["c++ runs"])
-    again = firth.FastTextClassifier(dim=8, epochs=20, learning_rate=0.5).fit(firth.Labelled(iter(examples)), RUN)
+    again = firth.FastTextClassifier(dim=8, epochs=20, learning_rate=0.5).fit(firth.LabeledTexts(iter(examples)), RUN)
     assert again.predict([["c++"]]) == model.predict([["c++"]])
-    assert firth.evaluate.classification(model, firth.Labelled(examples)).precision == 1.0
+    assert firth.evaluate.classification(model, firth.LabeledTexts(examples)).precision == 1.0
 
 
 @every_method

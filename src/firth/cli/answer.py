@@ -35,7 +35,7 @@ def command(
 ) -> None:
     """The answer to a question, marked in the passage it stands in.
 
-    MODEL is a folder that `firth finetune answer` made, or one of Hugging Face's for question answering. DATA is a
+    MODEL is a folder that `firth finetune question-answerer` made, or one of Hugging Face's for question answering. DATA is a
     table (csv, tsv, jsonl, Parquet) or a file in SQuAD's format: the answers are printed, one a line. In JSON, start
     and end count characters of the passage; the score is the sum of the answer's two logits, less that of no answer
     where the model may give none.
@@ -80,7 +80,7 @@ def answering(model: Model, path: str) -> Answers:
         method = type(model.method).method_name()
         raise FirthError(
             "unsupported_model",
-            "{path} answers no questions ({method}); what firth finetune answer makes does.",
+            "{path} answers no questions ({method}); what firth finetune question-answerer makes does.",
             path=path,
             method=method,
         )

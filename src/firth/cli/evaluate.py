@@ -178,14 +178,14 @@ def judged_labels(model: Any, path: str, file: str, settings: dict[str, Any]) ->
     """Labels, or numbers, of the texts in a file."""
     from firth.cli.predict import classifier, rows_of
     from firth.core.model import Estimates
-    from firth.data.labelled import Labelled
+    from firth.data.labeled_texts import LabeledTexts
     from firth.data.readers import kind_of
     from firth.evaluate import classification, label_result, number_result
 
     names, k = {name: settings[name] for name in ("column", "label")}, settings["k"]
     tuned = hasattr(model, "columns") and kind_of(Path(file))[0]  # its labels are a table's: True is true, 01 is 1
     if not (settings["other"] or tuned or isinstance(model, Estimates)):
-        return classification(classifier(model, path), Labelled(file, **names), k)
+        return classification(classifier(model, path), LabeledTexts(file, **names), k)
     rows = rows_of(model, file, settings["column"], settings["other"], settings["label"] or "label")
     if isinstance(model, Estimates):
         return number_result(rows.table.numbers(rows.label), rows.estimate())
@@ -244,12 +244,12 @@ def node_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
 
 def rating_tests(file: str, settings: dict[str, Any]) -> Tests:
     from firth.core.model import Rates
-    from firth.data.ratings import Ratings
+    from firth.data.interactions import Interactions
     from firth.evaluate import rating_errors, recommendations
 
     names = {name: settings[name] for name in ("user", "item", "value", "time")}
-    test = Ratings(file, **names)
-    history = Ratings(settings["history"], **names) if settings["history"] else None
+    test = Interactions(file, **names)
+    history = Interactions(settings["history"], **names) if settings["history"] else None
     how = {"history": history, "baselines": settings["baselines"], "report": choose_report()}
 
     def errors(path: str) -> Any:

@@ -9,14 +9,14 @@ from firth.core import registry
 from firth.core.options import plain_name
 
 FAMILY = "finetuning"
-PAIRS = ("pairs", "classify", "pair examples")  # a command of its own for classify with two texts
+PAIRS = ("pairs", "text_classifier", "pair examples")  # a command of its own for two texts
 
 
 class Tasks(click.Group):
     """The methods of the family as commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        found = [name for name in registry.method_modules() if registry.family_of(name) == FAMILY]
+        found = [name for name in registry.method_classes() if registry.family_of(name) == FAMILY]
         return sorted([*found, PAIRS[0]])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -52,9 +52,9 @@ def open_tagged(values: Values) -> Any:
 
 
 def open_labelled(values: Values) -> Any:
-    from firth.data.labelled import Labelled
+    from firth.data.labeled_texts import LabeledTexts
 
-    return Labelled(*values["data"], column=values["column"], label=values["label"])
+    return LabeledTexts(*values["data"], column=values["column"], label=values["label"])
 
 
 def open_table(values: Values) -> Any:
@@ -80,18 +80,18 @@ def open_graph(values: Values) -> Any:
 
 
 def open_ratings(values: Values) -> Any:
-    from firth.data.ratings import Ratings
+    from firth.data.interactions import Interactions
 
     names = {name: values[name] for name in ("user", "item", "value", "time")}
-    return Ratings(one_file(values["data"], "set of ratings"), **names)
+    return Interactions(one_file(values["data"], "set of ratings"), **names)
 
 
 def open_pairs(values: Values) -> Any:
-    from firth.data.pairs import Pairs
+    from firth.data.translation_pairs import TranslationPairs
 
     columns = {name: values[name] for name in ("source", "target")}
-    validation = Pairs(*values["validation"].split(","), **columns) if values["validation"] else None
-    return Pairs(*values["data"], **columns, validation=validation)
+    validation = TranslationPairs(*values["validation"].split(","), **columns) if values["validation"] else None
+    return TranslationPairs(*values["data"], **columns, validation=validation)
 
 
 def open_examples(values: Values) -> Any:
@@ -109,7 +109,7 @@ def open_pair_examples(values: Values) -> Any:
 
 
 def open_alike(values: Values) -> Any:
-    from firth.data.alike import Alike
+    from firth.data.similar_pairs import SimilarPairs
 
     names = {name: values[name] for name in ("text", "other", "negative", "score")}
     dev = None
@@ -121,8 +121,8 @@ def open_alike(values: Values) -> Any:
                 "--dev-columns names three columns, as in text,other,score; got {got}.",
                 got=values["dev_columns"],
             )
-        dev = Alike(values["dev"], **dict(zip(("text", "other", "score"), columns, strict=True)))
-    return Alike(*values["data"], **names, unit=values["unit"], dev=dev)
+        dev = SimilarPairs(values["dev"], **dict(zip(("text", "other", "score"), columns, strict=True)))
+    return SimilarPairs(*values["data"], **names, unit=values["unit"], dev=dev)
 
 
 def open_questions(values: Values) -> Any:
@@ -133,10 +133,10 @@ def open_questions(values: Values) -> Any:
 
 
 def open_tagged_words(values: Values) -> Any:
-    from firth.data.tagged import TaggedWords
+    from firth.data.tagged_sentences import TaggedSentences
 
     names = {name: values[name] for name in ("text", "tags", "dev")}
-    return TaggedWords(one_file(values["data"], "set of tagged words"), **names)
+    return TaggedSentences(one_file(values["data"], "set of tagged words"), **names)
 
 
 KINDS: dict[str, Kind] = {

@@ -16,7 +16,7 @@ from firth.core.options import Option, options_of
 @json_flag
 def command(as_json: bool) -> None:
     """List what can be trained; `firth train METHOD --help` shows the options of one."""
-    found = {name: registry.method(name) for name in sorted(registry.method_modules())}
+    found = {name: registry.method(name) for name in sorted(registry.method_classes())}
     if as_json:
         print_json(
             [

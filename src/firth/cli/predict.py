@@ -150,7 +150,7 @@ def classifier(model: Model, path: str) -> Predicts:
         method = type(model.method).method_name()
         raise FirthError(
             "unsupported_model",
-            "{path} predicts no labels ({method}); firth train fasttext_classifier and firth finetune classify do.",
+            "{path} predicts no labels ({method}); firth train fasttext_classifier and firth finetune text-classifier do.",
             path=path,
             method=method,
         )

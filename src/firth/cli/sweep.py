@@ -130,8 +130,8 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
 def task_of(kind: str, values: dict[str, Any], seed: int, data: Any) -> Task:
     """The one task that is given; `data` is what is learned from."""
     from firth.data.examples import Examples
-    from firth.data.labelled import Labelled
-    from firth.data.ratings import Ratings
+    from firth.data.interactions import Interactions
+    from firth.data.labeled_texts import LabeledTexts
     from firth.data.readers import kind_of
     from firth.studies import documents, tasks
 
@@ -148,9 +148,9 @@ def task_of(kind: str, values: dict[str, Any], seed: int, data: Any) -> Task:
         known = Examples(path, text=columns["column"], label=values["label"])
         return tasks.labelled_task(zip(known.texts(), known.labels(), strict=True), seed)
     if asked[0] == "labelled":
-        return tasks.labelled_task(Labelled(path, column=columns["column"], label=values["label"]), seed)
+        return tasks.labelled_task(LabeledTexts(path, column=columns["column"], label=values["label"]), seed)
     if asked[0] == "ratings":
-        return tasks.rating_task(Ratings(path), seed)
+        return tasks.rating_task(Interactions(path), seed)
     if asked[0] == "nodes":
         return tasks.node_task(path, seed, set(data.keys) if kind == "graph" else None, values["node_layout"])
     makers = {

@@ -52,7 +52,7 @@ class Methods(click.Group):
     """The methods as commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(registry.method_modules())
+        return sorted(registry.method_classes())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return train_command(plain_name(cmd_name), registry.method(cmd_name))

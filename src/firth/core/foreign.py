@@ -14,10 +14,10 @@ from firth.core.storage import CONFIG, FOREIGN_ARRAYS, TRAINING, read_arrays, re
 
 METHODS = {"bert": "bert", "gpt2": "gpt", "model2vec": "distil"}  # the method that opens a folder, by model_type
 HEADS = {  # of networks that others fine-tuned, by their architecture
-    "BertForSequenceClassification": "classify",
-    "BertForTokenClassification": "tags",
-    "BertForQuestionAnswering": "answer",
-    "GPT2ForSequenceClassification": "classify",
+    "BertForSequenceClassification": "text_classifier",
+    "BertForTokenClassification": "token_classifier",
+    "BertForQuestionAnswering": "question_answerer",
+    "GPT2ForSequenceClassification": "text_classifier",
 }
 MODULES = "modules.json"  # of sentence-transformers: what a text goes through, and the folder of each part
 SHAPE = ("layers", "dim", "heads", "hidden", "context", "activation", "epsilon", "dropout", "normalize")
@@ -96,8 +96,8 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
 def foreign_method(config: Mapping[str, Any]) -> str:
     """The method whose model a folder of Hugging Face's holds."""
     found = [HEADS[name] for name in config.get("architectures") or () if name in HEADS]
-    if found[:1] == ["classify"] and (config.get("num_labels") == 1 or len(config.get("id2label") or "12") == 1):
-        return "regress"
+    if found[:1] == ["text_classifier"] and (config.get("num_labels") == 1 or len(config.get("id2label") or "12") == 1):
+        return "text_regressor"
     return found[0] if found else METHODS[config["model_type"]]
 
 

@@ -43,8 +43,10 @@ class Method(ABC):
 
     @classmethod
     def method_name(cls) -> str:
-        """The name scripts use: the method's file name."""
-        return cls.__module__.rpartition(".")[2]
+        """The name that commands and saved folders have for it."""
+        from firth.core.registry import name_of
+
+        return name_of(cls)
 
     def options(self) -> dict[str, Any]:
         """Option values by name, as they are saved: functions by their names."""

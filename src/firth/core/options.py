@@ -15,6 +15,7 @@ from typing import Any
 
 from firth.core.errors import FirthError
 from firth.core.functions import name_of
+from firth.core.renamed import current_option
 
 
 @dataclass(frozen=True)
@@ -137,11 +138,13 @@ def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
     known = [item.name for item in options_of(kind)]
     unknown = sorted(set(values) - set(known))
     if unknown:
+        now = current_option(unknown[0], known)
         raise FirthError(
             "unknown_option",
-            "{kind} has no option {unknown!r}; it has {available}.",
+            "{kind} has no option {unknown!r}.{hint} It has {available}.",
             kind=kind.__name__,
             unknown=unknown[0],
+            hint=f" It is called {now!r} now." if now else "",
             available=", ".join(known),
         )
     return kind(**values)

@@ -1,78 +1,122 @@
-"""Methods by name. Each stands in a file of its own, in the folder of its family.
+"""Methods by name. Each stands in a file of its own, in the package of its family.
 
-Nothing is imported until it is used. Other packages add methods by the entry point `firth.methods`.
+Nothing is imported until it is used. Other packages add methods by the entry point `firth.methods`, a name and
+`module:Class`.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from firth.core import renamed
 from firth.core.errors import FirthError
-from firth.core.options import plain_name
+from firth.core.options import build_settings, options_of, plain_name
 
 if TYPE_CHECKING:
     from firth.core.method import Method
 
-#: Family (a package of `firth`) -> its methods (modules of that package).
-FAMILIES = {
-    "words": ("skipgram", "cbow", "glove", "fasttext", "pmi"),
-    "documents": ("counts", "tfidf", "lsa", "doc2vec", "fasttext_classifier"),
-    "graphs": ("deepwalk", "node2vec"),
-    "recommenders": ("als", "bpr", "item2vec", "multdae", "multvae", "rating_factors"),
-    "tables": ("autoencoder", "binary", "label", "normalize", "onehot", "pca", "standardize", "vae"),
-    "transformers": ("bert", "distil", "gpt", "seq2seq"),
-    "finetuning": ("answer", "classify", "regress", "sentence", "tags"),
+#: Name of a method, in commands and in saved folders -> its class. The package is the method's family.
+METHODS = {
+    "skipgram": "firth.words.skipgram:SkipGram",
+    "cbow": "firth.words.cbow:CBOW",
+    "glove": "firth.words.glove:GloVe",
+    "fasttext": "firth.words.fasttext:FastText",
+    "pmi": "firth.words.pmi:PMI",
+    "counts": "firth.documents.counts:Counts",
+    "tfidf": "firth.documents.tfidf:TfIdf",
+    "lsa": "firth.documents.lsa:LSA",
+    "doc2vec": "firth.documents.doc2vec:Doc2Vec",
+    "fasttext_classifier": "firth.documents.fasttext_classifier:FastTextClassifier",
+    "deepwalk": "firth.graphs.deepwalk:DeepWalk",
+    "node2vec": "firth.graphs.node2vec:Node2Vec",
+    "als": "firth.recommenders.als:ALS",
+    "bpr": "firth.recommenders.bpr:BPR",
+    "item2vec": "firth.recommenders.item2vec:Item2Vec",
+    "multdae": "firth.recommenders.multdae:MultDAE",
+    "multvae": "firth.recommenders.multvae:MultVAE",
+    "rating_factors": "firth.recommenders.rating_factors:RatingFactors",
+    "autoencoder": "firth.tables.autoencoder:Autoencoder",
+    "binary": "firth.tables.binary:Binary",
+    "minmax": "firth.tables.minmax:MinMax",
+    "onehot": "firth.tables.onehot:OneHot",
+    "ordinal": "firth.tables.ordinal:Ordinal",
+    "pca": "firth.tables.pca:PCA",
+    "standardize": "firth.tables.standardize:Standardize",
+    "vae": "firth.tables.vae:VAE",
+    "bert": "firth.transformers.bert:BERT",
+    "distil": "firth.transformers.distil:Distil",
+    "gpt": "firth.transformers.gpt:GPT",
+    "seq2seq": "firth.transformers.seq2seq:Seq2Seq",
+    "question_answerer": "firth.finetuning.question_answerer:QuestionAnswerer",
+    "sentence_encoder": "firth.finetuning.sentence_encoder:SentenceEncoder",
+    "text_classifier": "firth.finetuning.text_classifier:TextClassifier",
+    "text_regressor": "firth.finetuning.text_regressor:TextRegressor",
+    "token_classifier": "firth.finetuning.token_classifier:TokenClassifier",
 }
 
 
 @cache
-def method_modules() -> dict[str, str]:
-    """Module of each method, by the method's name (its file's name)."""
-    found = {name: f"firth.{family}.{name}" for family, names in FAMILIES.items() for name in names}
-    for entry in entry_points(group="firth.methods"):
-        found.setdefault(entry.name, entry.value.partition(":")[0])
-    return found
+def method_classes() -> dict[str, str]:
+    """`module:Class` of each method, by the method's name; also those that other packages declare."""
+    added = {entry.name: entry.value for entry in entry_points(group="firth.methods")}
+    return {**added, **METHODS}
 
 
 def family_of(name: str) -> str:
-    """words, graphs, … : the folder a method stands in."""
-    return method_modules()[plain_name(name)].split(".")[-2]
+    """words, graphs, … : the package of a method."""
+    return method_classes()[plain_name(name)].partition(":")[0].split(".")[-2]
 
 
 def method(name: str) -> type[Method]:
-    """The method class that stands in the file `name`, also where it is written with hyphens."""
-    modules, plain = method_modules(), plain_name(name)
-    if plain not in modules:
-        near = difflib.get_close_matches(plain, modules, n=1)
-        meant = f" Did you mean {near[0]!r}?" if near else ""
-        raise FirthError(
-            "unknown_method",
-            "There is no method {name!r}.{hint} There are {modules}.",
-            name=name,
-            hint=meant,
-            modules=", ".join(sorted(modules)),
-        )
-    return class_in(modules[plain])
+    """The class of a method; its name may be written with hyphens."""
+    classes, plain = method_classes(), plain_name(name)
+    if plain not in classes:
+        raise unknown_method(name)
+    module, _, class_name = classes[plain].partition(":")
+    found: type[Method] = getattr(importlib.import_module(module), class_name)
+    return found
 
 
-def class_in(module_name: str) -> type[Method]:
-    from firth.core.method import Method
+def unknown_method(name: str) -> FirthError:
+    classes, plain = method_classes(), plain_name(name)
+    close = difflib.get_close_matches(plain, classes, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    if plain in renamed.METHODS:
+        hint = f" It is called {renamed.METHODS[plain]!r} now."
+    return FirthError(
+        "unknown_method",
+        "There is no method {name!r}.{hint} There are {available}.",
+        name=name,
+        hint=hint,
+        available=", ".join(sorted(classes)),
+    )
 
-    module = importlib.import_module(module_name)
-    for value in vars(module).values():
-        if isinstance(value, type) and issubclass(value, Method) and value.__module__ == module_name:
-            return value
-    raise FirthError("missing_method", "{module_name} holds no Method.", module_name=module_name)
+
+def name_of(method_class: type[Method]) -> str:
+    """The name of a method; that of a class which is not registered is its own, in lower case."""
+    target = f"{method_class.__module__}:{method_class.__qualname__}"
+    names = {value: name for name, value in method_classes().items()}
+    return names.get(target, method_class.__qualname__.lower())
+
+
+def stored_method(name: str, options: Mapping[str, Any]) -> Method:
+    """The method that a saved folder names, with its options; names of earlier versions are understood."""
+    method_class = method(renamed.METHODS.get(name, name))
+    known = [item.name for item in options_of(method_class)]
+    built: Method = build_settings(
+        method_class, {renamed.current_option(old, known) or old: value for old, value in options.items()}
+    )
+    return built
 
 
 def class_named(class_name: str) -> type[Method] | None:
-    """`SkipGram` is the class of skipgram.py: the file is the class name in lower case (underscores aside)."""
-    for name, module in method_modules().items():
-        if name.replace("_", "") == class_name.lower():
-            found = class_in(module)
-            return found if found.__name__ == class_name else None
+    """The method whose class has this name."""
+    for name, target in method_classes().items():
+        if target.partition(":")[2] == class_name:
+            return method(name)
     return None

@@ -13,7 +13,6 @@ from firth.core.errors import FirthError
 from firth.core.foreign import foreign_config, foreign_method
 from firth.core.functions import refuse_tokenizer, restored
 from firth.core.model import Model, Parts
-from firth.core.options import build_settings
 from firth.core.storage import (
     ARRAYS,
     CONFIG,
@@ -200,8 +199,7 @@ def open_listed(folder: Path, name: str, facts: Any) -> OpenFile:
 def build(opened: Files, in_memory: bool, tokenizer: Any) -> Model:
     """The model that a folder's files hold."""
     folder, config, files = opened
-    method_class = registry.method(config["method"])
-    method = build_settings(method_class, restored(config["options"], tokenizer, folder))
+    method = registry.stored_method(config["method"], restored(config["options"], tokenizer, folder))
     main, ends = FOREIGN_ARRAYS if FOREIGN_ARRAYS in files else ARRAYS, ".safetensors"
     if main not in files:
         raise FirthError("incomplete_model", "{folder} is incomplete: {name} is missing.", folder=folder, name=main)
@@ -215,7 +213,7 @@ def build(opened: Files, in_memory: bool, tokenizer: Any) -> Model:
     arrays = {name.removesuffix(ends): read_arrays(files[name], in_memory) for name in files if name.endswith(ends)}
     parts = Parts(arrays.pop(main.removesuffix(ends)), documents, more=arrays, folder=folder)
     with saying_which(folder):
-        return method_class.model.from_parts(method, parts, training)
+        return method.model.from_parts(method, parts, training)
 
 
 def read_config(folder: Path) -> dict[str, Any]:

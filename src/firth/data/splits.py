@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.data.ratings import Ratings
+from firth.data.interactions import Interactions
 
 WAYS = ("random", "last", "time", "user")
 
@@ -16,12 +16,12 @@ WAYS = ("random", "last", "time", "user")
 class Split(NamedTuple):
     """`history` is what is told about the users of `test` who are not in `train` (by user), else None."""
 
-    train: Ratings
-    test: Ratings
-    history: Ratings | None = None
+    train: Interactions
+    test: Interactions
+    history: Interactions | None = None
 
 
-def split(ratings: Ratings, by: str = "random", share: float = 0.2, seed: int = 1) -> Split:
+def split(ratings: Interactions, by: str = "random", share: float = 0.2, seed: int = 1) -> Split:
     """Keeps a part of the pairs (user, item) to test on; all events of a pair fall on one side.
 
     - "random": this share of all pairs, drawn;
@@ -52,7 +52,7 @@ def split(ratings: Ratings, by: str = "random", share: float = 0.2, seed: int = 
     return Split(ratings.take(~held[pair]), ratings.take(held[pair]))
 
 
-def pairs_of(ratings: Ratings) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.intp]]:
+def pairs_of(ratings: Interactions) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.intp]]:
     """The pair of each event; the user of each pair, and the event that it is first met in."""
     owners = ratings.user_ids()
     codes = owners * len(ratings.items) + ratings.item_ids
@@ -69,7 +69,7 @@ def last_of_each(owner: NDArray[np.int64], when: NDArray[Any]) -> NDArray[np.boo
     return held
 
 
-def split_time(ratings: Ratings, pair: NDArray[np.int64], first: NDArray[np.intp], share: float) -> Split:
+def split_time(ratings: Interactions, pair: NDArray[np.int64], first: NDArray[np.intp], share: float) -> Split:
     if ratings.times is None:
         raise FirthError(
             "missing_option",
@@ -83,7 +83,7 @@ def split_time(ratings: Ratings, pair: NDArray[np.int64], first: NDArray[np.intp
 
 
 def split_users(
-    ratings: Ratings, pair: NDArray[np.int64], owner: NDArray[np.int64], share: float, random: np.random.Generator
+    ratings: Interactions, pair: NDArray[np.int64], owner: NDArray[np.int64], share: float, random: np.random.Generator
 ) -> Split:
     told = 0.8
     sizes = np.bincount(owner, minlength=len(ratings.users))

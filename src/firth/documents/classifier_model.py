@@ -25,7 +25,7 @@ from firth.core.options import options_of
 from firth.core.run import available_cores
 from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Matrix, Vectors
-from firth.data.labelled import FASTTEXT, Examples
+from firth.data.labeled_texts import FASTTEXT, Examples
 from firth.data.readers import to_bytes
 from firth.data.tokenizer import NATIVE
 from firth.data.vocabulary import Vocabulary
@@ -44,7 +44,7 @@ SEPARATORS = str.maketrans(dict.fromkeys(" \t\n\v\f\r", "\0"))
 PREFIX = b"__label__"
 LOSSES = {"softmax": "softmax", "hierarchical": "hs", "one_vs_all": "ova", "negative": "ns"}  # Firth's and fastText's
 
-Label = tuple[str, float]
+Ordinal = tuple[str, float]
 
 
 class ClassifierModel(TextModel):
@@ -178,7 +178,7 @@ class ClassifierModel(TextModel):
             return super().split(text)
         return [*text_kernel.tokenize(text.translate(SEPARATORS), "separated", self.method.lowercase), END_OF_LINE]
 
-    def predict(self, texts: Texts, k: int = 1, threshold: float = 0.0) -> list[list[Label]]:
+    def predict(self, texts: Texts, k: int = 1, threshold: float = 0.0) -> list[list[Ordinal]]:
         """The k most probable labels of each text (or list of its tokens) that have at least `threshold` probability,
         best first.
 

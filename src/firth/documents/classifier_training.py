@@ -16,7 +16,7 @@ from firth.core.errors import FirthError
 from firth.core.model import HasVectors, Model, Predicts
 from firth.core.options import option
 from firth.core.run import Run
-from firth.data.labelled import FASTTEXT, Examples, read_labelled
+from firth.data.labeled_texts import FASTTEXT, Examples, read_labelled
 from firth.data.tokenizer import TOKENIZERS
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import classify as kernel

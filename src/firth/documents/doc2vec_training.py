@@ -293,7 +293,7 @@ class Doc2VecModel(TextModel):
             inputs=inputs,
             outputs=outputs,
             keep=kernel.keep_thresholds(counts, method.subsample),
-            noise=kernel.alias_table(kernel.noise_weights(counts, method.noise_exponent)),
+            noise=kernel.alias_table(kernel.noise_weights(counts, method.negative_exponent)),
             paths=kernel.huffman_paths(counts) if method.loss == "hierarchical" else kernel.no_paths(),
             loss=method.loss,
             window=method.window,

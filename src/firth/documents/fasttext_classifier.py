@@ -10,7 +10,7 @@ from firth.core.model import Model
 from firth.core.options import chosen_values
 from firth.core.run import Run
 from firth.core.sketch import recorded_rows
-from firth.data.labelled import Labelled
+from firth.data.labeled_texts import LabeledTexts
 from firth.documents.classifier_model import ClassifierModel, learned, scored
 from firth.documents.classifier_training import ClassifierOptions, Training
 
@@ -28,7 +28,7 @@ class FastTextClassifier(ClassifierOptions):
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> ClassifierModel:
         """Learns from Labelled data (or what it can be made of). Words that `start` knows begin with its vectors."""
         began = time.monotonic()
-        labelled = data if isinstance(data, Labelled) else Labelled(data)
+        labelled = data if isinstance(data, LabeledTexts) else LabeledTexts(data)
         examples = self.read_examples(labelled, run)
         texts = (" ".join(text) if isinstance(text, list) else text for text, _ in labelled)
         rows = recorded_rows(texts, run.report)

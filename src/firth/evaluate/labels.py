@@ -135,7 +135,7 @@ def predicted(
 
 
 def label_set(truth: Any) -> set[str]:
-    """The labels of a text: one, a number that stands for one (as `Labelled` reads it: 5.0 is 5), or several."""
+    """The labels of a text: one, a number that stands for one (as `LabeledTexts` reads it: 5.0 is 5), or several."""
     if isinstance(truth, Real):
         number = int(truth) if isinstance(truth, float) and truth.is_integer() else truth
         return set() if truth != truth else {str(number)}

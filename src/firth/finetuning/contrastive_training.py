@@ -23,7 +23,7 @@ from firth.core.report import Report
 from firth.core.run import Run
 from firth.core.scores import correlation, ranks
 from firth.core.sketch import recorded_rows
-from firth.data.alike import Alike, Rows
+from firth.data.similar_pairs import Rows, SimilarPairs
 from firth.finetuning.finetuned_model import base_of
 from firth.finetuning.finetuning_loop import Sequences, batches_of, sequences
 from firth.nets.attention import Packed
@@ -94,7 +94,7 @@ class Contrast(Gradient):
     """Teaches a base to tell texts apart."""
 
     unit: ClassVar[str] = "texts"
-    method: Any  # the options of finetuning/sentence.py
+    method: Any  # the options of finetuning/sentence_encoder.py
     net: Bert
 
     def __init__(self, method: Any, base: BertModel, train: Texts, dev: Texts | None, mark: str, run: Run) -> None:
@@ -113,7 +113,7 @@ class Contrast(Gradient):
     def plan(self, epoch: int) -> Sequence[Batch]:
         order = np.random.default_rng((self.run.seed, epoch)).permutation(len(self.texts))
         tokens = np.sum([side.lengths for side in self.texts.sides], axis=0)[order]
-        ends = batch_ends(tokens, max(self.method.batch_tokens, int(tokens.max())), self.method.batch)
+        ends = batch_ends(tokens, max(self.method.batch_tokens, int(tokens.max())), self.method.batch_size)
         return [Batch(rows, len(rows)) for rows in np.split(order, ends[:-1])]
 
     def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
@@ -202,7 +202,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     base = base_of(start, method, pooled=True)
     if not isinstance(base, BertModel):
         raise FirthError("incompatible_start", "Sentence begins with a BERT model; got {got!r}.", got=start)
-    alike = data if isinstance(data, Alike) else Alike(data)
+    alike = data if isinstance(data, SimilarPairs) else SimilarPairs(data)
     base = prepared(base, method)
     rows = alike.rows(run.report)
     dev = None if alike.dev is None else alike.dev.rows(run.report)
@@ -255,23 +255,23 @@ def pairs_of(rows: Rows) -> list[tuple[str, ...]]:
 def prepared(base: BertModel, method: Any) -> BertModel:
     """The base with the pooling that is asked for."""
     places = base.size.places
-    if method.length > places:
+    if method.max_length > places:
         raise FirthError(
             "invalid_value",
             "{option} must be at most {places}, the base's places; got {got}.",
-            option="Sentence.length",
+            option="SentenceEncoder.max_length",
             places=places,
-            got=method.length,
+            got=method.max_length,
         )
-    how = base.pooling.how if method.pool == "base" else method.pool
-    base = base.with_pooling(how=how, max_tokens=method.length or base.pooling.max_tokens)
+    how = base.pooling.how if method.pooling == "base" else method.pooling
+    base = base.with_pooling(how=how, max_tokens=method.max_length or base.pooling.max_tokens)
     width = base.dim_of(base.pooling)
     longest = max(method.lengths(), default=0)
     if longest >= width:
         raise FirthError(
             "invalid_value",
             "{option} must be shorter than {width}, the length of the vectors; got {got}.",
-            option="Sentence.dims",
+            option="SentenceEncoder.matryoshka_dims",
             width=width,
             got=longest,
         )

@@ -141,10 +141,9 @@ class TunedModel(Model):
     def from_parts(cls: type[Kind], method: Method, parts: Parts, training: Mapping[str, Any]) -> Kind:
         assert isinstance(method, TuningOptions)
         facts = parts.documents["base"]
-        base_method = registry.method(facts["method"])
         rest, head = split_head(parts.arrays, cls.head)
-        settings = build_settings(base_method, facts["options"])
-        base: Any = base_method.model.from_parts(settings, replace(parts, arrays=rest), {})
+        base_method = registry.stored_method(facts["method"], facts["options"])
+        base: Any = base_method.model.from_parts(base_method, replace(parts, arrays=rest), {})
         pools = ("last",) if isinstance(base, GPTModel) else ("each",) if cls.given == "each" else ("cls", "mean")
         if facts["pool"] not in pools:
             raise FirthError(
@@ -276,7 +275,7 @@ def pool_of(start: Model | None, asked: str) -> str:
     model = start.base if isinstance(start, TunedModel) else start
     if asked != "base" or not isinstance(model, BertModel):
         return "cls" if asked == "base" else asked
-    own = model.pooling != Pooling() or type(model.method).method_name() == "sentence"
+    own = model.pooling != Pooling() or type(model.method).method_name() == "sentence_encoder"
     return "mean" if own and model.pooling.how != "cls" else "cls"
 
 
@@ -292,15 +291,15 @@ def new_net(
 
 def most_tokens(method: TuningOptions, base: Base) -> int:
     places = base.size.places
-    if method.length > places:
+    if method.max_length > places:
         raise FirthError(
             "invalid_value",
             "{method}.length must be at most {places}, the base's places; got {got}.",
             method=type(method).__name__,
             places=places,
-            got=method.length,
+            got=method.max_length,
         )
-    return method.length or places
+    return method.max_length or places
 
 
 def named_labels(config: Mapping[str, Any], outputs: int) -> list[str]:

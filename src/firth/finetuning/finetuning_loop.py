@@ -88,7 +88,7 @@ def sequences(tokenizer: SubwordTokenizer, texts: Sequence[Any], most: int, long
     if cut and longer == "refuse":
         raise FirthError(
             "text_too_long",
-            "{cut:,} of {n_texts:,} texts have more than {limit:,} tokens; longer=cut cuts them.",
+            "{cut:,} of {n_texts:,} texts have more than {limit:,} tokens; overlong=cut cuts them.",
             cut=cut,
             n_texts=len(texts),
             limit=most,
@@ -139,8 +139,8 @@ class Tuning(Gradient):
         self.net: Tuned = net
         self.encoded: list[Tensor] = []  # of train and dev, where the base stays as it is
         self.rows, self.dev = train, dev
-        self.rates = method.rate_list()
-        self.tries = len(self.rates) * method.restarts
+        self.learning_rates = method.rate_list()
+        self.tries = len(self.learning_rates) * method.restarts
         self.segments = isinstance(net.base, Bert) and net.base.input.segments.num_embeddings > 1
         self.longest = int(max(train.lengths.max(), dev.lengths.max() if dev is not None and len(dev) else 0))
         if self.tries > 1 and not (dev is not None and len(dev)):
@@ -180,8 +180,8 @@ class Tuning(Gradient):
         """Each step's texts, drawn; by length within a step, in parts of at most `batch_tokens`."""
         order = np.random.default_rng((self.run.seed, epoch)).permutation(len(self.rows))
         lengths, found = self.rows.lengths, list[Batch]()
-        for step, first in enumerate(range(0, len(order), self.method.batch)):
-            drawn = order[first : first + self.method.batch]
+        for step, first in enumerate(range(0, len(order), self.method.batch_size)):
+            drawn = order[first : first + self.method.batch_size]
             chosen = drawn[np.argsort(lengths[drawn], kind="stable")]
             total = int(lengths[chosen].sum())
             parts = max(self.world, -(-total // self.method.batch_tokens))
@@ -292,11 +292,11 @@ class Tuning(Gradient):
         return min(self.progress.epoch // self.method.epochs, self.tries - 1)
 
     def peak_rate(self) -> float:
-        return self.rates[self.number % len(self.rates)]
+        return self.learning_rates[self.number % len(self.learning_rates)]
 
     def begin_try(self) -> None:
         self.net.load_state_dict(self.begun)
-        restart = self.number // len(self.rates)
+        restart = self.number // len(self.learning_rates)
         if restart:
             torch.manual_seed(self.run.seed + restart)
             self.net.renew()

@@ -24,20 +24,22 @@ class TuningOptions(GradientOptions):
 
     tune: str = option("all", 'what learns beside the new layer: all, a number of top layers, or "head" for nothing')
     epochs: int = option(0, "passes over the data, of each try; 0 = chosen by the number of rows (20 to 3)", low=0)
-    batch: int = option(32, "texts a step", low=1, high=65536)
+    batch_size: int = option(32, "texts a step", low=1, high=65536)
     learning_rate: float = option(
         0.0, "the highest, it warms up to it and falls from it; 0 = chosen by the base's width and tune", low=0, high=10
     )
-    rates: str = option("", "learning rates to try instead, as in 2e-5,5e-5; the best by score on dev is kept")
+    learning_rates: str = option("", "learning rates to try instead, as in 2e-5,5e-5; the best by score on dev is kept")
     restarts: int = option(1, "tries with other random numbers; the best by score on dev is kept", low=1, high=1000)
     patience: int = option(0, "stop a try after this many epochs without a better score; 0 = never", low=0)
     warmup: float = option(0.1, "share of a try in which the rate rises", low=0, high=1)
-    decay: str = option("linear", "how the rate falls after that", choices=("cosine", "linear", "inverse_sqrt", "none"))
+    schedule: str = option(
+        "linear", "how the rate falls after that", choices=("cosine", "linear", "inverse_sqrt", "none")
+    )
     weight_decay: float = option(0.01, "of matrices; not of biases and norms", low=0, high=10)
     beta2: float = option(0.999, "memory of AdamW's second moment", low=0, high=0.99999)
     batch_tokens: int = option(65536, "most tokens that are computed at once; a step may add several up", low=1)
-    length: int = option(0, "most tokens of a text or pair; 0 = what the base has places for", low=0)
-    longer: str = option(
+    max_length: int = option(0, "most tokens of a text or pair; 0 = what the base has places for", low=0)
+    overlong: str = option(
         "cut", "what is done with longer ones: cut (it is said how many) or refuse", choices=("cut", "refuse")
     )
     held_out: float = option(
@@ -52,7 +54,7 @@ class TuningOptions(GradientOptions):
     def for_rows(self: Options, rows: int, dim: int) -> Options:
         """These options with a value for each that was left to be chosen, for so many rows to train on and a base of
         so many dimensions. What is given stays."""
-        steps = -(-rows // self.batch)  # of an epoch
+        steps = -(-rows // self.batch_size)  # of an epoch
         epochs = min(MOST_EPOCHS, max(LEAST_EPOCHS, -(-STEPS // steps)))
         rate = min(MOST_RATE, RATE * WIDTH / dim) if self.tune != "head" else HEAD_RATE
         return replace(self, epochs=self.epochs or epochs, learning_rate=self.learning_rate or rate)
@@ -70,10 +72,10 @@ class TuningOptions(GradientOptions):
 
     def rate_list(self) -> list[float]:
         """The learning rates to try."""
-        if not self.rates:
+        if not self.learning_rates:
             return [self.learning_rate]
         try:
-            found = [float(rate) for rate in self.rates.split(",")]
+            found = [float(rate) for rate in self.learning_rates.split(",")]
         except ValueError:
             found = [0.0]
         if not all(1e-9 <= rate <= 10 for rate in found):

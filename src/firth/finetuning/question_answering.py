@@ -233,14 +233,14 @@ class SpanModel(TunedModel):
 
 
 def window_length(method: Any, base: Any) -> int:
-    return min(WINDOW, base.size.places) if not method.length else most_tokens(method, base)
+    return min(WINDOW, base.size.places) if not method.max_length else most_tokens(method, base)
 
 
 def tell_cut(cut: int, method: Any, report: Report) -> None:
-    if cut and method.longer == "refuse":
+    if cut and method.overlong == "refuse":
         raise FirthError(
             "text_too_long",
-            "{cut:,} questions have more than {question_length} tokens; longer=cut cuts them.",
+            "{cut:,} questions have more than {question_length} tokens; overlong=cut cuts them.",
             cut=cut,
             question_length=method.question_length,
         )

@@ -140,7 +140,7 @@ class TextHead(TunedModel):
         if texts and self.task.get("pairs") == isinstance(texts[0], str):
             wanted = "pairs of texts" if self.task["pairs"] else "single texts"
             raise FirthError("wrong_input", "This model was taught with {expected}; give it such.", expected=wanted)
-        rows = sequences(self.tokenizer, texts, self.most, self.method.longer, report)
+        rows = sequences(self.tokenizer, texts, self.most, self.method.overlong, report)
         extra = self.beside(columns, len(texts))
         found = np.zeros((len(texts), self.net.head.out_features), np.float32)
 
@@ -254,7 +254,7 @@ class TextRegressor(TextHead):
 def learn(method: Any, data: Any, run: Run, start: Model | None, numbers: bool) -> Any:
     """A classifier, or with `numbers` a regressor."""
     began = time.monotonic()
-    pool = pool_of(start, method.pool)
+    pool = pool_of(start, method.pooling)
     base = base_of(start, method, pooled=pool == "cls")
     examples = data if isinstance(data, Examples) else Examples(data)
     texts, right, rows = labelled_rows(examples, run.report, numbers)
@@ -277,7 +277,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None, numbers: bool) 
         extra = np.zeros((len(rows), 0), np.float32)
         if encoder is not None:
             extra = encoder.embed(Table(source.table, columns=source.columns))[rows]
-        read = sequences(base.tokenizer, texts, most, method.longer, run.report)
+        read = sequences(base.tokenizer, texts, most, method.overlong, run.report)
         return Part(read, truths(right, task, scale, run.report), extra, texts)
 
     train = part(examples, texts, right, rows)

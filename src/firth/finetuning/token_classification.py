@@ -22,7 +22,7 @@ from firth.core.run import Run
 from firth.core.sketch import recorded_rows
 from firth.data.examples import label_order, split_rows
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.data.tagged import Sentence, TaggedWords, entities
+from firth.data.tagged_sentences import Sentence, TaggedSentences, entities
 from firth.finetuning.finetuned_model import (
     BATCH_TOKENS,
     TunedModel,
@@ -216,7 +216,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> TagModel:
             "Tags begins with a BERT: a GPT has not seen what follows a word; got {got!r}.",
             got=start,
         )
-    tagged = data if isinstance(data, TaggedWords) else TaggedWords(data)
+    tagged = data if isinstance(data, TaggedSentences) else TaggedSentences(data)
     train, dev = tagged.rows, tagged.dev.rows if tagged.dev is not None else []
     counts = Counter(tag for row in train for tag in row.tags)
     if len(counts) < 2:

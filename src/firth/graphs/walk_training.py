@@ -84,8 +84,8 @@ class WalkingMethod(Method):
     kind: ClassVar[str] = "graph"
 
     dim: int = option(128, "length of the vectors", low=1, high=65536)
-    walks: int = option(10, "walks that start at each node", low=1, high=1_000_000)
-    length: int = option(80, "nodes in a walk", low=2, high=1_000_000)
+    walks_per_node: int = option(10, "walks that start at each node", low=1, high=1_000_000)
+    walk_length: int = option(80, "nodes in a walk", low=2, high=1_000_000)
     window: int = option(10, "nodes each side", low=1, high=kernel.MOST_WINDOW)
     loss: str = option("negative", "noise nodes, or a Huffman tree", choices=("negative", "hierarchical"))
     negatives: int | None = option(
@@ -140,7 +140,7 @@ class WalkingMethod(Method):
         if isolated:
             run.report.note(f"{isolated:,} nodes have no edge; their vectors are zero.")
         method, chosen = self.sized(len(graph), run.device), Training
-        if on_gpu(method, run, self.epochs * self.walks * self.length * len(graph)):
+        if on_gpu(method, run, self.epochs * self.walks_per_node * self.walk_length * len(graph)):
             chosen = learner("graphs.walk_training_gpu").CudaTraining
         training = chosen(method, graph, run, start)
         preparing = time.monotonic() - began
@@ -175,9 +175,9 @@ class Training(Loop):
         #: Where walks start: a node that no link leads away from is met by walks of others alone.
         self.continued = start is not None
         self.first = np.flatnonzero(np.diff(graph.starts)).astype(np.int32)
-        self.walks = len(self.first) * method.walks  # an epoch
-        super().__init__(method, graph.fingerprint(), run, self.walks * method.length)
-        self.chunk = max(1, CHUNK // method.length)  # walks
+        self.walks_per_node = len(self.first) * method.walks_per_node  # an epoch
+        super().__init__(method, graph.fingerprint(), run, self.walks_per_node * method.walk_length)
+        self.chunk = max(1, CHUNK // method.walk_length)  # walks
         self.walker = self.new_walker(Links(graph.starts, graph.neighbors, graph.weights, graph.directed))
         #: The graph's nodes, then those that only the model to go on from had.
         self.keys = list(dict.fromkeys([*graph.keys, *start.vectors.keys])) if start else graph.keys
@@ -200,11 +200,11 @@ class Training(Loop):
         return {"inputs": self.inputs, "outputs": self.outputs}
 
     def position(self) -> int:
-        done: int = self.progress.chunk * self.chunk * self.method.length
+        done: int = self.progress.chunk * self.chunk * self.method.walk_length
         return min(self.size, done)
 
     def is_inside(self) -> bool:
-        return self.progress.chunk * self.chunk < self.walks
+        return self.progress.chunk * self.chunk < self.walks_per_node
 
     # ---- walks ----
 
@@ -214,7 +214,7 @@ class Training(Loop):
     def walk(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
         p, q = self.method.bias()
         found: Walked = self.walker.walk(
-            first, number, length=self.method.length, p=p, q=q, seed=seed, threads=self.run.cores
+            first, number, length=self.method.walk_length, p=p, q=q, seed=seed, threads=self.run.cores
         )
         return found
 
@@ -230,7 +230,7 @@ class Training(Loop):
 
     def chunk_starts(self, chunk: int, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Start node and number of each walk of a chunk: all nodes in random order, then all in another, …"""
-        begin, end = chunk * self.chunk, min(self.walks, (chunk + 1) * self.chunk)
+        begin, end = chunk * self.chunk, min(self.walks_per_node, (chunk + 1) * self.chunk)
         nodes = len(self.first)
         first, number = [], []
         for turn in range(begin // nodes, -(-end // nodes)):
@@ -244,8 +244,8 @@ class Training(Loop):
 
     def train(self, units: float, seed: int) -> Slice:
         """Whole chunks: each is made, trained on and forgotten."""
-        tally, chunks = kernel.Tally(0.0, 0, 0), -(-self.walks // self.chunk)
-        for _ in range(max(1, round(units / (self.chunk * self.method.length)))):
+        tally, chunks = kernel.Tally(0.0, 0, 0), -(-self.walks_per_node // self.chunk)
+        for _ in range(max(1, round(units / (self.chunk * self.method.walk_length)))):
             tally += self.train_chunk(self.progress.chunk, seed)
             self.progress.chunk += 1
             if self.progress.chunk == chunks:
@@ -271,7 +271,7 @@ class Training(Loop):
     def probe_loss(self) -> float | None:
         if self.continued:
             return None  # a trained model may have nothing more to learn
-        first = self.first[:: -(-len(self.first) * self.method.length // PROBED)]
+        first = self.first[:: -(-len(self.first) * self.method.walk_length // PROBED)]
         walked = self.walk(first, np.full(len(first), -1, np.int32), self.run.seed)
         loss, pairs, _ = self.trainer(walked).racing(0, len(walked.ids), self.run.seed, 0.0, 0.0, 1)
         return loss / max(1, pairs)
@@ -290,7 +290,7 @@ class Training(Loop):
     def rates(self, chunks: int = 1) -> tuple[float, float]:
         """The learning rate at the first and the last step of the next chunks. Under a budget that binds, the share of
         time spent takes the place of the share of steps."""
-        total, length = self.method.epochs * self.size, chunks * self.chunk * self.method.length
+        total, length = self.method.epochs * self.size, chunks * self.chunk * self.method.walk_length
         shares = [min(1.0, (self.done() + more) / total) for more in (0, length)]
         if self.run.budget:
             shares = [max(share, min(1.0, self.progress.seconds / self.run.budget)) for share in shares]

@@ -26,7 +26,7 @@ class CudaTraining(OnCard, Training):
 
     def __init__(self, method: WalkingMethod, graph: Graph, run: Run, start: NodeModel | None) -> None:
         super().__init__(method, graph, run, start)
-        chunk = self.chunk * method.length
+        chunk = self.chunk * method.walk_length
         self.together = max(1, TOGETHER // chunk)  # chunks
         task = kernel.Task(
             ids=np.zeros(0, np.int32),
@@ -46,7 +46,7 @@ class CudaTraining(OnCard, Training):
 
     def walked(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> tuple[Tensor, Tensor]:
         p, q = self.method.bias()
-        ids, starts = self.walker.walk(first, number, length=self.method.length, p=p, q=q, seed=seed)
+        ids, starts = self.walker.walk(first, number, walk_length=self.method.walk_length, p=p, q=q, seed=seed)
         return ids, starts
 
     def walk(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
@@ -55,7 +55,7 @@ class CudaTraining(OnCard, Training):
 
     def train(self, units: float, seed: int) -> Slice:
         """Some chunks at once, whatever time they take."""
-        begin, chunks = self.progress.chunk, -(-self.walks // self.chunk)
+        begin, chunks = self.progress.chunk, -(-self.walks_per_node // self.chunk)
         end = min(chunks, begin + self.together)
         first, number = map(np.concatenate, zip(*(self.chunk_starts(c, seed) for c in range(begin, end)), strict=True))
         times = [self.card.mark()]

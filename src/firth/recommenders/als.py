@@ -15,12 +15,12 @@ from firth.core.model import Histories, Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.vectors import Matrix
-from firth.data.ratings import transposed
+from firth.data.interactions import transposed
 from firth.kernels import als as kernel
 from firth.kernels.predict import new_table
 from firth.kernels.sparse import Rows
 from firth.recommenders import als_training as als
-from firth.recommenders.recommender_model import PeopleModel, begin_from, joined, keys_of, take_ratings, take_start
+from firth.recommenders.recommender_model import RecommenderModel, begin_from, joined, keys_of, take_ratings, take_start
 
 SOLVERS = ("cg", "cholesky")
 REGULARIZATION, FEW_PAIRS = 30.0, 1200  # with fewer pairs less: a handful would be pulled to zero altogether
@@ -28,7 +28,7 @@ NOTHING = 1e-6  # products of users and items that tell nothing apart
 WEIGHTINGS = ("linear", "log", "binary")
 
 
-class ALSModel(PeopleModel):
+class ALSModel(RecommenderModel):
     """Users and items; a user's score for an item is the product of their vectors."""
 
     stored: ClassVar[Mapping[str, str]] = {"scale": "float 1"}

@@ -28,7 +28,7 @@ class BPR(Method):
     regularization: float | None = option(
         None, "pulls vectors towards zero; none = 0.01, or 0.03 where users have fewer than 30 items", low=0, high=10
     )
-    noise_exponent: float = option(
+    negative_exponent: float = option(
         0.5, "items j are drawn by count to this power; 0 = all alike, as in the paper", low=-2, high=2
     )
     epochs: int = option(100, "passes: as many samples as there are pairs", low=1)

@@ -15,18 +15,18 @@ import numpy as np
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.vectors import Matrix
-from firth.data.ratings import Ratings
+from firth.data.interactions import Interactions
 from firth.kernels import bpr as kernel
 from firth.kernels.predict import Table, alias_table, new_table, noise_weights
 from firth.kernels.sparse import Rows
-from firth.recommenders.recommender_model import PeopleModel, begin_from
+from firth.recommenders.recommender_model import RecommenderModel, begin_from
 from firth.training.epoch_loop import Loop, Progress, Slice
 from firth.words.window_training import LEAST_RATE
 
 FOLD_PASSES = 200  # samples for each item of a new user
 
 
-class BPRModel(PeopleModel):
+class BPRModel(RecommenderModel):
     """Users and items; a user's score for an item is the product of their vectors and the item's bias, which is the
     last column of the items' rows."""
 
@@ -56,7 +56,7 @@ class Training(Loop):
     unit: ClassVar[str] = "pairs"
     progress: Place
 
-    def __init__(self, method: Any, ratings: Ratings, run: Run, start: PeopleModel | None) -> None:
+    def __init__(self, method: Any, ratings: Interactions, run: Run, start: RecommenderModel | None) -> None:
         self.entries = ratings.summed()
         super().__init__(method, ratings.fingerprint(), run, len(self.entries.columns))
         counts = np.bincount(self.entries.columns, minlength=len(ratings.items))
@@ -112,7 +112,7 @@ class Training(Loop):
 
 def task_of(method: Any, entries: Rows, users: Table, items: Table, counts: Any) -> kernel.Task:
     owners = np.repeat(np.arange(len(users), dtype=np.int32), np.diff(entries.starts))
-    noise = alias_table(noise_weights(counts, method.noise_exponent))
+    noise = alias_table(noise_weights(counts, method.negative_exponent))
     return kernel.Task(entries.starts, entries.columns, owners, users, items, noise, method.dim, method.regularization)
 
 

@@ -43,7 +43,7 @@ class Item2Vec(Method):
         20, "items each side; baskets that are longer are shuffled for every pass", low=1, high=kernel.MOST_WINDOW
     )
     negatives: int = option(5, "noise items for each window", low=1, high=1000)
-    noise_exponent: float = option(0.75, "noise items are drawn by count to this power", low=-2, high=2)
+    negative_exponent: float = option(0.75, "noise items are drawn by count to this power", low=-2, high=2)
     subsample: float | None = option(
         None,
         "frequent items are thinned out above this share; 0 = off; none = 0.001, more for fewer than 250 items",

@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from firth.core.run import Run
 from firth.core.vectors import Matrix
-from firth.data.ratings import Ratings
+from firth.data.interactions import Interactions
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels.sparse import Rows, multiply
-from firth.recommenders.recommender_model import PeopleModel, rows_of
+from firth.recommenders.recommender_model import RecommenderModel, rows_of
 from firth.training.epoch_loop import Slice
 from firth.words.window_training import Training
 
 
-class Item2VecModel(PeopleModel):
+class Item2VecModel(RecommenderModel):
     """Items by the company they keep. A user is the mean of the items in the history.
 
     Scores are what skip-gram predicts: u · o + e · log n for an item with the output vector o that was met n times, e
-    being `noise_exponent`. For with noise drawn by n^e, products learn log(p(item | history) / n^e) and a constant
+    being `negative_exponent`. For with noise drawn by n^e, products learn log(p(item | history) / n^e) and a constant
     (Levy & Goldberg 2014), so that this is log p(item | history). (Cosines to the user instead recommend rare items: on
     Last.fm they found a quarter as many.)
     """
@@ -59,12 +59,12 @@ def learned_rows(training: Training, entries: Rows, met: NDArray[np.float64]) ->
     method, counts = training.method, training.tokens.vocabulary.counts + met
     inputs, outputs = training.inputs, training.outputs
     items = np.where(counts[:, None] > 0, inputs[:, : method.dim], np.float32(0))  # nobody used the others
-    prior = method.noise_exponent * np.log(np.maximum(counts, 1))
+    prior = method.negative_exponent * np.log(np.maximum(counts, 1))
     targets = np.hstack([outputs[:, : method.dim], prior[:, None]]).astype(np.float32)
     return {"users": pooled(entries, items), "items": items, "outputs": targets}
 
 
-def baskets(ratings: Ratings, items: Sequence[str]) -> Tokens:
+def baskets(ratings: Interactions, items: Sequence[str]) -> Tokens:
     """Each user's items in their order, one document a user; a weight of 0 is no use. `items` are all that there are,
     those of the ratings among them."""
     used = ratings.weights > 0
@@ -86,13 +86,13 @@ class BasketTraining(Training):
         self._owners = np.repeat(np.arange(len(tokens)), np.diff(tokens.starts))
         self._shuffled = -1  # the epoch that the baskets are shuffled for
 
-    def begin_from(self, start: PeopleModel) -> NDArray[np.float64]:
+    def begin_from(self, start: RecommenderModel) -> NDArray[np.float64]:
         """The items of `start` begin with its vectors; how often it met each item, 0 for new ones."""
         dim, outputs = self.method.dim, start.item_rows
         places = rows_of(start.items.keys, self.tokens.vocabulary.tokens)
         self.inputs[places, :dim], self.outputs[places, :dim] = start.items.matrix, outputs[:, :dim]
         met = np.zeros(len(self.tokens.vocabulary))
-        exponent = start.method.options()["noise_exponent"]
+        exponent = start.method.options()["negative_exponent"]
         had = np.bincount(start.seen.items, minlength=len(start.items))  # by how many users
         met[places] = np.where(had > 0, np.exp(outputs[:, dim] / exponent), 0) if exponent else had
         return met

@@ -20,7 +20,7 @@ class MultVAE(UserOptions):
     summary: ClassVar[str] = "users and items: a variational autoencoder of what users had; new users need no training"
 
     beta: float = option(0.2, "weight of KL in the end", low=0, high=1000)
-    anneal: float = option(0.5, "share of the run in which that weight rises from 0", low=0, high=1)
+    kl_annealing: float = option(0.5, "share of the run in which that weight rises from 0", low=0, high=1)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from Ratings (or what they can be made of)."""

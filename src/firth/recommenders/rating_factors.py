@@ -16,15 +16,15 @@ from firth.core.options import option
 from firth.core.run import Run
 from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix
-from firth.data.ratings import transposed
+from firth.data.interactions import transposed
 from firth.kernels import als as kernel
 from firth.kernels.predict import Table, new_table
 from firth.kernels.sparse import Rows
 from firth.recommenders import als_training as als
-from firth.recommenders.recommender_model import PeopleModel, begin_from, joined, keys_of, take_ratings, take_start
+from firth.recommenders.recommender_model import RecommenderModel, begin_from, joined, keys_of, take_ratings, take_start
 
 
-class RatingFactorsModel(PeopleModel):
+class RatingFactorsModel(RecommenderModel):
     """A rating is `mean` + the user's bias + the item's + the product of their vectors. Rows hold, behind the vector,
     bias and 1 (users), 1 and bias (items)."""
 

@@ -15,7 +15,7 @@ from firth.core.method import Method
 from firth.core.model import Histories, History, Model, Parts
 from firth.core.stored import check_arrays, check_finite, check_texts_of, finite_rows
 from firth.core.vectors import Hit, Hits, Matrix, Vectors, top_rows
-from firth.data.ratings import SOURCES, Events, Ratings
+from firth.data.interactions import SOURCES, Events, Interactions
 from firth.kernels.sparse import Rows
 
 KEYS = "keys"  # the document that names users and items
@@ -23,7 +23,7 @@ NAMED = 5  # unknown items that a warning names
 ROUNDING = 1e-5  # of weights that were added up in single precision
 
 
-def take_ratings(method: Method, data: Any) -> Ratings:
+def take_ratings(method: Method, data: Any) -> Interactions:
     """`data` as ratings, refused where there is nothing to learn."""
     name = type(method).__name__
     if isinstance(data, (list, tuple)) and data and all(isinstance(row, str) for row in data):
@@ -33,13 +33,13 @@ def take_ratings(method: Method, data: Any) -> Ratings:
             name=name,
             sources=SOURCES,
         )
-    ratings = data if isinstance(data, Ratings) else Ratings(data)
+    ratings = data if isinstance(data, Interactions) else Interactions(data)
     if not len(ratings):
         raise FirthError("too_few", "{name} needs at least one user with an item; there are none.", name=name)
     return ratings
 
 
-class PeopleModel(Model):
+class RecommenderModel(Model):
     """Users and items with their vectors: `tables["items"]` (the main one) and `tables["users"]`.
 
     A score is the product of a user's row and an item's. Rows are vectors with, where a method has biases, some columns
@@ -185,7 +185,7 @@ class PeopleModel(Model):
         return Parts(arrays, {KEYS: {"users": list(self.users.keys), "items": list(self.items.keys)}})
 
     @classmethod
-    def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> PeopleModel:
+    def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> RecommenderModel:
         declared = {"users": "float users width", "items": "float items width", "starts": "int64 users+1"}
         sizes = check_arrays(parts.arrays, **declared, **cls.stored)
         check_finite({name: parts.arrays[name] for name in cls.stored if parts.arrays[name].size == 1})
@@ -235,11 +235,11 @@ class StoredKeys(Mapping[str, Sequence[str]]):
         return 2
 
 
-def keys_of(ratings: Ratings) -> dict[str, Sequence[str]]:
+def keys_of(ratings: Interactions) -> dict[str, Sequence[str]]:
     return {"users": ratings.users, "items": ratings.items}
 
 
-def take_start(start: Model | None, kind: type[PeopleModel], method: Any) -> PeopleModel | None:
+def take_start(start: Model | None, kind: type[RecommenderModel], method: Any) -> RecommenderModel | None:
     """The model to go on from, refused where it is of another kind or size."""
     if start is None or (type(start) is kind and start.items.dim == method.dim):
         return start
@@ -252,7 +252,7 @@ def take_start(start: Model | None, kind: type[PeopleModel], method: Any) -> Peo
     )
 
 
-def begin_from(start: PeopleModel | None, ratings: Ratings, users: Matrix, items: Matrix) -> None:
+def begin_from(start: RecommenderModel | None, ratings: Interactions, users: Matrix, items: Matrix) -> None:
     """Rows of `start` become first values of its users and items, all of which `ratings` has."""
     if start is not None:
         for side, table, keys in (("users", users, ratings.users), ("items", items, ratings.items)):
@@ -266,7 +266,7 @@ def rows_of(keys: Sequence[str], known: Sequence[str]) -> NDArray[np.int64]:
     return np.array([rows[key] for key in keys], dtype=np.int64)
 
 
-def joined(start: PeopleModel | None, ratings: Ratings, adds: bool = True) -> Ratings:
+def joined(start: RecommenderModel | None, ratings: Interactions, adds: bool = True) -> Interactions:
     """What `start` was trained on, and `ratings`: all users and items of both.
 
     The weights of a pair that is in both are added up, as uses are; without `adds` the new one counts, as of ratings.
@@ -295,10 +295,10 @@ def joined(start: PeopleModel | None, ratings: Ratings, adds: bool = True) -> Ra
         np.concatenate([weights[kept], new.weights]),
         None if new.times is None else np.concatenate([np.full(kept.sum(), -np.inf), new.times]),
     )
-    return Ratings.from_events(users, items, events)
+    return Interactions.from_events(users, items, events)
 
 
-def start_weights(start: PeopleModel) -> NDArray[np.float32]:
+def start_weights(start: RecommenderModel) -> NDArray[np.float32]:
     """Of the pairs that a model was trained on; 1 where its method goes by whether, not how much."""
     if not start.keeps_weights:
         return np.ones(len(start.seen.items), np.float32)

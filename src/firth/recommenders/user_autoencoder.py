@@ -21,11 +21,18 @@ from firth.core.vectors import Matrix, Vectors
 from firth.kernels.sparse import Rows
 from firth.nets.autoencoder import divergence_loss, drawn
 from firth.nets.people import Baskets, UserNet
-from firth.recommenders.recommender_model import KEYS, PeopleModel, StoredKeys, keys_of, stored_histories, take_ratings
+from firth.recommenders.recommender_model import (
+    KEYS,
+    RecommenderModel,
+    StoredKeys,
+    keys_of,
+    stored_histories,
+    take_ratings,
+)
 from firth.tables.autoencoder_model import NET
 from firth.tables.autoencoder_training import active_dimensions
 from firth.training.gradient_loop import token_shares
-from firth.training.network_options import UserOptions, widths_of
+from firth.training.network_options import UserOptions, hidden_sizes_of
 from firth.training.row_batches import RowTraining
 from firth.training.weight_files import with_weights
 
@@ -34,7 +41,7 @@ TOLD = 0.8  # of what held-out users had; the rest is to be told from it
 
 
 def new_net(method: UserOptions, items: int) -> UserNet:
-    return UserNet(items, widths_of(method), method.dim, variational=hasattr(method, "beta"))
+    return UserNet(items, hidden_sizes_of(method), method.dim, variational=hasattr(method, "beta"))
 
 
 def baskets_of(rows: Rows) -> Baskets:
@@ -51,7 +58,7 @@ def some_users(rows: Rows, users: NDArray[np.int64]) -> Rows:
     return Rows(starts, rows.columns[places], rows.values[places])
 
 
-class UserModel(PeopleModel):
+class UserModel(RecommenderModel):
     """Users with the codes of what they had; `tables["items"]` are the last layer's rows, one an item.
 
     A user's row for `scores` is the code. A new user's is made of the history alone, without any retraining.
@@ -158,7 +165,7 @@ class UserTraining(RowTraining):
         if code.logvar is None:
             return net.surprise(net.decode(code.mean), baskets).sum()
         losses = net.surprise(net.decode(drawn(code, torch.randn_like(code.mean))), baskets)
-        loss: Tensor = losses.sum() + method.beta * self.annealed(method.anneal) * divergence_loss(code)
+        loss: Tensor = losses.sum() + method.beta * self.annealed(method.kl_annealing) * divergence_loss(code)
         return loss
 
     def baseline_loss(self) -> float | None:

@@ -19,8 +19,8 @@ from firth.core.errors import FirthError
 from firth.core.model import Predicts, Rates
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.core.vectors import similarity as cosine
-from firth.data.labelled import Labelled
-from firth.data.ratings import Ratings
+from firth.data.interactions import Interactions
+from firth.data.labeled_texts import LabeledTexts
 from firth.evaluate import Section, read_labels, read_pairs, read_questions, read_sentence_pairs, recommended
 from firth.evaluate import right_answers as answered
 from firth.evaluate.nodes import label_scores, likeliest
@@ -137,7 +137,7 @@ def document_task(documents: Drawn, seed: int = 1) -> Task:
     return task(first.name, f"{first.what}: mean of 1 / rank", part, len(first.queries), first[2:], seed)
 
 
-def labelled_task(examples: Labelled | Iterable[tuple[str, str | None]], seed: int = 1) -> Task:
+def labelled_task(examples: LabeledTexts | Iterable[tuple[str, str | None]], seed: int = 1) -> Task:
     """Texts with one label each: what a classifier predicts, or what a linear probe tells from a model's vectors."""
     known = [(text, labels if isinstance(labels, str) else labels[0]) for text, labels in examples if labels]
     names = {name: place for place, name in enumerate(sorted({label for _, label in known}))}
@@ -182,7 +182,7 @@ def node_task(path: PathLike, seed: int = 1, nodes: Container[str] | None = None
     )
 
 
-def rating_task(test: Ratings, seed: int = 1) -> Task:
+def rating_task(test: Interactions, seed: int = 1) -> Task:
     """What users turned to later: NDCG@100 of each, 0 of a user the model does not know; for models that predict
     ratings, minus the squared error of each, that of guessing the mean where user or item is unknown."""
     histories = sorted(test.histories().items())

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from firth.core.sketch import RowSketch, sketch_in
-from firth.data.alike import Alike
 from firth.data.corpus import Corpus
+from firth.data.similar_pairs import SimilarPairs
 from firth.evaluate import SentencePair
 from firth.evaluate.layout import percent
 from firth.studies.contender import Contender
@@ -65,7 +65,10 @@ class Asked:
         if self.documents is None or self.documents.corpus is None:
             return {}
         corpus, label = self.documents.corpus, self.documents.label
-        found = {corpus.fingerprint(): False, Alike(corpus, text=corpus.column, unit=corpus.unit).fingerprint(): False}
+        found = {
+            corpus.fingerprint(): False,
+            SimilarPairs(corpus, text=corpus.column, unit=corpus.unit).fingerprint(): False,
+        }
         if label:
             found[Corpus(corpus, unit=corpus.unit, column=corpus.column, tags=label).fingerprint()] = True
         return {name: labelled for name, labelled in found.items() if name is not None}

@@ -20,7 +20,7 @@ from firth.data.table import Table
 from firth.nets.autoencoder import Code, Shape, TableNet, divergences, drawn
 from firth.tables.network_inputs import Cells, Layout, keys_of
 from firth.tables.table_model import Coded, TableModel, stored_points
-from firth.training.network_options import CompressingOptions, widths_of
+from firth.training.network_options import CompressingOptions, hidden_sizes_of
 from firth.training.weight_files import with_weights
 
 Array = NDArray[np.float64]
@@ -36,9 +36,9 @@ def shape_of(method: Any, layout: Layout) -> Shape:
         gaps=tuple(layout.gaps),
         levels=tuple(len(column.levels) for column in layout.categories),
         dim=method.dim,
-        widths=widths_of(method),
+        widths=hidden_sizes_of(method),
         activation=method.activation,
-        embedding=method.category == "embedding",
+        embedding=method.categorical == "embedding",
         tied=getattr(method, "tied", False),
         variational=hasattr(method, "beta"),
         # A pixel that is nearly always white must not count a hundred times as much as the others.

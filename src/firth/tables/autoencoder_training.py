@@ -62,7 +62,7 @@ class CompressTraining(RowTraining):
         if code.logvar is None:
             return net.row_losses(net.decode(code.mean), numbers, ids).sum()
         losses = net.row_losses(net.decode(drawn(code, torch.randn_like(code.mean))), numbers, ids)
-        weight = method.beta * self.annealed(method.anneal)
+        weight = method.beta * self.annealed(method.kl_annealing)
         loss: Tensor = losses.sum() + weight * divergence_loss(code, method.free_bits)
         return loss
 
@@ -168,10 +168,10 @@ def opened(method: Any, data: Any, run: Run, start: Model | None) -> tuple[Layou
     empty = [column.name for column in layout.columns if isinstance(column, DroppedColumn)]
     if empty and start is None:
         run.report.note(f"Nothing is known of {describe(empty)}: all cells are missing, and are rebuilt as missing.")
-    if getattr(method, "tied", False) and layout.categories and method.category == "embedding":
+    if getattr(method, "tied", False) and layout.categories and method.categorical == "embedding":
         raise FirthError(
             "conflicting_options",
-            "{name}.tied needs category='onehot': an embedding has no way back through its own matrix.",
+            "{name}.tied needs categorical='onehot': an embedding has no way back through its own matrix.",
             name=name,
         )
     width = sum(layout.varies) + sum(len(column.levels) for column in layout.categories)

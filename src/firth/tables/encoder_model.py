@@ -343,6 +343,6 @@ class CategoryEncoding(EncodingMethod):
 class NumberEncoding(EncodingMethod):
     """A scale for numbers; `category` says what becomes of categories."""
 
-    category: str = option(
+    categorical: str = option(
         "onehot", "columns of categories: their code, or left out", choices=("onehot", "label", "binary", "drop")
     )

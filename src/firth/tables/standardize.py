@@ -20,4 +20,4 @@ class Standardize(NumberEncoding):
     summary: ClassVar[str] = "tables: numbers to mean 0 and standard deviation 1 (z-scores)"
 
     def plan(self) -> Plan:
-        return Plan(self.category, "standardize")
+        return Plan(self.categorical, "standardize")

@@ -25,7 +25,7 @@ class VAE(CompressingOptions):
 
     learning_rate: float = option(5e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
     beta: float = option(1.0, "weight of KL: more makes codes simpler and rows blurrier", low=0, high=1000)
-    anneal: float = option(0.3, "share of the run in which that weight rises from 0", low=0, high=1)
+    kl_annealing: float = option(0.3, "share of the run in which that weight rises from 0", low=0, high=1)
     free_bits: float = option(0.0, "nats a dimension of the code that cost nothing: against collapse", low=0, high=100)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:

@@ -261,8 +261,8 @@ class Gradient(Loop):
                     parameter.grad = torch.zeros_like(parameter)
                 dist.all_reduce(parameter.grad)
             dist.all_reduce(total)
-        if self.method.clip:
-            nn.utils.clip_grad_norm_(self.net.parameters(), self.method.clip)
+        if self.method.max_grad_norm:
+            nn.utils.clip_grad_norm_(self.net.parameters(), self.method.max_grad_norm)
         self.optimizer.step()
         return total
 

@@ -64,10 +64,12 @@ class LearningOptions(Method):
     epochs: int = option(10, "passes over the data", low=1)
     learning_rate: float = option(1e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
     warmup: float = option(0.05, "share of the run in which the rate rises", low=0, high=1)
-    decay: str = option("cosine", "how the rate falls after that", choices=("cosine", "linear", "inverse_sqrt", "none"))
+    schedule: str = option(
+        "cosine", "how the rate falls after that", choices=("cosine", "linear", "inverse_sqrt", "none")
+    )
     weight_decay: float = option(0.1, "of matrices; not of biases and norms", low=0, high=10)
     beta2: float = option(0.98, "memory of AdamW's second moment", low=0, high=0.99999)
-    clip: float = option(1.0, "longest gradient; 0 = any", low=0)
+    max_grad_norm: float = option(1.0, "longest gradient; 0 = any", low=0)
     dropout: float = option(0.1, "share of values left out while learning", low=0, high=0.95)
 
     def check_run(self, run: Run) -> None:
@@ -110,7 +112,7 @@ class RowOptions(LearningOptions):
     """How a network of rows learns: rows of a table, or users."""
 
     epochs: int = option(100, "passes over the data", low=1)
-    batch_rows: int = option(128, "rows a step", low=1)
+    batch_size: int = option(128, "rows a step", low=1)
     learning_rate: float = option(2e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
     weight_decay: float = option(0.01, "of matrices; not of biases and norms", low=0, high=10)
     dropout: float = option(0.0, "share of values left out while learning", low=0, high=0.95)
@@ -118,12 +120,12 @@ class RowOptions(LearningOptions):
 
     @property
     def batch_units(self) -> int:
-        return self.batch_rows
+        return self.batch_size
 
 
-def widths_of(method: Any) -> tuple[int, ...]:
+def hidden_sizes_of(method: Any) -> tuple[int, ...]:
     """ "128,64" -> (128, 64); "" -> ()."""
-    parts = [part.strip() for part in method.widths.split(",")] if method.widths.strip() else []
+    parts = [part.strip() for part in method.hidden_sizes.split(",")] if method.hidden_sizes.strip() else []
     if not all(part.isdecimal() and 1 <= int(part) <= MOST_WIDE for part in parts):
         name = type(method).__name__
         raise FirthError(
@@ -132,7 +134,7 @@ def widths_of(method: Any) -> tuple[int, ...]:
             "got {got!r}.",
             name=name,
             most_wide=MOST_WIDE,
-            got=method.widths,
+            got=method.hidden_sizes,
         )
     return tuple(map(int, parts))
 
@@ -146,21 +148,23 @@ class CompressingOptions(RowOptions):
     takes_gaps: ClassVar[bool] = True  # missing cells, and categories that fit did not meet
 
     dim: int = option(8, "numbers that a row is squeezed to: the length of its code", low=1, high=65536)
-    widths: str = option("128,64", "hidden layers from the table inwards, as in 128,64; empty = none: a linear map")
+    hidden_sizes: str = option(
+        "128,64", "hidden layers from the table inwards, as in 128,64; empty = none: a linear map"
+    )
     activation: str = option("gelu", "of the hidden layers", choices=("gelu", "relu", "tanh"))
     numeric: str = option(
         "standardize",
         "columns of numbers: each to deviation 1, all by one scale (pixels; vectors always), or as they are",
         choices=("standardize", "common", "keep"),
     )
-    category: str = option(
+    categorical: str = option(
         "embedding", "columns of categories: a learned vector each, or one-hot", choices=("embedding", "onehot")
     )
     denoise: float = option(0.0, "share of cells hidden while learning, to be told from the others", low=0, high=0.95)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        widths_of(self)
+        hidden_sizes_of(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,16 +174,16 @@ class UserOptions(RowOptions):
     kind: ClassVar[str] = "ratings"
 
     epochs: int = option(100, "passes over the users", low=1)
-    batch_rows: int = option(256, "users a step", low=1)
+    batch_size: int = option(256, "users a step", low=1)
     learning_rate: float = option(3e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
     dim: int = option(200, "length of the users' vectors", low=1, high=65536)
-    widths: str = option("", "hidden layers from the items inwards, as in 600; empty = none")
+    hidden_sizes: str = option("", "hidden layers from the items inwards, as in 600; empty = none")
     dropout: float = option(0.5, "share of a user's items that are hidden while learning", low=0, high=0.95)
     held_out: float = option(0.05, "share of users kept to measure on; the best weights count", low=0, high=0.9)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        widths_of(self)
+        hidden_sizes_of(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,9 +24,9 @@ def rate_share(method: LearningOptions, share: float) -> float:
     """The learning rate at this share of the run, as a share of the highest."""
     if share < method.warmup:
         return max(1e-3, share / method.warmup)
-    if method.decay == "inverse_sqrt":  # Vaswani et al. 2017, 5.3
+    if method.schedule == "inverse_sqrt":  # Vaswani et al. 2017, 5.3
         return math.sqrt(max(method.warmup, 1e-3) / max(share, 1e-3))
     left = (1 - share) / max(1e-9, 1 - method.warmup)
-    if method.decay == "cosine":
+    if method.schedule == "cosine":
         return 0.1 + 0.9 * 0.5 * (1 - math.cos(math.pi * left))
-    return left if method.decay == "linear" else 1.0
+    return left if method.schedule == "linear" else 1.0

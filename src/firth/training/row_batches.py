@@ -31,7 +31,7 @@ class RowTraining(Gradient):
 
     def plan(self, epoch: int) -> Sequence[Batch]:
         order = self.rows[np.random.default_rng([self.run.seed, epoch]).permutation(len(self.rows))]
-        most = max(1, min(MOST_ROWS, self.method.batch_rows // self.world))
+        most = max(1, min(MOST_ROWS, self.method.batch_size // self.world))
         parts = [order[first : first + most] for first in range(0, len(order), most)]
         return [Batch(part, len(part)) for part in parts]
 

@@ -9,7 +9,7 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.data.pairs import as_pairs
+from firth.data.translation_pairs import as_pairs
 from firth.training.network_options import TranslatorOptions, learner, model_in
 
 

@@ -19,8 +19,8 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.report import Report
 from firth.core.run import Run
-from firth.data.pairs import Pair, Pairs
 from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.data.translation_pairs import Pair, TranslationPairs
 from firth.nets.transformer import EncoderDecoder
 from firth.training.gradient_loop import Batch, Gradient, token_shares
 from firth.training.network_options import TranslatorOptions
@@ -191,7 +191,7 @@ def bucketed(pairs: Encoded, random: np.random.Generator, tokens: int) -> list[N
     return [groups[place] for place in random.permutation(len(groups))]
 
 
-def learn(method: TranslatorOptions, data: Pairs, run: Run, start: Model | None) -> Translator:
+def learn(method: TranslatorOptions, data: TranslationPairs, run: Run, start: Model | None) -> Translator:
     """Tokenizer, ids, weights."""
     if start is not None and not isinstance(start, Translator):
         raise FirthError("incompatible_start", "start must be a Seq2Seq model; got {got!r}.", got=start)

@@ -32,7 +32,7 @@ class FastText(PredictingMethod):
     minn: int = option(3, "shortest n-grams, in characters", low=0, high=LONGEST_NGRAM)
     maxn: int = option(6, "longest n-grams; 0 = none", low=0, high=LONGEST_NGRAM)
     buckets: int = option(2_000_000, "rows that n-grams share by their hash", low=1, high=2**31 - 1)
-    noise_exponent: float = option(0.5, "noise words are drawn by count to this power", low=-2, high=2)
+    negative_exponent: float = option(0.5, "noise words are drawn by count to this power", low=-2, high=2)
     subsample: float = option(
         1e-4, "frequent words are thinned out above this share of the text; 0 = off", low=0, high=1
     )

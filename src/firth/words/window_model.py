@@ -61,7 +61,7 @@ class PredictedWords(WordModel):
         if self.method.loss == "softmax":
             return np.zeros(len(self.vectors))
         with np.errstate(divide="ignore"):  # a word that is never drawn is never predicted
-            return np.log(kernel.noise_weights(self.vocabulary.counts, self.method.noise_exponent))
+            return np.log(kernel.noise_weights(self.vocabulary.counts, self.method.negative_exponent))
 
     def _by_tree(self, row: Matrix) -> NDArray[np.float64]:
         """Σ log σ(±x·y) over the nodes on the way to each word."""

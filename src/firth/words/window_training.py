@@ -56,7 +56,7 @@ class PredictOptions(Method):
     window: int = option(5, "words each side", low=1, high=kernel.MOST_WINDOW)
     loss: str = option("negative", "noise words, a Huffman tree, or the exact softmax", choices=kernel.LOSSES)
     negatives: int = option(5, "noise words for each window (loss=negative)", low=1, high=1000)
-    noise_exponent: float = option(0.75, "noise words are drawn by count to this power", low=-2, high=2)
+    negative_exponent: float = option(0.75, "noise words are drawn by count to this power", low=-2, high=2)
     subsample: float = option(
         1e-3, "frequent words are thinned out above this share of the text; 0 = off", low=0, high=1
     )
@@ -233,7 +233,7 @@ class Training(Loop):
             inputs=self.inputs,
             outputs=self.outputs,
             keep=kernel.keep_thresholds(counts, method.subsample),
-            noise=kernel.alias_table(kernel.noise_weights(counts, method.noise_exponent)),
+            noise=kernel.alias_table(kernel.noise_weights(counts, method.negative_exponent)),
             paths=kernel.huffman_paths(self.met) if method.loss == "hierarchical" else kernel.no_paths(),
             loss=method.loss,
             window=method.window,

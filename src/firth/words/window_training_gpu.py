@@ -42,7 +42,7 @@ class CudaTraining(OnCard, Training):
         most = min(SLICE, SLICE * 5 // method.negatives) // kernel.BLOCK * kernel.BLOCK
         self.most = max(kernel.BLOCK, most)  # tokens of a slice; a CPU could go on wherever one ends
         counts = tokens.vocabulary.counts
-        noise = kernel.noise_weights(counts, method.noise_exponent)
+        noise = kernel.noise_weights(counts, method.negative_exponent)
         self.card = Card(self.task(), min(self.most, len(tokens.ids)), counts, noise, method.learning_rate)
         cuda = self.card.device.type == "cuda"
         self.copying = torch.cuda.Stream() if cuda else None  # type: ignore[no-untyped-call]

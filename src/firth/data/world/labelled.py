@@ -15,7 +15,7 @@ from firth.data.world.text import TOPIC_FRAMES, homonyms_of, opinion, sentence
 from firth.data.world.words import HOMONYMS, THINGS, WORKERS
 
 
-class Labelled(NamedTuple):
+class LabeledTexts(NamedTuple):
     """A text and the class it belongs to."""
 
     text: str
@@ -39,29 +39,29 @@ class Question(NamedTuple):
     start: int
 
 
-def topic_document(facts: Facts) -> Callable[[Random], Labelled]:
+def topic_document(facts: Facts) -> Callable[[Random], LabeledTexts]:
     """Six sentences: four of the document's topic, one of another topic, one about anything."""
     topics = tuple(facts.topics)
     words = {topic: facts.topics[topic] + homonyms_of(topic) for topic in topics}
     anything = sentence(facts)
 
-    def draw(random: Random) -> Labelled:
+    def draw(random: Random) -> LabeledTexts:
         topic, other = sample(random, topics, 2)
         abouts = (topic,) * 4 + (other,)
         parts = [pick(random, TOPIC_FRAMES).format(*sample(random, words[about], 3)) for about in abouts]
         parts.append(anything(random))
-        return Labelled(" . ".join(sample(random, parts, len(parts))), topic)
+        return LabeledTexts(" . ".join(sample(random, parts, len(parts))), topic)
 
     return draw
 
 
-def review(facts: Facts) -> Callable[[Random], Labelled]:
+def review(facts: Facts) -> Callable[[Random], LabeledTexts]:
     """One to three opinions that agree. As some say "not dreadful", counting words of praise is not enough."""
 
-    def draw(random: Random) -> Labelled:
+    def draw(random: Random) -> LabeledTexts:
         praise = random.random() < 0.5
         opinions = [opinion(random, facts, praise) for _ in range(1 + int(random.random() * 3))]
-        return Labelled(" . ".join(opinions), "positive" if praise else "negative")
+        return LabeledTexts(" . ".join(opinions), "positive" if praise else "negative")
 
     return draw
 

@@ -43,7 +43,7 @@ def friendships(random: np.random.Generator, people: int, communities: int, frie
     return Friendships(edges, shuffled)
 
 
-class Ratings(NamedTuple):
+class Interactions(NamedTuple):
     """Who rated what, each pair once, and the tastes that it came from."""
 
     users: Ints
@@ -53,7 +53,7 @@ class Ratings(NamedTuple):
     traits: Floats  # (items, genres): how much of each genre an item has; rows sum to 1
 
 
-def ratings(random: np.random.Generator, users: int, items: int, each: int) -> Ratings:
+def ratings(random: np.random.Generator, users: int, items: int, each: int) -> Interactions:
     """Each user meets about `each` items, by taste and by the items' fame, and rates them by taste alone."""
     tastes = random.dirichlet(np.full(GENRES, 0.25), size=users)
     traits = random.dirichlet(np.full(GENRES, 0.25), size=items)
@@ -68,7 +68,7 @@ def ratings(random: np.random.Generator, users: int, items: int, each: int) -> R
     pairs = _distinct(np.stack([np.repeat(np.arange(users), each), met], axis=1), items)
     match = np.einsum("ij,ij->i", tastes[pairs[:, 0]], traits[pairs[:, 1]])  # 0 … 1
     rated = np.clip(np.rint(1.5 + 4.0 * match + random.normal(0, 0.3, len(match))), 1, 5).astype(np.int64)
-    return Ratings(pairs[:, 0], pairs[:, 1], rated, tastes, traits)
+    return Interactions(pairs[:, 0], pairs[:, 1], rated, tastes, traits)
 
 
 def _distinct(pairs: Ints, high: int) -> Ints:

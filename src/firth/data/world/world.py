@@ -11,9 +11,9 @@ import numpy as np
 from firth.core.errors import FirthError
 from firth.data.world import labelled, society, text, truth
 from firth.data.world.facts import Country, Facts, make_facts
-from firth.data.world.labelled import Labelled, Question, Sense
+from firth.data.world.labelled import LabeledTexts, Question, Sense
 from firth.data.world.language import Language, Translation, make_language, translation
-from firth.data.world.society import Friendships, Ratings, Rows
+from firth.data.world.society import Friendships, Interactions, Rows
 from firth.data.world.stream import Stream
 
 
@@ -68,11 +68,11 @@ class World:
         """Pairs of words, and how much of their topics they share (0 … 1)."""
         return truth.similarities(self.facts, Random(self._key("similarities")), n)
 
-    def topics(self, n: int) -> Stream[Labelled]:
+    def topics(self, n: int) -> Stream[LabeledTexts]:
         """Documents of about 60 words labelled by their topic."""
         return Stream(self._key("topics"), n, labelled.topic_document(self.facts))
 
-    def sentiment(self, n: int) -> Stream[Labelled]:
+    def sentiment(self, n: int) -> Stream[LabeledTexts]:
         """Reviews labelled positive or negative."""
         return Stream(self._key("sentiment"), n, labelled.review(self.facts))
 
@@ -95,7 +95,7 @@ class World:
         _at_least("people", people, communities)
         return society.friendships(self._random("friendships"), people, communities, friends)
 
-    def ratings(self, users: int = 400, items: int = 200, each: int = 30) -> Ratings:
+    def ratings(self, users: int = 400, items: int = 200, each: int = 30) -> Interactions:
         """Ratings of about `each` items a user, with the tastes behind them."""
         for name, value in (("users", users), ("items", items), ("each", each)):
             _at_least(name, value, 1)

@@ -90,7 +90,7 @@ def methods() -> dict[str, Any]:
 @cache
 def forms() -> list[dict[str, Any]]:
     found = []
-    for name in sorted(registry.method_modules()):
+    for name in sorted(registry.method_classes()):
         method = registry.method(name)
         found.append(
             {

@@ -65,7 +65,7 @@ def write(begun: Begun, request: Request) -> dict[str, Any]:
 @router.post("/answer")
 def answer(asked: Asked, request: Request) -> dict[str, Any]:
     """The stretch of the passage that answers the question; an empty one where it does not tell."""
-    model: Answers = model_that(request, asked.model, "answers", "what firth finetune answer makes does")
+    model: Answers = model_that(request, asked.model, "answers", "what firth finetune question-answerer makes does")
     if not asked.question.strip() or not asked.passage.strip():
         raise RequestError(400, "Give a question, and a passage that may answer it.", field="question")
     return model.answer([asked.question], [asked.passage])[0]._asdict()

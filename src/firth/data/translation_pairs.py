@@ -1,4 +1,4 @@
-"""`Pairs`: texts and what they become (translations, summaries), from parallel files, tables and iterables."""
+"""`TranslationPairs`: texts and what they become (translations, summaries), from parallel files, tables and iterables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Pair(NamedTuple):
     target: str
 
 
-class Pairs:
+class TranslationPairs:
     """Pairs of texts, streamed and re-iterable.
 
         Pairs("train.de", "train.en")                        # parallel: line n of one belongs to line n of the other
@@ -34,7 +34,7 @@ class Pairs:
     """
 
     def __init__(
-        self, *data: Any, source: str = "source", target: str = "target", validation: Pairs | None = None
+        self, *data: Any, source: str = "source", target: str = "target", validation: TranslationPairs | None = None
     ) -> None:
         if not 1 <= len(data) <= 2:
             raise FirthError(
@@ -106,6 +106,6 @@ def checked(item: Any, number: int) -> Pair:
     )
 
 
-def as_pairs(data: Any) -> Pairs:
+def as_pairs(data: Any) -> TranslationPairs:
     """`data` itself, or what Pairs reads."""
-    return data if isinstance(data, Pairs) else Pairs(data)
+    return data if isinstance(data, TranslationPairs) else TranslationPairs(data)

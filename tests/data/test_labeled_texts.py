@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import firth
-from firth.data.labelled import Example, Labelled, read_labelled
+from firth.data.labeled_texts import Example, LabeledTexts, read_labelled
 
 FASTTEXT = "__label__x.y Hello World\nfoo __label__b __label__x.y bar\n\nno label here\n__label__ lone\n"
 EXAMPLES = [
@@ -41,7 +41,7 @@ def decoded(found):
 @pytest.mark.parametrize("name", ["t.txt", "t.txt.gz"])
 def test_fasttexts_files(tmp_path, name):
     (tmp_path / name).write_bytes(gzip.compress(FASTTEXT.encode()) if name.endswith("gz") else FASTTEXT.encode())
-    data = Labelled(tmp_path / name)
+    data = LabeledTexts(tmp_path / name)
     assert list(data) == list(data) == EXAMPLES
     found = read_labelled(data)
     assert decoded(found) == [(e.text.lower().split(), list(e.labels)) for e in EXAMPLES]
@@ -50,35 +50,35 @@ def test_fasttexts_files(tmp_path, name):
 
 def test_the_tokenizer_fasttext_ends_each_text(tmp_path):
     (tmp_path / "t.txt").write_text("__label__a Ä\u00a0b  c\n\n__label__b d")
-    found = read_labelled(Labelled(tmp_path / "t.txt"), tokenizer="fasttext", lowercase=False)
+    found = read_labelled(LabeledTexts(tmp_path / "t.txt"), tokenizer="fasttext", lowercase=False)
     assert decoded(found) == [(["Ä\u00a0b", "c", "</s>"], ["a"]), (["</s>"], []), (["d", "</s>"], ["b"])]
     assert decoded(read_labelled([("A b", "x")], tokenizer="fasttext")) == [(["a", "b", "</s>"], ["x"])]
 
 
 def test_records(tmp_path):
     (tmp_path / "t.jsonl").write_text(RECORDS)
-    assert [tuple(e) for e in Labelled(tmp_path / "t.jsonl")] == PAIRS
+    assert [tuple(e) for e in LabeledTexts(tmp_path / "t.jsonl")] == PAIRS
     expected = [(["one", "two"], ["a", "b c"]), (["three"], []), ([], ["1"])]
-    assert decoded(read_labelled(Labelled(tmp_path / "t.jsonl", column="body", label="label"))) == expected
+    assert decoded(read_labelled(LabeledTexts(tmp_path / "t.jsonl", column="body", label="label"))) == expected
     table = pa.table({"body": [text for text, _ in PAIRS], "tags": [list(labels) for _, labels in PAIRS]})
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
-    assert [tuple(e) for e in Labelled(tmp_path / "t.parquet", label="tags")] == PAIRS
+    assert [tuple(e) for e in LabeledTexts(tmp_path / "t.parquet", label="tags")] == PAIRS
     (tmp_path / "t.tsv").write_text("sentence\tlabel\ngood film\t1\nbad film\t0\n")
-    assert list(Labelled(tmp_path / "t.tsv")) == [Example("good film", ("1",)), Example("bad film", ("0",))]
+    assert list(LabeledTexts(tmp_path / "t.tsv")) == [Example("good film", ("1",)), Example("bad film", ("0",))]
     (tmp_path / "t.csv").write_text("label,text,note\nx,a text,n\n")
-    assert list(Labelled(tmp_path / "t.csv")) == [Example("a text", ("x",))]
+    assert list(LabeledTexts(tmp_path / "t.csv")) == [Example("a text", ("x",))]
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_data_frames(frame):
-    data = Labelled(frame({"words": ["a b", "c"], "label": ["x", None]}))
+    data = LabeledTexts(frame({"words": ["a b", "c"], "label": ["x", None]}))
     assert list(data) == [Example("a b", ("x",)), Example("c", ())]
 
 
 def test_iterables_can_be_walked_again():
     pairs = [("a b", "x"), ("c", ["x", "y"]), ("", []), ("d", None)][:3]
     for source in (pairs, iter(pairs), (pair for pair in pairs)):
-        data = Labelled(source)
+        data = LabeledTexts(source)
         assert list(data) == list(data) == [Example("a b", ("x",)), Example("c", ("x", "y")), Example("", ())]
         assert decoded(read_labelled(data)) == [(["a", "b"], ["x"]), (["c"], ["x", "y"]), ([], [])]
 
@@ -93,7 +93,7 @@ def test_blocks_and_threads_make_no_difference(tmp_path, tokenizer):
     ]
     (tmp_path / "t.txt").write_text("\n".join(lines) + "\n")
     ways = [firth.Run(threads=1), firth.Run(threads=3), firth.Run(memory="64MB"), firth.Run(memory="200kB", threads=2)]
-    found = [read_labelled(Labelled(tmp_path / "t.txt"), tokenizer=tokenizer, run=run) for run in ways]
+    found = [read_labelled(LabeledTexts(tmp_path / "t.txt"), tokenizer=tokenizer, run=run) for run in ways]
     assert all(decoded(each) == decoded(found[0]) for each in found)
     assert len({each.fingerprint for each in found}) == 1
     assert [labels for _, labels in decoded(found[0])] == [
@@ -109,9 +109,9 @@ def test_a_fingerprint_knows_the_labels():
 def test_bytes_that_are_no_utf8_are_counted(tmp_path):
     (tmp_path / "t.txt").write_bytes(b"__label__a caf\xe9 noir\n__label__b ok\n")
     with pytest.warns(firth.FirthWarning, match="1 byte sequences were not valid UTF-8"):
-        found = read_labelled(Labelled(tmp_path / "t.txt"))
+        found = read_labelled(LabeledTexts(tmp_path / "t.txt"))
     assert decoded(found)[0][1] == ["a"]
-    assert next(iter(Labelled(tmp_path / "t.txt"))).text == "caf� noir"
+    assert next(iter(LabeledTexts(tmp_path / "t.txt"))).text == "caf� noir"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_bytes_that_are_no_utf8_are_counted(tmp_path):
 )
 def test_what_is_no_pair_is_refused(items):
     with pytest.raises(firth.FirthError, match="Labelled data are pairs"):
-        list(Labelled(items))
+        list(LabeledTexts(items))
 
 
 def test_labels_may_be_numbers(tmp_path):
@@ -129,18 +129,18 @@ def test_labels_may_be_numbers(tmp_path):
         [("a", 5), ("b", float("nan")), ("c", np.int64(4))],
         iter([("a", 5.0), ("b", []), ("c", 4.0)]),
     ):
-        assert [example.labels for example in Labelled(source)] == [("5",), (), ("4",)]
+        assert [example.labels for example in LabeledTexts(source)] == [("5",), (), ("4",)]
 
 
 def test_sources_that_do_not_fit(tmp_path):
     (tmp_path / "t.txt").write_text("__label__a b\n")
     (tmp_path / "t.csv").write_text("text,tag\na,b\n")
     with pytest.raises(firth.FirthError, match="got both at once"):
-        Labelled(tmp_path / "t.txt", [("a", "b")])
+        LabeledTexts(tmp_path / "t.txt", [("a", "b")])
     with pytest.raises(firth.FirthError, match="no column 'label'; there are text, tag"):
-        list(Labelled(tmp_path / "t.csv"))
+        list(LabeledTexts(tmp_path / "t.csv"))
     (tmp_path / "t.jsonl").write_text('{"text": "a", "label": "x\\u0000y"}\n')
     with pytest.raises(firth.FirthError, match="must not contain the character NUL"):
         read_labelled(tmp_path / "t.jsonl")
     with pytest.raises(firth.FirthError, match="at least one source"):
-        Labelled()
+        LabeledTexts()

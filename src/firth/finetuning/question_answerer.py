@@ -14,15 +14,15 @@ from firth.training.network_options import learner, model_in
 
 @model_in("finetuning.question_answering", "SpanModel")
 @dataclass(frozen=True, kw_only=True)
-class Answer(TuningOptions):
+class QuestionAnswerer(TuningOptions):
     """Maximises Σ log softmax(S · T) of the right answers' first tokens and log softmax(E · T) of their last ones, T
     being what a BERT makes of a passage's tokens."""
 
     summary: ClassVar[str] = "answers to questions, as stretches of a passage, by a BERT that learns on"
     kind: ClassVar[str] = "questions"
 
-    batch: int = option(32, "windows of passages a step", low=1, high=65536)
-    length: int = option(0, "most tokens of question and window together; 0 = 384, or the base's places", low=0)
+    batch_size: int = option(32, "windows of passages a step", low=1, high=65536)
+    max_length: int = option(0, "most tokens of question and window together; 0 = 384, or the base's places", low=0)
     overlap: int = option(128, "tokens that a window of a long passage shares with the next", low=0)
     question_length: int = option(64, "most tokens of a question; longer ones are cut, which is said", low=1)
     answer_length: int = option(30, "most tokens of an answer", low=1, high=10_000)

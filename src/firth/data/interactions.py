@@ -1,4 +1,4 @@
-"""`Ratings`: who used or rated what, how much, and when."""
+"""`Interactions`: who used or rated what, how much, and when."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Events(NamedTuple):
     times: NDArray[np.float64] | None
 
 
-class Ratings:
+class Interactions:
     """Users × items, from events (user, item, weight, time); weight is 1 and time unknown where there are none.
 
         Ratings("plays.tsv")                                  # user, item, weight, time by place or name
@@ -58,7 +58,7 @@ class Ratings:
         time: str | None = None,
     ) -> None:
         wanted = {"user": user, "item": item, "value": value, "time": time}
-        if isinstance(source, Ratings):
+        if isinstance(source, Interactions):
             self._take(source.users, source.items, source.events())
         elif hasattr(source, "tocoo"):
             self._take_matrix(source)
@@ -66,7 +66,7 @@ class Ratings:
             self._take(*column_events(columns_of(source, wanted)))
 
     @classmethod
-    def from_events(cls, users: Sequence[str], items: Sequence[str], events: Events) -> Ratings:
+    def from_events(cls, users: Sequence[str], items: Sequence[str], events: Events) -> Interactions:
         """Events by number, with the keys they stand for."""
         made = cls.__new__(cls)
         made._take(users, items, events)
@@ -174,13 +174,13 @@ class Ratings:
         bounds = rows.starts.tolist()
         return {key: dict(pairs[bounds[u] : bounds[u + 1]]) for u, key in enumerate(self.users)}
 
-    def take(self, events: NDArray[np.bool_]) -> Ratings:
+    def take(self, events: NDArray[np.bool_]) -> Interactions:
         """Only these events; users and items without any are gone."""
         users, new_users = np.unique(self.user_ids()[events], return_inverse=True)
         items, new_items = np.unique(self.item_ids[events], return_inverse=True)
         times = None if self.times is None else self.times[events]
         kept = Events(new_users.astype(np.int64), new_items.astype(np.int64), self.weights[events], times)
-        return Ratings.from_events([self.users[u] for u in users], [self.items[i] for i in items], kept)
+        return Interactions.from_events([self.users[u] for u in users], [self.items[i] for i in items], kept)
 
     def name_event(self, event: int) -> str:
         user = int(np.searchsorted(self.starts, event, side="right")) - 1

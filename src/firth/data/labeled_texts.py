@@ -1,4 +1,4 @@
-"""`Labelled`: texts with their labels, from fastText's files, records, iterables and data frames."""
+"""`LabeledTexts`: texts with their labels, from fastText's files, records, iterables and data frames."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Example(NamedTuple):
     labels: tuple[str, ...]
 
 
-class Labelled:
+class LabeledTexts:
     """Texts with labels, streamed and re-iterable.
 
     `sources`: text files (or "-", standard input) with a text a line, where words that begin with `__label__` are
@@ -103,11 +103,11 @@ def pairs_of(source: Any) -> Any:
     """What a Corpus reads: iterables of (text, labels) become iterables of documents whose tags are the labels."""
     if isinstance(source, (str, os.PathLike)) or is_table(source) or not isinstance(source, Iterable):
         return source
-    return tagged(source) if isinstance(source, Iterator) else Pairs(source)
+    return tagged(source) if isinstance(source, Iterator) else TranslationPairs(source)
 
 
 @dataclass(frozen=True)
-class Pairs:
+class TranslationPairs:
     """`tagged`, as often as asked."""
 
     items: Iterable[Any]
@@ -184,7 +184,7 @@ def read_labelled(
 ) -> Examples:
     """Reads and encodes labelled texts on all cores. The tokenizer "fasttext" splits at ASCII white space and ends each
     text with the word </s>. Lists of tokens are taken as they are."""
-    labelled = data if isinstance(data, Labelled) else Labelled(data)
+    labelled = data if isinstance(data, LabeledTexts) else LabeledTexts(data)
     labels = LabelIds()
     splitting: Splitting | None = Splitting(tokenizer, lowercase)
     if labelled.lists is not None:
@@ -203,7 +203,7 @@ def read_labelled(
     return Examples(tokens, *labels.finish())
 
 
-def native_blocks(data: Labelled, tokenizer: str, labels: LabelIds, run: Run) -> Iterator[Block]:
+def native_blocks(data: LabeledTexts, tokenizer: str, labels: LabelIds, run: Run) -> Iterator[Block]:
     """The texts' blocks without their labels, which go to `labels`."""
     separate = tokenizer == FASTTEXT
     split = "whitespace" if separate else tokenizer
@@ -220,7 +220,7 @@ def native_blocks(data: Labelled, tokenizer: str, labels: LabelIds, run: Run) ->
 
 
 def split_documents(
-    data: Labelled, split: Callable[[Any], list[str]], labels: LabelIds
+    data: LabeledTexts, split: Callable[[Any], list[str]], labels: LabelIds
 ) -> Iterator[tuple[list[str], int, list[str], list[Tags]]]:
     for example, done in data.walk():
         labels.add_lists([example.labels])

@@ -15,7 +15,7 @@ from firth.training.network_options import GradientOptions, learner, model_in
 
 @model_in("transformers.bert_model", "BertModel")
 @dataclass(frozen=True, kw_only=True)
-class Sentence(GradientOptions):
+class SentenceEncoder(GradientOptions):
     """Maximises Σ log softmax(cos(a, b) / temperature) of the right b among all b of a step; a text alone is read
     twice, other values left out each time."""
 
@@ -24,17 +24,21 @@ class Sentence(GradientOptions):
     needs_start: ClassVar[bool] = True
 
     epochs: int = option(1, "passes over the data", low=1)
-    batch: int = option(64, "texts, or pairs, a step: each is told apart from the others", low=2, high=65536)
+    batch_size: int = option(64, "texts, or pairs, a step: each is told apart from the others", low=2, high=65536)
     batch_tokens: int = option(65536, "most tokens a step: of long texts it has fewer", low=1)
     temperature: float = option(0.05, "by which cosines are divided; the lower, the more the nearest count", low=1e-4)
-    pool: str = option(
+    pooling: str = option(
         "base", "what stands for a text: its tokens' mean, [CLS], or as the base does", choices=("base", "mean", "cls")
     )
-    dims: str = option("", "shorter lengths that shall do too, as in 128,64: their losses are added (Matryoshka)")
-    length: int = option(0, "most tokens of a text, longer ones are cut; 0 = as the base does", low=0)
+    matryoshka_dims: str = option(
+        "", "shorter lengths that shall do too, as in 128,64: their losses are added (Matryoshka)"
+    )
+    max_length: int = option(0, "most tokens of a text, longer ones are cut; 0 = as the base does", low=0)
     learning_rate: float = option(3e-5, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
     warmup: float = option(0.1, "share of the run in which the rate rises", low=0, high=1)
-    decay: str = option("linear", "how the rate falls after that", choices=("cosine", "linear", "inverse_sqrt", "none"))
+    schedule: str = option(
+        "linear", "how the rate falls after that", choices=("cosine", "linear", "inverse_sqrt", "none")
+    )
     weight_decay: float = option(0.01, "of matrices; not of biases and norms", low=0, high=10)
     beta2: float = option(0.999, "memory of AdamW's second moment", low=0, high=0.99999)
 
@@ -44,20 +48,20 @@ class Sentence(GradientOptions):
 
     @property
     def batch_units(self) -> int:
-        return self.batch
+        return self.batch_size
 
     def lengths(self) -> list[int]:
         """The shorter lengths."""
-        parts = self.dims.split(",") if self.dims else []
+        parts = self.matryoshka_dims.split(",") if self.matryoshka_dims else []
         if not all(part.strip().isdecimal() and int(part) for part in parts):
             raise FirthError(
                 "invalid_value",
                 "{option} must be lengths with commas between, as in 128,64; got {got!r}.",
-                option="Sentence.dims",
-                got=self.dims,
+                option="SentenceEncoder.matryoshka_dims",
+                got=self.matryoshka_dims,
             )
         return [int(part) for part in parts]
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
-        """Learns from `Alike` (or what one of texts alone can be made of), beginning with the weights of `start`."""
+        """Learns from `SimilarPairs` (or what one of texts alone can be made of), beginning with the weights of `start`."""
         return learner("finetuning.contrastive_training").learn(self, data, run, start)

@@ -14,7 +14,7 @@ from firth.training.network_options import learner, model_in
 
 @model_in("finetuning.token_classification", "TagModel")
 @dataclass(frozen=True, kw_only=True)
-class Tags(TuningOptions):
+class TokenClassifier(TuningOptions):
     """Maximises Σ log softmax(T Wᵀ) of the words' right tags, T being what a BERT makes of a word's first piece."""
 
     summary: ClassVar[str] = "tags of words, such as names and parts of speech, by a BERT that learns on"
@@ -24,8 +24,10 @@ class Tags(TuningOptions):
         "accuracy", "the score on dev data to choose by; f1 is of the stretches that B- and I- mark",
         choices=("accuracy", "f1"),
     )  # fmt: skip
-    longer: str = option("parts", "texts longer than `length` are read in parts, cut between words", choices=("parts",))
+    overlong: str = option(
+        "parts", "texts longer than `length` are read in parts, cut between words", choices=("parts",)
+    )
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
-        """Learns from `TaggedWords` (or what they can be made of), beginning with the weights of `start`."""
+        """Learns from `TaggedSentences` (or what they can be made of), beginning with the weights of `start`."""
         return learner("finetuning.token_classification").learn(self, data, run, start)

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from firth.core.errors import FirthError
-from firth.data.pairs import Pair, Pairs
+from firth.data.translation_pairs import Pair, TranslationPairs
 
 PAIRS = [Pair("ein hund", "a dog"), Pair('eine "katze"', 'a "cat"'), Pair("", "nothing")]
 
@@ -31,9 +31,9 @@ def write(folder, form):
 
 @pytest.mark.parametrize("form", [".csv", ".tsv", ".jsonl.gz", ".parquet"])
 def test_tables(tmp_path, form):
-    pairs = Pairs(write(tmp_path, form), source="de", target="en")
+    pairs = TranslationPairs(write(tmp_path, form), source="de", target="en")
     assert list(pairs) == PAIRS and list(pairs) == PAIRS
-    back = Pairs(tmp_path / f"pairs{form}", source="en", target="de")
+    back = TranslationPairs(tmp_path / f"pairs{form}", source="en", target="de")
     assert [pair.source for pair in back] == [pair.target for pair in PAIRS]
     assert pairs.fingerprint() and pairs.fingerprint() != back.fingerprint()
 
@@ -41,20 +41,20 @@ def test_tables(tmp_path, form):
 def test_two_files_line_by_line(tmp_path):
     for name, side in (("a.de", 0), ("a.en", 1)):
         (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in PAIRS))
-    pairs = Pairs(tmp_path / "a.de", tmp_path / "a.en")
+    pairs = TranslationPairs(tmp_path / "a.de", tmp_path / "a.en")
     assert list(pairs) == PAIRS
-    assert pairs.fingerprint() not in (None, Pairs(tmp_path / "a.en", tmp_path / "a.de").fingerprint())
-    given = Pairs(tmp_path / "a.de", tmp_path / "a.en", validation=pairs)
+    assert pairs.fingerprint() not in (None, TranslationPairs(tmp_path / "a.en", tmp_path / "a.de").fingerprint())
+    given = TranslationPairs(tmp_path / "a.de", tmp_path / "a.en", validation=pairs)
     assert given.fingerprint() != pairs.fingerprint()
 
 
 def test_iterables_and_data_frames():
-    assert list(Pairs(PAIRS)) == PAIRS and list(Pairs([list(pair) for pair in PAIRS])) == PAIRS
-    drawn = Pairs(pair for pair in PAIRS)
+    assert list(TranslationPairs(PAIRS)) == PAIRS and list(TranslationPairs([list(pair) for pair in PAIRS])) == PAIRS
+    drawn = TranslationPairs(pair for pair in PAIRS)
     assert list(drawn) == PAIRS and list(drawn) == PAIRS
     frame = pandas.DataFrame(PAIRS)
-    assert list(Pairs(frame)) == PAIRS
-    assert Pairs(PAIRS).fingerprint() is None
+    assert list(TranslationPairs(frame)) == PAIRS
+    assert TranslationPairs(PAIRS).fingerprint() is None
 
 
 @pytest.mark.parametrize("longer", [0, 1])
@@ -63,20 +63,20 @@ def test_sides_of_unequal_length(tmp_path, longer):
     for side, name in enumerate(names):
         name.write_text("x\n" * (3 if side == longer else 2))
     with pytest.raises(FirthError, match=rf"{names[longer].name} has more lines than .*, which ends after 2"):
-        list(Pairs(*names))
+        list(TranslationPairs(*names))
 
 
 def test_what_is_refused(tmp_path):
     (tmp_path / "a.txt").write_text("a\n")
     with pytest.raises(FirthError, match="holds one side; give two files"):
-        Pairs(tmp_path / "a.txt")
+        TranslationPairs(tmp_path / "a.txt")
     with pytest.raises(FirthError, match="no column 'source'; there are de, en"):
-        list(Pairs(write(tmp_path, ".csv")))
+        list(TranslationPairs(write(tmp_path, ".csv")))
     with pytest.raises(FirthError, match="got 3 things"):
-        Pairs("a", "b", "c")
+        TranslationPairs("a", "b", "c")
     with pytest.raises(FirthError, match="got 0 things"):
-        Pairs()
+        TranslationPairs()
     with pytest.raises(FirthError, match=r"Pair 2 must be two texts, \(source, target\); got 'ab'"):
-        list(Pairs([("a", "b"), "ab"]))
+        list(TranslationPairs([("a", "b"), "ab"]))
     with pytest.raises(FirthError, match="got int"):
-        Pairs(3)
+        TranslationPairs(3)

@@ -11,7 +11,7 @@ from firth.tables.encoder_model import NumberEncoding, Plan
 
 
 @dataclass(frozen=True, kw_only=True)
-class Normalize(NumberEncoding):
+class MinMax(NumberEncoding):
     """low + (high − low) · (x − min) / (max − min): every column of numbers gets the range from `low` to `high`.
 
     A constant column, and a table of one row, become `low`. Later numbers beyond min and max go beyond the range in the
@@ -29,10 +29,10 @@ class Normalize(NumberEncoding):
             raise FirthError(
                 "invalid_value",
                 "{option} must be below high; got {got:g} and {high:g}.",
-                option="Normalize.low",
+                option="MinMax.low",
                 got=self.low,
                 high=self.high,
             )
 
     def plan(self) -> Plan:
-        return Plan(self.category, "normalize", low=self.low, high=self.high)
+        return Plan(self.categorical, "normalize", low=self.low, high=self.high)

@@ -14,13 +14,13 @@ from firth.training.network_options import learner, model_in
 
 @model_in("finetuning.text_classification", "TextClassifier")
 @dataclass(frozen=True, kw_only=True)
-class Classify(TuningOptions):
+class TextClassifier(TuningOptions):
     """Maximises Σ log softmax(C Wᵀ) of the right labels, C being what a BERT or GPT makes of a text."""
 
     summary: ClassVar[str] = "labels of texts or pairs, by a BERT or GPT that learns on with one new layer"
     kind: ClassVar[str] = "examples"
 
-    pool: str = option(
+    pooling: str = option(
         "base",
         "what stands for a text: its tokens' mean, [CLS] through BERT's pooler, or as the base does",
         choices=("base", "mean", "cls"),

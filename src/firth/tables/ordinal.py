@@ -9,7 +9,7 @@ from firth.tables.encoder_model import CategoryEncoding
 
 
 @dataclass(frozen=True, kw_only=True)
-class Label(CategoryEncoding):
+class Ordinal(CategoryEncoding):
     """Categories are numbered from 0 on, and the number is the code: one feature a column.
 
     Missing is NaN, and so is unseen with `unseen="missing"`; the inverse of NaN is missing, and of a number that is

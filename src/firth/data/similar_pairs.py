@@ -1,4 +1,4 @@
-"""`Alike`: texts to train vectors of sentences with: alone, in pairs, with others that are unlike, or with scores."""
+"""`SimilarPairs`: texts to train vectors of sentences with: alone, in pairs, with others that are unlike, or with scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Rows(NamedTuple):
         return len(self.sides[0])
 
 
-class Alike:
+class SimilarPairs:
     """Texts to learn from.
 
         Alike("notes.txt", unit="sentence")                                   # each text is like itself
@@ -40,7 +40,7 @@ class Alike:
 
     Without `other`, the sources are a corpus: text files, tables of which `text` names the column, lists of texts;
     `unit` is a line, block, file or sentence of theirs. With it, one source of a `Table`: csv, tsv, jsonl, Parquet, a
-    data frame, a dictionary of columns. `dev` is an `Alike` with scores, to measure and choose by.
+    data frame, a dictionary of columns. `dev` is an `SimilarPairs` with scores, to measure and choose by.
     Threads can share it, unless it reads an iterator or standard input.
     """
 
@@ -52,7 +52,7 @@ class Alike:
         negative: str | None = None,
         score: str | None = None,
         unit: str = "line",
-        dev: Alike | None = None,
+        dev: SimilarPairs | None = None,
     ) -> None:
         if other is None and (negative or score):
             raise FirthError(
@@ -65,7 +65,7 @@ class Alike:
             raise FirthError(
                 "invalid_value",
                 "{option} must be one of {choices}; got {got!r}.",
-                option="Alike.unit",
+                option="SimilarPairs.unit",
                 choices=", ".join((*UNITS, SENTENCE)),
                 got=unit,
             )

@@ -1,4 +1,4 @@
-"""`TaggedWords`: sentences whose words have tags, from CoNLL's files, tables and lists."""
+"""`TaggedSentences`: sentences whose words have tags, from CoNLL's files, tables and lists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Sentence(NamedTuple):
     tags: tuple[str, ...]
 
 
-class TaggedWords:
+class TaggedSentences:
     """Sentences with tagged words.
 
         TaggedWords("train.conll")                              # a word a line, its tag last; a blank line between
@@ -33,11 +33,13 @@ class TaggedWords:
     """
 
     def __init__(self, source: Any, *, text: str = "text", tags: str = "tags", dev: Any = None) -> None:
-        if isinstance(source, TaggedWords):
+        if isinstance(source, TaggedSentences):
             self.rows: list[Sentence] = source.rows
         else:
             self.rows = [row for row in sentences(source, text, tags) if row.words]
-        self.dev = dev if dev is None or isinstance(dev, TaggedWords) else TaggedWords(dev, text=text, tags=tags)
+        self.dev = (
+            dev if dev is None or isinstance(dev, TaggedSentences) else TaggedSentences(dev, text=text, tags=tags)
+        )
 
     def __len__(self) -> int:
         return len(self.rows)
