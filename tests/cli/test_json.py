@@ -201,14 +201,14 @@ def test_the_report_fits_where_standard_error_goes(monkeypatch, terminal):
 
 def test_a_log_of_a_long_run_is_written_while_it_runs(tmp_path):
     """With the time between lines taken away: standard error is no terminal, and the lines come."""
-    (tmp_path / "text.txt").write_text("a b c d e f\n" * 50)
+    (tmp_path / "text.txt").write_text("a b c\nd e f\n" * 400)
     program = (
         "from firth.core.report import LogLines\n"
         "LogLines.FIRST = LogLines.EVERY = 0.0\n"
         "from firth.cli.main import main\n"
         "main()\n"
     )
-    words = ["train", "skipgram", "text.txt", "--dim", "4", "--epochs", "40"]
+    words = ["train", "skipgram", "text.txt", "--dim", "4", "--epochs", "100"]
     path = {"PYTHONPATH": str(Path(firth.__file__).parents[1])}
     for more in ([], ["--json"], ["--progress", "none"]):
         done = subprocess.run(

@@ -26,7 +26,7 @@ def texts():
 
 @pytest.fixture(scope="module")
 def learned(texts):
-    return firth.SkipGram(dim=40, epochs=3).fit(texts, run=firth.Run(threads=1))
+    return firth.SkipGram(dim=40, epochs=3, min_count=5).fit(texts, run=firth.Run(threads=1))
 
 
 @pytest.fixture(scope="module")

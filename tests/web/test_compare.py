@@ -31,13 +31,13 @@ def test_models_are_compared_on_ones_own_data(page, studio, shot, accessible):
     expect(page.get_by_role("region", name="The command")).to_contain_text("--label=kind")
 
 
-def test_a_model_that_was_trained_on_the_labels_is_marked(page, root, tmp_path):
+def test_a_model_that_was_trained_on_the_labels_is_marked(open_page, root, tmp_path):
     data = firth.LabeledTexts(root / "tickets.csv", column="text", label="kind")
     firth.FastTextClassifier(dim=8, epochs=20).fit(data).save(tmp_path / "cheat")
     for dim in (4, 16):
         firth.LSA(dim=dim).fit(firth.Corpus(root / "tickets.csv", column="text")).save(tmp_path / f"lsa{dim}")
     with running(*sorted(tmp_path.iterdir()), "--root", root) as address:
-        page.goto(
+        page = open_page(
             f"{address}/#/compare?model=cheat&model=lsa4&model=lsa16&data=root%2Ftickets.csv&label=kind&texts=200"
         )
         page.get_by_role("button", name="Compare 3").click()

@@ -214,7 +214,7 @@ class Training(Loop):
     def walk(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
         p, q = self.method.bias()
         found: Walked = self.walker.walk(
-            first, number, length=self.method.walk_length, p=p, q=q, seed=seed, threads=self.run.cores
+            first, number, walk_length=self.method.walk_length, p=p, q=q, seed=seed, threads=self.run.cores
         )
         return found
 

@@ -36,7 +36,7 @@ def shape_of(method: Any, layout: Layout) -> Shape:
         gaps=tuple(layout.gaps),
         levels=tuple(len(column.levels) for column in layout.categories),
         dim=method.dim,
-        widths=hidden_sizes_of(method),
+        hidden_sizes=hidden_sizes_of(method),
         activation=method.activation,
         embedding=method.categorical == "embedding",
         tied=getattr(method, "tied", False),
