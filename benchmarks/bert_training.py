@@ -235,7 +235,7 @@ def curves(arguments: Any, length: int, text: tuple[SubwordTokenizer, Sentences]
 def settings(arguments: Any, length: int, dropout: float) -> firth.BERT:
     return firth.BERT(
         size=arguments.size, context=length, batch_tokens=arguments.tokens, dropout=dropout, short_first=0.0,
-        learning_rate=arguments.learning_rate, warmup=0.1, decay="linear", held_out=0.0,
+        learning_rate=arguments.learning_rate, warmup=0.1, schedule="linear", held_out=0.0,
     )  # fmt: skip
 
 

@@ -41,11 +41,18 @@ import firth  # noqa: E402
 from firth.core.report import LogLines  # noqa: E402
 from firth.core.scores import accuracy, correlation, f1, matthews, ranks  # noqa: E402
 
-SPANS = {"epochs": 5, "batch": 64, "learning_rate": 2e-4, "warmup": 0.1, "weight_decay": 0.01, "length": 384}
+SPANS = {"epochs": 5, "batch_size": 64, "learning_rate": 2e-4, "warmup": 0.1, "weight_decay": 0.01, "max_length": 384}
 TASKS: dict[str, dict[str, Any]] = {
-    "sst2": {"epochs": 4, "batch": 64, "rates": "5e-5,1e-4", "length": 128},
-    "mrpc": {"epochs": 5, "batch": 32, "rates": "1e-4,2e-4", "restarts": 2, "metric": "f1", "length": 256},
-    "stsb": {"epochs": 5, "batch": 32, "rates": "1e-4,2e-4", "restarts": 2, "length": 256},
+    "sst2": {"epochs": 4, "batch_size": 64, "learning_rates": "5e-5,1e-4", "max_length": 128},
+    "mrpc": {
+        "epochs": 5,
+        "batch_size": 32,
+        "learning_rates": "1e-4,2e-4",
+        "restarts": 2,
+        "metric": "f1",
+        "max_length": 256,
+    },
+    "stsb": {"epochs": 5, "batch_size": 32, "learning_rates": "1e-4,2e-4", "restarts": 2, "max_length": 256},
 }
 POOLS = ("cls", "mean")
 SEEDS = 2  # of SQuAD
@@ -175,7 +182,7 @@ def squad(data: Path, weights: Path, rows: int, run: firth.Run, changes: dict[st
     settings = {**SPANS, **changes}
     base, peer = firth.load(weights), Peer(train, dev, weights, settings)
     few = firth.Questions(train)
-    few.rows = train.rows[: 2 * settings["batch"]]
+    few.rows = train.rows[: 2 * settings["batch_size"]]
     firth.QuestionAnswerer(**{**settings, "epochs": 1}, held_out=0.0).fit(
         few, run, base
     )  # the first steps load kernels
@@ -229,7 +236,7 @@ def page(results: dict[str, Any]) -> Iterator[str]:
         yield "| task | figure | aimed at | chosen by | pool | best rate | tries each | s | texts/s |"
         yield "| --- | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: |"
     for name, found in sentences:
-        tries = found["options"]["restarts"] * len((found["options"]["rates"] or "1").split(","))
+        tries = found["options"]["restarts"] * len((found["options"]["learning_rates"] or "1").split(","))
         yield (
             f"| {NAMES[name]} | {found['figure']} {100 * found['value']:.1f} | {100 * found['aim']:.0f} | "
             f"{CHOSEN_BY[found['choose']]} | {found['pool']} | "

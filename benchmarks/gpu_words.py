@@ -194,7 +194,7 @@ def compile_all() -> None:
 
     def walk(bias: float) -> None:
         few = np.zeros(1, np.int32)
-        CudaWalks(links, card).walk(few, few, length=4, p=bias, q=bias, seed=1)
+        CudaWalks(links, card).walk(few, few, walk_length=4, p=bias, q=bias, seed=1)
 
     began = time.perf_counter()
     one(*wanted[0])
@@ -241,8 +241,8 @@ def measure_check(bench: Bench) -> None:
     links = Links(graph.starts, graph.neighbors, graph.weights, graph.directed)
     first, number = np.arange(len(graph), dtype=np.int32), np.zeros(len(graph), np.int32)
     for p, q in ((1.0, 1.0), (0.25, 4.0)):
-        nodes, _ = CudaWalks(links, device()).walk(first, number, length=80, p=p, q=q, seed=3)
-        same = nodes.cpu().numpy() == NativeWalks(links).walk(first, number, length=80, p=p, q=q, seed=3).ids
+        nodes, _ = CudaWalks(links, device()).walk(first, number, walk_length=80, p=p, q=q, seed=3)
+        same = nodes.cpu().numpy() == NativeWalks(links).walk(first, number, walk_length=80, p=p, q=q, seed=3).ids
         bench.keep("check", f"walks, p = {p:g}, q = {q:g}", same=float(same.mean()))
 
 

@@ -41,7 +41,7 @@ GRAPHS = {
     "blogcatalog": ("bc_adjlist.txt.xz", "adjacency", "bc_labels.txt"),
     "cora": ("cora_edgelist.txt", "edges", "cora_labels.txt"),
 }
-SETTINGS = {"dim": 128, "walks": 10, "length": 80, "window": 10}
+SETTINGS = {"dim": 128, "walks_per_node": 10, "walk_length": 80, "window": 10}
 Result = tuple[float, firth.Vectors]
 
 

@@ -43,12 +43,12 @@ from firth.core.scores import correlation, ranks  # noqa: E402
 from firth.data.sentences import split_sentences  # noqa: E402
 
 LENGTHS = (128, 64, 32)
-ALONE = {"batch": 128, "epochs": 1, "length": 64}
+ALONE = {"batch_size": 128, "epochs": 1, "max_length": 64}
 RATES = (3e-5, 1e-4, 3e-4)
 TUNED_RATES = (5e-6, 2e-5)  # of weights that were tuned for sentences already
 TEMPERATURES = (0.05, 0.1)
 TRIED = 4  # a try takes this part of the sentences
-SCORED = {"learning_rate": 5e-5, "batch": 32, "epochs": 4}
+SCORED = {"learning_rate": 5e-5, "batch_size": 32, "epochs": 4}
 
 
 def stsb(data: Path, part: str, rows: int) -> dict[str, list[Any]]:
@@ -210,7 +210,9 @@ def main() -> None:
         rows.append(row(name, method, part_of(known, most, dev), base, run, test))
         keep(given.out, rows, {})
     for name, dims in (("scored pairs", ""), ("scored pairs, nested", ",".join(map(str, LENGTHS)))):
-        rows.append(row(f"MiniLM-L6, {name}", firth.SentenceEncoder(**SCORED, dims=dims), pairs, weights, run, test))
+        rows.append(
+            row(f"MiniLM-L6, {name}", firth.SentenceEncoder(**SCORED, matryoshka_dims=dims), pairs, weights, run, test)
+        )
         keep(given.out, rows, {})
     plain, both = (found["model"] for found in rows[-2:])
     nested = {

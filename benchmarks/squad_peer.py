@@ -22,8 +22,8 @@ class Peer:
 
         self.dev, self.weights, self.settings = dev.rows, weights, settings
         tokenizer = AutoTokenizer.from_pretrained(weights)
-        self.rows = peer_windows(tokenizer, train.rows, settings["length"], teaching=True)
-        self.asked = peer_windows(tokenizer, dev.rows, settings["length"], teaching=False)
+        self.rows = peer_windows(tokenizer, train.rows, settings["max_length"], teaching=True)
+        self.asked = peer_windows(tokenizer, dev.rows, settings["max_length"], teaching=False)
 
     def answers(self, seed: int) -> dict[str, float]:
         from transformers import BertForQuestionAnswering, get_linear_schedule_with_warmup
@@ -32,7 +32,7 @@ class Peer:
         settings, rows, device = self.settings, self.rows, torch.device("cuda" if CUDA else "cpu")
         net: Any = BertForQuestionAnswering.from_pretrained(self.weights, attn_implementation="sdpa")
         net = net.float().to(device)
-        steps = -(-len(rows) // settings["batch"]) * settings["epochs"]
+        steps = -(-len(rows) // settings["batch_size"]) * settings["epochs"]
         groups = [
             {"params": [part for part in net.parameters() if part.dim() > 1], "weight_decay": settings["weight_decay"]},
             {"params": [part for part in net.parameters() if part.dim() <= 1], "weight_decay": 0.0},
@@ -41,14 +41,14 @@ class Peer:
         schedule = get_linear_schedule_with_warmup(optimizer, int(settings["warmup"] * steps), steps)
         random = np.random.default_rng(seed)
         net.train()
-        self.loss(net, rows[: settings["batch"]], device).backward()  # the first one loads kernels
+        self.loss(net, rows[: settings["batch_size"]], device).backward()  # the first one loads kernels
         optimizer.zero_grad(set_to_none=True)
         synchronize()
         began = time.perf_counter()
         for _ in range(settings["epochs"]):
             order = random.permutation(len(rows))
-            for first in range(0, len(order), settings["batch"]):
-                batch = [rows[row] for row in order[first : first + settings["batch"]]]
+            for first in range(0, len(order), settings["batch_size"]):
+                batch = [rows[row] for row in order[first : first + settings["batch_size"]]]
                 self.loss(net, batch, device).backward()
                 torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
                 optimizer.step()

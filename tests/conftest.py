@@ -68,8 +68,18 @@ def fasttext_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return files
 
 
-@pytest.fixture(autouse=True)
+#: Folders in which each test has a cache of its own. Commands, servers and pages share one, as they do at a user's.
+OWN_CACHE = {"data", "documents", "finetuning", "graphs", "recommenders", "tables", "training", "transformers", "words"}
+
+
+@pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Each test has a cache of its own."""
+    """The test has a cache of its own."""
     monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(request: pytest.FixtureRequest) -> None:
+    if request.path.parent.name in OWN_CACHE:
+        request.getfixturevalue("cache")

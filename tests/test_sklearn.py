@@ -41,7 +41,7 @@ CLASSES = (OneHot, Ordinal, Binary, Standardize, MinMax, PCA)
 CHECKED = [kind() for kind in CLASSES]
 CHECKED += [kind(numeric="encode", unseen="missing") for kind in (OneHot, Ordinal, Binary)]
 CHECKED += [Standardize(missing="error"), PCA(dim=1)]  # none has been made for texts
-CHECKED += [kind(dim=1, epochs=2, widths="4") for kind in (Autoencoder, VAE)]
+CHECKED += [kind(dim=1, epochs=2, hidden_sizes="4") for kind in (Autoencoder, VAE)]
 FRAME = pandas.DataFrame({"color": ["red", "blue", "red", "green"], "age": [1.0, 2.0, 3.0, 6.0]})
 
 

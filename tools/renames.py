@@ -25,6 +25,7 @@ MODULES = {
     "data.labelled": "data.labeled_texts",
     "data.pairs": "data.translation_pairs",
     "data.ratings": "data.interactions",
+    "data.ratings_files": "data.interaction_files",
     "data.tagged": "data.tagged_sentences",
     "finetuning.answer": "finetuning.question_answerer",
     "finetuning.classify": "finetuning.text_classifier",
@@ -97,7 +98,7 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Option:
-    """An option whose name is a plain word: renamed where it is declared, read from a method, given by keyword or flag."""
+    """An option whose name is a plain word: renamed where it is declared, read, or given by keyword or flag."""
 
     old: str
     new: str
@@ -127,7 +128,7 @@ LEFT = (
     "benchmarks/LOG.md",
     "src/firth/core/renamed.py",
     "docs/results/*",
-    "tests/golden/methods-*",
+    "tests/golden/*",
 )
 
 
@@ -205,13 +206,40 @@ def rewrite(file: str, text: str) -> str:
     return text
 
 
+#: The methods of a family, for options given by keyword anywhere.
+CLASSES = {
+    "finetuning": "TextClassifier|TextRegressor|TokenClassifier|QuestionAnswerer|SentenceEncoder",
+    "graphs": "DeepWalk|Node2Vec",
+    "recommenders": "MultDAE|MultVAE",
+    "tables": "Autoencoder|VAE|Standardize|MinMax",
+    "transformers": "BERT|GPT|Seq2Seq",
+}
+
+
+def rewrite_calls(text: str, classes: str, old: str, new: str) -> str:
+    """`text` with the keyword `old` renamed in calls of `classes`."""
+    done = 0
+    while match := re.compile(rf"\b(?:{classes})\(").search(text, done):
+        end, depth = match.end(), 1
+        while depth and end < len(text):
+            depth += {"(": 1, ")": -1}.get(text[end], 0)
+            end += 1
+        inside = re.sub(rf"(?<=[(, ]){old}=(?![= ])", f"{new}=", text[match.end() - 1 : end])
+        text, done = text[: match.end() - 1] + inside + text[end:], match.end()
+    return text
+
+
 def rewrite_option(file: str, text: str, option: Option) -> str:
     old, new = option.old, option.new
+    classes = [CLASSES[family] for family in option.families if family in CLASSES]
+    text = rewrite_calls(text, "|".join(classes), old, new)
     if any(fits(file, (f"src/firth/{family}/*", f"tests/{family}/*")) for family in option.families):
         text = re.sub(rf"\b(self|method|options|chosen|asked|tuned)\.{old}\b(?!\()", rf"\1.{new}", text)
         text = re.sub(rf"^(    ){old}(: [^=\n]+ = option\()", rf"\1{new}\2", text, flags=re.M)
         text = re.sub(rf"(?<=[(, {{]){old}=(?![= ])", f"{new}=", text)
         text = re.sub(rf"(\"[A-Z]\w+\.){old}\"", rf'\1{new}"', text)
+        if file.startswith("tests/"):
+            text = re.sub(rf"(?<=[{{, ]\"){old}(?=\": )", new, text)
     if option.flag and fits(file, ("docs/*", "tests/*", "README.md", "benchmarks/*")):
         text = re.sub(rf"--{old.replace('_', '-')}\b(?!-)", f"--{new.replace('_', '-')}", text)
     return text

@@ -109,8 +109,8 @@ def test_labels_are_judged_as_they_were_learned(call, place, names):
     told = json.loads(call("evaluate", "names", "--labelled", "names.csv", "--json").stdout)["names"]["names.csv"]
     assert told["accuracy"] > 0.9
     found = call(
-        "sweep", "text_classifier", "names.csv", "--start", "base", "-o", "named", "--labelled", "names.csv", "--overwrite",
-        "--try", "weight_decay=0.01", "--budget", 60, *rates, "--json",
+        "sweep", "text_classifier", "names.csv", "--start", "base", "-o", "named", "--labelled", "names.csv",
+        "--overwrite", "--try", "weight_decay=0.01", "--budget", 60, *rates, "--json",
     ).stdout  # fmt: skip
     assert json.loads(found)["best"]["score"] > 0.9
 
@@ -168,13 +168,13 @@ def test_tags_and_answers(call, place):
         "--overlong",
         "refuse",
     ]
-    assert "questions have more than 1 tokens; longer=cut" in call(*short, code=1).stderr
+    assert "questions have more than 1 tokens; overlong=cut" in call(*short, code=1).stderr
 
 
 def test_a_sweep_judges_by_the_column_it_learns_from(call):
     told = call(
-        "sweep", "text_classifier", "reviews.csv", "--start", "base", "-o", "swept", "--column", "review", "--label", "mood",
-        "--labelled", "reviews.csv", "--try", "learning_rate=1e-4", "--budget", 60, *QUICK, "--json",
+        "sweep", "text_classifier", "reviews.csv", "--start", "base", "-o", "swept", "--column", "review",
+        "--label", "mood", "--labelled", "reviews.csv", "--try", "learning_rate=1e-4", "--budget", 60, *QUICK, "--json",
     ).stdout  # fmt: skip
     assert 0 <= json.loads(told)["best"]["score"] <= 1
 

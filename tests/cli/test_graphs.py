@@ -108,5 +108,5 @@ def test_a_file_of_communities(call, files, tmp_path):
     either = call("evaluate", model, "--nodes", tmp_path / "either.txt", "--json")
     assert either.exit_code == 1 and json.loads(either.stderr)["error"]["code"] == "ambiguous_layout"
     sweep = ("sweep", "deepwalk", graph, "-o", tmp_path / "s", "--nodes", tmp_path / "com.cmty.txt", "--dim", 8)
-    swept = call(*sweep, "--try", "walks=1,2", "--budget", 20, "--json")
+    swept = call(*sweep, "--try", "walks_per_node=1,2", "--budget", 20, "--json")
     assert swept.exit_code == 0 and "3 communities" in swept.stderr, swept.output

@@ -112,4 +112,10 @@ def test_processes_are_checked_before_the_data(call, tmp_path, monkeypatch, name
 def test_networks_and_only_networks_share_their_work():
     shared = {name for name in METHODS if registry.method(name).in_processes}
     networks = {"gpt", "bert", "seq2seq", "autoencoder", "vae", "multdae", "multvae"}
-    assert shared == networks | {"classify", "regress", "tags", "answer", "sentence"}
+    assert shared == networks | {
+        "text_classifier",
+        "text_regressor",
+        "token_classifier",
+        "question_answerer",
+        "sentence_encoder",
+    }

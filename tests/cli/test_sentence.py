@@ -39,7 +39,7 @@ def test_texts_alone_with_dev_pairs(call, folder):
     )
     done = call(*asked, *dev, "--unit", "sentence", "--json")
     told = json.loads(done.stdout)
-    assert told["method"] == "sentence" and -1 <= told["spearman_before"] <= 1 and -1 <= told["spearman"] <= 1
+    assert told["method"] == "sentence_encoder" and -1 <= told["spearman_before"] <= 1 and -1 <= told["spearman"] <= 1
     assert len(call("embed", folder / "better", folder / "text.txt").stdout.splitlines()) == 80
     assert call("plot", "curve", folder / "better", "-o", folder / "curve.svg").exit_code == 0
     again = call(*asked, *dev, "--unit", "sentence")
@@ -49,7 +49,8 @@ def test_texts_alone_with_dev_pairs(call, folder):
 def test_scored_pairs(call, folder):
     columns = ("--text", "first", "--other", "second", "--score", "how")
     done = call(
-        "finetune", "sentence_encoder", folder / "base", folder / "pairs.csv", "-o", folder / "scored", *columns, "--threads", 1
+        "finetune", "sentence_encoder", folder / "base", folder / "pairs.csv", "-o", folder / "scored", *columns,
+        "--threads", 1,
     )  # fmt: skip
     assert done.exit_code == 0 and "Next: firth embed" in done.stdout
 

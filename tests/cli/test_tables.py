@@ -75,7 +75,7 @@ def test_rows_are_numbered_over_the_whole_table(call, tmp_path):
     assert "Column 'color', row 5,001 has 'green'" in call("embed", "enc", "long.csv", code=1).stderr
 
 
-@pytest.mark.parametrize("name", ["label", "standardize", "normalize", "pca"])
+@pytest.mark.parametrize("name", ["ordinal", "standardize", "minmax", "pca"])
 def test_every_table_method_trains(call, name):
     call("train", name, "t.csv", "-o", "m", "--columns", "zip")
     call("embed", "m", "t.csv", "-o", "m.npy")
@@ -91,7 +91,7 @@ def test_what_is_wrong_is_said(call, tmp_path):
         ("needs at least one row", ("train", "onehot", "empty.csv", "-o", "x")),
         ("column 'age', row 2 has nan", ("train", "pca", "t.csv", "-o", "x")),
         (
-            "m has no loss by epoch (label); models that Firth trained in epochs have",
+            "m has no loss by epoch (ordinal); models that Firth trained in epochs have",
             ("plot", "loss", "m", "-o", "x.png"),
         ),
         ("has no rows", ("embed", "m", "empty.csv", "-o", "x.npy")),

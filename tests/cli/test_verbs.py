@@ -72,7 +72,7 @@ def test_methods(call):
     window = next(option for option in found["skipgram"]["options"] if option["name"] == "window")
     expected = {"name": "window", "kind": "int", "default": 5, "help": "words each side", "low": 1, "high": 256}
     assert window == {**expected, "path": False}
-    assert re.search(r"^cbow +predicting +word vectors", output(call("methods")), re.MULTILINE)
+    assert re.search(r"^cbow +words +word vectors", output(call("methods")), re.MULTILINE)
 
 
 def test_info_of_a_model_and_of_a_file(call, model, tmp_path):

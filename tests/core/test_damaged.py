@@ -156,7 +156,7 @@ def test_a_tokenizer_that_points_outside_of_the_network(tmp_path: Path, models: 
 
 
 @pytest.mark.parametrize(
-    ("name", "options"), [("gpt", {"dim": 65536, "heads": 1}), ("vae", {"widths": "65536,65536,65536"})]
+    ("name", "options"), [("gpt", {"dim": 65536, "heads": 1}), ("vae", {"hidden_sizes": "65536,65536,65536"})]
 )
 def test_options_that_would_take_more_memory_than_there_is(
     name: str, options: dict[str, Any], tmp_path: Path, models: Callable[[str], Path]

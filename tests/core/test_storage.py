@@ -73,7 +73,7 @@ def test_a_model_comes_back(tmp_path: Path) -> None:
     assert isinstance(found.means, np.memmap)
     assert sorted(contents(folder)) == ["config.json", "names.json", "training.json", "vectors.safetensors"]
     config = json.loads((folder / "config.json").read_text())
-    assert (config["format"], config["method"], config["options"]) == (1, "test_storage", {"power": 2.0})
+    assert (config["format"], config["method"], config["options"]) == (1, "averaging", {"power": 2.0})
     assert set(firth.verify(folder)) == {"names.json", "training.json", "vectors.safetensors"}
     assert names(tmp_path / "deep") == ["model"]
 
@@ -221,10 +221,10 @@ GOOD = {"bytes": 1, "sha256": "0"}
         ({"files": {"names.json": GOOD}}, r"names\.json has 25 bytes where config\.json says 1\."),
         ({"files": {}}, r"is incomplete: vectors\.safetensors is missing"),
         ({"method": 5}, "does not name its method and options"),
-        ({"method": "gone"}, r"There is no method 'gone'\. There are test_storage"),
+        ({"method": "gone"}, r"There is no method 'gone'\. There are averaging"),
         ({"options": None}, "does not name its method and options"),
         ({"options": {"power": -1}}, r"Averaging\.power must be at least 0; got -1"),
-        ({"options": {"force": 1}}, "Averaging has no option 'force'; it has power"),
+        ({"options": {"force": 1}}, "Averaging has no option 'force'. It has power"),
     ],
 )
 def test_a_config_that_is_wrong(tmp_path: Path, changes: dict[str, Any], reason: str) -> None:

@@ -195,7 +195,7 @@ def first_numbers(model, dim):
 
 def test_shorter_vectors_are_learned_too(endings, tmp_path: Path):
     data = firth.SimilarPairs(triplets(endings), text="a", other="b")
-    settings = {"epochs": 6, "learning_rate": 2e-3, "batch": 32}
+    settings = {"epochs": 6, "learning_rate": 2e-3, "batch_size": 32}
     plain, both = (
         firth.SentenceEncoder(**settings, matryoshka_dims=dims).fit(data, ONE, tiny_bert()) for dims in ("", "4")
     )
@@ -255,8 +255,8 @@ def test_what_cannot_be_learned_from():
         (firth.SimilarPairs(["a king", ""]), {}, "at least 2 different ones are needed; got 1"),
         (firth.SimilarPairs(["a king", "a king"]), {}, "at least 2 different ones are needed; got 1"),
         (firth.SimilarPairs(["a", "b"]), {"dropout": 0.0}, "dropout must be above 0"),
-        (firth.SimilarPairs(["a", "b"]), {"dims": "32"}, "dims must be shorter than 32"),
-        (firth.SimilarPairs(["a", "b"]), {"length": 200}, "length must be at most 128"),
+        (firth.SimilarPairs(["a", "b"]), {"matryoshka_dims": "32"}, "dims must be shorter than 32"),
+        (firth.SimilarPairs(["a", "b"]), {"max_length": 200}, "length must be at most 128"),
         (scored, {}, "All 2 pairs have the same score"),
         (firth.SimilarPairs(["a", "b"], dev=scored), {}, "All 2 dev pairs have the same score"),
     ]

@@ -18,7 +18,7 @@ from firth.finetuning.finetuning_loop import fitted
 TEXTS = ["the king sleeps", "a river", "the queen of the forest sees the old king", "zzyzx"]
 PAIRS = [(a, b) for a in TEXTS for b in TEXTS]
 ONE = firth.Run(threads=1)
-QUICK = {"epochs": 1, "batch": 8, "dropout": 0.0, "learning_rate": 1e-3}
+QUICK = {"epochs": 1, "batch_size": 8, "dropout": 0.0, "learning_rate": 1e-3}
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_only_what_is_tuned_moves(base, tune, moved):
 def test_tune_beyond_the_base_is_refused(base):
     with pytest.raises(firth.FirthError, match=r"TextClassifier.tune must be at most 2, the base's layers; got '3'."):
         firth.TextClassifier(tune="3").fit(examples(), ONE, base)
-    with pytest.raises(firth.FirthError, match=r"TextClassifier.rates must be numbers .* got '1e-3;2'."):
+    with pytest.raises(firth.FirthError, match=r"TextClassifier.learning_rates must be numbers .* got '1e-3;2'."):
         firth.TextClassifier(learning_rates="1e-3;2")
     with pytest.raises(firth.FirthError, match="length must be at most 128"):
         firth.TextClassifier(max_length=500).fit(examples(), ONE, base)

@@ -18,7 +18,7 @@ from firth.finetuning.question_answering import best_spans, laid_out, token_span
 from firth.nets.attention import Packed
 
 ONE = firth.Run(threads=1)
-QUICK = {"epochs": 1, "batch": 8, "dropout": 0.0, "learning_rate": 1e-3}
+QUICK = {"epochs": 1, "batch_size": 8, "dropout": 0.0, "learning_rate": 1e-3}
 
 
 @pytest.fixture(scope="module")

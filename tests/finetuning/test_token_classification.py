@@ -16,7 +16,7 @@ from firth.finetuning.token_classification import parts_of
 from firth.nets.attention import Packed
 
 ONE = firth.Run(threads=1)
-QUICK = {"epochs": 1, "batch": 8, "dropout": 0.0, "learning_rate": 1e-3}
+QUICK = {"epochs": 1, "batch_size": 8, "dropout": 0.0, "learning_rate": 1e-3}
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_what_the_tokenizer_leaves_nothing_of_keeps_its_place(base):
 def test_what_teaches_nothing_is_refused(base):
     with pytest.raises(firth.FirthError, match="all words have the tag 'O'"):
         firth.TokenClassifier().fit([(["a", "b"], ["O", "O"])], ONE, base)
-    with pytest.raises(firth.FirthError, match="Tags begins with a BERT"):
+    with pytest.raises(firth.FirthError, match="TokenClassifier begins with a BERT"):
         firth.TokenClassifier().fit(world(), ONE, tiny_gpt())
     with pytest.warns(firth.FirthWarning, match="count as wrong: B-NEW"):
         firth.TokenClassifier(**QUICK).fit(firth.TaggedSentences(world(), dev=[(["a"], ["B-NEW"])]), ONE, base)

@@ -26,7 +26,8 @@ def command_help() -> str:
     from firth.cli.main import cli
 
     def pages(command: click.Command, path: tuple[str, ...], parent: click.Context | None) -> Iterator[str]:
-        context = click.Context(command, info_name=path[-1], parent=parent, terminal_width=100, max_content_width=100)
+        settings = {**cli.context_settings, "max_content_width": 100}
+        context = click.Context(command, info_name=path[-1], parent=parent, terminal_width=100, **settings)
         with context:
             yield f"$ {' '.join(path)} --help\n{command.get_help(context)}\n"
             if isinstance(command, click.Group):

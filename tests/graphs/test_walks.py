@@ -127,7 +127,7 @@ def test_every_walk_is_walked_once_whatever_the_chunks(graph, monkeypatch):
     for chunk in (80, 1000, 10**9):
         monkeypatch.setattr(walks, "CHUNK", chunk)
         training = walks.Training(METHODS["DeepWalk"], graph, firth.Run(), None)
-        chunks = -(-training.walks // training.chunk)
+        chunks = -(-training.walks_per_node // training.chunk)
         starts = [
             np.concatenate(part) for part in zip(*(training.chunk_starts(c, 9) for c in range(chunks)), strict=True)
         ]

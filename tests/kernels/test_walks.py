@@ -64,7 +64,7 @@ def exact(links: Links, p: float, q: float) -> dict[tuple[int, int], np.ndarray]
 def test_native_equals_twin(directed, weighted, p, q):
     links = make_links(directed, weighted)
     first, number = all_starts(links, 2)
-    settings = {"length": 15, "p": p, "q": q, "seed": 11}
+    settings = {"walk_length": 15, "p": p, "q": q, "seed": 11}
     native = NativeWalks(links, 2).walk(first, number, **settings, threads=2)
     twin = TwinWalks(links).walk(first, number, **settings)
     assert np.array_equal(native.ids, twin.ids) and np.array_equal(native.starts, twin.starts)
@@ -76,7 +76,7 @@ def test_first_steps_are_by_weight(directed, weighted):
     links = make_links(directed, weighted)
     each = 4000
     for p, q in [(1, 1), (1e-3, 5)]:  # p and q have no say in the first step
-        walked = NativeWalks(links).walk(*all_starts(links, each), length=2, p=p, q=q, seed=1)
+        walked = NativeWalks(links).walk(*all_starts(links, each), walk_length=2, p=p, q=q, seed=1)
         for node in range(len(links.starts) - 1):
             row = slice(links.starts[node], links.starts[node + 1])
             begins = walked.starts[node * each : (node + 1) * each]
@@ -94,7 +94,7 @@ def test_first_steps_are_by_weight(directed, weighted):
 @pytest.mark.parametrize(("directed", "weighted"), KINDS)
 def test_second_order_steps_have_the_exact_probabilities(directed, weighted, p, q):
     links = make_links(directed, weighted)
-    walked = NativeWalks(links).walk(*all_starts(links, 3000), length=12, p=p, q=q, seed=2)
+    walked = NativeWalks(links).walk(*all_starts(links, 3000), walk_length=12, p=p, q=q, seed=2)
     triples = np.stack([walked.ids[:-2], walked.ids[1:-1], walked.ids[2:]])
     inside = np.ones(len(walked.ids), bool)
     inside[walked.starts[1:-1] - 1] = inside[walked.starts[1:-1] - 2] = False  # not from one walk into the next
@@ -121,7 +121,7 @@ def test_second_order_steps_have_the_exact_probabilities(directed, weighted, p, 
 def test_the_test_would_notice_other_probabilities():
     """Walks of other p and q are refused by the same chi-square."""
     links = make_links(False, False)
-    walked = NativeWalks(links).walk(*all_starts(links, 3000), length=3, p=1.0, q=0.5, seed=2)
+    walked = NativeWalks(links).walk(*all_starts(links, 3000), walk_length=3, p=1.0, q=0.5, seed=2)
     first, at, to = walked.ids.reshape(-1, 3).T
     worst = 1.0
     for (before, middle), shares in exact(links, 1.0, 1.0).items():
@@ -135,7 +135,7 @@ def test_walks_do_not_depend_on_threads_or_company():
     links = make_links(False, True, nodes=40)
     first, number = all_starts(links, 20)
     walks = NativeWalks(links)
-    settings = {"length": 30, "p": 0.25, "q": 2.0, "seed": 5}
+    settings = {"walk_length": 30, "p": 0.25, "q": 2.0, "seed": 5}
     whole = walks.walk(first, number, **settings, threads=4)
     order = np.random.default_rng(0).permutation(len(first))
     mixed = walks.walk(first[order], number[order], **settings)
@@ -157,7 +157,7 @@ def test_few_candidates_are_refused_for_any_p_and_q(shape, p, q):
     }[shape]
     graph = firth.Graph(np.array(pairs))
     links = Links(graph.starts, graph.neighbors, graph.weights, False)
-    walked = NativeWalks(links).walk(*all_starts(links, 50), length=40, p=p, q=q, seed=1)
+    walked = NativeWalks(links).walk(*all_starts(links, 50), walk_length=40, p=p, q=q, seed=1)
     assert walked.draws / len(walked.ids) < 16 + nodes / 8 + nodes  # never more than the tries and one whole row
     if p <= 1e-3:  # going back is drawn for itself
         assert walked.draws / len(walked.ids) < 3
@@ -174,7 +174,7 @@ starts = np.concatenate([[0], hub + np.arange(hub + 1)])
 links = Links(starts, neighbors, np.ones(2 * hub, np.float32), False)
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 50_000_000, used + 50_000_000))
-walked = NativeWalks(links).walk(ends[:1000], ends[:1000], length=50, p=0.5, q=2.0, seed=1)
+walked = NativeWalks(links).walk(ends[:1000], ends[:1000], walk_length=50, p=0.5, q=2.0, seed=1)
 assert len(walked.ids) == 50_000 and (walked.ids.reshape(-1, 50)[:, 1::2] == 0).all()
 """
 
@@ -207,11 +207,11 @@ def test_broken_arrays_are_refused():
         (none - 1, none, {}),
         (none + 12, none, {}),
         (none, none[:0], {}),
-        (none, none, {"length": 0}),
+        (none, none, {"walk_length": 0}),
         (none, none, {"p": 0.0}),
         (none, none, {"q": -1.0}),
         (none, none, {"p": float("nan")}),
         (none, none, {"q": float("inf")}),
     ]:
         with pytest.raises(ValueError, match=r"walk|positive|number"):
-            walks.walk(first, number, **{"length": 3, **settings})
+            walks.walk(first, number, **{"walk_length": 3, **settings})

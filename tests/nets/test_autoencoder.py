@@ -70,7 +70,7 @@ def test_a_row_costs_minus_the_logarithm_of_its_probability():
 
 
 def test_a_missing_cell_is_not_seen_and_known_to_be_missing():
-    shape = Shape(varies=(True, True), gaps=(1,), levels=(2,), dim=2, widths=(4,), embedding=True)
+    shape = Shape(varies=(True, True), gaps=(1,), levels=(2,), dim=2, hidden_sizes=(4,), embedding=True)
     net = TableNet(shape)
     row = net.input(torch.tensor([[1.0, math.nan]]), torch.tensor([[-1]]))
     zero = net.input(torch.tensor([[1.0, 0.0]]), torch.tensor([[0]]))
@@ -79,7 +79,7 @@ def test_a_missing_cell_is_not_seen_and_known_to_be_missing():
 
 
 def test_tied_weights_are_the_encoders_own():
-    shape = Shape(varies=(True,) * 3, gaps=(), levels=(2,), dim=2, widths=(6, 4), embedding=False, tied=True)
+    shape = Shape(varies=(True,) * 3, gaps=(), levels=(2,), dim=2, hidden_sizes=(6, 4), embedding=False, tied=True)
     net = TableNet(shape)
     assert sum(part.numel() for part in net.decoder.parameters()) == 4 + 6 + 5
     code = torch.randn(3, 2)

@@ -59,7 +59,7 @@ found = []
 for kind in KINDS:
     links = make_links(*kind)
     for p, q in ((1, 1), (0.25, 4), (1e3, 1e3)):
-        given = dict(length=6, p=p, q=q, seed=2**63 + 5)
+        given = dict(walk_length=6, p=p, q=q, seed=2**63 + 5)
         wanted = NativeWalks(links).walk(*all_starts(links, 2), **given)
         ids, starts = CudaWalks(links, torch.device("cpu")).walk(*all_starts(links, 2), **given)
         found.append([np.array_equal(ids, wanted.ids), np.array_equal(starts, wanted.starts), len(ids)])

@@ -63,7 +63,7 @@ def test_vectors_are_shortened_by_the_same_rule_as_in_python(places, tmp_path):
     """Where they are ordered by importance, or trained for it; what is refused has the same code on both sides."""
     sentences = [f"the {noun} was {how}" for noun in ("king", "river", "old queen") for how in ("old", "far", "near")]
     bert = firth.load(places["bert"])
-    trained = firth.SentenceEncoder(epochs=1, dims="8").fit(sentences, firth.Run(threads=1), bert)
+    trained = firth.SentenceEncoder(epochs=1, matryoshka_dims="8").fit(sentences, firth.Run(threads=1), bert)
     models = {"lsa": firth.LSA(dim=5).fit(sentences), "white": bert.whitened(sentences, dim=5), "trained": trained}
     for name, model in models.items():
         model.save(tmp_path / name)
@@ -158,7 +158,9 @@ def test_dimensions_that_the_model_has_are_given(theirs, places):
 
 def test_a_model_that_was_taught_so_gives_fewer_dimensions(places, tmp_path):
     base = firth.load(places["bert"])
-    BertModel(firth.SentenceEncoder(dims="8"), base.net, base.tokenizer, Pooling(), {}).save(tmp_path / "nested")
+    BertModel(firth.SentenceEncoder(matryoshka_dims="8"), base.net, base.tokenizer, Pooling(), {}).save(
+        tmp_path / "nested"
+    )
     with serving(models={"nested": tmp_path / "nested"}) as client:
         asked = {"model": "nested", "input": "a river", "dimensions": 8}
         found = client.post("/v1/embeddings", json=asked).json()["data"][0]["embedding"]

@@ -256,7 +256,7 @@ def test_a_walk_among_codes(post, made):
         ("write", {"model": "gpt", "prompt": "a", "taken": [99999]}, 400, "Tokens have numbers from 0"),
         ("write", {"model": "gpt", "prompt": "king " * 200}, 400, "context"),
         ("write", {"model": "gpt", "prompt": "a", "temperature": -1}, 422, "temperature: "),
-        ("answer", {"model": "bert", "question": "who", "passage": "a"}, 400, "finetune answer"),
+        ("answer", {"model": "bert", "question": "who", "passage": "a"}, 400, "finetune question-answerer"),
         ("answer", {"model": "answer", "question": "", "passage": "a"}, 400, "Give a question"),
         ("latent", {"model": "words"}, 400, "words can't do this (skipgram); autoencoder and vae"),
         ("latent", {"model": "plain"}, 400, "has not kept the codes of its rows"),

@@ -150,7 +150,7 @@ def test_a_run_that_fails_says_why(bench):
         ({"method": "rating-factors", "options": {"colour": 1}}, "RatingFactors has no option"),
         ({"run": {"threads": -1}}, "must be at least 0"),
         ({"data": {"label": "x"}}, "It has no 'label'"),
-        ({"method": "classify"}, "choose one to begin with"),
+        ({"method": "text_classifier"}, "choose one to begin with"),
     ],
 )
 def test_what_can_be_told_before_the_start_is_told(bench, change, said):
@@ -223,7 +223,7 @@ def test_an_option_names_a_file_inside_the_root_from_there(bench, root):
 
 
 #: Options of free text that name no file: what they are is decided here, when one is added.
-PLAIN = {"tune", "rates", "widths", "dims", "memory"}
+PLAIN = {"tune", "learning_rates", "hidden_sizes", "matryoshka_dims", "memory"}
 
 
 def test_every_option_of_free_text_is_known_to_name_a_path_or_not():

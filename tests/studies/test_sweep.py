@@ -252,7 +252,7 @@ def test_draws_stay_within_depend_on_the_seed_and_never_repeat():
 def test_bad_names_and_values():
     method = firth.SkipGram()
     for tries, message in (
-        ({"dims": [5]}, "SkipGram has no option 'dims'; it has dim, window"),
+        ({"dims": [5]}, "SkipGram has no option 'dims'. It has dim, window"),
         ({"dim": [5, 0]}, "dim must be at least 1; got 0"),
         ({"dim": [5.5]}, "must be a whole number"),
         ({"dim": Between(9, 3)}, "a range rises from low to high; got 9 to 3"),
@@ -367,7 +367,7 @@ def test_nodes_and_ratings(tmp_path):
         "".join(f"{node}\t{label}\n" for node, label in enumerate(society.communities))
     )
     task = tasks.node_task(tmp_path / "labels.txt")
-    walks = firth.DeepWalk(dim=16, walks=4, epochs=1).fit(firth.Graph(society.edges))
+    walks = firth.DeepWalk(dim=16, walks_per_node=4, epochs=1).fit(firth.Graph(society.edges))
     assert task.dev.score(walks) > 0.7 and task.test.score(walks) > 0.7
 
     drawn = WORLD.ratings(users=200, items=80, each=20)

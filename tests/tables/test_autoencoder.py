@@ -30,7 +30,7 @@ def test_without_layers_it_finds_the_subspace_of_pca(tied):
     random weights: those that `fit` begins with are there already."""
     random = np.random.default_rng(5)
     rows = random.normal(size=(400, 2)) @ random.normal(size=(2, 6)) * 3 + random.normal(size=(400, 6)) + 7
-    settings = {"dim": 2, "widths": "", "numeric": "common", "weight_decay": 0.0, "held_out": 0.0, "tied": tied}
+    settings = {"dim": 2, "hidden_sizes": "", "numeric": "common", "weight_decay": 0.0, "held_out": 0.0, "tied": tied}
     method = firth.Autoencoder(**settings, epochs=500, batch_size=400, learning_rate=0.02, schedule="linear")
     layout, table = opened(method, rows, RUN, None)
     with torch.random.fork_rng(devices=[]):
@@ -220,7 +220,7 @@ def test_options_that_do_not_go_together():
     with pytest.raises(FirthError, match=r"Autoencoder\.tied needs categorical='onehot'"):
         firth.Autoencoder(dim=1, tied=True).fit(mixed())
     for widths in ("a", "64,", "0", "1.5"):
-        with pytest.raises(FirthError, match=r"Autoencoder\.widths must be whole numbers .* got '"):
+        with pytest.raises(FirthError, match=r"Autoencoder\.hidden_sizes must be whole numbers .* got '"):
             firth.Autoencoder(hidden_sizes=widths)
     with pytest.raises(FirthError, match="start must be an Autoencoder model"):
         firth.Autoencoder().fit(mixed(), RUN, start=firth.PCA().fit([[1.0], [2.0]]))
@@ -228,7 +228,7 @@ def test_options_that_do_not_go_together():
 
 def test_it_goes_on_from_a_model():
     data = mixed()
-    settings = {"dim": 1, "widths": "8", "epochs": 5}
+    settings = {"dim": 1, "hidden_sizes": "8", "epochs": 5}
     first = firth.Autoencoder(**settings).fit(data, RUN)
     second = firth.Autoencoder(**settings).fit(data, RUN, start=first)
     assert second.training["held_out_loss"] < first.training["held_out_loss"]

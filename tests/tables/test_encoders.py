@@ -288,7 +288,7 @@ def test_codes_that_are_nobodys():
 
 
 def test_bad_settings():
-    with pytest.raises(FirthError, match=r"Normalize\.low must be below high; got 1 and 1"):
+    with pytest.raises(FirthError, match=r"MinMax\.low must be below high; got 1 and 1"):
         MinMax(low=1.0)
     with pytest.raises(FirthError, match="OneHot can't go on from a model"):
         OneHot().fit(["a"], Run(), OneHot().fit(["a"]))

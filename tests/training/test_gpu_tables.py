@@ -57,8 +57,9 @@ cpu = method.fit(docs, firth.Run(device="cpu", threads=1))
 cpu.save(folder / "cpu")
 both = [[whole.training, cpu.training]]
 shape |= {"share_negatives": True}  # which is the rule there, and here for large graphs
-for other, data in ((firth.CBOW(epochs=1, **text), docs), (firth.DeepWalk(walks=1, length=5, **shape), edges),
-                    (firth.Node2Vec(walks=1, length=5, q=2.0, **shape), edges)):
+for other, data in ((firth.CBOW(epochs=1, **text), docs),
+                    (firth.DeepWalk(walks_per_node=1, walk_length=5, **shape), edges),
+                    (firth.Node2Vec(walks_per_node=1, walk_length=5, q=2.0, **shape), edges)):
     both.append([other.fit(data, firth.Run(device=device, threads=1)).training for device in ("cuda", "cpu")])
 try:
     firth.SkipGram(epochs=1, learning_rate=100, **text).fit(docs, firth.Run(device="cuda"))

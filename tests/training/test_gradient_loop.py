@@ -122,7 +122,7 @@ PROGRAM = """
 import sys
 sys.path.insert(0, {tests!r})
 import torch.distributed as dist
-from test_gradient import Run, answers, np, training
+from test_gradient_loop import Run, answers, np, training
 task = training(Run(deterministic=True, device="cpu"), epochs=1, held_out=0.0)
 task.go()
 if task.rank == 0:

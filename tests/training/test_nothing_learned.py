@@ -107,9 +107,9 @@ def ratings(users=40, items=12):
 
 def test_small_graphs_draw_negative_samples_for_each_pair():
     edges = [(str(a), str((a + step) % 30)) for a in range(30) for step in (1, 2)]
-    model = firth.Node2Vec(dim=8, walks=2, length=10).fit(edges)
+    model = firth.Node2Vec(dim=8, walks_per_node=2, walk_length=10).fit(edges)
     assert model.training["automatic"] == {"negatives": 5, "share_negatives": False}
-    model = firth.Node2Vec(dim=8, walks=2, length=10, share_negatives=True).fit(edges)
+    model = firth.Node2Vec(dim=8, walks_per_node=2, walk_length=10, share_negatives=True).fit(edges)
     assert model.training["automatic"] == {"negatives": 10}
 
 
@@ -160,7 +160,9 @@ def test_people():
 
 def test_walks():
     edges = [(str(a), str((a + step) % 30)) for a in range(30) for step in (1, 2)]
-    assert "nothing_learned" in codes(lambda: firth.DeepWalk(dim=8, walks=1, length=5, learning_rate=1e-9).fit(edges))
+    assert "nothing_learned" in codes(
+        lambda: firth.DeepWalk(dim=8, walks_per_node=1, walk_length=5, learning_rate=1e-9).fit(edges)
+    )
     assert "nothing_learned" not in codes(lambda: firth.DeepWalk(dim=8).fit(edges))
 
 

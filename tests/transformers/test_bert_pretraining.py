@@ -211,7 +211,7 @@ sys.path.insert(0, {tests!r})
 import torch.distributed as dist
 from firth.transformers import bert_pretraining as pretrain
 pretrain.MOST_TOKENS = 200
-from test_pretrain import answers, np, training
+from test_bert_pretraining import answers, np, training
 task = training(epochs=1, held_out=0.0)
 task.go()
 if task.rank == 0:

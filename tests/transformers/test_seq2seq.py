@@ -23,7 +23,7 @@ TEST = [pair for pair in WORLD[6000:] if pair not in set(TRAIN)]
 SOURCES, TARGETS = [source for source, _ in TEST], [target for _, target in TEST]
 SETTINGS = {
     "transformer": {"layers": 2, "dim": 64, "epochs": 5, "batch_tokens": 1000, "learning_rate": 3e-3},
-    "lstm": {"layers": 1, "dim": 96, "epochs": 4, "batch_tokens": 600, "learning_rate": 5e-3, "clip": 5.0},
+    "lstm": {"layers": 1, "dim": 96, "epochs": 4, "batch_tokens": 600, "learning_rate": 5e-3, "max_grad_norm": 5.0},
 }
 
 

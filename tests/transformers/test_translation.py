@@ -142,7 +142,7 @@ PROGRAM = """
 import sys
 sys.path.insert(0, {tests!r})
 import torch.distributed as dist
-from test_translate import firth, said, training
+from test_translation import firth, said, training
 task = training(firth.Run(deterministic=True, device="cpu"), dropout=0.0, held_out=0)
 task.go()
 if task.rank == 0:

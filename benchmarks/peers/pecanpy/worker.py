@@ -32,7 +32,7 @@ def main() -> None:
         embed(job, str(small), 1, 5)
         compile_seconds = time.perf_counter() - started
     started = time.perf_counter()
-    graph, vectors = embed(job, job["edges"], job["walks"], job["length"])
+    graph, vectors = embed(job, job["edges"], job["walks_per_node"], job["walk_length"])
     seconds = time.perf_counter() - started
     np.save(f"{job['output']}.npy", np.asarray(vectors, dtype=np.float32))
     Path(f"{job['output']}.keys.txt").write_text("\n".join(map(str, graph.nodes)) + "\n", encoding="utf-8")

@@ -35,10 +35,10 @@ def command(
 ) -> None:
     """The answer to a question, marked in the passage it stands in.
 
-    MODEL is a folder that `firth finetune question-answerer` made, or one of Hugging Face's for question answering. DATA is a
-    table (csv, tsv, jsonl, Parquet) or a file in SQuAD's format: the answers are printed, one a line. In JSON, start
-    and end count characters of the passage; the score is the sum of the answer's two logits, less that of no answer
-    where the model may give none.
+    MODEL is a folder that `firth finetune question-answerer` made, or a question-answering model of Hugging Face. DATA
+    is a table (csv, tsv, jsonl, Parquet) or a file in SQuAD's format; one answer is printed per line. In JSON, start and
+    end are character offsets in the passage; the score is the sum of the answer's two logits, minus the score of "no
+    answer" if the model can give it.
     """
     model = answering(open_model(path), path)
     if data is not None:

@@ -150,7 +150,8 @@ def classifier(model: Model, path: str) -> Predicts:
         method = type(model.method).method_name()
         raise FirthError(
             "unsupported_model",
-            "{path} predicts no labels ({method}); firth train fasttext_classifier and firth finetune text-classifier do.",
+            "{path} ({method}) does not predict labels. Train a classifier with firth train fasttext-classifier or "
+            "firth finetune text-classifier.",
             path=path,
             method=method,
         )

@@ -53,7 +53,7 @@ class Model(ABC):
     def ordered(self) -> bool:
         """Whether the first dimensions of its vectors matter most, so that vectors may be shortened to them: it was
         trained so (Sentence.dims), or they are principal components, as of LSA, PCA, Distil and whitened models."""
-        return bool(getattr(self.method, "dims", ""))
+        return bool(getattr(self.method, "matryoshka_dims", ""))
 
     @abstractmethod
     def parts(self) -> Parts:

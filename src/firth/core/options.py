@@ -138,16 +138,21 @@ def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
     known = [item.name for item in options_of(kind)]
     unknown = sorted(set(values) - set(known))
     if unknown:
-        now = current_option(unknown[0], known)
-        raise FirthError(
-            "unknown_option",
-            "{kind} has no option {unknown!r}.{hint} It has {available}.",
-            kind=kind.__name__,
-            unknown=unknown[0],
-            hint=f" It is called {now!r} now." if now else "",
-            available=", ".join(known),
-        )
+        raise unknown_option(kind, unknown[0])
     return kind(**values)
+
+
+def unknown_option(kind: type, name: str) -> FirthError:
+    known = [item.name for item in options_of(kind)]
+    now = current_option(name, known)
+    return FirthError(
+        "unknown_option",
+        "{kind} has no option {name!r}.{hint} It has {available}.",
+        kind=kind.__name__,
+        name=name,
+        hint=f" It is called {now!r} now." if now else "",
+        available=", ".join(known),
+    )
 
 
 def chosen_values(asked: Any, used: Any) -> dict[str, Any]:

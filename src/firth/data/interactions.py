@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.data.ratings_files import Columns, frame_columns, read_file, record_columns
+from firth.data.interaction_files import Columns, frame_columns, read_file, record_columns
 from firth.data.table import encode_distinct, text_of
 from firth.kernels.sparse import Rows
 
@@ -117,7 +117,7 @@ class Interactions:
         return len(self.item_ids)
 
     def __repr__(self) -> str:
-        return f"Ratings({len(self):,} of {len(self.users):,} users and {len(self.items):,} items)"
+        return f"Interactions({len(self):,} of {len(self.users):,} users and {len(self.items):,} items)"
 
     def fingerprint(self) -> str:
         """Tells whether two hold the same."""

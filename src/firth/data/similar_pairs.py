@@ -1,4 +1,4 @@
-"""`SimilarPairs`: texts to train vectors of sentences with: alone, in pairs, with others that are unlike, or with scores."""
+"""`SimilarPairs`: texts to train sentence vectors with: alone, in pairs, in triplets, or in pairs with scores."""
 
 from __future__ import annotations
 

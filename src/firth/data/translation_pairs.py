@@ -1,4 +1,4 @@
-"""`TranslationPairs`: texts and what they become (translations, summaries), from parallel files, tables and iterables."""
+"""`TranslationPairs`: source and target texts (translations, summaries), from parallel files, tables and iterables."""
 
 from __future__ import annotations
 

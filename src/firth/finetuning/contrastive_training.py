@@ -201,7 +201,7 @@ def joined_rows(sides: Sequence[Sequences]) -> Sequences:
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     base = base_of(start, method, pooled=True)
     if not isinstance(base, BertModel):
-        raise FirthError("incompatible_start", "Sentence begins with a BERT model; got {got!r}.", got=start)
+        raise FirthError("incompatible_start", "SentenceEncoder begins with a BERT model; got {got!r}.", got=start)
     alike = data if isinstance(data, SimilarPairs) else SimilarPairs(data)
     base = prepared(base, method)
     rows = alike.rows(run.report)
@@ -217,7 +217,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     if method.dropout == 0 and len(rows.sides) == 1:
         raise FirthError(
             "conflicting_options",
-            "Texts alone are told apart by what dropout leaves out; Sentence.dropout must be above 0.",
+            "Texts alone are told apart by what dropout leaves out; SentenceEncoder.dropout must be above 0.",
         )
     train, judged = texts_of(rows, base, run.report), None if dev is None else texts_of(dev, base, run.report)
     training = Contrast(method, base, train, judged, fingerprint(rows, dev), run)

@@ -79,7 +79,7 @@ class TuningOptions(GradientOptions):
         except ValueError:
             found = [0.0]
         if not all(1e-9 <= rate <= 10 for rate in found):
-            raise self.wrong("rates", "must be numbers from 1e-09 to 10 with commas between")
+            raise self.wrong("learning_rates", "must be numbers from 1e-09 to 10 with commas between")
         return found
 
     def wrong(self, name: str, rule: str) -> FirthError:

@@ -254,7 +254,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
     if not isinstance(base, BertModel):
         raise FirthError(
             "incompatible_start",
-            "Answer begins with a BERT: a GPT's first tokens have not seen the passage; got {got!r}.",
+            "QuestionAnswerer begins with a BERT: a GPT's first tokens have not seen the passage; got {got!r}.",
             got=start,
         )
     questions = data if isinstance(data, Questions) else Questions(data)

@@ -63,5 +63,5 @@ class SentenceEncoder(GradientOptions):
         return [int(part) for part in parts]
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
-        """Learns from `SimilarPairs` (or what one of texts alone can be made of), beginning with the weights of `start`."""
+        """Learns from `SimilarPairs` (or what they can be made of), beginning with the weights of `start`."""
         return learner("finetuning.contrastive_training").learn(self, data, run, start)

@@ -213,7 +213,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> TagModel:
     if not isinstance(base, BertModel):
         raise FirthError(
             "incompatible_start",
-            "Tags begins with a BERT: a GPT has not seen what follows a word; got {got!r}.",
+            "TokenClassifier begins with a BERT: a GPT has not seen what follows a word; got {got!r}.",
             got=start,
         )
     tagged = data if isinstance(data, TaggedSentences) else TaggedSentences(data)

@@ -55,15 +55,15 @@ class NativeWalks:
         first: NDArray[np.int32],
         number: NDArray[np.int32],
         *,
-        length: int,
+        walk_length: int,
         p: float = 1.0,
         q: float = 1.0,
         seed: int = 0,
         threads: int = 1,
     ) -> Walked:
-        """Walk i starts at node `first[i]` and is that node's walk `number[i]`; it ends after `length` nodes, or where
-        no link leads on."""
-        return Walked(*self._native.walk(first, number, length, p, q, seed, threads))
+        """Walk i starts at node `first[i]` and is that node's walk `number[i]`; it ends after `walk_length` nodes, or at
+        a node without outgoing edges."""
+        return Walked(*self._native.walk(first, number, walk_length, p, q, seed, threads))
 
 
 class TwinWalks:
@@ -87,21 +87,21 @@ class TwinWalks:
         first: NDArray[np.int32],
         number: NDArray[np.int32],
         *,
-        length: int,
+        walk_length: int,
         p: float = 1.0,
         q: float = 1.0,
         seed: int = 0,
         threads: int = 1,
     ) -> Walked:
         self.draws = 0
-        walks = [self.one(int(f), int(n), length, p, q, seed) for f, n in zip(first, number, strict=True)]
+        walks = [self.one(int(f), int(n), walk_length, p, q, seed) for f, n in zip(first, number, strict=True)]
         starts = np.cumsum([0, *map(len, walks)]).astype(np.int64)
         return Walked(np.array(list(chain(*walks)), np.int32), starts, self.draws)
 
-    def one(self, first: int, number: int, length: int, p: float, q: float, seed: int) -> list[int]:
+    def one(self, first: int, number: int, walk_length: int, p: float, q: float, seed: int) -> list[int]:
         self.state = mix((mix((seed + WALKS + first * GOLDEN) & MASK) + number * GOLDEN) & MASK)
         walk = [first]
-        while len(walk) < length and len(self.row(walk[-1])):
+        while len(walk) < walk_length and len(self.row(walk[-1])):
             plain = (p == 1 and q == 1) or len(walk) == 1 or len(self.row(walk[-1])) == 1
             place = self.by_weight(walk[-1]) if plain else self.biased(walk[-2], walk[-1], p, q)
             walk.append(int(self.row(walk[-1])[place]))

@@ -27,7 +27,7 @@ class Shape(NamedTuple):
     gaps: tuple[int, ...]  # columns of numbers that have missing cells
     levels: tuple[int, ...]  # of each column of categories
     dim: int
-    widths: tuple[int, ...] = ()
+    hidden_sizes: tuple[int, ...] = ()
     activation: str = "gelu"
     embedding: bool = True  # categories as learned vectors, else one-hot
     tied: bool = False  # the decoder uses the encoder's matrices, transposed
@@ -83,11 +83,13 @@ class Stack(nn.Module):
     """Hidden layers, and a straight path beside them: without layers it is a linear map, and with them it need only
     learn what a linear map leaves."""
 
-    def __init__(self, inputs: int, widths: tuple[int, ...], outputs: int, activation: str, dropout: float) -> None:
+    def __init__(
+        self, inputs: int, hidden_sizes: tuple[int, ...], outputs: int, activation: str, dropout: float
+    ) -> None:
         super().__init__()
-        sizes = (inputs, *widths)
+        sizes = (inputs, *hidden_sizes)
         self.layers: Any = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
-        self.last = nn.Linear(sizes[-1], outputs, bias=False) if widths else None
+        self.last = nn.Linear(sizes[-1], outputs, bias=False) if hidden_sizes else None
         self.straight = nn.Linear(inputs, outputs)
         self.activation: Activation = ACTIVATIONS[activation]
         self.dropout = dropout
@@ -138,15 +140,15 @@ class TableNet(nn.Module):
         self.shape = shape
         self.register_buffer("varies", torch.tensor(shape.varies, dtype=torch.bool), persistent=False)
         self.input = RowInput(shape)
-        self.encoder = Stack(self.input.width, shape.widths, shape.dim, shape.activation, shape.dropout)
+        self.encoder = Stack(self.input.width, shape.hidden_sizes, shape.dim, shape.activation, shape.dropout)
         self.decoder: Stack | Mirror
         if shape.tied:
             self.decoder = Mirror(self.encoder, shape.outputs)
         else:
-            self.decoder = Stack(shape.dim, shape.widths[::-1], shape.outputs, shape.activation, shape.dropout)
+            self.decoder = Stack(shape.dim, shape.hidden_sizes[::-1], shape.outputs, shape.activation, shape.dropout)
         self.spread = self.deviations = None
         if shape.variational:
-            self.spread = nn.Linear(shape.widths[-1] if shape.widths else self.input.width, shape.dim)
+            self.spread = nn.Linear(shape.hidden_sizes[-1] if shape.hidden_sizes else self.input.width, shape.dim)
             nn.init.zeros_(self.spread.weight)
             nn.init.constant_(self.spread.bias, -2.0)
             self.deviations = nn.Parameter(torch.zeros(len(shape.varies)))

@@ -36,13 +36,13 @@ class UserNet(nn.Module):
     row of mostly zeros, without the zeros.
     """
 
-    def __init__(self, items: int, widths: tuple[int, ...], dim: int, variational: bool) -> None:
+    def __init__(self, items: int, hidden_sizes: tuple[int, ...], dim: int, variational: bool) -> None:
         super().__init__()
-        sizes = (*widths, dim * (2 if variational else 1))
+        sizes = (*hidden_sizes, dim * (2 if variational else 1))
         self.first = nn.EmbeddingBag(items, sizes[0], mode="sum")
         self.bias = nn.Parameter(torch.zeros(sizes[0]))
         self.encoder = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(sizes))
-        back = (dim, *widths[::-1])
+        back = (dim, *hidden_sizes[::-1])
         self.decoder = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(back))
         self.last = nn.Linear(back[-1], items)
         self.dim, self.variational = dim, variational

@@ -142,9 +142,9 @@ def biased(
     return found, state
 
 
-@triton.jit(do_not_specialize=["count", "length", "steps"])
+@triton.jit(do_not_specialize=["count", "walk_length", "steps"])
 def walk_kernel(
-    starts, neighbors, weights, alias, sums, rule, first, number, seed, out, count, length, steps,
+    starts, neighbors, weights, alias, sums, rule, first, number, seed, out, count, walk_length, steps,
     SECOND: tl.constexpr, DIRECTED: tl.constexpr, WEIGHTED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Each walk's nodes in its row of `out`; -1 behind a dead end."""
@@ -154,9 +154,9 @@ def walk_kernel(
     turn = tl.load(number + walk, mask=alive, other=0).to(tl.int64).to(tl.uint64, bitcast=True)
     state = mix(tl.load(seed).to(tl.uint64, bitcast=True) + at.to(tl.uint64) * GOLDEN)
     state = mix(state + turn * GOLDEN)
-    tl.store(out + walk * length, at.to(tl.int32), mask=alive)
+    tl.store(out + walk * walk_length, at.to(tl.int32), mask=alive)
     before, link = at * 0 - 1, at * 0 - 1
-    for step in range(1, length):
+    for step in range(1, walk_length):
         row = tl.load(starts + at, mask=alive, other=0)
         degree = tl.load(starts + at + 1, mask=alive, other=0) - row
         alive = alive & (degree > 0)
@@ -172,7 +172,7 @@ def walk_kernel(
             link, state = by_weight(state, alive, row, degree, alias, WEIGHTED)
         before = at
         at = tl.load(neighbors + link, mask=alive, other=0).to(tl.int64)
-        tl.store(out + walk * length + step, tl.where(alive, at, -1).to(tl.int32), mask=walk < count)
+        tl.store(out + walk * walk_length + step, tl.where(alive, at, -1).to(tl.int32), mask=walk < count)
 
 
 class CudaWalks:
@@ -194,21 +194,21 @@ class CudaWalks:
             self.alias = torch.tensor(np.concatenate(rows).view(np.int32), device=device)
 
     def walk(
-        self, first: NDArray[np.int32], number: NDArray[np.int32], *, length: int, p: float, q: float, seed: int
+        self, first: NDArray[np.int32], number: NDArray[np.int32], *, walk_length: int, p: float, q: float, seed: int
     ) -> tuple[Tensor, Tensor]:
         """The nodes of all walks one after the other, and where each starts (and the end)."""
         far, back = 1 / q, 1 / p
         height = max(1.0, far)
         rule = [far, back, height, max(0.0, back - height), min(1.0, far, back)]
         drawn = (seed + WALKS) % (1 << 64)
-        out = torch.empty(len(first), length, dtype=torch.int32, device=self.device)
+        out = torch.empty(len(first), walk_length, dtype=torch.int32, device=self.device)
         walk_kernel[(triton.cdiv(len(first), BLOCK),)](
             self.starts, self.neighbors, self.weights, self.alias, self.sums,
             torch.tensor(rule, dtype=torch.float64, device=self.device),
             torch.tensor(first, device=self.device), torch.tensor(number, device=self.device),
             torch.tensor([drawn - (1 << 64) if drawn >> 63 else drawn], device=self.device), out,
-            len(first), length, self.steps, SECOND=(p, q) != (1, 1), DIRECTED=self.directed, WEIGHTED=self.weighted,
-            BLOCK=BLOCK,
+            len(first), walk_length, self.steps, SECOND=(p, q) != (1, 1), DIRECTED=self.directed,
+            WEIGHTED=self.weighted, BLOCK=BLOCK,
         )  # fmt: skip
         there = out >= 0
         starts = torch.nn.functional.pad(there.sum(1).cumsum(0), (1, 0))

@@ -12,7 +12,7 @@ import numpy as np
 
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.options import Option, options_of, plain_name
+from firth.core.options import Option, options_of, plain_name, unknown_option
 
 AROUND = 3  # without a range: from a third of the default to three times it
 WHOLE = 10_000  # combinations that are listed, so that none is drawn twice and the end is known
@@ -38,13 +38,7 @@ def search_space(method: Method, tries: Tries | None) -> Space:
         tries = dict.fromkeys(numbers)
     unknown = [name for name in tries if name not in known]
     if unknown:
-        raise FirthError(
-            "unknown_option",
-            "{method} has no option {unknown!r}; it has {available}.",
-            method=type(method).__name__,
-            unknown=unknown[0],
-            available=", ".join(known),
-        )
+        raise unknown_option(type(method), unknown[0])
     if not tries:
         raise FirthError(
             "invalid_value",
@@ -161,14 +155,7 @@ def parsed_try(method: type[Method], text: str) -> tuple[str, Sequence[Any] | Be
     name = plain_name(name.strip())
     option = next((option for option in options_of(method) if option.name == name), None)
     if option is None:
-        known = ", ".join(option.name for option in options_of(method))
-        raise FirthError(
-            "unknown_option",
-            "{method} has no option {name!r}; it has {available}.",
-            method=method.__name__,
-            name=name,
-            available=known,
-        )
+        raise unknown_option(method, name)
     if not equals:
         return name, None
     if option.kind in (int, float) and given.count(":") == 1:

@@ -1,4 +1,4 @@
-"""Normalize: min–max scaling to a range."""
+"""MinMax: min–max scaling to a range."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def hidden_sizes_of(method: Any) -> tuple[int, ...]:
         name = type(method).__name__
         raise FirthError(
             "invalid_value",
-            "{name}.widths must be whole numbers from 1 to {most_wide:,} with commas between them, as in 128,64; "
+            "{name}.hidden_sizes must be whole numbers from 1 to {most_wide:,} with commas between them, as in 128,64; "
             "got {got!r}.",
             name=name,
             most_wide=MOST_WIDE,

@@ -322,8 +322,8 @@ class BertModel(Looking, ContextualModel, Model):
         return super().ordered or (self.projection is not None and "whitened" in self.training)
 
     def shortened(self, dim: int) -> BertModel:
-        """This model with the first `dim` numbers of its vectors: for one that was trained so (Sentence.dims), or
-        whitened."""
+        """This model with the first `dim` numbers of its vectors, if it was trained for it
+        (SentenceEncoder.matryoshka_dims) or whitened."""
         width = self.dim_of(self.pooling)
         check_shorter(self, dim, width)
         whole = self.projection or Projection(np.eye(width, dtype=np.float32), np.zeros(width, np.float32))
