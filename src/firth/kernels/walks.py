@@ -61,8 +61,8 @@ class NativeWalks:
         seed: int = 0,
         threads: int = 1,
     ) -> Walked:
-        """Walk i starts at node `first[i]` and is that node's walk `number[i]`; it ends after `walk_length` nodes, or at
-        a node without outgoing edges."""
+        """Walk i starts at node `first[i]` and is that node's walk `number[i]`; it ends after `walk_length` nodes, or
+        at a node without outgoing edges."""
         return Walked(*self._native.walk(first, number, walk_length, p, q, seed, threads))
 
 
