@@ -37,8 +37,8 @@ def command(
 
     MODEL is a folder that `firth finetune question-answerer` made, or a question-answering model of Hugging Face. DATA
     is a table (csv, tsv, jsonl, Parquet) or a file in SQuAD's format; one answer is printed per line. In JSON, start
-    and end are character offsets in the passage; the score is the sum of the answer's two logits, minus the score of "no
-    answer" if the model can give it.
+    and end are character offsets in the passage; the score is the sum of the answer's two logits, minus the score of
+    "no answer" if the model can give it.
     """
     model = answering(open_model(path), path)
     if data is not None:
