@@ -71,7 +71,13 @@ def test_a_model_comes_back(tmp_path: Path) -> None:
     assert found.means.tolist() == [5, 10] and found.names == ["column 0", "column 1"]
     assert found.training == {"rows": 2}
     assert isinstance(found.means, np.memmap)
-    assert sorted(contents(folder)) == ["config.json", "names.json", "training.json", "vectors.safetensors"]
+    assert sorted(contents(folder)) == [
+        "README.md",
+        "config.json",
+        "names.json",
+        "training.json",
+        "vectors.safetensors",
+    ]
     config = json.loads((folder / "config.json").read_text())
     assert (config["format"], config["method"], config["options"]) == (1, "averaging", {"power": 2.0})
     assert set(firth.verify(folder)) == {"names.json", "training.json", "vectors.safetensors"}

@@ -28,6 +28,8 @@ class Method(ABC):
     summary: ClassVar[str]
     #: What it learns from, and how the command line opens its data: a key of `cli.kinds.KINDS`.
     kind: ClassVar[str] = "text"
+    #: What users of its models should know, a sentence each, for the model card.
+    limits: ClassVar[tuple[str, ...]] = ()
     #: Whether `fit` needs `start`, a model whose weights it learns a task with.
     needs_start: ClassVar[bool] = False
     #: Whether processes that torchrun starts share the work of `fit`.

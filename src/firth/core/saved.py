@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from firth.core import registry
+from firth.core.card import CARD, card_text
 from firth.core.errors import FirthError
 from firth.core.foreign import foreign_config, foreign_method
 from firth.core.functions import refuse_tokenizer, restored
@@ -71,6 +72,7 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
             },
         }
         write_json(work / CONFIG, config, indent=2)
+        (work / CARD).write_text(card_text(model), encoding="utf-8")
     return folder
 
 

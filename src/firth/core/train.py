@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from firth.core.card import CARD
 from firth.core.checkpoint import STATE, difference
 from firth.core.errors import FirthError
 from firth.core.method import Method
@@ -61,13 +62,14 @@ def train(
     start: Model | None = None,
     overwrite: bool = False,
     command: str = "",
+    license: str = "",
 ) -> Trained:
     """`method.fit(data, run, start)`, saved in `folder`, with checkpoints there on the way.
 
     If `folder` holds an unfinished run of the same method, options, data, start and run settings, that one goes on; if
     it holds its finished model, that one is given back. Anything else in it is refused, or with `overwrite` replaced
     once the new model is complete (`overwrite` also trains a finished model again). `command` is what the user typed,
-    for `firth info`.
+    for `firth info`; `license` is that of the data, for the model card.
     """
     place = Path(folder)
     check_first(method, run, place)
@@ -84,7 +86,7 @@ def train(
         if not resumed:
             begin(work, identity, command)
         model = method.fit(data, dataclasses.replace(run, checkpoint_folder=work), start)
-        model.training = {**model.training, "command": identity}
+        model.training = {**model.training, "command": identity, **({"license": license} if license else {})}
         model.save(place, overwrite=True)
     return Trained(model, place, "resumed" if resumed else "trained")
 
@@ -202,7 +204,7 @@ def is_part(path: Path) -> bool:
     """Whether models are made of such files: --overwrite must not empty a folder of other work."""
     if path.is_dir():  # as sentence-transformers keeps the pooling
         return {file.name for file in path.iterdir()} == {"config.json"}
-    return path.suffix in (".json", ".safetensors")
+    return path.suffix in (".json", ".safetensors") or path.name == CARD
 
 
 def begin(work: Path, identity: dict[str, Any], command: str) -> None:

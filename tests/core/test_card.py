@@ -1,0 +1,57 @@
+"""Model cards: what a saved folder says about its model."""
+
+from __future__ import annotations
+
+import pytest
+
+import firth
+from firth.core.card import CARD, UNKNOWN_LICENSE, card_values
+
+TEXTS = ["the king sleeps", "the queen sleeps", "a river flows", "the river sleeps"] * 10
+
+
+@pytest.fixture
+def folder(tmp_path):
+    firth.SkipGram(dim=4, epochs=3).fit(TEXTS).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_saving_writes_a_card(folder):
+    model = firth.load(folder)
+    text = (folder / CARD).read_text(encoding="utf-8")
+    assert text.startswith("---\nlibrary_name: firth\n")
+    assert f"| license | {UNKNOWN_LICENSE} |" in text
+    assert "| **dim** | 4 |" in text and "| window | 5 |" in text  # bold where it is not the default
+    assert f"| tokens | {model.training['tokens']} |" in text
+    assert f"| loss | {model.training['loss']:.4g} |" in text
+    assert all(f"- {limit}" in text for limit in card_values(model)["limits"])
+
+
+def test_an_edited_card_is_not_damage(folder):
+    (folder / CARD).write_text("ours")
+    assert CARD not in firth.verify(folder)
+    assert firth.load(folder).vectors.dim == 4
+
+
+def test_the_license_of_the_data_is_recorded(tmp_path):
+    trained = firth.train(firth.SkipGram(dim=4, epochs=1), TEXTS, tmp_path / "model", license="CC BY-SA 4.0")
+    assert card_values(trained.model)["license"] == "CC BY-SA 4.0"
+    assert "license_name: CC BY-SA 4.0\n" in (tmp_path / "model" / CARD).read_text(encoding="utf-8")
+    again = firth.train(
+        firth.SkipGram(dim=4, epochs=2), TEXTS, tmp_path / "model", overwrite=True
+    )  # a card is no obstacle
+    assert card_values(again.model)["license"] == UNKNOWN_LICENSE
+
+
+def test_values_stay_on_their_lines(tmp_path):
+    model = firth.SkipGram(dim=4, epochs=1).fit(TEXTS)
+    model.training = {**model.training, "license": "a | b\nc"}
+    model.save(tmp_path / "model")
+    assert "| license | a \\| b c |" in (tmp_path / "model" / CARD).read_text(encoding="utf-8")
+
+
+def test_a_supervised_model_is_evaluated_beside_baselines(tmp_path):
+    texts = [(f"{'good fine' if n % 2 else 'bad poor'} {n}", "pn"[n % 2]) for n in range(200)]
+    model = firth.FastTextClassifier(dim=8).fit(texts)
+    compared = {name for name in card_values(model)["evaluation"] if name.startswith("held-out ")}
+    assert {"held-out majority label", "held-out tf-idf + logistic regression"} <= compared
