@@ -21,7 +21,9 @@ def test_saving_writes_a_card(folder):
     text = (folder / CARD).read_text(encoding="utf-8")
     assert text.startswith("---\nlibrary_name: firth\n")
     assert f"| license | {UNKNOWN_LICENSE} |" in text
-    assert "| **dim** | 4 |" in text and "| window | 5 |" in text  # bold where it is not the default
+    assert (
+        "| **dim** | 4 |" in text and "| min_count | 1 |" in text and "| window | 5 |" in text
+    )  # bold where it is not the default
     assert f"| tokens | {model.training['tokens']} |" in text
     assert f"| loss | {model.training['loss']:.4g} |" in text
     assert all(f"- {limit}" in text for limit in card_values(model)["limits"])
@@ -53,5 +55,6 @@ def test_values_stay_on_their_lines(tmp_path):
 def test_a_supervised_model_is_evaluated_beside_baselines(tmp_path):
     texts = [(f"{'good fine' if n % 2 else 'bad poor'} {n}", "pn"[n % 2]) for n in range(200)]
     model = firth.FastTextClassifier(dim=8).fit(texts)
-    compared = {name for name in card_values(model)["evaluation"] if name.startswith("held-out ")}
-    assert {"held-out majority label", "held-out tf-idf + logistic regression"} <= compared
+    scores, record = card_values(model)["evaluation"], model.training["held_out_score"]
+    assert scores["held-out accuracy"] == record["score"] and scores["held-out rows"] == record["rows"]
+    assert scores["held-out accuracy of majority label"] == record["baselines"]["majority label"]

@@ -35,15 +35,23 @@ LIMITS = (
 def card_values(model: Model) -> dict[str, Any]:
     """What the card says, as values: `firth info` shows them too."""
     training = model.training
-    held_out = training.get("held_out_score")  # the model's score beside those of baselines
-    compared = {f"held-out {name}": value for name, value in held_out.items()} if isinstance(held_out, dict) else {}
     return {
         "data": {name: training[name] for name in DATA if is_scalar(training.get(name))},
         "license": training.get("license") or UNKNOWN_LICENSE,
         "evaluation": {name: training[name] for name in METRICS if is_scalar(training.get(name))}
-        | {name: value for name, value in compared.items() if is_scalar(value)},
+        | held_out_scores(training.get("held_out_score")),
         "limits": [limit for limit in (*type(model.method).limits, LIMITS) if limit],
     }
+
+
+def held_out_scores(record: Any) -> dict[str, Any]:
+    """The score on held-out rows beside those of the baselines."""
+    if not isinstance(record, dict):
+        return {}
+    metric = record.get("metric", "score")
+    scores = {f"held-out {metric}": record.get("score"), "held-out rows": record.get("rows")}
+    baselines = {f"held-out {metric} of {name}": value for name, value in record.get("baselines", {}).items()}
+    return {name: value for name, value in (scores | baselines).items() if is_scalar(value)}
 
 
 def is_scalar(value: Any) -> bool:
@@ -71,11 +79,11 @@ def body(model: Model) -> Iterator[str]:
     yield from ("## Training data", "")
     fingerprint = {"fingerprint": model.training["data"]} if model.training.get("data") else {}
     yield from table({**values["data"], **fingerprint, "license": values["license"]}, "property")
-    yield from ("## Options", "", "Options that differ from the default are in bold.", "")
-    defaults = {item.name: item.default for item in options_of(method)}
+    yield from ("## Options", "", "Options that were set to other values than their defaults are in bold.", "")
+    defaults = {item.name: item.default for item in options_of(method)} | dict(model.training.get("automatic", {}))
+    options = model.method.options()
     yield from table(
-        {(name if value == defaults[name] else f"**{name}**"): value for name, value in model.method.options().items()},
-        "option",
+        {name if options[name] == defaults[name] else f"**{name}**": options[name] for name in options}, "option"
     )
     yield from ("## Evaluation", "")
     if values["evaluation"]:
