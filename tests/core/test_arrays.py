@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from refusing import refuses
 
 from firth import FirthError
 from firth.core import storage
@@ -54,7 +55,7 @@ def test_arrays_of_safetensors_are_read(tmp_path: Path) -> None:
 
 
 def test_kinds_safetensors_has_not(tmp_path: Path) -> None:
-    with pytest.raises(FirthError, match="words holds <U1; safetensors takes F64"):
+    with refuses("invalid_type", name="words"):
         write_arrays(tmp_path / "a", {"words": np.array(["a"])})
 
 
@@ -70,41 +71,53 @@ def entry(kind: Any = "F32", shape: Any = (2, 3), offsets: Any = (0, 24)) -> dic
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "is not a safetensors file"),
-        (b"\x00" * 7, "is not a safetensors file"),
-        (b"\xff" * 30, "its header would be 18,446,744,073,709,551,615 bytes of 30"),
-        (with_header(b"[]"), "broken safetensors header"),
-        (with_header(b"{"), "broken safetensors header"),
-        (with_header(b"[" * 100_000), "broken safetensors header"),
-        (with_header(b"\xff\xfe"), "broken safetensors header"),
-        (with_header(b'{"a": ' + b"9" * 5000 + b"}"), "broken safetensors header"),
-        (with_header({"a": []}), "a has the kind None"),
-        (with_header(entry(kind="F8_E5M2")), "a has the kind 'F8_E5M2'; Firth reads F64"),
-        (with_header(entry(kind=["F32"])), "a has the kind"),
-        (with_header(entry(shape="23")), "no proper shape"),
-        (with_header(entry(shape=[2.0, 3])), "no proper shape"),
-        (with_header(entry(shape=[True, 6])), "no proper shape"),
-        (with_header(b'{"a": {"dtype": "F32", "shape": [1e999], "data_offsets": [0, 24]}}'), "no proper shape"),
-        (with_header(entry(offsets=[0])), "no proper shape and data_offsets"),
-        (with_header(entry(shape=[2, 4])), r"a of shape \(2, 4\) does not fit"),
-        (with_header(entry(shape=[-2, -3])), "does not fit"),
-        (with_header(entry(offsets=[-24, 0])), "does not fit"),
-        (with_header(entry(offsets=[1, 25])), "does not fit"),
-        (with_header(entry(shape=[2**60], offsets=[0, 2**62])), "does not fit the file's"),
-        (with_header(entry(shape=[2**64, 2**64], offsets=[0, 2**130])), "does not fit the file's"),
-        (with_header(entry(shape=[0, 2**63], offsets=[0, 0])), "cannot be opened"),
-        (with_header(entry(shape=[1] * 100, offsets=[0, 4])), "cannot be opened"),
-        (with_header(entry(shape=[0] * 100, offsets=[0, 0])), "cannot be opened"),
+        (b"", ("damaged_model", {"length": 0, "size": 0})),
+        (b"\x00" * 7, ("damaged_model", {"length": 0, "size": 7})),
+        (b"\xff" * 30, ("damaged_model", {"length": 18446744073709551615, "size": 30})),
+        (with_header(b"[]"), ("damaged_model", {})),
+        (with_header(b"{"), ("damaged_model", {})),
+        (with_header(b"[" * 100_000), ("damaged_model", {})),
+        (with_header(b"\xff\xfe"), ("damaged_model", {})),
+        (with_header(b'{"a": ' + b"9" * 5000 + b"}"), ("damaged_model", {})),
+        (with_header({"a": []}), ("damaged_model", {"name": "a", "kind": None})),
+        (with_header(entry(kind="F8_E5M2")), ("damaged_model", {"name": "a", "kind": "F8_E5M2"})),
+        (with_header(entry(kind=["F32"])), ("damaged_model", {"name": "a", "kind": ["F32"]})),
+        (with_header(entry(shape="23")), ("damaged_model", {"name": "a"})),
+        (with_header(entry(shape=[2.0, 3])), ("damaged_model", {"name": "a"})),
+        (with_header(entry(shape=[True, 6])), ("damaged_model", {"name": "a"})),
+        (
+            with_header(b'{"a": {"dtype": "F32", "shape": [1e999], "data_offsets": [0, 24]}}'),
+            ("damaged_model", {"name": "a"}),
+        ),
+        (with_header(entry(offsets=[0])), ("damaged_model", {"name": "a"})),
+        (with_header(entry(shape=[2, 4])), ("damaged_model", {"name": "a", "shape": (2, 4), "size": 97})),
+        (with_header(entry(shape=[-2, -3])), ("damaged_model", {"name": "a", "shape": (-2, -3), "size": 99})),
+        (with_header(entry(offsets=[-24, 0])), ("damaged_model", {"name": "a", "shape": (2, 3), "size": 98})),
+        (with_header(entry(offsets=[1, 25])), ("damaged_model", {"name": "a", "shape": (2, 3), "size": 97})),
+        (
+            with_header(entry(shape=[2**60], offsets=[0, 2**62])),
+            ("damaged_model", {"name": "a", "shape": (1152921504606846976,), "size": 129}),
+        ),
+        (
+            with_header(entry(shape=[2**64, 2**64], offsets=[0, 2**130])),
+            ("damaged_model", {"name": "a", "shape": (18446744073709551616, 18446744073709551616), "size": 173}),
+        ),
+        (
+            with_header(entry(shape=[0, 2**63], offsets=[0, 0])),
+            ("damaged_model", {"name": "a", "shape": (0, 9223372036854775808)}),
+        ),
+        (with_header(entry(shape=[1] * 100, offsets=[0, 4])), ("damaged_model", {"name": "a"})),
+        (with_header(entry(shape=[0] * 100, offsets=[0, 0])), ("damaged_model", {"name": "a"})),
     ],
 )
-def test_hostile_safetensors(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_hostile_safetensors(tmp_path: Path, content: bytes, reason: tuple[str, dict[str, Any]]) -> None:
     (tmp_path / "a").write_bytes(content)
-    with pytest.raises(FirthError, match=reason):
+    with refuses(reason[0], **reason[1]):
         read_arrays(tmp_path / "a")
 
 
 def test_missing_safetensors(tmp_path: Path) -> None:
-    with pytest.raises(FirthError, match=r"Cannot read .*: No such file"):
+    with refuses("unreadable_file"):
         read_arrays(tmp_path / "none")
 
 

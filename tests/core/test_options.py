@@ -1,10 +1,12 @@
 """Options: their ranges, and what is said of values outside them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
+from refusing import refuses
 
-from firth import FirthError, option
+from firth import option
 from firth.core.options import build_settings, check_options, options_of
 
 
@@ -43,26 +45,28 @@ def test_values_within_the_range(values: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     ("values", "rule"),
     [
-        ({"window": 0}, r"Settings\.window must be at least 1; got 0\."),
-        ({"window": 101}, "window must be at most 100; got 101"),
-        ({"window": 2.0}, "window must be a whole number; got 2.0"),
-        ({"window": "5"}, "window must be a whole number; got '5'"),
-        ({"window": True}, "window must be a whole number; got True"),
-        ({"window": None}, "window must be a whole number; got None"),
-        ({"window": 10**400}, "window must be at most 100"),
-        ({"rate": -0.1}, "rate must be at least 0; got -0.1"),
-        ({"rate": "fast"}, "rate must be a number"),
-        ({"rate": float("nan")}, "rate must be a finite number; got nan"),
-        ({"rate": float("inf")}, "rate must be a finite number; got inf"),
-        ({"loss": "hinge"}, "loss must be one of negative, softmax; got 'hinge'"),
-        ({"loss": ["negative"]}, "loss must be one of"),
-        ({"name": 5}, "name must be text; got 5"),
-        ({"shuffle": 1}, "shuffle must be true or false; got 1"),
-        ({"limit": 0}, "limit must be at least 1; got 0"),
-        ({"windows": 5}, r"Settings has no option 'windows'. It has window, rate, loss, name, shuffle, limit\."),
-        ({"plain": 5}, "Settings has no option 'plain'"),
+        ({"window": 0}, ("invalid_value", {"method": "Settings", "name": "window", "got": 0})),
+        ({"window": 101}, ("invalid_value", {"method": "Settings", "name": "window", "got": 101})),
+        ({"window": 2.0}, ("invalid_value", {"method": "Settings", "name": "window", "got": 2.0})),
+        ({"window": "5"}, ("invalid_value", {"method": "Settings", "name": "window", "got": "5"})),
+        ({"window": True}, ("invalid_value", {"method": "Settings", "name": "window", "got": True})),
+        ({"window": None}, ("invalid_value", {"method": "Settings", "name": "window", "got": None})),
+        ({"window": 10**400}, ("invalid_value", {"method": "Settings", "name": "window"})),
+        ({"rate": -0.1}, ("invalid_value", {"method": "Settings", "name": "rate", "got": -0.1})),
+        ({"rate": "fast"}, ("invalid_value", {"method": "Settings", "name": "rate", "got": "fast"})),
+        ({"rate": float("nan")}, ("invalid_value", {"method": "Settings", "name": "rate"})),
+        ({"rate": float("inf")}, ("invalid_value", {"method": "Settings", "name": "rate", "got": float("inf")})),
+        ({"loss": "hinge"}, ("invalid_value", {"method": "Settings", "name": "loss", "got": "hinge"})),
+        ({"loss": ["negative"]}, ("invalid_value", {"method": "Settings", "name": "loss", "got": ["negative"]})),
+        ({"name": 5}, ("invalid_value", {"method": "Settings", "name": "name", "got": 5})),
+        ({"shuffle": 1}, ("invalid_value", {"method": "Settings", "name": "shuffle", "got": 1})),
+        ({"limit": 0}, ("invalid_value", {"method": "Settings", "name": "limit", "got": 0})),
+        ({"windows": 5}, ("unknown_option", {"kind": "Settings", "name": "windows"})),
+        ({"plain": 5}, ("unknown_option", {"kind": "Settings", "name": "plain"})),
     ],
 )
-def test_values_outside_are_refused_with_the_rule_and_the_value(values: dict[str, object], rule: str) -> None:
-    with pytest.raises(FirthError, match=rule):
+def test_values_outside_are_refused_with_the_rule_and_the_value(
+    values: dict[str, object], rule: tuple[str, dict[str, Any]]
+) -> None:
+    with refuses(rule[0], **rule[1]):
         build_settings(Settings, values)

@@ -4,8 +4,8 @@ import io
 import json
 
 import pytest
+from refusing import warns_code
 
-from firth import FirthWarning
 from firth.core.report import JsonLines, JsonLog, LogLines, Silence, TerminalBar, clock, human
 
 
@@ -59,8 +59,9 @@ def test_json_lines_are_json_one_event_a_line() -> None:
 
 
 def test_silence_turns_notes_into_warnings() -> None:
-    with pytest.warns(FirthWarning, match="3 words dropped"):
-        Silence().note("3 words dropped")
+    with warns_code("dropped_words") as issued:
+        Silence().note("3 words dropped", code="dropped_words")
+    assert str(issued[0]) == "3 words dropped"
 
 
 class Clock:

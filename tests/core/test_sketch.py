@@ -7,7 +7,7 @@ import json
 import pytest
 
 import firth
-from firth.core.sketch import KEPT, RowSketch
+from firth.core.sketch import SIZE, RowSketch
 
 
 def numbered(first, last):
@@ -28,7 +28,7 @@ def test_many_rows_are_estimated(first, last, truth):
     share, looked_up = known.share_of(RowSketch.of(numbered(first, last), size=1 << 16))
     assert share == pytest.approx(truth, abs=0.06) and 0.08 < looked_up / (last - first) < 0.13  # 4,096 of 40,000
     small = RowSketch.of(numbered(0, 1000)).share_of(RowSketch.of(numbered(0, 40_000)))
-    assert small[0] == pytest.approx(1 / 40, abs=0.01) and small[1] == KEPT
+    assert small[0] == pytest.approx(1 / 40, abs=0.01) and small[1] == SIZE
 
 
 def test_case_white_space_and_labels_make_no_difference():
@@ -48,7 +48,7 @@ def test_pairs_are_rows_whatever_their_order_and_their_texts_are_too():
 def test_saved_and_joined():
     first, second = RowSketch.of(numbered(0, 30_000)), RowSketch.of(numbered(30_000, 60_000))
     both = first.joined(second)
-    assert len(both.hashes) == KEPT and both.count == 60_000
+    assert len(both.hashes) == SIZE and both.count == 60_000
     assert both.hashes == RowSketch.of(numbered(0, 60_000)).hashes
     text = json.dumps(both.to_json())
     again = RowSketch.from_json(json.loads(text))

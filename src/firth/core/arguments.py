@@ -1,4 +1,4 @@
-"""Checks of what a caller passes: whole numbers, choices, keys, and arrays of real numbers."""
+"""Checks of arguments: counts, choices and arrays of real numbers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from firth.core.errors import FirthError
 
 
 def check_count(option: str, value: Any) -> int:
-    """A whole number of at least 1."""
+    """Check for an integer of at least 1."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise FirthError(
-            "invalid_type", "{option} must be a whole number; got {got}.", option=option, got=type(value).__name__
+            "invalid_type", "{option} must be an integer; got {got}.", option=option, got=type(value).__name__
         )
     if value < 1:
         raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option=option, got=value)
@@ -37,28 +37,27 @@ def check_choice(option: str, value: Any, choices: Sequence[str]) -> str:
 
 
 def as_floats(what: str, values: Any, dtype: type[np.floating[Any]] = np.float32) -> NDArray[Any]:
-    """An array of real numbers as floats; booleans are 0 and 1, and numbers beyond the dtype become infinite.
+    """Convert to an array of floats. Booleans become 0 and 1; numbers that exceed the dtype become infinite.
 
-    Text, complex numbers, dates, missing values and rows of different lengths are refused: NumPy turns some of them
-    into numbers.
+    Strings, complex numbers, dates, missing values and ragged rows are refused; NumPy would convert some of them.
     """
     try:
         array = np.asarray(values)
-    except Exception as error:  # ragged rows, a tensor on a GPU or with a gradient: any object may have its own reason
+    except Exception as error:  # ragged rows, a tensor on a GPU or with a gradient, …
         raise not_numbers(what, str(error)) from None
     if np.ma.is_masked(values):
-        raise FirthError("missing_value", "{what} must not have missing (masked) values.", what=what)
+        raise FirthError("missing_value", "{what} must not contain missing (masked) values.", what=what)
     if array.dtype == object:
-        odd = [value for value in array.flat if not isinstance(value, (Real, Decimal))]
-        if odd or not array.ndim:
-            raise not_numbers(what, f"got {type(odd[0] if array.ndim else values).__name__}")
+        invalid = [value for value in array.flat if not isinstance(value, (Real, Decimal))]
+        if invalid or not array.ndim:
+            raise not_numbers(what, f"got {type(invalid[0] if array.ndim else values).__name__}")
     elif array.dtype.kind not in "biuf" and not np.can_cast(array.dtype, np.float32):  # bfloat16 can be cast
         raise not_numbers(what, f"got {array.dtype}")
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             return array.astype(dtype, copy=False)
     except OverflowError:
-        raise FirthError("out_of_range", "{what} must not hold integers beyond float64.", what=what) from None
+        raise FirthError("out_of_range", "{what} must not contain integers that exceed float64.", what=what) from None
     except (TypeError, ValueError, ArithmeticError) as error:  # of a Decimal, a signalling NaN
         raise not_numbers(what, str(error)) from None
 
@@ -66,7 +65,7 @@ def as_floats(what: str, values: Any, dtype: type[np.floating[Any]] = np.float32
 def not_numbers(what: str, reason: str) -> FirthError:
     return FirthError(
         "invalid_type",
-        "{what} must hold real numbers, in rows of one length ({reason}).",
+        "{what} must be real numbers in rows of equal length ({reason}).",
         what=what,
         reason=reason.partition("\n")[0].rstrip("."),
     )

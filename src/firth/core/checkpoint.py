@@ -1,4 +1,4 @@
-"""Checkpoints of long work: what a killed run goes on from."""
+"""Checkpoints, from which an interrupted run resumes."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ STATE = "checkpoint.json"
 
 
 class Checkpoints:
-    """Arrays and a small state, saved every so often; whole or the one before, never half.
+    """Arrays and a small state, saved at intervals and replaced atomically.
 
-    `identity` says what is being learned from what: a checkpoint of something else is refused.
+    `identity` describes the run (method, options, data); checkpoints of other runs are refused.
     """
 
     def __init__(self, folder: str | Path | None, every: float, identity: Mapping[str, Any]) -> None:
@@ -43,25 +43,25 @@ class Checkpoints:
         self.last = time.monotonic()
 
     def load(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
-        """The last checkpoint, or None when there is none."""
+        """The last checkpoint, or None."""
         if self.folder is None or not (self.folder / STATE).exists():
             return None
         with self.restoring():
             record = read_json(self.folder / STATE)
             identity, name, state, hashes = (record.get(key) for key in ("identity", "arrays", "state", "sha256"))
             if not isinstance(identity, dict) or not isinstance(state, dict) or Path(name).name != name:
-                raise FirthError("damaged_checkpoint", "{name} has no identity, arrays and state", name=STATE)
+                raise FirthError("damaged_checkpoint", "{name} lacks the identity, arrays or state", name=STATE)
         if identity != self.identity:
             raise FirthError(
                 "other_run",
-                "{folder} holds an unfinished run with other settings ({difference}); run that command again to "
+                "{folder} contains an unfinished run with other settings ({difference}). Repeat that command to "
                 "resume it, or overwrite it.",
                 folder=self.folder,
                 difference=difference(record, self.identity),
             )
         with self.restoring():
             path = self.folder / name
-            if hashes is not None and hashes != hashes_of(path, identity, state):  # earlier versions wrote none
+            if hashes is not None and hashes != hashes_of(path, identity, state):  # earlier versions stored no hashes
                 raise FirthError("damaged_checkpoint", "{name} or {state} was changed", name=name, state=STATE)
             arrays = read_arrays(path, in_memory=True)
             check_finite({name: array for name, array in arrays.items() if array.dtype.kind == "f"})
@@ -69,19 +69,20 @@ class Checkpoints:
 
     @contextlib.contextmanager
     def restoring(self) -> Iterator[None]:
-        """Around what takes a checkpoint up again: whatever its files make fail is told with the way out."""
+        """A context for restoring a checkpoint: any failure is reported as damage, with what to do."""
         try:
             yield
         except (FirthError, *DAMAGE) as error:
             raise FirthError(
                 "damaged_checkpoint",
                 "The checkpoint in {folder} is damaged ({reason}). Delete this folder to start over; a finished model "
-                "beside it is not touched.",
+                "beside it is not affected.",
                 folder=self.folder,
                 reason=str(error) if isinstance(error, FirthError) else f"{type(error).__name__}: {error}",
             ) from error
 
     def due(self) -> bool:
+        """Whether it is time for the next checkpoint."""
         return self.folder is not None and time.monotonic() - self.last >= self.every
 
     def save(self, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, Any]) -> None:
@@ -95,12 +96,12 @@ class Checkpoints:
                 write_arrays(self.folder / name, arrays)
                 record = {"identity": self.identity, "arrays": name, "state": dict(state)}
                 hashes = hashes_of(self.folder / name, self.identity, state)
-                # The state names the arrays it belongs to: replacing it is the moment the new checkpoint counts.
+                # The state names its arrays file, so replacing the state commits the new checkpoint.
                 write_json(self.folder / "next.json", record | {"sha256": hashes})
                 (self.folder / "next.json").replace(self.folder / STATE)
-            except BaseException:  # a full disk: what there is of it goes, the checkpoint before stays
-                for half in ("next.json", name):
-                    (self.folder / half).unlink(missing_ok=True)
+            except BaseException:  # such as a full disk: remove the partial checkpoint, keep the previous one
+                for partial in ("next.json", name):
+                    (self.folder / partial).unlink(missing_ok=True)
                 raise
             sync(self.folder)
             for path in old:
@@ -110,10 +111,10 @@ class Checkpoints:
 
 @contextlib.contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Ctrl-C within the block is answered at its end: a step that changes tables and then says how far it came must
-    not be cut in between, or a checkpoint would hold tables that are ahead of their state."""
+    """Defer Ctrl-C and SIGTERM to the end of the block. A step that updates tables and then records its progress must
+    not be interrupted in between, or a checkpoint would contain tables that do not match its state."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals are answered by the main thread alone
+        yield  # only the main thread handles signals
         return
     caught: list[tuple[int, Any]] = []
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -130,25 +131,26 @@ def interrupts_held() -> Iterator[None]:
 
 
 def hashes_of(path: Path, identity: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, str]:
-    """Of the arrays and of what is said of them."""
+    """Hashes of the arrays, and of identity and state."""
     text = json.dumps([identity, state], sort_keys=True).encode()
     return {"arrays": fingerprint(path)["sha256"], "state": hashlib.sha256(text).hexdigest()}
 
 
 def difference(record: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
-    """The first thing in which two identities differ, in words."""
+    """A description of the first difference between two identities."""
     old = flat(record.get("identity") or {})
     new = flat(identity)
     for name in [*new, *old]:
         if old.get(name) != new.get(name):
-            if name == "data":  # a fingerprint says nothing to anyone
-                return "of other data, or of the same read in another way"
+            if name == "data":  # a fingerprint means nothing to users
+                return "the data differ, or are read in another way"
             return f"{name} was {old.get(name)!r}, now {new.get(name)!r}"
-    return "of another version"
+    return "written by another version"
 
 
 def flat(values: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    """Nested mappings as one level."""
+    flattened: dict[str, Any] = {}
     for name, value in values.items():
-        found |= flat(value) if isinstance(value, Mapping) else {name: value}
-    return found
+        flattened |= flat(value) if isinstance(value, Mapping) else {name: value}
+    return flattened

@@ -1,23 +1,23 @@
-"""Errors and warnings that a user can act on, each with a code that programs and tests can rely on."""
+"""Errors and warnings that users can act on, each with a stable code for programs and tests."""
 
 from __future__ import annotations
 
 from typing import Any
 
-#: Every code with what it means. A code is part of the interface: its meaning does not change, and its text may.
+#: Every code and its meaning. Codes are part of the interface and keep their meaning; messages may be reworded.
 CODES = {
     "address_in_use": "The server cannot listen on this address.",
-    "ambiguous_layout": "A file that can be read in two ways, and has to be told which.",
+    "ambiguous_layout": "A file whose layout is ambiguous and has to be specified.",
     "conflicting_options": "Options or arguments that cannot be combined.",
-    "damaged_checkpoint": "A checkpoint that does not fit the run it belongs to.",
-    "damaged_file": "A file that is cut short, or not what its header says.",
+    "damaged_checkpoint": "A checkpoint whose files are damaged or inconsistent.",
+    "damaged_file": "A file that is truncated or contradicts its header.",
     "damaged_index": "An index folder whose files contradict each other.",
     "damaged_model": "A model folder whose files contradict each other.",
     "database": "The database refused the operation or cannot be reached.",
     "diverged": "The loss became NaN or infinite.",
     "duplicate_name": "A name, key or column that occurs twice where it must be unique.",
-    "empty_data": "Nothing to work on: no rows, no texts, no pairs.",
-    "empty_vocabulary": "No word is frequent enough to be kept.",
+    "empty_data": "The data are empty: no rows, texts or pairs.",
+    "empty_vocabulary": "No word reaches min_count.",
     "fault": "A defect in Firth.",
     "forbidden": "The server does not accept this request from this origin, host or key.",
     "hash_mismatch": "A file that was changed after it was written.",
@@ -26,24 +26,24 @@ CODES = {
     "interrupted": "The command was stopped by Ctrl-C or SIGTERM.",
     "invalid_encoding": "Text that is not valid UTF-8.",
     "invalid_filter": "A where expression that cannot be read or compared.",
-    "invalid_request": "An HTTP request that cannot be served as it stands.",
+    "invalid_request": "An HTTP request that is not valid.",
     "invalid_tokenizer": "A tokenizer that is damaged or belongs to another model.",
     "invalid_type": "A value of the wrong type.",
     "invalid_value": "A value outside the range or the choices of its option.",
     "locked": "Another process is writing to the same folder.",
     "malformed_data": "A line, row or cell of a data file that cannot be read.",
-    "missing_mask": "A text without a blank to fill.",
+    "missing_mask": "A text without a mask token to fill.",
     "missing_method": "The method is not part of this installation.",
-    "missing_model": "The operation needs the model that made the vectors.",
+    "missing_model": "The operation needs the model that computed the vectors.",
     "missing_option": "An option or argument that is required here.",
     "missing_package": "An optional package is not installed.",
-    "missing_start": "The method begins from a trained model, and none was given.",
+    "missing_start": "The method needs a pre-trained model (start), and none was given.",
     "missing_tokenizer": "The model was trained with a function as its tokenizer, which was not passed to load.",
     "missing_value": "A missing cell where a value is required.",
     "model_mismatch": "Vectors of different models cannot be compared.",
-    "no_gpu": "device=cuda was asked for, and there is no usable GPU.",
+    "no_gpu": "device=cuda was requested, but there is no usable GPU.",
     "no_hashes": "A folder written by another library has no hashes to check.",
-    "no_variation": "All rows are equal in what is to be learned or compared.",
+    "no_variation": "All rows are equal, so there is nothing to learn or compare.",
     "non_finite": "NaN or infinity where finite numbers are required.",
     "not_found": "A file, folder, model or index that does not exist.",
     "other_run": "The output folder belongs to another run, model or index.",
@@ -87,10 +87,10 @@ CODES = {
 
 
 class FirthError(ValueError):
-    """A mistake that the user can correct: what is wrong, what was expected and found, and what to do.
+    """An error that the user can correct. The message says what is wrong, what was expected, and what to do.
 
-    `code` is one of `CODES`, `values` what fills in the template (`str.format`); a template without values is taken as
-    it stands. The command line prints the message without a trace.
+    `code` is one of `CODES`; `values` fill in the template (`str.format`), which is used as it is if there are none.
+    The command line prints the message without a traceback.
     """
 
     def __init__(self, code: str, template: str, /, **values: Any) -> None:
@@ -102,7 +102,7 @@ class FirthError(ValueError):
 
 
 def _rebuild(kind: type[FirthError], message: str, state: dict[str, Any]) -> FirthError:
-    """Unpickles an error whatever its constructor takes: workers send theirs to the parent process."""
+    """Unpickle an error, whatever its constructor takes: worker processes send errors to their parent."""
     error = kind.__new__(kind, message)
     error.args = (message,)
     error.__dict__.update(state)
@@ -110,7 +110,7 @@ def _rebuild(kind: type[FirthError], message: str, state: dict[str, Any]) -> Fir
 
 
 class FirthWarning(UserWarning):
-    """Something was dropped, cut or unusual; the text says what and how much. `code` is "note" unless one is given."""
+    """A warning about dropped, truncated or unusual data; the text says what and how much."""
 
     def __init__(self, text: str, code: str = "note") -> None:
         super().__init__(text)

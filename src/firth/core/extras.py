@@ -1,4 +1,4 @@
-"""How to install what is optional. Said here only, so that it can change in one place when Firth is published."""
+"""How to install optional packages. Defined in one place, because it changes when Firth is published."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from firth.core.errors import FirthError
 
 
 def install_command(*extras: str) -> str:
-    """The command that installs optional packages (`project.optional-dependencies`), to be run in a checkout."""
+    """The command that installs extras (`project.optional-dependencies`) in a checkout."""
     return f'pip install ".[{",".join(extras)}]"'
 
 
@@ -15,8 +15,8 @@ def how_to_install(*extras: str) -> str:
 
 
 def missing_package(what: str, package: str, extra: str | None = None) -> FirthError:
-    """The error where an optional package is missing: `what` is as in "Networks need"; without an extra the package is
-    installed by its own name."""
+    """The error for a missing optional package. `what` is a phrase such as "Networks need"; without `extra`, the
+    package is installed by its own name."""
     return FirthError(
         "missing_package",
         "{what} the package {package}, which is not installed; {how}.",

@@ -1,4 +1,4 @@
-"""Folders that other libraries wrote: which kind of network one holds, which method opens it, its arrays."""
+"""Model folders of other libraries: their architecture, the method that opens them, their arrays."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.storage import CONFIG, FOREIGN_ARRAYS, TRAINING, read_arrays, read_json
 
-METHODS = {"bert": "bert", "gpt2": "gpt", "model2vec": "distil"}  # the method that opens a folder, by model_type
-HEADS = {  # of networks that others fine-tuned, by their architecture
+METHODS = {"bert": "bert", "gpt2": "gpt", "model2vec": "distil"}  # model_type -> the method that opens the folder
+HEADS = {  # fine-tuned networks, by architecture
     "BertForSequenceClassification": "text_classifier",
     "BertForTokenClassification": "token_classifier",
     "BertForQuestionAnswering": "question_answerer",
     "GPT2ForSequenceClassification": "text_classifier",
 }
-MODULES = "modules.json"  # of sentence-transformers: what a text goes through, and the folder of each part
+MODULES = "modules.json"  # of sentence-transformers: the modules that process a text, each with its folder
 SHAPE = ("layers", "dim", "heads", "hidden", "context", "activation", "epsilon", "dropout", "normalize")
-WEIGHTS_INDEX = "model.safetensors.index.json"  # names the files of a network that has several
+WEIGHTS_INDEX = "model.safetensors.index.json"  # lists the files of sharded weights
 
 
 def read_modules(folder: Path) -> list[tuple[str, Path]]:
-    """The kind and the folder of each module of sentence-transformers'; none where it did not write the folder."""
+    """Type and folder of each module of a sentence-transformers folder; empty for other folders."""
     if not (folder / MODULES).is_file():
         return []
     modules = read_json(folder / MODULES)
-    right = isinstance(modules, list) and all(
+    valid = isinstance(modules, list) and all(
         isinstance(module, dict) and isinstance(module.get("type"), str) and inside(module.get("path"))
         for module in modules
     )
-    if not right:
+    if not valid:
         raise FirthError(
             "damaged_model",
             "{path} must list modules, each with a type and a path inside the folder.",
@@ -47,29 +47,29 @@ def inside(path: Any) -> bool:
 
 
 def network_folder(folder: Path) -> Path:
-    """Where config.json, weights and tokenizer are: in the folder itself, or in the one that its modules.json names, as
-    older sentence-transformers have it."""
-    return next((place for kind, place in read_modules(folder) if kind == "Transformer"), folder)
+    """The folder with config.json, weights and tokenizer: the folder itself, or the one that modules.json names (older
+    sentence-transformers)."""
+    return next((path for kind, path in read_modules(folder) if kind == "Transformer"), folder)
 
 
 def foreign_config(folder: Path) -> dict[str, Any] | None:
-    """config.json of a network that another library wrote and Firth knows."""
-    place = network_folder(folder)
-    if not (place / CONFIG).is_file():
-        if place != folder:
+    """config.json of a network of another library that Firth can open; None for other folders."""
+    network = network_folder(folder)
+    if not (network / CONFIG).is_file():
+        if network != folder:
             raise FirthError(
                 "incomplete_model",
-                "{path} says that the network is in {path_2}, which has no {config}.",
+                "{path} refers to {network}, which has no {config}.",
                 path=folder / MODULES,
-                path_2=place,
+                network=network,
                 config=CONFIG,
             )
         return None
-    config = read_json(place / CONFIG)
+    config = read_json(network / CONFIG)
     if not isinstance(config, dict):
         return None
     kind = config.get("model_type")
-    # Libraries that open a folder of ours and save it elsewhere keep the keys they don't know; then it is theirs.
+    # Libraries that open a Firth folder and save it keep unknown keys, so "format" alone does not identify Firth.
     again = "transformers_version" in config or (kind == "model2vec" and not (folder / TRAINING).is_file())
     if "format" in config and not again:
         return None
@@ -80,77 +80,82 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
         if kind:
             raise FirthError(
                 "unsupported_architecture",
-                "{folder} holds a network of the kind {kind!r}; Firth reads {choices}.",
+                "{folder} contains a network of model_type {kind!r}; Firth reads {choices}.",
                 folder=folder,
                 kind=kind,
                 choices=" and ".join(METHODS),
             )
         raise FirthError(
             "unsupported_architecture",
-            '{path} does not say which kind of network it is; write "model_type": "bert" or "gpt2" into it.',
-            path=place / CONFIG,
+            '{path} has no model_type. Add "model_type": "bert" or "gpt2".',
+            path=network / CONFIG,
         )
     return None
 
 
 def foreign_method(config: Mapping[str, Any]) -> str:
-    """The method whose model a folder of Hugging Face's holds."""
-    found = [HEADS[name] for name in config.get("architectures") or () if name in HEADS]
-    if found[:1] == ["text_classifier"] and (config.get("num_labels") == 1 or len(config.get("id2label") or "12") == 1):
+    """The method that opens a Hugging Face folder."""
+    methods = [HEADS[name] for name in config.get("architectures") or () if name in HEADS]
+    if methods[:1] == ["text_classifier"] and (
+        config.get("num_labels") == 1 or len(config.get("id2label") or "12") == 1
+    ):
         return "text_regressor"
-    return found[0] if found else METHODS[config["model_type"]]
+    return methods[0] if methods else METHODS[config["model_type"]]
 
 
 def known_options(model: Model) -> dict[str, Any]:
-    """The options a model was made with; of a network from elsewhere its shape: how it was trained is not known."""
+    """The options of a model. For a network of another library only its architecture is known, not its training."""
     if model.training.get("source") not in METHODS:
         return model.method.options()
-    options = getattr(model, "base", model).method.options()  # of a fine-tuned one, the network below its head
+    options = getattr(model, "base", model).method.options()  # the base network of a fine-tuned model
     return {name: options[name] for name in SHAPE if name in options}
 
 
 def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
-    """Arrays of a folder of Hugging Face's: one safetensors file, or several that an index names."""
-    place = network_folder(folder)
-    if (place / FOREIGN_ARRAYS).is_file():
-        return read_arrays(place / FOREIGN_ARRAYS)
-    if not (place / WEIGHTS_INDEX).is_file():
-        pickled = min(place.glob("pytorch_model*.bin"), default=None)
+    """Arrays of a Hugging Face folder: one safetensors file, or several that an index lists."""
+    network = network_folder(folder)
+    if (network / FOREIGN_ARRAYS).is_file():
+        return read_arrays(network / FOREIGN_ARRAYS)
+    if not (network / WEIGHTS_INDEX).is_file():
+        pickled = min(network.glob("pytorch_model*.bin"), default=None)
         if pickled:
             raise FirthError(
                 "unsafe_pickle",
-                "{pickled} is a pickle, which can run any code when it is opened, so Firth does not; `firth "
-                "convert {folder} NEW-FOLDER --pickled` reads its numbers alone and writes safetensors.",
+                "{pickled} is a pickle, which can execute code when it is loaded, so Firth does not open it. `firth "
+                "convert {folder} NEW-FOLDER --pickled` reads only its arrays and writes safetensors.",
                 pickled=pickled,
                 folder=folder,
             )
         raise FirthError(
             "incomplete_model",
-            "{path} has no weights: neither {foreign_arrays} nor {weights_index}.",
-            path=place,
+            "{path} has no weights: it contains neither {foreign_arrays} nor {weights_index}.",
+            path=network,
             foreign_arrays=FOREIGN_ARRAYS,
             weights_index=WEIGHTS_INDEX,
         )
-    index = read_json(place / WEIGHTS_INDEX)
-    places = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(places, dict) or not all(isinstance(file, str) for file in places.values()):
+    index = read_json(network / WEIGHTS_INDEX)
+    weight_map = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(weight_map, dict) or not all(isinstance(file, str) for file in weight_map.values()):
         raise FirthError(
-            "damaged_model", "{path} does not say in which file each array is (weight_map).", path=place / WEIGHTS_INDEX
+            "damaged_model", "{path} has no valid weight_map from arrays to files.", path=network / WEIGHTS_INDEX
         )
-    found: dict[str, NDArray[Any]] = {}
-    for file in sorted(set(places.values())):
+    arrays: dict[str, NDArray[Any]] = {}
+    for file in sorted(set(weight_map.values())):
         if Path(file).name != file:
             raise FirthError(
-                "damaged_model", "{path} names a file of another folder: {file}.", path=place / WEIGHTS_INDEX, file=file
+                "damaged_model",
+                "{path} refers to a file in another folder: {file}.",
+                path=network / WEIGHTS_INDEX,
+                file=file,
             )
-        found |= read_arrays(place / file)
-    missing = sorted(places.keys() - found.keys())
+        arrays |= read_arrays(network / file)
+    missing = sorted(weight_map.keys() - arrays.keys())
     if missing:
         raise FirthError(
             "incomplete_model",
-            "{path}: {missing} is in none of the files that {weights_index} names.",
-            path=place,
+            "{path}: {missing} is in none of the files that {weights_index} lists.",
+            path=network,
             missing=missing[0],
             weights_index=WEIGHTS_INDEX,
         )
-    return found
+    return arrays

@@ -1,4 +1,4 @@
-"""Functions as values of options. A saved model keeps their name alone: who loads it passes the function again."""
+"""Functions as option values. A saved model stores only their name; the function is passed again to `load`."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 
 from firth.core.errors import FirthError
 
-MARK = "callable:"  # before the name, where options are saved and shown
+MARK = "callable:"  # prefix of the name in saved options
 
 
 @dataclass(frozen=True)
 class MissingTokenizer:
-    """Stands for the function that a loaded model names and that was not passed to `load`. Calling it is refused."""
+    """Placeholder for a tokenizer function that was not passed to `load`; calling it raises an error."""
 
     name: str
 
     def __call__(self, text: str) -> list[str]:
         raise FirthError(
             "missing_tokenizer",
-            "This model splits text by the Python function {name!r}, which a model folder cannot hold. In Python, pass "
-            "it again: firth.load(folder, tokenizer={name}); or embed lists of tokens.",
+            "This model was trained with the tokenizer function {name!r}, which is not stored in the folder. Pass it "
+            "in Python, firth.load(folder, tokenizer={name}), or embed lists of tokens.",
             name=self.name,
         )
 
 
 def check_tokenizer(method: Any) -> None:
-    """Refuses raw text where the function that splits it was not passed."""
+    """Raise an error if the tokenizer function was not passed to `load`."""
     if lacks_tokenizer(method):
         method.tokenizer("")
 
@@ -38,24 +38,24 @@ def lacks_tokenizer(method: Any) -> bool:
 
 
 def name_of(function: Any) -> str:
-    """What a function is known by: its attribute `name`, its own name, or that of its class; "" for a nameless one."""
+    """The name of a function: its attribute `name`, its own name, or that of its class; "" if it has none."""
     own = getattr(function, "name", None)
     if isinstance(own, str) and own:
         return own
     if isinstance(function, functools.partial):
         return ""
-    found = getattr(function, "__qualname__", None) or type(function).__qualname__
-    last: str = found.rpartition("<locals>.")[2]  # where a function was defined may differ from script to script
+    qualname = getattr(function, "__qualname__", None) or type(function).__qualname__
+    last: str = qualname.rpartition("<locals>.")[2]  # the enclosing function may differ between scripts
     return "" if "<lambda>" in last else last
 
 
 def plain(value: Any) -> Any:
-    """An option's value as it is saved and shown."""
+    """The stored form of an option value."""
     return MARK + name_of(value) if callable(value) else value
 
 
 def restored(options: Mapping[str, Any], tokenizer: Any, where: Any) -> dict[str, Any]:
-    """Saved options with their function in its place, or with what stands for it where none was passed."""
+    """Stored options with the tokenizer function, or with a placeholder if none was passed."""
     saved = options.get("tokenizer")
     if not isinstance(saved, str) or not saved.startswith(MARK):
         refuse_tokenizer(tokenizer, where, saved)
@@ -64,8 +64,8 @@ def restored(options: Mapping[str, Any], tokenizer: Any, where: Any) -> dict[str
     if tokenizer is not None and name_of(tokenizer) != name:
         raise FirthError(
             "invalid_tokenizer",
-            "{folder} was trained with the tokenizer {expected!r}; got {got!r}. Pass the function it was trained with, "
-            "under the same name.",
+            "{folder} was trained with the tokenizer function {expected!r}; got {got!r}. Pass the function it was "
+            "trained with, under the same name.",
             folder=where,
             expected=name,
             got=name_of(tokenizer),
@@ -74,11 +74,11 @@ def restored(options: Mapping[str, Any], tokenizer: Any, where: Any) -> dict[str
 
 
 def refuse_tokenizer(tokenizer: Any, where: Any, own: Any = None) -> None:
-    """Refuses a function for a model that was not trained with one: it is never replaced."""
+    """Raise an error if a tokenizer is passed for a model that was not trained with a function."""
     if tokenizer is not None:
         raise FirthError(
             "invalid_tokenizer",
-            "{folder} splits text by its own tokenizer ({expected}), not by a function; leave tokenizer out.",
+            "{folder} has its own tokenizer ({expected}), not a function. Omit the tokenizer argument.",
             folder=where,
             expected=own or "stored with it",
         )

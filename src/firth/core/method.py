@@ -1,4 +1,4 @@
-"""`Method`: hyperparameters and how to learn with them."""
+"""`Method`: hyperparameters and how to train with them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 from firth.core.errors import FirthError
 from firth.core.functions import plain
 from firth.core.model import Model
-from firth.core.options import check_options, options_of
+from firth.core.options import check_options, options_of, unknown_option
 from firth.core.run import Run
 from firth.core.sketch import KEY, inherited
 
@@ -20,19 +20,19 @@ Self = TypeVar("Self", bound="Method")
 
 @dataclass(frozen=True, kw_only=True)
 class Method(ABC):
-    """A frozen dataclass of options. Nothing learned lives in it; `fit` gives a complete `Model`."""
+    """A frozen dataclass of options. `fit` returns a trained `Model` and does not change the method."""
 
-    #: The kind of model that `fit` gives and `firth.load` restores.
+    #: The class of the model that `fit` returns and `firth.load` opens.
     model: ClassVar[type[Model]]
     #: One line for `firth methods`.
     summary: ClassVar[str]
-    #: What it learns from, and how the command line opens its data: a key of `cli.kinds.KINDS`.
+    #: The type of its training data: a key of `cli.kinds.KINDS`, which says how the command line opens it.
     kind: ClassVar[str] = "text"
-    #: What users of its models should know, a sentence each, for the model card.
+    #: Limitations of its models for the model card, one sentence each.
     limits: ClassVar[tuple[str, ...]] = ()
-    #: Whether `fit` needs `start`, a model whose weights it learns a task with.
+    #: Whether `fit` requires `start`, a pre-trained model.
     needs_start: ClassVar[bool] = False
-    #: Whether processes that torchrun starts share the work of `fit`.
+    #: Whether `fit` supports data-parallel training with torchrun.
     in_processes: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
@@ -40,48 +40,56 @@ class Method(ABC):
         if "fit" in vars(cls):
             cls.fit = checked_fit(cls.fit)  # type: ignore[method-assign]
 
+    def __new__(cls, *args: Any, **options: Any) -> Method:
+        """Refuses unknown options before the dataclass does, with the name that was probably meant."""
+        known = {item.name for item in options_of(cls)} if options else set()
+        for name in options:
+            if name not in known:
+                raise unknown_option(cls, name)
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         check_options(self)
 
     @classmethod
     def method_name(cls) -> str:
-        """The name that commands and saved folders have for it."""
+        """The name of the method in commands and saved folders."""
         from firth.core.registry import name_of
 
         return name_of(cls)
 
     def options(self) -> dict[str, Any]:
-        """Option values by name, as they are saved: functions by their names."""
+        """Option values by name, as they are saved; functions are replaced by their names."""
         return {item.name: plain(getattr(self, item.name)) for item in options_of(self)}
 
     def check_run(self, run: Run) -> None:
-        """Refuses what cannot be done on this machine: `fit` calls it before it reads any data. A method that runs on a
-        GPU says here what it needs."""
+        """Check that this machine can run the method; `fit` calls it before it reads any data. Methods that support
+        GPUs override it."""
         if run.device == "cuda":
             raise FirthError(
                 "unsupported_device",
-                "{method} runs on the CPU; device must be auto or cpu, got cuda.",
+                "{method} runs on the CPU only; device must be auto or cpu, got cuda.",
                 method=type(self).__name__,
             )
 
     def resolved(self: Self, **values: Any) -> Self:
-        """This method with `values` for the options that were left out (None); options that were given stay.
+        """Return a copy with `values` for the options that are None.
 
-        How `fit` chooses a default by the size of the data: the model's method has the values, and `training.json`
-        lists them under "automatic".
+        This is how `fit` chooses defaults by the size of the data. The method of the trained model holds the values,
+        and `training.json` lists them under "automatic".
         """
         return replace(self, **{name: value for name, value in values.items() if getattr(self, name) is None})
 
     @abstractmethod
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Model:
-        """Learns from `data`; `start` is a model to go on from."""
+        """Train on `data` and return a model; `start` is a model to continue from."""
 
 
 def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
-    """`fit`, which checks the run first, and records which labelled rows a model has from its start and what was chosen
-    by the size of the data.
+    """Wrap `fit`: check the run first, and record which labeled rows the model inherits from `start` and which
+    options were chosen by the size of the data.
 
-    In other libraries labels come second, as fit(texts, labels); here the data is one thing and then comes a Run.
+    Other libraries pass labels as the second argument, fit(texts, labels); here the second argument is a Run.
     """
 
     @functools.wraps(fit)
@@ -90,8 +98,8 @@ def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
         if not isinstance(run, Run):
             raise FirthError(
                 "invalid_type",
-                "fit takes the data and a Run, as in fit(data, Run(seed=2)); got {got}. Labels belong to the "
-                "data: fit(zip(texts, labels)).",
+                "The second argument of fit must be a Run, as in fit(data, Run(seed=2)); got {got}. Pass labels with "
+                "the data: fit(zip(texts, labels)).",
                 got=type(run).__name__,
             )
         self.check_run(run)

@@ -1,4 +1,4 @@
-"""`Model`: what a method learned, complete once it exists; and the small protocols of what it can do."""
+"""`Model`, the result of training, and the protocols for what models can do."""
 
 from __future__ import annotations
 
@@ -22,42 +22,41 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Parts:
-    """A model taken apart for storage: arrays go to safetensors, the rest to JSON files by name.
+    """The stored form of a model: arrays go to safetensors, documents to JSON files by name.
 
-    A network that other libraries know gives `foreign`, the keys they look for in config.json, and its arrays go to
-    model.safetensors under their names: the folder is then theirs too. `more` are arrays that must stand in a file of
-    their own, by its path without the suffix.
+    A network that other libraries can open sets `foreign`, the keys they expect in config.json; its arrays go to
+    model.safetensors under the names they expect. `more` holds arrays for separate files, by path without suffix.
     """
 
     arrays: Mapping[str, NDArray[Any]]
     documents: Mapping[str, Any] = field(default_factory=dict)
     foreign: Mapping[str, Any] = field(default_factory=dict)
     more: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
-    folder: Path | None = None  # where they were read from
+    folder: Path | None = None  # that they were read from
 
     def reading(self) -> AbstractContextManager[None]:
-        """Around what is read of the documents later: what is wrong with them is told with the folder."""
+        """A context for reading documents later: errors name the folder."""
         return nullcontext() if self.folder is None else saying_which(self.folder)
 
 
 class Model(ABC):
-    """What was learned. `save(folder)` writes it; `firth.load(folder)` gives it back.
+    """The result of training. `save(folder)` writes it; `firth.load(folder)` opens it.
 
-    Immutable: threads can share it.
+    Models are immutable and can be shared between threads.
     """
 
     method: Method
-    training: Mapping[str, Any]  # loss, speed, data fingerprint: how it came to be
+    training: Mapping[str, Any]  # loss, speed, data fingerprint
 
     @property
     def ordered(self) -> bool:
-        """Whether the first dimensions of its vectors matter most, so that vectors may be shortened to them: it was
-        trained so (Sentence.dims), or they are principal components, as of LSA, PCA, Distil and whitened models."""
+        """Whether vectors can be truncated to their first dimensions: the model was trained for it
+        (SentenceEncoder.matryoshka_dims), or the dimensions are principal components (LSA, PCA, Distil, whitening)."""
         return bool(getattr(self.method, "matryoshka_dims", ""))
 
     @abstractmethod
     def parts(self) -> Parts:
-        """Everything needed to build this model again."""
+        """The stored form of this model."""
 
     @classmethod
     @abstractmethod
@@ -65,7 +64,7 @@ class Model(ABC):
         """The inverse of `parts`."""
 
     def save(self, folder: str | PathLike[str], overwrite: bool = False) -> Path:
-        """Writes a folder of config.json, safetensors and JSON; whole or not at all."""
+        """Write the model to a folder of config.json, safetensors and JSON files, atomically."""
         from firth.core.saved import save_model
 
         return save_model(self, Path(folder), overwrite=overwrite)
@@ -76,27 +75,27 @@ class Embeds(Protocol):
     """Turns inputs into vectors."""
 
     def embed(self, inputs: Sequence[str]) -> NDArray[np.float32]:
-        """One row an input."""
+        """Return one row per input."""
 
 
 @runtime_checkable
 class Predicts(Protocol):
-    """Gives texts their labels."""
+    """Predicts labels of texts."""
 
     def predict(self, texts: Sequence[str], k: int = 1, threshold: float = 0.0) -> list[list[tuple[str, float]]]:
-        """The k most probable labels of each text with at least `threshold` probability, best first."""
+        """Return the k most probable labels of each text with at least `threshold` probability, best first."""
 
 
 @runtime_checkable
 class Estimates(Protocol):
-    """Gives texts a number."""
+    """Predicts a number for each text."""
 
     def estimate(self, texts: Sequence[Any]) -> NDArray[np.float32]:
-        """One for each text, or pair of texts."""
+        """Return one number per text or pair of texts."""
 
 
 class TaggedWord(NamedTuple):
-    """A word of a text, its tag and how probable that is."""
+    """A word with its tag and the probability of the tag."""
 
     word: str
     tag: str
@@ -105,19 +104,19 @@ class TaggedWord(NamedTuple):
 
 @runtime_checkable
 class TagsWords(Protocol):
-    """Gives each word a tag."""
+    """Predicts a tag for each word."""
 
     def tag(self, texts: Sequence[str | Sequence[str]]) -> list[list[TaggedWord]]:
-        """The words of each text, or list of words."""
+        """Return the tagged words of each text or list of words."""
 
 
 class Span(NamedTuple):
-    """A stretch of a passage: `passage[start:end] == text`. Without an answer all are empty."""
+    """A span of a passage: `passage[start:end] == text`. All fields are empty if there is no answer."""
 
     text: str
     start: int
     end: int
-    score: float  # the logits of its two ends, less those of "no answer" where the model knows of it
+    score: float  # sum of the start and end logits, minus that of "no answer" if the model can predict it
 
 
 @runtime_checkable
@@ -125,7 +124,7 @@ class Answers(Protocol):
     """Finds the answer to a question in a passage."""
 
     def answer(self, questions: Sequence[str], passages: Sequence[str]) -> list[Span]:
-        """One for each question and the passage beside it."""
+        """Return one span per question and passage."""
 
 
 @runtime_checkable
@@ -142,70 +141,72 @@ class HasVectors(Protocol):
 
 
 class Attention(NamedTuple):
-    """Where a network looks: for each layer and head, how much of each key goes into each query."""
+    """Attention weights of each layer and head, from queries to keys."""
 
     queries: list[str]
     keys: list[str]
-    weights: NDArray[np.float32]  # (layers, heads, queries, keys); over the keys they sum to 1
-    segments: Sequence[int] = ()  # of a pair that is read as one: 0 for the tokens of the first text, 1 for the second
+    weights: NDArray[np.float32]  # (layers, heads, queries, keys); they sum to 1 over the keys
+    segments: Sequence[int] = ()  # of a text pair: 0 for tokens of the first text, 1 for the second
 
 
 class AttentionSteps(NamedTuple):
-    """How one head mixes what one token looks at: softmax(q·k / √d) v, number by number."""
+    """The intermediate results of one query of one head: softmax(q·k / √d) v."""
 
-    query: NDArray[np.float32]  # dim of a head
+    query: NDArray[np.float32]  # (dim of a head,)
     keys: NDArray[np.float32]  # (keys, dim)
     values: NDArray[np.float32]  # (keys, dim)
-    allowed: NDArray[np.bool_]  # the keys it may look at: a language model's tokens don't see what comes after
+    allowed: NDArray[np.bool_]  # keys that are not masked; a causal model masks later tokens
     scores: NDArray[np.float32]  # q·k
     scaled: NDArray[np.float32]  # / √dim
     weights: NDArray[np.float32]  # softmax over the allowed keys
-    output: NDArray[np.float32]  # the values, mixed by the weights
+    output: NDArray[np.float32]  # the weighted sum of the values
 
 
 @runtime_checkable
 class Attends(Protocol):
-    """Shows where it looks."""
+    """Exposes its attention weights."""
 
     def attention(self, text: str, other: str | None = None) -> Attention:
-        """Of a text to itself, from `other` (a translation) to the text, or of both as one (BERT)."""
+        """Return the self-attention of a text or text pair, or the cross-attention from `other`, its translation."""
 
     def attention_steps(
         self, text: str, other: str | None = None, *, layer: int, head: int, query: int
     ) -> AttentionSteps:
-        """How those weights came about, for one query of one head; layers, heads and queries are counted from 1."""
+        """Return the intermediate results for one query of one head; layers, heads and queries are counted from 1."""
 
 
 class WordsInContext(NamedTuple):
-    """A text's words, as the model's tokenizer cuts them, with the vectors they have there."""
+    """The words of a text, as the tokenizer splits them, with their contextual vectors."""
 
     words: list[str]
-    offsets: list[tuple[int, int]]  # characters of the text, begin and end
+    offsets: list[tuple[int, int]]  # character offsets in the text, begin and end
     vectors: NDArray[np.float32]  # words × dim
 
 
 class Occurrence(NamedTuple):
-    """A word in a text."""
+    """An occurrence of a word."""
 
-    text: int  # which, from 0
-    begin: int  # its characters there
+    text: int  # index of the text
+    begin: int  # character offsets
     end: int
 
 
 class Senses(NamedTuple):
-    """One word in several places, as each layer sees it; layer 0 is the input."""
+    """The contextual vectors of one word in several texts, per layer; layer 0 is the embedding."""
 
     word: str
     texts: list[str]
     occurrences: list[Occurrence]
     states: NDArray[np.float32]  # (layers + 1, occurrences, dim)
     distances: NDArray[np.float64]  # (layers + 1, occurrences, occurrences): 1 − cosine
-    others: NDArray[np.float64]  # layers + 1: the mean distance between other words of different texts; NaN without any
+    others: NDArray[
+        np.float64
+    ]  # (layers + 1,): mean distance between other words of different texts; NaN if there are none
 
 
 @runtime_checkable
 class Contextual(Protocol):
-    """Gives a word the vector that it has where it stands, from any of its layers."""
+    """Computes contextual word vectors from any of its layers."""
 
     def words(
         self,
@@ -215,34 +216,34 @@ class Contextual(Protocol):
         pieces: str = "mean",
         windows: bool = False,
     ) -> list[WordsInContext]:
-        """Of each text, its words with their vectors."""
+        """Return the words of each text with their vectors."""
 
     def static(self, data: Any, words: int | Sequence[str] = 20_000, **settings: Any) -> Vectors:
-        """One vector a word: the mean over the places where it stands in `data`."""
+        """Return one vector per word: the mean over its occurrences in `data`."""
 
     def senses(self, texts: Sequence[str], word: str, pieces: str = "mean") -> Senses:
-        """How far apart the word's vectors are, layer by layer."""
+        """Return the vectors of a word in each text and their distances, per layer."""
 
 
 @runtime_checkable
 class Fills(Protocol):
-    """Fills blanks."""
+    """Predicts masked tokens."""
 
     def fill(self, text: str, k: int = 5, other: str | None = None) -> list[list[tuple[str, float]]]:
-        """For each [MASK] of the text (and of `other`, read behind it), the k most probable tokens, best first."""
+        """Return the k most probable tokens for each [MASK] of the text and of `other`, the second text of a pair."""
 
 
 class Candidate(NamedTuple):
-    """A token that may come next."""
+    """A candidate for the next token."""
 
     id: int
     text: str
-    probability: float  # as the model has it
-    chance: float  # of being chosen: with temperature, top_k and top_p
+    probability: float  # under the model
+    chance: float  # of being sampled, after temperature, top_k and top_p
 
 
 class Written(NamedTuple):
-    """One step of writing: the token that was chosen, and those it was chosen from, likeliest first."""
+    """One generated token, and its candidates, most probable first."""
 
     token: Candidate
     candidates: list[Candidate]
@@ -250,70 +251,70 @@ class Written(NamedTuple):
 
 @runtime_checkable
 class Generates(Protocol):
-    """Writes text."""
+    """Generates text."""
 
     def generate(self, prompt: str = "", tokens: int | None = None, **settings: Any) -> Iterator[str]:
-        """Piece by piece, as it is written: so many tokens at most; if none is said, 200 or what there is room for."""
+        """Yield text as it is generated, up to `tokens` tokens; by default 200, or what fits into the context."""
 
     def write(
         self, prompt: str = "", taken: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any
     ) -> list[Written]:
-        """Token by token, with the `k` likeliest of each step; `taken` are tokens that stand after the prompt."""
+        """Return generated tokens, each with its `k` best candidates; `taken` are tokens after the prompt."""
 
     def taken(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
-        """Tokens that stand after the prompt, with the probability that each had there."""
+        """Return the probability of each of the given tokens after the prompt."""
 
 
 @runtime_checkable
 class Translates(Protocol):
-    """Turns texts into others: translations, summaries."""
+    """Maps texts to texts: translation, summarization."""
 
     def translate(self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6) -> list[str]:
-        """One for each."""
+        """Return one text per input text."""
 
 
 @runtime_checkable
 class Inverts(Protocol):
-    """Makes inputs again from their codes."""
+    """Reconstructs inputs from their codes."""
 
     def reconstruct(self, inputs: Any) -> Any:
-        """What is left of each when only its code is known; of the kind of `inputs`, equally many."""
+        """Return the reconstruction of each input, in the type of `inputs`."""
 
 
 @runtime_checkable
 class Interpolates(Protocol):
-    """Has a space of codes in which one can walk from row to row."""
+    """Interpolates between rows in its latent space."""
 
     def interpolate(self, data: Any, first: int, second: int, steps: int = 9) -> Any:
-        """Rows on the straight line between the codes of two rows of `data`."""
+        """Return rows decoded along the line between the codes of two rows of `data`."""
 
 
 @runtime_checkable
 class Samples(Protocol):
-    """Makes up rows like those it learned from."""
+    """Samples new rows from the learned distribution."""
 
     def sample(self, n: int = 1, *, seed: int = 1) -> Any:
-        """`n` new ones, the same for the same seed."""
+        """Return `n` new rows; equal seeds give equal rows."""
 
 
 @runtime_checkable
 class HasMatrix(Protocol):
-    """Keeps the sparse matrix that it counted: documents by words, or words by contexts."""
+    """Holds a sparse count matrix: documents × words, or words × contexts."""
 
     @property
     def matrix(self) -> Any:
-        """scipy.sparse, compressed rows."""
+        """The matrix, in scipy's CSR format."""
 
     @property
     def matrix_keys(self) -> tuple[Sequence[str], Sequence[str]]:
-        """What its rows and its columns stand for."""
+        """The keys of its rows and of its columns."""
 
 
-History = Sequence[str] | Mapping[str, float]  # items, or items with how much each was used or how it was rated
+History = Sequence[str] | Mapping[str, float]  # items, or items with their weights or ratings
 
 
 class Histories(NamedTuple):
-    """`items[starts[u]:starts[u + 1]]` are the rows of the items that user u had."""
+    """User histories: `items[starts[u]:starts[u + 1]]` are the item rows of user u."""
 
     starts: NDArray[np.int64]
     items: NDArray[np.int32]
@@ -321,30 +322,30 @@ class Histories(NamedTuple):
 
 @runtime_checkable
 class Recommends(Protocol):
-    """Tells what a user may like."""
+    """Recommends items to users."""
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
-        """`items` and `users`."""
+        """The tables `items` and `users`."""
 
     @property
     def seen(self) -> Histories:
-        """Which items each user had when it was trained."""
+        """The history of each user in the training data."""
 
     def fold_in(self, histories: Sequence[History]) -> NDArray[np.float32]:
-        """Rows for users that it was not trained on, from what they had; for `scores`."""
+        """Return user vectors for histories of users unseen in training, for `scores`."""
 
     def user_rows(self, users: Sequence[str]) -> NDArray[np.float32]:
-        """Rows of users that it was trained on, for `scores`."""
+        """Return the vectors of users of the training data, for `scores`."""
 
     def scores(self, users: NDArray[np.float32]) -> NDArray[np.float32]:
-        """How much each user may like each item: users × items."""
+        """Return predicted scores, users × items."""
 
     def recommend(self, user: str, k: int = 10, *, seen: bool = False) -> Hits:
-        """The `k` best items for a user that it was trained on; with `seen`, also those the user had."""
+        """Return the `k` best items for a user of the training data; `seen` includes items of the history."""
 
     def recommend_for(self, history: History, k: int = 10, *, seen: bool = False) -> Hits:
-        """The `k` best items for someone with this history."""
+        """Return the `k` best items for a user with this history."""
 
 
 @runtime_checkable
@@ -353,7 +354,7 @@ class Rates(Protocol):
 
     @property
     def mean(self) -> float:
-        """Of the ratings it was trained on."""
+        """The mean rating of the training data."""
 
     def rate(self, users: Sequence[str], items: Sequence[str]) -> NDArray[np.float32]:
-        """The rating that each user would give to the item beside it."""
+        """Return the predicted rating of each pair of user and item."""

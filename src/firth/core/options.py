@@ -1,6 +1,6 @@
-"""An option is stated once, as a dataclass field: default, meaning, range.
+"""Options are dataclass fields with a default, a description and a range.
 
-The command line's flags, the reference pages and the contract tests are derived from these fields.
+Command-line flags, reference pages and contract tests are derived from these fields.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 from firth.core.errors import FirthError
 from firth.core.functions import name_of
-from firth.core.renamed import current_option
+from firth.core.keywords import keyword_hint
 
 
 @dataclass(frozen=True)
 class Option:
-    """One field of a method, as everything that is derived from it sees it."""
+    """The description of one option."""
 
     name: str
     kind: type
@@ -29,13 +29,13 @@ class Option:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] | None = None
-    functions: bool | None = None  # whether a function does too
-    path: bool = False  # whether it names a file or a folder
+    functions: bool | None = None  # whether the value may be a function
+    path: bool = False  # whether the value is a file or a folder
 
     def problem(self, value: Any) -> str | None:
-        """The rule that `value` breaks, or None."""
+        """The rule that `value` violates, or None."""
         if self.functions and callable(value):
-            return None if name_of(value) else "must be a function with a name, which a lambda and a partial lack"
+            return None if name_of(value) else "must be a named function, not a lambda or a partial"
         if self.choices is not None:
             return None if value in self.choices else f"must be one of {', '.join(self.choices)}"
         if self.kind is bool:
@@ -70,17 +70,17 @@ def option(
     functions: bool = False,
     path: bool = False,
 ) -> Any:
-    """A dataclass field that carries its meaning and its range.
+    """Declare an option: a dataclass field with a description and a range.
 
-    With `functions`, its value may also be a function, which is saved by its name. With `path`, its value names a file
-    or a folder, which the workbench takes only from its own folder.
+    With `functions`, the value may also be a function, which is saved by name. With `path`, the value is a file or a
+    folder, which the workbench accepts only below its root folder.
     """
     limits = {"low": low, "high": high, "choices": tuple(choices) if choices else None, "functions": functions or None}
     return dataclasses.field(default=default, metadata={"help": help, **limits, "path": path})
 
 
 def options_of(settings: Any) -> list[Option]:
-    """The options of a dataclass (or an instance of one), in the order they are written."""
+    """The options of a dataclass or of an instance, in the order of declaration."""
     kinds = typing.get_type_hints(settings if isinstance(settings, type) else type(settings))
     return [
         Option(
@@ -100,14 +100,14 @@ def options_of(settings: Any) -> list[Option]:
 
 
 def _plain(kind: Any) -> Any:
-    """`int | None` is an int that may be left out."""
+    """The type without `| None`."""
     if isinstance(kind, types.UnionType):
         return next(part for part in typing.get_args(kind) if part is not type(None))
     return kind
 
 
 def check_options(settings: Any) -> None:
-    """Refuses the first value outside its option's range."""
+    """Raise an error for the first value outside the range of its option."""
     for item in options_of(settings):
         value = getattr(settings, item.name)
         if value is None and item.default is None:
@@ -125,32 +125,31 @@ def check_options(settings: Any) -> None:
 
 
 def plain_name(name: str) -> str:
-    """A method's or an option's name as Python has it: hyphens are underscores."""
+    """The Python spelling of a method or option: hyphens become underscores."""
     return name.replace("-", "_")
 
 
 def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
-    """`kind(**values)`, refusing names that are not options of it and naming those that are."""
-    given, values = values, {plain_name(name): value for name, value in values.items()}
-    if len(values) < len(given):
-        twice = next(name for name in given if name != plain_name(name) and plain_name(name) in given)
+    """`kind(**values)`; raises an error for unknown options. Names may be written with hyphens."""
+    settings = {plain_name(name): value for name, value in values.items()}
+    if len(settings) < len(values):
+        twice = next(name for name in values if name != plain_name(name) and plain_name(name) in values)
         raise FirthError("duplicate_name", "The option {name} is given twice.", name=plain_name(twice))
     known = [item.name for item in options_of(kind)]
-    unknown = sorted(set(values) - set(known))
+    unknown = sorted(set(settings) - set(known))
     if unknown:
         raise unknown_option(kind, unknown[0])
-    return kind(**values)
+    return kind(**settings)
 
 
 def unknown_option(kind: type, name: str) -> FirthError:
     known = [item.name for item in options_of(kind)]
-    now = current_option(name, known)
     return FirthError(
         "unknown_option",
         "{kind} has no option {name!r}.{hint} It has {available}.",
         kind=kind.__name__,
         name=name,
-        hint=f" It is called {now!r} now." if now else "",
+        hint=keyword_hint(name, known),
         available=", ".join(known),
     )
 

@@ -1,4 +1,4 @@
-"""How many processes work together on one command, as torchrun says in the environment of each."""
+"""Rank and number of the processes that torchrun started, from their environment variables."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ import os
 from firth.core.errors import FirthError
 
 
-def number_in(variable: str, usual: int) -> int:
-    """A number that torchrun sets; others use the same names, so what is no number counts as not set."""
-    found = os.environ.get(variable, "")
-    return int(found) if found.isascii() and found.isdecimal() else usual
+def number_in(variable: str, default: int) -> int:
+    """A variable that torchrun sets. Other programs use the same names, so non-numbers are ignored."""
+    value = os.environ.get(variable, "")
+    return int(value) if value.isascii() and value.isdecimal() else default
 
 
 def rank() -> int:
-    """This process's number, from 0 on."""
+    """The rank of this process, from 0."""
     return number_in("RANK", 0)
 
 
 def world_size() -> int:
-    """How many processes there are, on all machines."""
+    """The number of processes on all machines."""
     return max(1, number_in("WORLD_SIZE", 1))
 
 
 def local_rank() -> int:
-    """This process's number on its machine: which of the machine's GPUs is its own."""
+    """The rank of this process on its machine, which selects its GPU."""
     return number_in("LOCAL_RANK", rank())
 
 
 def local_world_size() -> int:
-    """How many processes share this machine."""
+    """The number of processes on this machine."""
     return max(1, number_in("LOCAL_WORLD_SIZE", 1))
 
 
 def is_first_process() -> bool:
-    """Whether this process is the one that reports and writes."""
+    """Whether this process has rank 0, which reports and writes files."""
     return rank() == 0
 
 
 def refuse_processes(what: str) -> None:
-    """Refuses to do in several processes what only one can do."""
+    """Raise an error under torchrun, for work that only one process can do."""
     if world_size() > 1:
         raise FirthError(
             "conflicting_options",
-            "{what} runs in one process, and torchrun started {processes} (WORLD_SIZE); run it without torchrun.",
+            "{what} runs in one process, but torchrun started {processes} (WORLD_SIZE). Run it without torchrun.",
             what=what,
             processes=world_size(),
         )

@@ -1,7 +1,6 @@
-"""Methods by name. Each stands in a file of its own, in the package of its family.
+"""Methods by name. Each is defined in its own file, in the package of its family, and imported at first use.
 
-Nothing is imported until it is used. Other packages add methods by the entry point `firth.methods`, a name and
-`module:Class`.
+Other packages add methods with the entry point `firth.methods`: a name and `module:Class`.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def method_classes() -> dict[str, str]:
 
 
 def family_of(name: str) -> str:
-    """words, graphs, … : the package of a method."""
+    """The family of a method, such as words or graphs: its package."""
     return method_classes()[plain_name(name)].partition(":")[0].split(".")[-2]
 
 
@@ -78,8 +77,8 @@ def method(name: str) -> type[Method]:
     if plain not in classes:
         raise unknown_method(name)
     module, _, class_name = classes[plain].partition(":")
-    found: type[Method] = getattr(importlib.import_module(module), class_name)
-    return found
+    method_class: type[Method] = getattr(importlib.import_module(module), class_name)
+    return method_class
 
 
 def unknown_method(name: str) -> FirthError:
@@ -98,14 +97,14 @@ def unknown_method(name: str) -> FirthError:
 
 
 def name_of(method_class: type[Method]) -> str:
-    """The name of a method; that of a class which is not registered is its own, in lower case."""
+    """The name of a method; for a class that is not registered, the class name in lower case."""
     target = f"{method_class.__module__}:{method_class.__qualname__}"
     names = {value: name for name, value in method_classes().items()}
     return names.get(target, method_class.__qualname__.lower())
 
 
 def stored_method(name: str, options: Mapping[str, Any]) -> Method:
-    """The method that a saved folder names, with its options; names of earlier versions are understood."""
+    """The method of a saved folder; names of earlier versions are translated."""
     method_class = method(renamed.METHODS.get(name, name))
     known = [item.name for item in options_of(method_class)]
     built: Method = build_settings(

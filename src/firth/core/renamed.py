@@ -1,6 +1,6 @@
-"""Names of earlier versions. Saved folders that have them still open, and errors say what a name has become.
+"""Names of earlier versions: saved folders that use them still open, and errors give the current name.
 
-A name that is stored (a method in config.json, an option there) changes only with an entry here.
+A method or option in config.json may be renamed only with an entry here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ METHODS = {
     "sentence": "sentence_encoder",
     "tags": "token_classifier",
 }
-#: Options; where several methods had the same name, each has one of the new ones.
+#: Options. If methods shared an old name, each has one of the new ones.
 OPTIONS: dict[str, tuple[str, ...]] = {
     "anneal": ("kl_annealing",),
     "batch": ("batch_size",),
@@ -37,5 +37,5 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 
 
 def current_option(name: str, known: Collection[str]) -> str | None:
-    """The option among `known` that `name` means: itself, or what it has become."""
+    """The current name of an option, if it is among `known`."""
     return next((new for new in (name, *OPTIONS.get(name, ())) if new in known), None)

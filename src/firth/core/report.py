@@ -1,4 +1,4 @@
-"""Where progress, loss and speed go: a terminal bar, a line now and then, JSON lines, or nowhere."""
+"""Progress reports: a bar on a terminal, log lines, JSON lines, or nothing."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from firth.core.errors import FirthWarning
 
 
 class Report(Protocol):
-    """What long work tells while it runs. It serves one run at a time."""
+    """Receives the progress and the notes of one run."""
 
     def begin(self, task: str, total: float, unit: str) -> None:
-        """`task` starts: `total` units to do (0 when unknown)."""
+        """A task of `total` units starts; 0 if their number is unknown."""
 
-    def step(self, done: float, **figures: float) -> None:
-        """`done` units are done in all; `figures` such as loss."""
+    def step(self, done: float, **metrics: float) -> None:
+        """`done` units are finished; `metrics` are values such as the loss."""
 
     def end(self) -> None:
-        """The task that began last is over."""
+        """The current task ends."""
 
     def note(self, text: str, code: str = "note") -> None:
-        """Something the user should know: dropped words, bad bytes, a cut. `code` names it for programs."""
+        """A note for the user, such as dropped words or truncated texts; `code` identifies it for programs."""
 
 
 class Silence:
-    """No progress; notes become Python warnings, so that nothing is dropped unsaid."""
+    """Shows no progress; notes become Python warnings."""
 
     def begin(self, task: str, total: float, unit: str) -> None:
         pass
 
-    def step(self, done: float, **figures: float) -> None:
+    def step(self, done: float, **metrics: float) -> None:
         pass
 
     def end(self) -> None:
@@ -48,14 +48,14 @@ class Silence:
 
 
 class Nothing(Silence):
-    """No notes either: for all processes but the first."""
+    """Discards notes too: for all processes except rank 0."""
 
     def note(self, text: str, code: str = "note") -> None:
         pass
 
 
 class Stream:
-    """Lines on standard error, or on another stream. Work does not end because nobody reads them any more."""
+    """Writes lines to standard error or another stream. A closed pipe does not stop the work."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
@@ -68,7 +68,7 @@ class Stream:
             discard(self.stream)
 
     def write_json(self, **event: Any) -> None:
-        finite = {  # JSON has no NaN: a loss that ran away is null
+        finite = {  # JSON has no NaN: the loss of a diverged run is null
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in event.items()
         }
@@ -76,7 +76,7 @@ class Stream:
 
 
 class Timed(Stream):
-    """The task under way: how much of it is done, how fast, and how long the rest will take."""
+    """The state of the current task: progress, speed and remaining time."""
 
     def __init__(self, stream: TextIO | None = None, *, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__(stream)
@@ -87,12 +87,12 @@ class Timed(Stream):
         self.task, self.total, self.unit = task, total, unit
         self.started = self.stepped = self.now()
         self.done = 0.0
-        self.first: tuple[float, float] | None = None  # units done and time, from which on the speed is measured
-        self.figures: dict[str, float] = {}
+        self.first: tuple[float, float] | None = None  # units done and time from which the speed is measured
+        self.metrics: dict[str, float] = {}
 
-    def step(self, done: float, **figures: float) -> None:
-        self.done, self.figures, self.stepped = done, figures, self.now()
-        if self.first is None:  # a resumed task begins with a part done: its speed is this run's own
+    def step(self, done: float, **metrics: float) -> None:
+        self.done, self.metrics, self.stepped = done, metrics, self.now()
+        if self.first is None:  # a resumed task starts with some units done, which do not count for the speed
             self.first = (done, self.stepped) if done < self.total else (0.0, self.started)
 
     @property
@@ -101,23 +101,23 @@ class Timed(Stream):
 
     @property
     def speed(self) -> float | None:
-        """Units per second; None where it is not known yet."""
+        """Units per second; None if unknown."""
         first, began = self.first or (0.0, self.started)
         return (self.done - first) / (self.stepped - began) if self.stepped > began else None
 
     @property
     def seconds_left(self) -> float | None:
-        """None where it is not known."""
+        """Estimated remaining time; None if unknown."""
         return (self.total - self.done) / self.speed if self.total and self.speed else None
 
     def line(self, last: str) -> str:
-        """Task, share done, speed, figures, and what is said of the time."""
+        """Task, share done, speed and metrics, followed by `last`."""
         parts = [self.task]
         if self.total:
             parts.append(f"{self.done / self.total:4.0%}")
         if self.speed is not None:
             parts.append(f"{human(self.speed)} {self.unit}/s")
-        parts += [f"{name} {value:.4g}" for name, value in self.figures.items()]
+        parts += [f"{name} {value:.4g}" for name, value in self.metrics.items()]
         return "  ".join([*parts, last] if last else parts)
 
     def line_with_time_left(self) -> str:
@@ -126,7 +126,7 @@ class Timed(Stream):
 
 
 class TerminalBar(Timed):
-    """One line that rewrites itself: task, share done, speed, figures, time left."""
+    """One line that is rewritten: task, share done, speed, metrics, remaining time."""
 
     drawn = -math.inf
 
@@ -134,8 +134,8 @@ class TerminalBar(Timed):
         super().begin(task, total, unit)
         self.drawn = -math.inf
 
-    def step(self, done: float, **figures: float) -> None:
-        super().step(done, **figures)
+    def step(self, done: float, **metrics: float) -> None:
+        super().step(done, **metrics)
         now = self.now()
         if now - self.drawn >= 0.1 or done >= self.total:
             self.drawn = now
@@ -149,10 +149,10 @@ class TerminalBar(Timed):
 
 
 class LogLines(Timed):
-    """Notes, and a line of progress now and then: what the command line writes where standard error is not a terminal.
+    """Notes, and a line of progress at intervals: used where standard error is not a terminal.
 
-    The first line comes `FIRST` seconds after the start, further ones every `EVERY` seconds, and one at the end of each
-    task that took at least `FIRST`. Without `progress` there are notes only.
+    The first line comes after `FIRST` seconds, further ones every `EVERY` seconds, and one at the end of each task that
+    took at least `FIRST`. With progress=False only notes are written.
     """
 
     FIRST, EVERY = 10.0, 30.0
@@ -164,8 +164,8 @@ class LogLines(Timed):
         self.progress = progress
         self.due = now() + self.FIRST
 
-    def step(self, done: float, **figures: float) -> None:
-        super().step(done, **figures)
+    def step(self, done: float, **metrics: float) -> None:
+        super().step(done, **metrics)
         if self.progress and self.now() >= self.due:
             self.due = self.now() + self.EVERY
             self.write_step()
@@ -186,7 +186,7 @@ class LogLines(Timed):
 
 
 class JsonLog(LogLines):
-    """The same as JSON, one object per line: what --json writes to standard error."""
+    """LogLines as JSON, one object per line: what --json writes to standard error."""
 
     def write_step(self) -> None:
         self.write_event("step", seconds_left=self.seconds_left)
@@ -195,18 +195,18 @@ class JsonLog(LogLines):
         self.write_event("end")
 
     def write_event(self, event: str, **more: float | None) -> None:
-        """What is not known is left out."""
-        times = {"seconds": self.seconds, "per_second": self.speed, **more}
-        known = {name: round(value, 3) for name, value in times.items() if value is not None}
-        about = {"task": self.task, "done": self.done, "total": self.total, "unit": self.unit}
-        self.write_json(event=event, **{**about, **known, **self.figures})
+        """Write an event; unknown values are omitted."""
+        durations = {"seconds": self.seconds, "per_second": self.speed, **more}
+        values = {name: round(value, 3) for name, value in durations.items() if value is not None}
+        task = {"task": self.task, "done": self.done, "total": self.total, "unit": self.unit}
+        self.write_json(event=event, **{**task, **values, **self.metrics})
 
     def note(self, text: str, code: str = "note") -> None:
         self.write_json(event="note", code=code, text=text)
 
 
 class JsonLines(Stream):
-    """Every event at once as one JSON object per line, for programs that draw the progress themselves."""
+    """Every event immediately as one JSON object per line, for programs that display progress themselves."""
 
     task = ""
 
@@ -214,8 +214,8 @@ class JsonLines(Stream):
         self.task = task
         self.write_json(event="begin", task=task, total=total, unit=unit)
 
-    def step(self, done: float, **figures: float) -> None:
-        self.write_json(event="step", task=self.task, done=done, **figures)
+    def step(self, done: float, **metrics: float) -> None:
+        self.write_json(event="step", task=self.task, done=done, **metrics)
 
     def end(self) -> None:
         self.write_json(event="end", task=self.task)
@@ -225,7 +225,7 @@ class JsonLines(Stream):
 
 
 def discard(stream: TextIO) -> None:
-    """What is still buffered, and all that follows, goes nowhere: the interpreter's last flush must not fail again."""
+    """Redirect the stream to /dev/null, so that the interpreter's final flush does not fail again."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

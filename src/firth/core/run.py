@@ -1,4 +1,4 @@
-"""How a method is run, apart from what it learns."""
+"""`Run`: how training is executed, apart from the method."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ from firth.core.report import Report, default_report
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """How, not what: the same settings for every method."""
+    """Execution settings, the same for every method: seed, threads, device, checkpoints, time budget."""
 
-    seed: int = option(1, "start of all random numbers", low=0, high=2**63 - 1)
-    threads: int = option(0, "worker threads; 0 = one for each core", low=0, high=1024)
-    deterministic: bool = option(False, "same seed and data give the same bytes whatever the number of threads; slower")
-    device: str = option("auto", "where to compute", choices=("auto", "cpu", "cuda"))
+    seed: int = option(1, "random seed", low=0, high=2**63 - 1)
+    threads: int = option(0, "worker threads; 0 = one per core", low=0, high=1024)
+    deterministic: bool = option(
+        False, "the same seed and data give identical results for any number of threads; slower"
+    )
+    device: str = option("auto", "device to compute on", choices=("auto", "cpu", "cuda"))
     checkpoint_every: float = option(60.0, "seconds between checkpoints; 0 = none", low=0)
-    budget: float = option(0.0, "stop after this many seconds, the learning rate fitted to it; 0 = no limit", low=0)
-    memory: str = option("", "most memory for counting, such as 2GB; empty = as the vocabulary needs")
-    checkpoint_folder: str | Path | None = None  # where checkpoints live; None = none are kept
+    budget: float = option(
+        0.0, "time limit in seconds; the learning-rate schedule is fitted to it; 0 = no limit", low=0
+    )
+    memory: str = option("", "memory limit for counting, such as 2GB; empty = no limit")
+    checkpoint_folder: str | Path | None = None  # None: no checkpoints
     report: Report = field(default_factory=default_report, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -32,17 +36,17 @@ class Run:
 
     @property
     def cores(self) -> int:
-        """How many threads to start."""
+        """The number of threads to start."""
         return self.threads or available_cores()
 
     @property
     def memory_bytes(self) -> int:
-        """The memory bound in bytes, 0 for none."""
+        """The memory limit in bytes; 0 for none."""
         return parse_bytes(self.memory)
 
 
 def available_cores() -> int:
-    """The cores this process may use; macOS can't say, so there it is all of them. Processes of torchrun share them."""
+    """The cores this process may use, divided among the processes of torchrun. macOS reports no affinity: all cores."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     return max(1, cores // local_world_size())

@@ -1,4 +1,4 @@
-"""Saved models: a folder of config.json, *.safetensors and JSON, written whole and opened as one state."""
+"""Saved models: folders of config.json, safetensors and JSON files, written and opened atomically."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from firth.core.storage import (
 )
 from firth.version import __version__
 
-FILES = "firth.model_files"  # by name: core knows where models in one file are opened, not how
+FILES = "firth.model_files"  # imported by name: it opens model files, and depends on packages above core
 FORMAT = 1
-TRIES = 100  # to open a folder that is replaced again and again
+ATTEMPTS = 100  # to open a folder that is being replaced
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 
 def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
-    """Writes `model` to `folder`: to a temporary sibling, fsynced, then put in place at once."""
+    """Write a model to a temporary sibling of `folder`, sync it, and rename it."""
     with saying_where(folder):
         if folder.exists() and not overwrite and (not folder.is_dir() or any(folder.iterdir())):
             raise FirthError(
                 "output_exists",
-                "{folder} exists; choose another folder or pass overwrite=True (--overwrite).",
+                "{folder} already exists. Choose another folder or pass overwrite=True (--overwrite).",
                 folder=folder,
             )
     parts = model.parts()
@@ -77,21 +77,20 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
 
 
 def load(folder: str | os.PathLike[str], in_memory: bool = False, tokenizer: Any = None) -> Model:
-    """Opens a saved model, or a model in one file (fastText's). Nothing in it is executed.
+    """Open a model folder of Firth, Hugging Face or sentence-transformers, or a fastText file. No code is executed.
 
-    The files are opened together, so that all are of one state, whatever becomes of the folder. Arrays are mapped and
-    JSON is read at its first use; `in_memory` reads everything now: nothing that happens to the files later, not even
-    their being cut short, matters then. `tokenizer` is the function that a model was trained with
-    (`SkipGram(tokenizer=split)`). Without it the model opens with its vectors, and takes lists of tokens but no raw
-    text.
+    All files are opened together, so that a folder that is replaced meanwhile gives the old or the new model. Arrays
+    are memory-mapped and JSON files are read at first use; with `in_memory` everything is read now, and later changes
+    to the files have no effect. `tokenizer` is the function that the model was trained with
+    (`SkipGram(tokenizer=split)`). Without it, the model accepts lists of tokens but no raw text.
     """
     path = Path(folder)
     if path.is_file():
         refuse_tokenizer(tokenizer, path)
-        found: Model = importlib.import_module(FILES).load_file(path, in_memory)
-        return found
+        model: Model = importlib.import_module(FILES).load_file(path, in_memory)
+        return model
     if not path.exists():
-        remove_leftovers(path.absolute())  # which puts a folder back that was about to be replaced
+        remove_leftovers(path.absolute())  # restores a folder whose replacement was interrupted
     opened = settled(path, lambda: open_foreign(path) or open_files(path))
     if isinstance(opened, Model):
         refuse_tokenizer(tokenizer, path)
@@ -100,39 +99,39 @@ def load(folder: str | os.PathLike[str], in_memory: bool = False, tokenizer: Any
 
 
 class Files(NamedTuple):
-    """config.json of a model and its other files, open."""
+    """The open files of a model, and its config.json."""
 
     folder: Path
     config: dict[str, Any]
     files: dict[str, OpenFile]
 
 
-def settled(folder: Path, work: Callable[[], Found]) -> Found:
-    """What `work` finds in a folder; done again where the folder was replaced meanwhile."""
-    for _ in range(TRIES):
+def settled(folder: Path, work: Callable[[], T]) -> T:
+    """The result of `work` on a folder; repeated if the folder was replaced meanwhile."""
+    for _ in range(ATTEMPTS):
         before = state_of(folder)
         try:
-            found = work()
+            result = work()
         except FirthError:
             if state_of(folder) == before:
                 raise
         else:
             if state_of(folder) == before:
-                return found
-    raise FirthError("locked", "{folder} is being replaced again and again; try later.", folder=folder)
+                return result
+    raise FirthError("locked", "{folder} is being replaced repeatedly. Try again later.", folder=folder)
 
 
 def state_of(folder: Path) -> list[tuple[int, ...]] | None:
-    """Tells a folder and its config.json from their successors; also from themselves, moved away and back."""
+    """Identifies the current version of a folder and its config.json."""
     try:
-        found = [folder.stat(), (folder / CONFIG).stat()]
+        stats = [folder.stat(), (folder / CONFIG).stat()]
     except OSError:
         return None
-    return [(each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in found]
+    return [(each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in stats]
 
 
 def open_foreign(folder: Path) -> Model | None:
-    """The model that another library wrote; None where Firth did."""
+    """A model of another library; None for a Firth folder."""
     config = foreign_config(folder)
     if not config:
         return None
@@ -142,7 +141,7 @@ def open_foreign(folder: Path) -> Model | None:
 
 
 def open_files(folder: Path) -> Files:
-    """config.json of a model folder, checked for what the loader relies on, and all files that it lists."""
+    """Open config.json of a model folder and all files that it lists."""
     if not folder.is_dir():
         raise FirthError("not_found", "No model folder at {folder}.", folder=folder)
     if not (folder / CONFIG).is_file():
@@ -150,56 +149,58 @@ def open_files(folder: Path) -> Files:
         if weights:
             raise FirthError(
                 "incomplete_model",
-                "{folder} has {name} and no {config}, which tells what is in it (layers, heads, …): copy it from "
-                "where the weights are from.",
+                "{folder} has {name} but no {config}, which describes the network (layers, heads, …). Copy it from the "
+                "source of the weights.",
                 folder=folder,
                 name=weights.name,
                 config=CONFIG,
             )
-        raise FirthError("not_found", "{folder} is not a model: it has no {config}.", folder=folder, config=CONFIG)
+        raise FirthError(
+            "not_found", "{folder} is not a model folder: it has no {config}.", folder=folder, config=CONFIG
+        )
     config = read_json(folder / CONFIG)
     if not isinstance(config, dict) or "format" not in config or not isinstance(config.get("files"), dict):
         raise FirthError("damaged_model", "{path} does not describe a Firth model.", path=folder / CONFIG)
     if config["format"] != FORMAT:
         raise FirthError(
             "unsupported_format",
-            "{folder} has format {format!r}, this Firth ({version__}) reads format {format_2}; open it with the "
-            "version that wrote it or a newer one.",
+            "{folder} has format {format!r}; this version of Firth ({version}) reads format {supported}. Open it with "
+            "the version that wrote it or a newer one.",
             folder=folder,
             format=config["format"],
-            version__=__version__,
-            format_2=FORMAT,
+            version=__version__,
+            supported=FORMAT,
         )
     if not isinstance(config.get("method"), str) or not isinstance(config.get("options"), dict):
-        raise FirthError("damaged_model", "{path} does not name its method and options.", path=folder / CONFIG)
-    return Files(folder, config, {name: open_listed(folder, name, facts) for name, facts in config["files"].items()})
+        raise FirthError("damaged_model", "{path} does not contain the method and its options.", path=folder / CONFIG)
+    return Files(folder, config, {name: open_listed(folder, name, entry) for name, entry in config["files"].items()})
 
 
-def open_listed(folder: Path, name: str, facts: Any) -> OpenFile:
-    """A file that config.json lists, of the size that it says."""
+def open_listed(folder: Path, name: str, entry: Any) -> OpenFile:
+    """Open a file that config.json lists, and check its size."""
     inside = not Path(name).is_absolute() and ".." not in Path(name).parts
     if not inside or not (folder / name).is_file():
         raise FirthError("incomplete_model", "{folder} is incomplete: {name} is missing.", folder=folder, name=name)
-    known = isinstance(facts, dict) and isinstance(facts.get("bytes"), int) and isinstance(facts.get("sha256"), str)
-    if not known:
+    valid = isinstance(entry, dict) and isinstance(entry.get("bytes"), int) and isinstance(entry.get("sha256"), str)
+    if not valid:
         raise FirthError(
-            "damaged_model", "{path} does not give the bytes and sha256 of {name}.", path=folder / CONFIG, name=name
+            "damaged_model", "{path} does not contain the size and sha256 of {name}.", path=folder / CONFIG, name=name
         )
     file = open_file(folder / name)
-    if file.size != facts["bytes"]:
+    if file.size != entry["bytes"]:
         raise FirthError(
             "damaged_model",
-            "{path} has {got:,} bytes where {config} says {bytes:,}.",
+            "{path} has {got:,} bytes; expected {bytes:,} as in {config}.",
             path=folder / name,
             got=file.size,
             config=CONFIG,
-            bytes=facts["bytes"],
+            bytes=entry["bytes"],
         )
     return file
 
 
 def build(opened: Files, in_memory: bool, tokenizer: Any) -> Model:
-    """The model that a folder's files hold."""
+    """Build the model from its files."""
     folder, config, files = opened
     method = registry.stored_method(config["method"], restored(config["options"], tokenizer, folder))
     main, ends = FOREIGN_ARRAYS if FOREIGN_ARRAYS in files else ARRAYS, ".safetensors"
@@ -211,7 +212,7 @@ def build(opened: Files, in_memory: bool, tokenizer: Any) -> Model:
         documents = dict(documents)
     training = read_json(files[TRAINING]) if TRAINING in files else {}
     if not isinstance(training, dict):
-        raise FirthError("damaged_model", "{path} must hold an object.", path=folder / TRAINING)
+        raise FirthError("damaged_model", "{path} must contain a JSON object.", path=folder / TRAINING)
     arrays = {name.removesuffix(ends): read_arrays(files[name], in_memory) for name in files if name.endswith(ends)}
     parts = Parts(arrays.pop(main.removesuffix(ends)), documents, more=arrays, folder=folder)
     with saying_which(folder):
@@ -219,42 +220,42 @@ def build(opened: Files, in_memory: bool, tokenizer: Any) -> Model:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """config.json of a model folder, checked with the sizes of the files that it lists."""
+    """config.json of a model folder, after a check of the file sizes."""
     return settled(folder, lambda: open_files(folder)).config
 
 
 def verify(folder: str | os.PathLike[str]) -> dict[str, str]:
-    """Checks the sha256 of every file of a model; the hashes by file name."""
+    """Check the sha256 of every file of a model; return the hashes by file name."""
     path = Path(folder)
     if foreign_config(path):
         raise FirthError(
             "no_hashes",
-            "{path} was written by another library, with no hashes to check by; `firth convert {path} NEW-FOLDER` "
+            "{path} was written by another library and has no hashes to check. `firth convert {path} NEW-FOLDER` "
             "writes a folder that has them.",
             path=path,
         )
     _, config, files = settled(path, lambda: open_files(path))
-    for name, facts in config["files"].items():
-        found = fingerprint(files[name])["sha256"]
-        if found != facts["sha256"]:
+    for name, entry in config["files"].items():
+        actual = fingerprint(files[name])["sha256"]
+        if actual != entry["sha256"]:
             raise FirthError(
                 "hash_mismatch",
-                "{path} was changed: its sha256 is {got}…, not {sha256}….",
+                "{path} was changed: its sha256 is {got}…; expected {sha256}….",
                 path=path / name,
-                got=found[:12],
-                sha256=facts["sha256"][:12],
+                got=actual[:12],
+                sha256=entry["sha256"][:12],
             )
-    return {name: facts["sha256"] for name, facts in config["files"].items()}
+    return {name: entry["sha256"] for name, entry in config["files"].items()}
 
 
 class LazyDocuments(Mapping[str, Any]):
-    """JSON documents read at their first use, so that a model with a million words opens at once."""
+    """JSON documents that are read at first use, so that large models open quickly."""
 
     def __init__(self, files: Mapping[str, OpenFile]) -> None:
         self._names, self._files, self._read = tuple(files), dict(files), dict[str, Any]()
 
     def __getitem__(self, name: str) -> Any:
-        file = self._files.get(name)  # which keeps it open while another thread reads it too
+        file = self._files.get(name)  # keeps the file open while another thread reads it
         if file is not None and name not in self._read:
             self._read[name] = read_json(file)
             self._files.pop(name, None)
@@ -267,4 +268,4 @@ class LazyDocuments(Mapping[str, Any]):
         return len(self._names)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self),)  # an open file can't be pickled
+        return dict, (dict(self),)  # open files cannot be pickled

@@ -1,4 +1,4 @@
-"""Whether the first numbers of a model's vectors may stand for the whole: one rule for Python and the server."""
+"""Truncation of vectors to their first dimensions: one rule for Python and the server."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from firth.core.model import Model
 
 
 def check_shorter(model: Model, dim: Any, width: int, option: str = "dim") -> None:
-    """Refuses `dim` numbers of vectors that have `width`, unless these were trained for it or are ordered."""
+    """Check that vectors with `width` dimensions can be truncated to `dim`: the model was trained for it, or its
+    dimensions are ordered."""
     if type(dim) is not int or not 1 <= dim <= width:
         raise FirthError(
             "invalid_value",
-            "{option} must be from 1 to {width}, the length of the vectors; got {got!r}.",
+            "{option} must be from 1 to {width}, the dimensions of the vectors; got {got!r}.",
             option=option,
             width=width,
             got=dim,

@@ -1,8 +1,8 @@
-"""Which rows a model was trained on with labels: hashes of some of them, few enough for training.json.
+"""A sketch of the labeled rows that a model was trained on, small enough for training.json.
 
-A bottom-k sketch (Cohen & Kaplan 2007): of the hashes of all rows the k smallest are kept. Rows of other data whose
-hash is at most the largest of them are a random sample of that data, and for each of these it is known whether the
-model was trained on it. With fewer than k rows, that is known of every row.
+Bottom-k sketch (Cohen & Kaplan 2007): the k smallest row hashes are stored. Rows of other data whose hash is at most
+the largest of them are a random sample of that data, and the sketch tells for each whether it was in the training data.
+With fewer than k rows, it does so for every row.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ from typing import Any
 from firth.core.errors import FirthError
 from firth.core.report import Report, Silence
 
-KEY = "labelled_rows"  # in a model's `training`
-KEPT = 4096  # 44 kB in training.json; of 1,000 rows that share a tenth with 60,000, no hit is found once in a thousand
+KEY = "labelled_rows"  # key in a model's `training`
+SIZE = 4096  # hashes, 44 kB in training.json; 1,000 rows that share 10% with 60,000 are missed once in a thousand times
 HIGHEST = (1 << 64) - 1
 STEP = 1 << 16  # rows between two reports of progress
-LABEL = re.compile(r"(?:^|(?<=\s))__label__\S*")  # fastText's files have labels in the text
+LABEL = re.compile(r"(?:^|(?<=\s))__label__\S*")  # fastText files have labels in the text
 
 Row = str | Sequence[str]
 
 
 class RowSketch:
-    """`hashes` has the hash of each row that is at most `limit`; `count` is the number of rows."""
+    """`hashes` are the row hashes up to `limit`; `count` is the number of rows."""
 
-    def __init__(self, hashes: Iterable[int] = (), limit: int = HIGHEST, count: int = 0, size: int = KEPT) -> None:
+    def __init__(self, hashes: Iterable[int] = (), limit: int = HIGHEST, count: int = 0, size: int = SIZE) -> None:
         self.hashes, self.limit, self.count, self.size = set(hashes), limit, count, size
 
     @classmethod
-    def of(cls, rows: Iterable[Row], size: int = KEPT) -> RowSketch:
-        """Of texts, or pairs of texts (of more than two, the first two): a pair counts, and so do its texts."""
-        found = cls(size=size)
+    def of(cls, rows: Iterable[Row], size: int = SIZE) -> RowSketch:
+        """The sketch of texts or text pairs (of longer rows, the first two). A pair adds itself and both texts."""
+        sketch = cls(size=size)
         for row in rows:
-            found.count += 1
+            sketch.count += 1
             if isinstance(row, str):
-                found.add(row)
+                sketch.add(row)
             else:
-                found.add(row[0])
-                found.add(row[1])
-                found.add(*row[:2])
-        return found.cut()
+                sketch.add(row[0])
+                sketch.add(row[1])
+                sketch.add(*row[:2])
+        return sketch.cut()
 
     @classmethod
-    def of_pairs(cls, pairs: Iterable[Sequence[str]], size: int = KEPT) -> RowSketch:
-        """Of pairs alone, not of their texts."""
-        found = cls(size=size)
+    def of_pairs(cls, pairs: Iterable[Sequence[str]], size: int = SIZE) -> RowSketch:
+        """The sketch of pairs, without their texts."""
+        sketch = cls(size=size)
         for pair in pairs:
-            found.count += 1
-            found.add(*pair[:2])
-        return found.cut()
+            sketch.count += 1
+            sketch.add(*pair[:2])
+        return sketch.cut()
 
     def add(self, *texts: str) -> None:
-        """A text, or texts that belong together in any order; empty ones tell nothing."""
-        plain = sorted(" ".join(unlabelled(text).lower().split()) for text in texts)
+        """Add a text, or a group of texts in any order. Empty texts are ignored."""
+        plain = sorted(" ".join(without_labels(text).lower().split()) for text in texts)
         if not all(plain):
             return
         digest = hashlib.blake2b("\0".join(plain).encode("utf-8", "replace"), digest_size=8).digest()
@@ -68,23 +68,23 @@ class RowSketch:
                 self.cut()
 
     def cut(self) -> RowSketch:
-        """Keeps the smallest."""
+        """Keep the smallest hashes."""
         if len(self.hashes) >= self.size:
             self.hashes = set(nsmallest(self.size, self.hashes))
             self.limit = max(self.hashes)
         return self
 
     def joined(self, other: RowSketch) -> RowSketch:
-        """Of the rows of both."""
+        """The sketch of the rows of both."""
         limit = min(self.limit, other.limit)
         hashes = (hash for hash in self.hashes | other.hashes if hash <= limit)
         return RowSketch(hashes, limit, self.count + other.count, self.size).cut()
 
     def share_of(self, other: RowSketch) -> tuple[float, int]:
-        """The share of the rows of `other` that are among these, and how many could be looked up."""
+        """The share of the rows of `other` in this sketch, and the number of rows it was estimated from."""
         limit = min(self.limit, other.limit)
-        known = {hash for hash in other.hashes if hash <= limit}
-        return len(known & self.hashes) / max(1, len(known)), len(known)
+        sample = {hash for hash in other.hashes if hash <= limit}
+        return len(sample & self.hashes) / max(1, len(sample)), len(sample)
 
     def to_json(self) -> dict[str, Any]:
         packed = struct.pack(f"<{len(self.hashes)}Q", *sorted(self.hashes))
@@ -96,25 +96,25 @@ class RowSketch:
             packed = base64.b64decode(document["hashes"], validate=True)
             hashes, count = struct.unpack(f"<{len(packed) // 8}Q", packed), int(document["count"])
         except (KeyError, TypeError, ValueError, struct.error):
-            raise FirthError("damaged_model", "training.json: {key} is not a sketch of rows.", key=KEY) from None
+            raise FirthError("damaged_model", "training.json: {key} is not a valid sketch of rows.", key=KEY) from None
         return cls(hashes, HIGHEST, count).cut()
 
 
-def unlabelled(text: str) -> str:
+def without_labels(text: str) -> str:
     return LABEL.sub(" ", text) if "__label__" in text else text
 
 
 def sketch_in(training: Mapping[str, Any]) -> RowSketch | None:
-    """Of a model's training; None where it had no labels, or where that was not recorded."""
+    """The sketch in a model's `training`; None if it had no labels or no sketch was stored."""
     return RowSketch.from_json(training[KEY]) if KEY in training else None
 
 
 def recorded_rows(rows: Iterable[Row], report: Report = Silence()) -> dict[str, Any]:
-    """What a training with labels records of its rows."""
+    """The entry of `training` for labeled rows."""
     report.begin("hashing rows", 0, "rows")
-    found = RowSketch.of(stepping(rows, report))
+    sketch = RowSketch.of(stepping(rows, report))
     report.end()
-    return {KEY: found.to_json()}
+    return {KEY: sketch.to_json()}
 
 
 def stepping(rows: Iterable[Row], report: Report) -> Iterator[Row]:
@@ -125,7 +125,7 @@ def stepping(rows: Iterable[Row], report: Report) -> Iterator[Row]:
 
 
 def inherited(training: Mapping[str, Any], start: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of a model that began with another: what that one was trained on with labels counts too."""
+    """Add the labeled rows of the start model to the record of a model."""
     own, before = sketch_in(training), sketch_in(start)
     if before is None:
         return dict(training)

@@ -1,4 +1,4 @@
-"""`SparseVectors`: `Vectors` whose rows are mostly zeros, as counts give them; asked the same questions."""
+"""`SparseVectors`: `Vectors` with a sparse matrix, such as counts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from firth.core.errors import FirthError
 from firth.core.vectors import Hits, Matrix, Vectors, divide_rows, unit_rows
 
-MOST_DENSE = 1 << 28  # numbers that are written out with their zeros at once: 1 GiB
+MOST_DENSE = 1 << 28  # most elements of a dense copy: 1 GiB
 
 
 class SparseVectors(Vectors):
-    """Keys and a scipy.sparse matrix of float32 in compressed rows, `sparse`.
+    """Keys and `sparse`, a float32 matrix in scipy's CSR format.
 
-    Queries work on the sparse rows. `matrix` and `unit` write the zeros out, for whoever needs them and only where
-    they fit (`MOST_DENSE`). Immutable: threads can share it.
+    Queries use the sparse rows. `matrix` and `unit` are dense copies, available up to `MOST_DENSE` elements. Instances
+    are immutable and can be shared between threads.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class SparseVectors(Vectors):
         return int(self.sparse.shape[1])
 
     @property
-    def matrix(self) -> Matrix:  # type: ignore[override]  # dense vectors hold theirs
-        """All numbers, zeros too."""
+    def matrix(self) -> Matrix:  # type: ignore[override]  # an attribute of dense vectors
+        """A dense copy."""
         if self._dense is None:
             self._dense = dense(self.sparse)
             self._dense.flags.writeable = False
@@ -56,7 +56,7 @@ class SparseVectors(Vectors):
         """√Σxᵢ² of each row."""
         if self._lengths is None:
             self._lengths = np.sqrt(row_sums(np.square(self.sparse.data, dtype=np.float64), self.sparse.indptr))
-            self._refuse_odd(self._lengths)
+            self._check_finite(self._lengths)
         return self._lengths
 
     def __getitem__(self, key: str) -> Matrix:
@@ -72,13 +72,13 @@ class SparseVectors(Vectors):
         metric: str = "cosine",
         restrict: int | None = None,
     ) -> Hits:
-        """As in `Vectors`; a vector may also be a sparse row."""
+        """As in `Vectors`; the query may also be a sparse row."""
         vector: str | Sequence[str] | ArrayLike = positive.toarray()[0] if hasattr(positive, "toarray") else positive
         return super().neighbors(vector, k, negative=negative, metric=metric, restrict=restrict)
 
     def _scores(self, query: Matrix, metric: str, last: int) -> Matrix:
         length = float(np.linalg.norm(query.astype(np.float64)))
-        exact = metric == "euclidean"  # differences of squares need more digits
+        exact = metric == "euclidean"  # the difference of squares needs float64
         scores = (self.sparse @ (query.astype(np.float64) if exact else query))[:last].astype(np.float64)
         if metric == "cosine":
             lengths = self.lengths[:last] * length
@@ -95,7 +95,7 @@ class SparseVectors(Vectors):
 
     def __repr__(self) -> str:
         filled = self.sparse.nnz / max(1, len(self) * self.dim)
-        return f"SparseVectors({len(self):,} × {self.dim:,}, {filled:.2%} not zero: {self._some()}, …)"
+        return f"SparseVectors({len(self):,} × {self.dim:,}, {filled:.2%} nonzero: {self._examples()}, …)"
 
     @property
     def unit(self) -> Matrix:
@@ -109,13 +109,13 @@ class SparseVectors(Vectors):
 
 
 def dense(sparse: Any) -> Matrix:
-    """A sparse matrix with its zeros written out; refused where that is too much."""
+    """Convert a sparse matrix to a dense one; raises an error if it is too large."""
     rows, columns = sparse.shape
     if rows * columns > MOST_DENSE:
         raise FirthError(
             "out_of_memory",
-            "{rows:,} × {columns:,} numbers are too many to write out with their zeros (at most {most_dense:,}); "
-            "keep them sparse (transform, .npz), lower max_vocabulary, or let LSA make short vectors of them.",
+            "A dense matrix of {rows:,} × {columns:,} is too large (at most {most_dense:,} elements). Keep it sparse "
+            "(transform, .npz), lower max_vocabulary, or reduce the dimensions with LSA.",
             rows=rows,
             columns=columns,
             most_dense=MOST_DENSE,
@@ -125,7 +125,7 @@ def dense(sparse: Any) -> Matrix:
 
 
 def row_sums(values: NDArray[np.float64], starts: NDArray[Any]) -> NDArray[np.float64]:
-    """The sum of each row's values; 0 for an empty row."""
+    """The sum of each row; 0 for an empty row."""
     sums = np.zeros(len(starts) - 1)
     filled = starts[1:] > starts[:-1]
     if filled.any():

@@ -1,4 +1,4 @@
-"""Files on disk, whole or not there at all: JSON, *.safetensors, folders; and what killed processes left of them."""
+"""Atomic writing of files and folders, safetensors and JSON, and removal of what killed processes left behind."""
 
 from __future__ import annotations
 
@@ -25,21 +25,20 @@ from firth.core.errors import FirthError
 
 try:
     import fcntl
-except ImportError:  # Windows: nothing is locked, so what killed processes left stays
+except ImportError:  # Windows: no locks, so leftovers of killed processes are kept
     fcntl = None  # type: ignore[assignment]
 
 #: Files of a model's folder.
 CONFIG, TRAINING = "config.json", "training.json"
 ARRAYS, FOREIGN_ARRAYS = "vectors.safetensors", "model.safetensors"
-MAPS = "maps"  # pictures of its vectors, which are no part of it
-# safetensors' names of the kinds of numbers, all little-endian (BF16, the upper half of F32, has no NumPy kind: it is
-# widened when it is read).
+MAPS = "maps"  # 2-D maps of its vectors, which are not part of the model
+# safetensors dtypes, all little-endian. BF16, the upper half of F32, has no NumPy dtype and is converted when read.
 KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BOOL": "?", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1"}
 KINDS |= {"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1"}
 
 
 class Stacked:
-    """Arrays under each other, written as one without ever being in memory together."""
+    """Blocks of rows that are written as one array without being in memory together."""
 
     def __init__(
         self, kind: np.dtype[Any], shape: tuple[int, ...], pieces: Callable[[], Iterable[NDArray[Any]]]
@@ -55,7 +54,7 @@ Arrays = Mapping[str, NDArray[Any] | Stacked]
 
 
 def write_arrays(path: Path, arrays: Arrays, foreign: bool = False) -> None:
-    """A safetensors file."""
+    """Write a safetensors file."""
     with saying_where(path), path.open("wb") as file:
         dump_arrays(file, arrays, foreign)
         file.flush()
@@ -63,10 +62,10 @@ def write_arrays(path: Path, arrays: Arrays, foreign: bool = False) -> None:
 
 
 def dump_arrays(file: BinaryIO, arrays: Arrays, foreign: bool = False) -> None:
-    """Writes safetensors array by array: a mapped matrix is never copied into memory whole."""
+    """Write safetensors array by array, so that a memory-mapped matrix is never copied into memory."""
     names = {np.dtype(kind): name for name, kind in KINDS.items()}
-    ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)  # wide kinds first: all stay aligned
-    # torch's libraries refuse a file that doesn't say that it is theirs.
+    ordered = sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize)  # widest dtypes first keeps all aligned
+    # Libraries based on torch require this entry.
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}} if foreign else {}
     end = 0
     for name, array in ordered:
@@ -74,7 +73,7 @@ def dump_arrays(file: BinaryIO, arrays: Arrays, foreign: bool = False) -> None:
         if kind not in names:
             raise FirthError(
                 "invalid_type",
-                "{name} holds {dtype}; safetensors takes {choices}.",
+                "{name} has dtype {dtype}, which safetensors does not support. Supported: {choices}.",
                 name=name,
                 dtype=array.dtype,
                 choices=", ".join(KINDS),
@@ -90,35 +89,36 @@ def dump_arrays(file: BinaryIO, arrays: Arrays, foreign: bool = False) -> None:
 
 
 class OpenFile:
-    """A file that stays open: what is read later is what stood there, whatever has become of its name since."""
+    """An open file: later reads see its content even if the path is replaced."""
 
-    READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe must not make us wait
+    READING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)  # do not block on a pipe
 
     def __init__(self, path: Path) -> None:
         self.path, self.handle = path, os.open(path, self.READING)
         self.close = weakref.finalize(self, os.close, self.handle)
-        found = os.fstat(self.handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(self.handle)
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "Not a regular file")
-        self.size = found.st_size
+        self.size = status.st_size
 
     def read(self, begin: int, size: int) -> NDArray[np.uint8]:
-        """So many bytes from `begin` on; fewer where the file has become shorter."""
+        """Read `size` bytes from `begin`; fewer if the file was truncated."""
         data, done = np.empty(size, np.uint8), 0
         while done < size and (count := read_at(self.handle, data[done : done + READ].data, begin + done)):
             done += count
         return data[:done]
 
     def map(self) -> NDArray[np.uint8]:
+        """Memory-map the file."""
         with os.fdopen(self.handle, "rb", buffering=0, closefd=False) as file:
             return np.memmap(file, np.uint8, "r")
 
 
-READ = 1 << 30  # bytes at a time: systems refuse to read more than 2 GB at once
+READ = 1 << 30  # bytes per call: systems refuse to read more than 2 GB at once
 
 
 def read_at(handle: int, view: memoryview, begin: int) -> int:
-    """Reads into `view` without moving a position that processes or threads may share."""
+    """Read into `view` without changing the file position, which threads and processes may share."""
     if hasattr(os, "preadv"):
         return os.preadv(handle, [view], begin)
     os.lseek(handle, begin, os.SEEK_SET)
@@ -128,6 +128,7 @@ def read_at(handle: int, view: memoryview, begin: int) -> int:
 
 
 def open_file(path: Path) -> OpenFile:
+    """Open a file for reading."""
     try:
         return OpenFile(path)
     except OSError as error:
@@ -135,10 +136,10 @@ def open_file(path: Path) -> OpenFile:
 
 
 def read_arrays(source: Path | OpenFile, in_memory: bool = False) -> dict[str, NDArray[Any]]:
-    """Arrays of a safetensors file, memory-mapped or read. Header and sizes are checked before anything is allocated.
+    """Arrays of a safetensors file, memory-mapped or read. Header and sizes are checked before allocation.
 
-    Who uses mapped arrays of a file that another program shortens is killed by the system (SIGBUS); arrays in memory
-    depend on no file any more.
+    If another program truncates a memory-mapped file, the next access kills this process (SIGBUS); arrays in memory do
+    not depend on the file.
     """
     file = source if isinstance(source, OpenFile) else open_file(source)
     path, size = file.path, file.size
@@ -151,7 +152,7 @@ def read_arrays(source: Path | OpenFile, in_memory: bool = False) -> dict[str, N
         count = math.prod(shape)
         used += end - begin
         fits = begin >= 0 and min(shape, default=0) >= 0 and end - begin == count * kind.itemsize
-        if not fits or data + end > size or data + used > size:  # together too: arrays don't share bytes
+        if not fits or data + end > size or data + used > size:  # also in total: arrays do not share bytes
             raise FirthError(
                 "damaged_model",
                 "{path}: {name} of shape {shape} does not fit the file's {size:,} bytes.",
@@ -172,9 +173,9 @@ def read_arrays(source: Path | OpenFile, in_memory: bool = False) -> dict[str, N
             array = numbers.view(kind).reshape(shape)
             if entry["dtype"] == "BF16":
                 array = (array.astype("<u4") << 16).view("<f4")
-            arrays[name] = array if array.flags.aligned else array.copy()  # kernels rely on it
+            arrays[name] = array if array.flags.aligned else array.copy()  # kernels require it
         except (ValueError, OverflowError, OSError, MemoryError) as error:
-            # Too many dimensions, one too long for an empty array, or a file that was shortened meanwhile.
+            # Too many dimensions, a dimension too large for an empty array, or a file that was truncated meanwhile.
             raise FirthError(
                 "damaged_model",
                 "{path}: {name} of shape {shape} cannot be opened ({reason}).",
@@ -187,14 +188,14 @@ def read_arrays(source: Path | OpenFile, in_memory: bool = False) -> dict[str, N
 
 
 def read_header(file: OpenFile) -> tuple[dict[str, Any], int]:
-    """The JSON header of a safetensors file, less its metadata, and the byte where the arrays begin."""
+    """The JSON header of a safetensors file without metadata, and the offset of the arrays."""
     path, size = file.path, file.size
     try:
         length = int.from_bytes(file.read(0, 8).tobytes(), "little")
         if size < 8 or length > min(size - 8, 100_000_000):
             raise FirthError(
                 "damaged_model",
-                "{path} is not a safetensors file: its header would be {length:,} bytes of {size:,}.",
+                "{path} is not a safetensors file: its header would have {length:,} of {size:,} bytes.",
                 path=path,
                 length=length,
                 size=size,
@@ -206,29 +207,29 @@ def read_header(file: OpenFile) -> tuple[dict[str, Any], int]:
         raise
     except (ValueError, RecursionError) as error:
         raise FirthError(
-            "damaged_model", "{path} has a broken safetensors header ({reason}).", path=path, reason=str(error)
+            "damaged_model", "{path} has an invalid safetensors header ({reason}).", path=path, reason=str(error)
         ) from None
     if not isinstance(header, dict):
-        raise FirthError("damaged_model", "{path} has a broken safetensors header (not an object).", path=path)
+        raise FirthError("damaged_model", "{path} has an invalid safetensors header (not an object).", path=path)
     header.pop("__metadata__", None)
     return header, 8 + length
 
 
 def checked_entry(path: Path, name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
-    """Kind, shape, begin and end of one array, as its header entry says."""
-    facts = entry if isinstance(entry, dict) else {}
-    kind, shape, offsets = facts.get("dtype"), facts.get("shape"), facts.get("data_offsets")
+    """Dtype, shape, begin and end of an array from its header entry."""
+    fields = entry if isinstance(entry, dict) else {}
+    kind, shape, offsets = fields.get("dtype"), fields.get("shape"), fields.get("data_offsets")
     if not isinstance(kind, str) or kind not in (*KINDS, "BF16"):
         raise FirthError(
             "damaged_model",
-            "{path}: {name} has the kind {kind!r}; Firth reads {choices}, BF16.",
+            "{path}: {name} has dtype {kind!r}; Firth reads {choices}, BF16.",
             path=path,
             name=name,
             kind=kind,
             choices=", ".join(KINDS),
         )
     if not (whole_numbers(shape) and whole_numbers(offsets) and len(offsets) == 2):
-        raise FirthError("damaged_model", "{path}: {name} has no proper shape and data_offsets.", path=path, name=name)
+        raise FirthError("damaged_model", "{path}: {name} has no valid shape and data_offsets.", path=path, name=name)
     return np.dtype(KINDS.get(kind, "<u2")), tuple(shape), offsets[0], offsets[1]
 
 
@@ -237,6 +238,7 @@ def whole_numbers(values: Any) -> TypeGuard[list[int]]:
 
 
 def write_json(path: Path, document: Any, indent: int | None = None) -> None:
+    """Write a JSON file and flush it to disk."""
     with saying_where(path), path.open("w", encoding="utf-8") as file:
         json.dump(document, file, ensure_ascii=False, indent=indent, allow_nan=False)
         file.write("\n")
@@ -245,6 +247,7 @@ def write_json(path: Path, document: Any, indent: int | None = None) -> None:
 
 
 def read_json(source: Path | OpenFile) -> Any:
+    """Read a JSON file; raises a FirthError if it is damaged."""
     path = source.path if isinstance(source, OpenFile) else source
     try:
         data = source.read(0, source.size).tobytes() if isinstance(source, OpenFile) else path.read_bytes()
@@ -269,11 +272,11 @@ def fingerprint(source: Path | OpenFile) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A temporary sibling that becomes `folder` when the block ends well and disappears when it doesn't."""
+    """A temporary sibling that replaces `folder` at the end of the block, and is removed if the block fails."""
     with saying_where(folder):
-        folder = folder.resolve()  # of a link, the folder it names is replaced
+        folder = folder.resolve()  # a symbolic link stays, and its target is replaced
         if folder.exists() and not folder.is_dir():
-            raise FirthError("unsafe_output", "{folder} is a file; choose another place for the folder.", folder=folder)
+            raise FirthError("unsafe_output", "{folder} is a file. Choose another path for the folder.", folder=folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
     with temporary(folder, tempfile.mkdtemp) as work:
         work.chmod(0o777 & ~current_umask())
@@ -284,13 +287,13 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """A temporary sibling that becomes `path` when the block ends well and disappears when it doesn't."""
+    """A temporary sibling that replaces `path` at the end of the block, and is removed if the block fails."""
     with saying_where(path):
         path = path.resolve()
         if path.exists() and not path.is_file():
             raise FirthError(
-                "unsafe_output", "{path} is not a plain file; choose another place.", path=path
-            )  # a rename would destroy /dev/null
+                "unsafe_output", "{path} is not a regular file. Choose another path.", path=path
+            )  # a rename would replace /dev/null
         path.parent.mkdir(parents=True, exist_ok=True)
     with temporary(path, empty_file) as work, saying_where(path):
         work.chmod(0o666 & ~current_umask())
@@ -308,10 +311,10 @@ def empty_file(prefix: str, dir: Path) -> str:
 
 @contextlib.contextmanager
 def temporary(path: Path, make: Callable[..., str]) -> Iterator[Path]:
-    """A temporary sibling of `path`, as `make` makes it; what is there of it at the end of the block is removed.
+    """A temporary sibling of `path`, created by `make` and removed at the end of the block.
 
-    It is locked for as long as this process lives: one that is not locked was left by a killed process, and goes when
-    the next sibling of the same name is made.
+    It is locked while this process lives. One without a lock was left by a killed process and is removed when the next
+    one is created.
     """
     with saying_where(path):
         remove_leftovers(path)
@@ -319,9 +322,9 @@ def temporary(path: Path, make: Callable[..., str]) -> Iterator[Path]:
             work, handle = Path(make(prefix=f".{path.name}{TEMPORARY}", dir=path.parent)), None
             try:
                 handle = hold(work) if fcntl else None
-            except (BlockingIOError, FileNotFoundError):  # taken for a leftover in the moment before it was locked
+            except (BlockingIOError, FileNotFoundError):  # removed as a leftover before it was locked
                 continue
-            except OSError:  # a file system without locks, where nothing is taken for a leftover
+            except OSError:  # a file system without locks: nothing counts as a leftover
                 pass
             break
     try:
@@ -337,26 +340,26 @@ ASIDE = "-old"
 
 
 def remove_leftovers(path: Path) -> None:
-    """Removes what killed processes were about to put at `path`. If one was killed while it exchanged two folders, the
-    one that it had moved aside is put back."""
+    """Remove temporary siblings of `path` that killed processes left. A folder that was moved aside when its
+    replacement was interrupted is restored."""
     pattern = re.compile(re.escape(f".{path.name}{TEMPORARY}") + rf"\w{{8}}({ASIDE})?")
     with contextlib.suppress(OSError):
-        for found in [each for each in path.parent.iterdir() if pattern.fullmatch(each.name)]:
-            aside = found.with_name(found.name + ASIDE)
-            if found.name.endswith(ASIDE) and found.with_name(found.name.removesuffix(ASIDE)).exists():
-                continue  # its turn comes with its successor, which is locked while its process lives
+        for leftover in [each for each in path.parent.iterdir() if pattern.fullmatch(each.name)]:
+            aside = leftover.with_name(leftover.name + ASIDE)
+            if leftover.name.endswith(ASIDE) and leftover.with_name(leftover.name.removesuffix(ASIDE)).exists():
+                continue  # handled with its replacement, which is locked while its process lives
             with contextlib.suppress(OSError):
-                handle = hold(found)
+                handle = hold(leftover)
                 if aside.exists() and not path.exists():
                     aside.rename(path)
-                remove(found)
+                remove(leftover)
                 os.close(handle)
 
 
 def hold(path: Path, flags: int = os.O_RDONLY) -> int:
-    """A handle with the only lock on a file or folder, which goes with the process, however it ends.
+    """Open a file or folder with an exclusive lock, which is released when the process ends.
 
-    BlockingIOError where another process has it, FileNotFoundError where it was removed meanwhile.
+    Raises BlockingIOError if another process holds it, FileNotFoundError if it was removed meanwhile.
     """
     handle = os.open(path, flags, 0o666)
     try:
@@ -378,7 +381,7 @@ def remove(path: Path) -> None:
 
 
 def put_in_place(work: Path, folder: Path) -> None:
-    """`work` becomes `folder`; what was there before ends up under the name of `work`."""
+    """Rename `work` to `folder`; the previous folder gets the name of `work`."""
     sync(work)
     if not folder.exists():
         work.rename(folder)
@@ -386,13 +389,13 @@ def put_in_place(work: Path, folder: Path) -> None:
         aside = work.with_name(work.name + ASIDE)
         folder.rename(aside)
         work.rename(folder)
-        with contextlib.suppress(FileNotFoundError):  # another process has removed it as a leftover
+        with contextlib.suppress(FileNotFoundError):  # another process removed it as a leftover
             aside.rename(work)
     sync(folder.parent)
 
 
 def exchange(a: Path, b: Path) -> bool:
-    """Swaps two folders in one step where the system can (Linux renameat2)."""
+    """Exchange two folders atomically if the system supports it (renameat2 on Linux)."""
     with contextlib.suppress(OSError, AttributeError):
         swap: Callable[..., int] = ctypes.CDLL(None).renameat2
         here, flag_exchange = -100, 2
@@ -401,6 +404,7 @@ def exchange(a: Path, b: Path) -> bool:
 
 
 def sync(path: Path) -> None:
+    """Flush a file or folder to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -416,7 +420,7 @@ def current_umask() -> int:
 
 @contextlib.contextmanager
 def saying_where(path: Path) -> Iterator[None]:
-    """A full disk or a folder without permission becomes one clear line."""
+    """Report failures to write, such as a full disk, as a FirthError with the path."""
     try:
         yield
     except OSError as error:
@@ -426,7 +430,7 @@ def saying_where(path: Path) -> Iterator[None]:
 
 
 def check_writable(folder: Path) -> None:
-    """Raises what making the folder, or writing into it, would: before the work whose result goes there."""
+    """Raise the error that creating or writing the folder would raise, before the work starts."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if existing != folder and not existing.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(existing))
@@ -434,14 +438,13 @@ def check_writable(folder: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(existing))
 
 
-#: What inconsistent files make Python raise.
+#: Exceptions that inconsistent files may cause.
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, AssertionError, ArithmeticError, RuntimeError)
 
 
 @contextlib.contextmanager
 def saying_which(folder: Path) -> Iterator[None]:
-    """What is wrong with a model's parts is told with its folder, which they don't know. Files that contradict each
-    other may make Python raise anything."""
+    """Add the folder to errors about the parts of a model. Inconsistent files may cause any of `DAMAGE`."""
     try:
         yield
     except FirthError as error:
@@ -455,7 +458,7 @@ def saying_which(folder: Path) -> Iterator[None]:
     except DAMAGE as error:
         raise FirthError(
             "damaged_model",
-            "{folder}: its files contradict each other ({reason}).",
+            "{folder}: its files are inconsistent ({reason}).",
             folder=folder,
             reason=f"{type(error).__name__}: {error}",
         ) from error

@@ -1,7 +1,7 @@
-"""Training into a folder: what was killed goes on, what is finished is not done twice, nothing else is touched.
+"""Training into a folder: interrupted runs resume, finished runs are not repeated, other files are not touched.
 
-While a run is under way its state stands in FOLDER/.unfinished: command.json says what is being learned from what,
-the checkpoints beside it how far it is. An older model in FOLDER can be used until the new one takes its place.
+The state of a run is in FOLDER/.unfinished: command.json identifies the run, and checkpoints hold its progress. An
+older model in FOLDER stays usable until the new one replaces it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LOCK = "lock"
 
 
 class Trained(NamedTuple):
-    """`status` is "trained", "resumed" (a run that was broken off went on) or "already finished"."""
+    """The result of `train`; `status` is "trained", "resumed" or "already finished"."""
 
     model: Model
     folder: Path
@@ -64,35 +64,34 @@ def train(
     command: str = "",
     license: str = "",
 ) -> Trained:
-    """`method.fit(data, run, start)`, saved in `folder`, with checkpoints there on the way.
+    """Train with `method.fit(data, run, start)` and save the model in `folder`, with checkpoints on the way.
 
-    If `folder` holds an unfinished run of the same method, options, data, start and run settings, that one goes on; if
-    it holds its finished model, that one is given back. Anything else in it is refused, or with `overwrite` replaced
-    once the new model is complete (`overwrite` also trains a finished model again). `command` is what the user typed,
-    for `firth info`; `license` is that of the data, for the model card.
+    An unfinished run in `folder` with the same method, options, data, start and run settings is resumed; the model of a
+    finished one is returned. Other models are refused, or replaced with `overwrite` once the new model is complete.
+    `command` is the user's command line, for `firth info`; `license` is that of the data, for the model card.
     """
-    place = Path(folder)
-    check_first(method, run, place)
+    target = Path(folder)
+    check_first(method, run, target)
     identity = identity_of(method, data, run, start)
-    told = data is None or identity["data"] is not None  # None: the method needs none
-    if not overwrite and told and finished_identity(place) == identity:
-        return Trained(load(place), place, "already finished")
-    if not is_first_process():  # of several under torchrun, one writes
-        return Trained(method.fit(data, run, start), place, "trained")
-    check_target(place, identity, overwrite)
-    with sitting(place) as work:
-        check_target(place, identity, overwrite)  # again, now that no other process can change it
-        resumed = unfinished_identity(place) == identity and (work / STATE).exists()
+    identified = data is None or identity["data"] is not None  # data may be None: Distil needs none
+    if not overwrite and identified and finished_identity(target) == identity:
+        return Trained(load(target), target, "already finished")
+    if not is_first_process():  # only rank 0 writes
+        return Trained(method.fit(data, run, start), target, "trained")
+    check_target(target, identity, overwrite)
+    with session(target) as work:
+        check_target(target, identity, overwrite)  # again, now that the folder is locked
+        resumed = unfinished_identity(target) == identity and (work / STATE).exists()
         if not resumed:
             begin(work, identity, command)
         model = method.fit(data, dataclasses.replace(run, checkpoint_folder=work), start)
         model.training = {**model.training, "command": identity, **({"license": license} if license else {})}
-        model.save(place, overwrite=True)
-    return Trained(model, place, "resumed" if resumed else "trained")
+        model.save(target, overwrite=True)
+    return Trained(model, target, "resumed" if resumed else "trained")
 
 
 def check_first(method: Method, run: Run, folder: Path) -> None:
-    """Refuses what can be refused without reading data: a device, processes or an output folder that cannot be used."""
+    """Check device, processes and output folder before any data are read."""
     method.check_run(run)
     if not method.in_processes:
         refuse_processes(type(method).__name__)
@@ -100,9 +99,8 @@ def check_first(method: Method, run: Run, folder: Path) -> None:
 
 
 def identity_of(method: Method, data: Any, run: Run, start: Model | None) -> dict[str, Any]:
-    """What makes two runs the same one: equal identities give the same model (of threads that race, an equally good
-    one). `data` is None where it can't be told without reading it, or where a function reads it, whose name does not
-    say what it does."""
+    """What identifies a run: equal identities give the same model, or an equivalent one without `deterministic`. `data`
+    is None if they have no fingerprint, or if a tokenizer function reads them, whose name does not identify it."""
     by_function = any(callable(getattr(method, item.name)) for item in options_of(method))
     fingerprint = None if by_function else getattr(data, "fingerprint", None)
     identity = {
@@ -112,7 +110,7 @@ def identity_of(method: Method, data: Any, run: Run, start: Model | None) -> dic
         "start": None if start is None else model_hash(start),
         **{name: getattr(run, name) for name in ("seed", "deterministic", "budget", "memory")},
     }
-    return dict(json.loads(json.dumps(identity)))  # as it is read back
+    return dict(json.loads(json.dumps(identity)))  # as it is after reading
 
 
 def model_hash(model: Model) -> str:
@@ -126,47 +124,45 @@ def model_hash(model: Model) -> str:
 
 
 def finished_identity(folder: Path) -> dict[str, Any] | None:
-    """The identity of the run that made the model in `folder`; None where there is no such model."""
+    """The identity of the run that trained the model in `folder`; None if there is none."""
     return read_identity(folder / TRAINING, "command") if (folder / CONFIG).is_file() else None
 
 
 def unfinished_identity(folder: Path) -> dict[str, Any] | None:
-    """The identity of the run under way in `folder`; None where there is none."""
-    work, found = folder / UNFINISHED, None
+    """The identity of the unfinished run in `folder`; None if there is none."""
+    work, identity = folder / UNFINISHED, None
     with contextlib.suppress(FirthError):
-        found = read_identity(work / COMMAND, "identity")
-    if found is None and (work / STATE).exists():
+        identity = read_identity(work / COMMAND, "identity")
+    if identity is None and (work / STATE).exists():
         raise FirthError(
             "damaged_checkpoint",
-            "{folder} holds a checkpoint, and {command} no longer says of what. Delete this folder to start over; a "
-            "finished model beside it is not touched.",
+            "{folder} contains a checkpoint, but {command} does not identify its run. Delete this folder to start "
+            "over; a finished model beside it is not affected.",
             folder=work,
             command=COMMAND,
         )
-    return found
+    return identity
 
 
 def read_identity(path: Path, name: str) -> dict[str, Any] | None:
     record = read_json(path) if path.is_file() else None
-    found = record.get(name) if isinstance(record, dict) else None
-    return found if isinstance(found, dict) else None
+    identity = record.get(name) if isinstance(record, dict) else None
+    return identity if isinstance(identity, dict) else None
 
 
 def check_folder(folder: Path) -> set[str]:
-    """Refuses a folder that cannot be written or holds files that are no model's; the names in it."""
+    """Check that a folder can be written and contains nothing but a model; return the names in it."""
     with saying_where(folder):
         check_writable(folder)
         if folder.exists() and not folder.is_dir():
-            raise FirthError(
-                "unsafe_output", "{folder} is a file; choose another place for the model's folder.", folder=folder
-            )
+            raise FirthError("unsafe_output", "{folder} is a file. Choose another folder for the model.", folder=folder)
         names = {path.name for path in folder.iterdir()} if folder.exists() else set()
     others = sorted(name for name in names if name not in (UNFINISHED, MAPS) and not is_part(folder / name))
     if others or (names and not names & {CONFIG, UNFINISHED}):
         some = ", ".join(others[:3] or sorted(names)[:3])
         raise FirthError(
             "unsafe_output",
-            "{folder} holds other files ({examples}), which Firth does not replace; choose another folder.",
+            "{folder} contains other files ({examples}), which Firth does not replace. Choose another folder.",
             folder=folder,
             examples=some,
         )
@@ -174,7 +170,7 @@ def check_folder(folder: Path) -> set[str]:
 
 
 def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> None:
-    """Refuses a folder that holds another model or run, unless it may be overwritten."""
+    """Check that a folder contains no other model or run, unless it may be overwritten."""
     names = check_folder(folder)
     unfinished = unfinished_identity(folder)
     if overwrite or unfinished == identity:
@@ -182,33 +178,33 @@ def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> Non
     if unfinished is not None:
         raise FirthError(
             "other_run",
-            "{folder} holds an unfinished run of another command ({difference}); repeat that command to go on "
-            "with it (`firth info {folder}` shows it), or overwrite it (--overwrite).",
+            "{folder} contains an unfinished run of another command ({difference}). Repeat that command to resume it "
+            "(`firth info {folder}` shows it), or overwrite it (--overwrite).",
             folder=folder,
             difference=difference({"identity": unfinished}, identity),
         )
     if CONFIG in names:
         finished = finished_identity(folder)
-        why = difference({"identity": finished}, identity) if finished else "saved by hand"
+        reason = difference({"identity": finished}, identity) if finished else "saved with save()"
         if finished == identity:
-            why = "whether from the same data can't be told"
+            reason = "it is not known whether its data were the same"
         raise FirthError(
             "other_run",
-            "{folder} holds another model ({reason}); choose another folder, or overwrite it (--overwrite).",
+            "{folder} contains another model ({reason}). Choose another folder, or overwrite it (--overwrite).",
             folder=folder,
-            reason=why,
+            reason=reason,
         )
 
 
 def is_part(path: Path) -> bool:
-    """Whether models are made of such files: --overwrite must not empty a folder of other work."""
-    if path.is_dir():  # as sentence-transformers keeps the pooling
+    """Whether a file may belong to a model; --overwrite must not delete other files."""
+    if path.is_dir():  # the pooling of sentence-transformers
         return {file.name for file in path.iterdir()} == {"config.json"}
     return path.suffix in (".json", ".safetensors") or path.name == CARD
 
 
 def begin(work: Path, identity: dict[str, Any], command: str) -> None:
-    """A new run: checkpoints of another one go."""
+    """Start a new run: remove checkpoints of others."""
     with saying_where(work):
         for path in work.iterdir():
             if path.name != LOCK:
@@ -218,31 +214,31 @@ def begin(work: Path, identity: dict[str, Any], command: str) -> None:
 
 
 @contextlib.contextmanager
-def sitting(folder: Path) -> Iterator[Path]:
-    """FOLDER/.unfinished, for this process alone. It stays while it holds a checkpoint; else nothing is left of it."""
+def session(folder: Path) -> Iterator[Path]:
+    """FOLDER/.unfinished, locked by this process. It is removed at the end unless it contains a checkpoint."""
     work, handle = folder / UNFINISHED, None
     try:
         with saying_where(folder):
             work.mkdir(parents=True, exist_ok=True)
             handle = lock(work, folder)
         with temporary(folder.resolve(), tempfile.mkdtemp):
-            pass  # the model will be written beside the folder: better to know now than in an hour that it can't be
+            pass  # check now that the model can be written beside the folder later
         yield work
     finally:
         if handle is not None and not (work / STATE).exists():
             shutil.rmtree(work, ignore_errors=True)
         for path in (work, folder):
-            with contextlib.suppress(OSError):  # holds a checkpoint, the lock of another process or an older model
+            with contextlib.suppress(OSError):  # not empty: a checkpoint, a lock or an older model
                 path.rmdir()
         if handle is not None:
             os.close(handle)
 
 
 def lock(work: Path, folder: Path) -> int:
-    """An open lock file: gone with the process, however it ends."""
+    """Lock the folder until this process ends."""
     try:
         return hold(work / LOCK, os.O_RDWR | os.O_CREAT)
-    except (BlockingIOError, FileNotFoundError):  # held, or removed with the run that just ended
+    except (BlockingIOError, FileNotFoundError):  # locked, or removed by a run that just ended
         raise FirthError(
-            "locked", "Another process is training into {folder}; wait for it, or choose another folder.", folder=folder
+            "locked", "Another process is training into {folder}. Wait for it, or choose another folder.", folder=folder
         ) from None

@@ -139,7 +139,7 @@ class StaticModel(Model):
             raise FirthError(
                 "damaged_model", "{folder}: {embeddings} holds NaN or infinity.", folder=folder, embeddings=EMBEDDINGS
             )
-        settings = method(dim=table.shape[1], normalize=bool(config.get("normalize")))  # type: ignore[call-arg]
+        settings = method(dim=table.shape[1], normalize=bool(config.get("normalize")))
         return cls(settings, read_json(folder / f"{TOKENIZER}.json"), table, {"source": "model2vec"})
 
     def __repr__(self) -> str:
