@@ -12,7 +12,7 @@ author = "The Firth authors"
 copyright = "The Firth authors"
 release = version = __version__
 
-extensions = ["myst_parser", "mathml", "options", "commands", "codes"]
+extensions = ["myst_parser", "mathml", "options", "commands", "codes", "api"]
 myst_enable_extensions = ["dollarmath", "deflist", "attrs_inline"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "results"]  # results are included by the pages that talk about them
