@@ -147,8 +147,8 @@ def test_fasttexts_files(call, place):
         (["predict", "model", "plain.txt", "-k", "0"], "k must be a whole number of at least 1; got 0."),
         (["predict", "model", "plain.txt", "--threshold", "2"], "threshold must be from 0 to 1; got 2.0."),
         (["predict", "plain.txt", "plain.txt"], "this needs the folder of a trained model"),
-        (["predict", "words", "plain.txt"], "predicts no labels (counts)"),
-        (["evaluate", "words", "--labelled", "test.txt"], "predicts no labels (counts)"),
+        (["predict", "words", "plain.txt"], "(counts) does not predict labels"),
+        (["evaluate", "words", "--labelled", "test.txt"], "(counts) does not predict labels"),
         (["evaluate", "model", "--labelled", "plain.txt"], "None of the 11 texts has a label to compare with."),
         (
             ["evaluate", "model", "--labelled", "test.jsonl", "--column", "words"],

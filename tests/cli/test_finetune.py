@@ -209,7 +209,7 @@ REVIEWS = ["reviews.csv", "-o", "m", "--text", "review", "--label", "mood"]
         (["finetune", "pairs", "base", *REVIEWS], "name them by --column and --other"),
         (["finetune", "text_classifier", "nothing", *REVIEWS], "No model folder at nothing"),
         (["finetune", "text_classifier", "base", *REVIEWS, "--tune", "9"], "at most 2"),
-        (["predict", "base", "reviews.csv", "--column", "review"], "predicts no labels (bert)"),
+        (["predict", "base", "reviews.csv", "--column", "review"], "(bert) does not predict labels"),
         (["predict", "base", "reviews.csv", "--other", "other"], "pairs are for"),
         (["answer", "base", "--question", "a", "--passage", "b"], "answers no questions (bert)"),
         (["train", "text_classifier", *REVIEWS], "needs a model to begin with"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from tokenizers.implementations import BertWordPieceTokenizer, CharBPETokenizer
@@ -178,6 +178,7 @@ def test_characters_are_each_a_token() -> None:
 @given(st.text())
 @settings(max_examples=200, deadline=None)
 def test_bytes_give_every_text_back(bytes_tokenizer: firth.SubwordTokenizer, text: str) -> None:
+    assume("<|endoftext|>" not in text)  # a special token, which decode leaves out
     encoded = bytes_tokenizer.encode(text)
     assert bytes_tokenizer.decode(encoded.ids) == text
     covered = 0
