@@ -58,3 +58,10 @@ def test_a_supervised_model_is_evaluated_beside_baselines(tmp_path):
     scores, record = card_values(model)["evaluation"], model.training["held_out_score"]
     assert scores["held-out accuracy"] == record["score"] and scores["held-out rows"] == record["rows"]
     assert scores["held-out accuracy of majority label"] == record["baselines"]["majority label"]
+
+
+def test_notebooks_show_a_summary():
+    model = firth.SkipGram(dim=4, epochs=3).fit(TEXTS)
+    shown = model._repr_html_()
+    assert "<th>options</th><td>dim 4, epochs 3</td>" in shown
+    assert "<th>data</th>" in shown and f"loss {model.training['loss']:.4g}" in shown

@@ -6,6 +6,7 @@ it can be edited; `config.json` therefore does not list its hash.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +64,24 @@ def card_text(model: Model) -> str:
     return "\n".join([*front_matter(model), *body(model)]) + "\n"
 
 
+def card_html(model: Model) -> str:
+    """A summary for notebooks: data, options that were set, evaluation."""
+    values = card_values(model)
+    parts = {"data": values["data"], "options": set_options(model), "evaluation": values["evaluation"]}
+    lines = {title: [f"{name} {cell(value)}" for name, value in entries.items()] for title, entries in parts.items()}
+    rows = [
+        f"<tr><th>{title}</th><td>{html.escape(', '.join(texts))}</td></tr>" for title, texts in lines.items() if texts
+    ]
+    return f"<p>{html.escape(repr(model))}</p><table>{''.join(rows)}</table>"
+
+
+def set_options(model: Model) -> dict[str, Any]:
+    """The options that differ from their defaults and were not chosen by the size of the data."""
+    defaults = {item.name: item.default for item in options_of(type(model.method))}
+    defaults |= dict(model.training.get("automatic", {}))
+    return {name: value for name, value in model.method.options().items() if value != defaults[name]}
+
+
 def front_matter(model: Model) -> Iterator[str]:
     values = card_values(model)
     yield from ("---", "library_name: firth", "tags:", "  - firth", f"  - {type(model.method).method_name()}")
@@ -80,11 +99,9 @@ def body(model: Model) -> Iterator[str]:
     fingerprint = {"fingerprint": model.training["data"]} if model.training.get("data") else {}
     yield from table({**values["data"], **fingerprint, "license": values["license"]}, "property")
     yield from ("## Options", "", "Options that were set to other values than their defaults are in bold.", "")
-    defaults = {item.name: item.default for item in options_of(method)} | dict(model.training.get("automatic", {}))
-    options = model.method.options()
-    yield from table(
-        {name if options[name] == defaults[name] else f"**{name}**": options[name] for name in options}, "option"
-    )
+    given = set_options(model)
+    options = {f"**{name}**" if name in given else name: value for name, value in model.method.options().items()}
+    yield from table(options, "option")
     yield from ("## Evaluation", "")
     if values["evaluation"]:
         yield from table(values["evaluation"], "metric")

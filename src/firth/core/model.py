@@ -69,6 +69,11 @@ class Model(ABC):
 
         return save_model(self, Path(folder), overwrite=overwrite)
 
+    def _repr_html_(self) -> str:
+        from firth.core.card import card_html
+
+        return card_html(self)
+
 
 @runtime_checkable
 class Embeds(Protocol):
