@@ -132,7 +132,7 @@ def test_properties(texts):
 
 def test_stretches_do_not_change_the_weights(monkeypatch):
     whole = firth.TfIdf(tf="bm25").fit(SENTENCES).matrix.toarray()
-    monkeypatch.setattr(module, "STRETCH", 7)
+    monkeypatch.setattr(module, "BLOCK_ENTRIES", 7)
     monkeypatch.setattr(module, "IN_MEMORY", 64)
     model = firth.TfIdf(tf="bm25").fit(SENTENCES)
     assert isinstance(model.rows.values, np.memmap)  # counted into files
@@ -173,7 +173,7 @@ def test_saved_and_loaded(tmp_path):
 
 def test_unknown_words_are_counted():
     model = firth.TfIdf().fit(TEXTS)
-    found = model.weighed(["a zebra", "zebra unicorn", "", "b"])
+    found = model.weighted(["a zebra", "zebra unicorn", "", "b"])
     assert found.known.tolist() == [1, 0, 0, 1]
     assert found.unknown.tolist() == [1, 2, 0, 0]
     assert not found.matrix[1:3].toarray().any()

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_matrix
 
 from firth.words import association_measures as associations
-from firth.words.association_measures import VARIANTS, association_matrix, at_least, strength, sums_of
+from firth.words.association_measures import VARIANTS, association_matrix, drop_rare_pairs, marginal_counts, pair_scores
 
 # Counts of words (rows) by contexts, after the seeds' table of heaven and hell:
 #            hell  the  world | n(w)
@@ -22,7 +22,7 @@ COUNTS = csr_matrix([[6.0, 2, 0], [0, 8, 0], [2, 38, 8]])
 
 
 def test_by_hand():
-    sums = sums_of(COUNTS)
+    sums = marginal_counts(COUNTS)
     assert (sums.words.tolist(), sums.contexts.tolist(), sums.total) == ([8, 8, 48], [8, 48, 8], 64)
     pmi = association_matrix(COUNTS, sums, "pmi").toarray()
     # heaven, hell: log₂ (6/64) / (8/64 · 8/64) = log₂ 6 = 2.585; heaven, the: log₂ (2/64) / (8/64 · 48/64) = log₂ 1/3
@@ -45,11 +45,13 @@ def test_by_hand():
 
 def test_pairs_that_are_always_together_have_npmi_one():
     together = csr_matrix([[0, 7.0, 0, 0], [7.0, 0, 0, 0], [0, 0, 3.0, 1.0], [0, 0, 1.0, 1 / 3]])
-    npmi = association_matrix(together, sums_of(together), "npmi").toarray()
+    npmi = association_matrix(together, marginal_counts(together), "npmi").toarray()
     assert npmi[0, 1] == npmi[1, 0] == 1.0
     only = csr_matrix([[0, 5.0], [0, 0]])
-    assert association_matrix(only, sums_of(only), "npmi")[0, 1] == 1.0  # one pair and nothing else: 0/0 by the formula
-    assert association_matrix(only, sums_of(only), "pmi")[0, 1] == 0.0
+    assert (
+        association_matrix(only, marginal_counts(only), "npmi")[0, 1] == 1.0
+    )  # one pair and nothing else: 0/0 by the formula
+    assert association_matrix(only, marginal_counts(only), "pmi")[0, 1] == 0.0
 
 
 weights = arrays(np.float64, (5, 5), elements=st.sampled_from([0, 0, 0, 1, 2, 1 / 3, 7.5, 1e6]))
@@ -61,7 +63,7 @@ def test_what_holds_for_any_counts(dense, smoothing, chunk):
     counts = csr_matrix(dense + dense.T)  # as symmetric windows give
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(associations, "CHUNK", chunk)
-        sums = sums_of(counts)
+        sums = marginal_counts(counts)
         found = {v: association_matrix(counts, sums, v, smoothing, 5).toarray() for v in VARIANTS}
         plain = association_matrix(counts, sums, "pmi", 1.0).toarray()
     np.testing.assert_allclose(sums.words, counts.toarray().sum(axis=1))
@@ -79,13 +81,13 @@ def test_what_holds_for_any_counts(dense, smoothing, chunk):
 
 
 def test_strength_of_single_pairs_equals_the_matrix():
-    sums = sums_of(COUNTS)
+    sums = marginal_counts(COUNTS)
     row, column = COUNTS.nonzero()
-    found = strength(COUNTS.data, sums.words[row], sums.contexts[column], sums.total)
+    found = pair_scores(COUNTS.data, sums.words[row], sums.contexts[column], sums.total)
     np.testing.assert_allclose(found.pmi, association_matrix(COUNTS, sums, "pmi").data, rtol=1e-6)
     np.testing.assert_allclose(found.npmi, association_matrix(COUNTS, sums, "npmi").data, rtol=1e-6)
 
 
 def test_rare_pairs_left_out():
-    assert at_least(COUNTS, 6).toarray().tolist() == [[6, 0, 0], [0, 8, 0], [0, 38, 8]]
-    assert at_least(COUNTS, 1) is COUNTS
+    assert drop_rare_pairs(COUNTS, 6).toarray().tolist() == [[6, 0, 0], [0, 8, 0], [0, 38, 8]]
+    assert drop_rare_pairs(COUNTS, 1) is COUNTS

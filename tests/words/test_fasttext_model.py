@@ -147,7 +147,7 @@ def test_unseen_words_have_vectors_neighbors_and_similarities(trained):
 
 def test_missing_buckets_count_as_zeros(trained):
     """`kingxqz` has n-grams that no word has: they are zeros in its mean, as in the exported file."""
-    rows = trained.subwords.lists(["kingxqz"], np.array([-1], np.int32), trained.words).rows
+    rows = trained.subwords.row_lists(["kingxqz"], np.array([-1], np.int32), trained.words).rows
     assert (rows[1:] < 0).any() and (rows[1:] >= 0).any()
     known = trained.table[rows[rows >= 0]]
     np.testing.assert_allclose(trained.vectors["kingxqz"], known.sum(axis=0) / (len(rows) - 1), atol=1e-6)

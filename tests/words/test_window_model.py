@@ -9,15 +9,15 @@ import firth
 from firth.data.vocabulary import Vocabulary
 from firth.data.world import World
 from firth.kernels.predict import huffman_paths
-from firth.words.window_model import PredictedWords
+from firth.words.window_model import Word2VecModel
 
 WORDS, COUNTS = ["a", "b", "c", "d"], np.array([8, 4, 2, 1])
 INPUTS = np.array([[1, 0], [0, 1], [1, 1], [-1, 2]], np.float32)
 OUTPUTS = np.array([[0.5, 0], [0, 0.5], [1, -1], [2, 1]], np.float32)
 
 
-def model(method: firth.Method, outputs: np.ndarray = OUTPUTS) -> PredictedWords:
-    return PredictedWords(method, Vocabulary(WORDS, COUNTS), INPUTS, outputs, {})
+def model(method: firth.Method, outputs: np.ndarray = OUTPUTS) -> Word2VecModel:
+    return Word2VecModel(method, Vocabulary(WORDS, COUNTS), INPUTS, outputs, {})
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

@@ -124,7 +124,7 @@ def test_a_resumed_run_equals_an_unbroken_one(method, small, tmp_path, monkeypat
 def test_windows_in_groups(method, noise, corpus, world, monkeypatch):
     """As large vocabularies have them: the world is recovered, losses are those of single windows, runs repeat."""
     alone = method(dim=50, epochs=10, held_out=0.1, negatives=noise).fit(corpus)
-    monkeypatch.setattr(predict, "GROUPED", 2)
+    monkeypatch.setattr(predict, "GROUP_MIN_VOCABULARY", 2)
     model = method(dim=50, epochs=10, held_out=0.1).fit(corpus)
     assert accuracy(model.vectors, world) > 0.75
     for name in ("loss", "held_out_loss"):

@@ -49,6 +49,6 @@ def test_many_texts_are_read_natively_with_the_same_words(monkeypatch, tokenizer
     model = firth.SkipGram(dim=8, epochs=1, min_count=50, tokenizer=tokenizer).fit(firth.Corpus(["the sea"] * 50))
     plain = model.word_ids(texts, 2)
     assert plain.known.sum() and plain.unknown.sum()
-    monkeypatch.setattr("firth.words.word_model.LONG", 0)
+    monkeypatch.setattr("firth.words.word_model.NATIVE_MIN_CHARACTERS", 0)
     for array, expected in zip(model.word_ids(texts, 2), plain, strict=True):
         assert array.dtype == expected.dtype and np.array_equal(array, expected)

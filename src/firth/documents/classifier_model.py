@@ -44,7 +44,7 @@ SEPARATORS = str.maketrans(dict.fromkeys(" \t\n\v\f\r", "\0"))
 PREFIX = b"__label__"
 LOSSES = {"softmax": "softmax", "hierarchical": "hs", "one_vs_all": "ova", "negative": "ns"}  # Firth's and fastText's
 
-Ordinal = tuple[str, float]
+LabelProbability = tuple[str, float]
 
 
 class ClassifierModel(TextModel):
@@ -70,11 +70,11 @@ class ClassifierModel(TextModel):
     @property
     def labels(self) -> Vocabulary:
         """The labels with their counts, most frequent first."""
-        found = self._labels
-        if isinstance(found, Parts):
-            with found.reading():
-                self._labels = found = Vocabulary.from_json(found.documents["labels"])
-        return found
+        labels = self._labels
+        if isinstance(labels, Parts):
+            with labels.reading():
+                self._labels = labels = Vocabulary.from_json(labels.documents["labels"])
+        return labels
 
     @property
     def vectors(self) -> Vectors:
@@ -83,7 +83,7 @@ class ClassifierModel(TextModel):
     @cached_property
     def tables(self) -> Mapping[str, Vectors]:
         """Words (the mean of their own row and those of their n-grams), and labels where the loss gives each a row."""
-        words = Vectors(self._tokens, self._word_matrix(), missing=self._why_missing)
+        words = Vectors(self._tokens, self._word_matrix(), missing=self._missing_reason)
         if self.method.loss == "hierarchical":  # inner nodes of a tree are nobody's vectors
             return {"words": words}
         return {"words": words, "labels": Vectors(lambda: self.labels.tokens, self.outputs)}
@@ -91,13 +91,13 @@ class ClassifierModel(TextModel):
     def _word_matrix(self) -> Matrix:
         if self.method.maxn == 0:
             return self.inputs[: len(self.vocabulary)]
-        found = ngrams(self.vocabulary.tokens, self.method.minn, self.method.maxn, self.method.buckets)
-        rows = self._bucket_rows[found.rows]
+        word_ngrams = ngrams(self.vocabulary.tokens, self.method.minn, self.method.maxn, self.method.buckets)
+        rows = self._bucket_rows[word_ngrams.rows]
         matrix = np.array(self.inputs[: len(self.vocabulary)], dtype=np.float32)
         for word in range(len(matrix)):
-            parts = rows[found.starts[word] : found.starts[word + 1]]
-            parts = parts[parts >= 0]
-            matrix[word] = (matrix[word] + self.inputs[parts].sum(axis=0)) / (1 + len(parts))
+            ngram_rows = rows[word_ngrams.starts[word] : word_ngrams.starts[word + 1]]
+            ngram_rows = ngram_rows[ngram_rows >= 0]
+            matrix[word] = (matrix[word] + self.inputs[ngram_rows].sum(axis=0)) / (1 + len(ngram_rows))
         return matrix
 
     @cached_property
@@ -178,7 +178,7 @@ class ClassifierModel(TextModel):
             return super().split(text)
         return [*text_kernel.tokenize(text.translate(SEPARATORS), "separated", self.method.lowercase), END_OF_LINE]
 
-    def predict(self, texts: Texts, k: int = 1, threshold: float = 0.0) -> list[list[Ordinal]]:
+    def predict(self, texts: Texts, k: int = 1, threshold: float = 0.0) -> list[list[LabelProbability]]:
         """The k most probable labels of each text (or list of its tokens) that have at least `threshold` probability,
         best first.
 
@@ -197,8 +197,8 @@ class ClassifierModel(TextModel):
         k = min(k, len(self.labels))
         labeller, data, ends = self._labeller(texts)
         starts, labels, probabilities = labeller.predict(data, ends, k, threshold, available_cores())
-        names, chances = self.labels.tokens, np.minimum(probabilities, 1)
-        pairs = [(names[label], p) for label, p in zip(labels.tolist(), chances.tolist(), strict=True)]
+        names, probabilities = self.labels.tokens, np.minimum(probabilities, 1)
+        pairs = [(names[label], p) for label, p in zip(labels.tolist(), probabilities.tolist(), strict=True)]
         bounds = starts.tolist()
         return [pairs[first:last] for first, last in pairwise(bounds)]
 
@@ -241,8 +241,8 @@ class ClassifierModel(TextModel):
             inputs = np.concatenate([inputs[:words], inputs[words + file.pruned[order, 1]]])
         if not method.hashed:
             inputs, buckets = inputs[:words], buckets[:0]
-        vocabulary = Vocabulary(names_of(file.words), file.word_counts, min_count=method.min_count)
-        labels = Vocabulary(names_of([label.removeprefix(PREFIX) for label in file.labels]), file.label_counts)
+        vocabulary = Vocabulary(decode_names(file.words), file.word_counts, min_count=method.min_count)
+        labels = Vocabulary(decode_names([label.removeprefix(PREFIX) for label in file.labels]), file.label_counts)
         training = {"fasttext": asdict(file.args), "tokens": file.tokens}
         return cls(method, vocabulary, labels, (inputs, dense(file.outputs), buckets), training)
 
@@ -290,83 +290,84 @@ class ClassifierModel(TextModel):
         return f"{type(self.method).__name__} model: {labels:,} labels, {rows:,} features × {self.method.dim}"
 
 
-def learned(training: Training, figures: Mapping[str, Any]) -> ClassifierModel:
+def model_from_training(training: Training, metrics: Mapping[str, Any]) -> ClassifierModel:
     """The model of a finished training. Words of held-out texts alone were not trained: the model lacks them."""
     examples, words = training.examples, training.vocabulary
-    method = training.asked.as_trained(examples.tokens.splitting, words, training.run)
+    method = training.requested_method.as_trained(examples.tokens.splitting, words, training.run)
     inputs = np.ascontiguousarray(training.inputs[:, : method.dim])
     trained = training.counts[: len(words)] > 0
     if not trained.all():
         rows = np.concatenate([np.flatnonzero(trained), np.arange(len(words), len(inputs))])
         inputs = inputs[rows]
-        facts = {
+        vocabulary_settings = {
             "min_count": words.min_count,
             "dropped_types": words.dropped_types + int((~trained).sum()),
             "dropped_tokens": words.dropped_tokens + int(words.counts[~trained].sum()),
         }
         tokens = [words.tokens[row] for row in np.flatnonzero(trained).tolist()]
-        words = Vocabulary(tokens, words.counts[trained], **facts)
+        words = Vocabulary(tokens, words.counts[trained], **vocabulary_settings)
     outputs = np.ascontiguousarray(training.outputs[: len(examples.labels), : method.dim])
     phrases = examples.tokens.phrases
-    return ClassifierModel(method, words, examples.labels, (inputs, outputs, training.buckets), figures, phrases)
+    return ClassifierModel(method, words, examples.labels, (inputs, outputs, training.buckets), metrics, phrases)
 
 
-def scored(model: ClassifierModel, training: Training) -> Verdict | None:
+def held_out_verdict(model: ClassifierModel, training: Training) -> Verdict | None:
     """How often the model is right about the texts that were held out, beside the baselines; None without any."""
-    held, examples = training.held_out, training.examples
-    if not len(held):
+    held_out, examples = training.held_out, training.examples
+    if not len(held_out):
         return None
     names, bags = examples.tokens.vocabulary.tokens, Bags(examples.tokens.ids, examples.tokens.starts)
     texts = [
-        "".join(names[id] + "\0" for id in bags.ids[bags.starts[row] : bags.starts[row + 1]].tolist()) for row in held
+        "".join(names[id] + "\0" for id in bags.ids[bags.starts[row] : bags.starts[row + 1]].tolist())
+        for row in held_out
     ]
     parts = [to_bytes(text) for text in texts]
     ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
     split = text_kernel.as_bytes(b"".join(parts)), ends
     starts, labels, _ = model.labeller(native=False).predict(*split, 1, 0.0, available_cores())
-    found = np.full(len(held), -1)
+    predicted = np.full(len(held_out), -1)
     known = np.diff(starts) > 0
-    found[known] = labels
+    predicted[known] = labels
     rows = training.rows[np.diff(examples.label_starts)[training.rows] > 0]
-    some = affordable(rows, [bags], len(examples.labels), training.run.seed)
-    verdict = label_verdict(label_part(examples, some), label_part(examples, held), found, len(names))
-    return verdict if len(some) == len(rows) else verdict._replace(baseline_rows=len(some))
+    baseline_rows = affordable(rows, [bags], len(examples.labels), training.run.seed)
+    verdict = label_verdict(label_part(examples, baseline_rows), label_part(examples, held_out), predicted, len(names))
+    return verdict if len(baseline_rows) == len(rows) else verdict._replace(baseline_rows=len(baseline_rows))
 
 
 def label_part(examples: Examples, rows: NDArray[np.int64]) -> Part:
     """Texts and labels for the baselines."""
-    own = [examples.label_ids[examples.label_starts[row] : examples.label_starts[row + 1]] for row in rows]
+    label_ids = [examples.label_ids[examples.label_starts[row] : examples.label_starts[row + 1]] for row in rows]
     bags = Bags(examples.tokens.ids, examples.tokens.starts)
-    return Part([bags], rows, shares(own, len(examples.labels)))
+    return Part([bags], rows, shares(label_ids, len(examples.labels)))
 
 
 def method_of(args: FastTextArgs) -> ClassifierOptions:
     """The options that a file's settings mean; of those that only training needs, the nearest."""
     method: Any = registry.method("fasttext_classifier")
-    known = {item.name: item for item in options_of(method)}
+    options = {item.name: item for item in options_of(method)}
     characters = args.maxn >= max(1, args.minn)
     training = {"epochs": args.epoch, "min_count": args.minCount, "negatives": args.neg}
-    found: ClassifierOptions = method(
+    classifier_options: ClassifierOptions = method(
         dim=args.dim,
-        loss=next(name for name, theirs in LOSSES.items() if theirs == args.loss),
+        loss=next(name for name, fasttext_name in LOSSES.items() if fasttext_name == args.loss),
         word_ngrams=max(1, args.wordNgrams),
         minn=args.minn if characters else 0,
         maxn=args.maxn if characters else 0,
         buckets=max(1, args.bucket),
         tokenizer=FASTTEXT,
         lowercase=False,
-        **{name: within(value, known[name].low, known[name].high) for name, value in training.items()},
+        **{name: within(value, options[name].low, options[name].high) for name, value in training.items()},
     )
-    return found
+    return classifier_options
 
 
 def dense(matrix: Any) -> NDArray[np.float32]:
     """In memory: what is mapped from a fastText file lies at odd addresses."""
-    found = matrix.dense() if isinstance(matrix, ProductCodes) else matrix[:]
-    return np.array(found, dtype=np.float32)
+    array = matrix.dense() if isinstance(matrix, ProductCodes) else matrix[:]
+    return np.array(array, dtype=np.float32)
 
 
-def names_of(entries: Sequence[bytes]) -> list[str]:
+def decode_names(entries: Sequence[bytes]) -> list[str]:
     """As text; bytes that are not UTF-8 are written as \\xNN, and can't be met in a text."""
     names = [entry.decode("utf-8", "backslashreplace") for entry in entries]
     if len(set(names)) < len(names) or "" in names:

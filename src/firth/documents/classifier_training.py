@@ -25,12 +25,12 @@ from firth.kernels.subwords import ngrams, word_hashes
 from firth.training.epoch_loop import Loop, Progress, Slice
 from firth.words.word_model import WordOptions
 
-MOST_NGRAM = 100
-MOST_BUCKETS = 1 << 28  # a table says where each has its row: 1 GB
-AT_A_TIME = 1 << 12  # rows: few enough to stay in the cache
-MOST_HELD_OUT = 2000  # texts: their accuracy has a standard error of about 1%
+MAX_NGRAM = 100
+MAX_BUCKETS = 1 << 28  # a table says where each has its row: 1 GB
+CHUNK_ROWS = 1 << 12  # rows: few enough to stay in the cache
+MAX_HELD_OUT = 2000  # texts: their accuracy has a standard error of about 1%
 #: Chosen by benchmarks/supervised_defaults.py: enough steps for few texts, and no more passes than help for many.
-STEPS, MOST_EPOCHS, MANY, RATE = 250_000, 100, 200_000, 0.5
+MIN_STEPS, MAX_EPOCHS, LARGE_TEXTS, DEFAULT_RATE = 250_000, 100, 200_000, 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,10 +40,10 @@ class ClassifierOptions(WordOptions):
     dim: int = option(100, "length of the vectors", low=1, high=65536)
     loss: str = option("softmax", "how labels compete; hierarchical: quick for many labels", choices=kernel.LOSSES)
     negatives: int = option(5, "noise labels for each text (loss=negative)", low=1, high=1000)
-    word_ngrams: int = option(1, "longest run of words that counts as one feature", low=1, high=MOST_NGRAM)
-    minn: int = option(0, "shortest run of characters that counts as a feature", low=0, high=MOST_NGRAM)
-    maxn: int = option(0, "longest one; 0 = none", low=0, high=MOST_NGRAM)
-    buckets: int = option(2_000_000, "places that runs of words and characters are hashed to", low=1, high=MOST_BUCKETS)
+    word_ngrams: int = option(1, "longest run of words that counts as one feature", low=1, high=MAX_NGRAM)
+    minn: int = option(0, "shortest run of characters that counts as a feature", low=0, high=MAX_NGRAM)
+    maxn: int = option(0, "longest one; 0 = none", low=0, high=MAX_NGRAM)
+    buckets: int = option(2_000_000, "places that runs of words and characters are hashed to", low=1, high=MAX_BUCKETS)
     epochs: int = option(0, "passes over the texts; 0 = chosen by their number (100 to 5)", low=0)
     learning_rate: float = option(0.0, "at the start, it falls to 0 linearly; 0 = chosen (0.5)", low=0, high=100)
     min_count: int = option(1, "words that occur less often are left out", low=1)
@@ -59,8 +59,8 @@ class ClassifierOptions(WordOptions):
 
     def for_texts(self, texts: int) -> ClassifierOptions:
         """These options with a value for each that was left to be chosen. What is given stays."""
-        epochs = min(MOST_EPOCHS, max(10 if texts < MANY else 5, STEPS // max(1, texts)))
-        return replace(self, epochs=self.epochs or epochs, learning_rate=self.learning_rate or RATE)
+        epochs = min(MAX_EPOCHS, max(10 if texts < LARGE_TEXTS else 5, MIN_STEPS // max(1, texts)))
+        return replace(self, epochs=self.epochs or epochs, learning_rate=self.learning_rate or DEFAULT_RATE)
 
     @property
     def hashed(self) -> bool:
@@ -82,17 +82,17 @@ class ClassifierOptions(WordOptions):
         )
         labels = examples.labels
         if len(labels) < 2:
-            found = f"only {labels.tokens[0]!r}" if len(labels) else "none"
+            labels_given = f"only {labels.tokens[0]!r}" if len(labels) else "none"
             raise FirthError(
                 "too_few",
                 "{method} needs texts with at least two different labels; got {got}.",
                 method=type(self).__name__,
-                got=found,
+                got=labels_given,
             )
-        told = {"label": np.diff(examples.label_starts) == 0, "word": np.diff(examples.tokens.starts) == 0}
-        for what, missing in told.items():
+        without = {"label": np.diff(examples.label_starts) == 0, "word": np.diff(examples.tokens.starts) == 0}
+        for part, missing in without.items():
             if missing.any():
-                run.report.note(f"{missing.sum():,} of {len(missing):,} texts have no {what} and are not learned from.")
+                run.report.note(f"{missing.sum():,} of {len(missing):,} texts have no {part} and are not learned from.")
         return examples
 
     def choose_words(self, words: Vocabulary) -> Vocabulary:
@@ -110,12 +110,12 @@ class ClassifierOptions(WordOptions):
             )
         dropped = words.dropped_types + len(words) - count
         tokens_dropped = words.dropped_tokens + int(words.counts[count:].sum())
-        facts = {"min_count": self.min_count, "dropped_types": dropped, "dropped_tokens": tokens_dropped}
-        return Vocabulary(words.tokens[:count], words.counts[:count], **facts)
+        settings = {"min_count": self.min_count, "dropped_types": dropped, "dropped_tokens": tokens_dropped}
+        return Vocabulary(words.tokens[:count], words.counts[:count], **settings)
 
 
 @dataclass
-class Reading(Progress):
+class TextProgress(Progress):
     """Where in the shuffled texts a run stands."""
 
     position: int = 0
@@ -125,10 +125,10 @@ class Training(Loop):
     """The tables and the loop over them. The texts come in another random order in each epoch."""
 
     unit: ClassVar[str] = "texts"
-    progress: Reading
+    progress: TextProgress
 
     def __init__(self, method: ClassifierOptions, examples: Examples, run: Run, start: Model | None) -> None:
-        self.asked = method
+        self.requested_method = method
         self.held_out = held_out_texts(examples, method.held_out, run.seed)
         self.rows = np.setdiff1d(np.arange(len(examples.tokens)), self.held_out)
         super().__init__(method.for_texts(len(self.rows)), examples.fingerprint, run, len(self.rows))
@@ -147,8 +147,8 @@ class Training(Loop):
         )
         self.buckets = np.zeros(0, dtype=np.int32)
         if method.hashed:
-            apart = self.held_out.tolist(), np.flatnonzero(self.counts == 0).astype(np.int32)
-            self.buckets = kernel.touched_buckets(examples.texts, features, method.buckets, run.cores, *apart)
+            held_out_words = self.held_out.tolist(), np.flatnonzero(self.counts == 0).astype(np.int32)
+            self.buckets = kernel.touched_buckets(examples.texts, features, method.buckets, run.cores, *held_out_words)
         rows = rows_of_buckets(method, len(self.vocabulary), self.buckets, zero_row=True)
         features = kernel.Inputs(features.words, features.hashes, features.ngrams, rows, features.word_ngrams)
         self.inputs = self.first_inputs(start)
@@ -157,7 +157,7 @@ class Training(Loop):
             examples.texts, features, self.inputs, self.outputs, examples.labels.counts, method.loss, method.negatives
         )
         self.trainer = kernel.native_trainer(task)
-        self.progress = Reading()
+        self.progress = TextProgress()
         self._order = (0, np.zeros(0, dtype=np.int64))
 
     def first_inputs(self, start: Model | None) -> Table:
@@ -167,8 +167,8 @@ class Training(Loop):
         filled = words + len(self.buckets)
         table = new_table(filled + self.method.hashed, dim)
         random = np.random.default_rng(self.run.seed)
-        for first in range(0, filled, AT_A_TIME):
-            part = table[first : min(first + AT_A_TIME, filled), :dim]
+        for first in range(0, filled, CHUNK_ROWS):
+            part = table[first : min(first + CHUNK_ROWS, filled), :dim]
             part[:] = random.random(part.shape, dtype=np.float32)
             part -= np.float32(0.5)
             part *= np.float32(2 / dim)
@@ -187,8 +187,8 @@ class Training(Loop):
                     dim=dim,
                     got=start,
                 )
-            known = [(row, start.vectors.rows.get(word)) for row, word in enumerate(self.vocabulary.tokens)]
-            pairs = np.array([pair for pair in known if pair[1] is not None], dtype=np.int64).reshape(-1, 2)
+            start_rows = [(row, start.vectors.rows.get(word)) for row, word in enumerate(self.vocabulary.tokens)]
+            pairs = np.array([pair for pair in start_rows if pair[1] is not None], dtype=np.int64).reshape(-1, 2)
             if not len(pairs):
                 raise FirthError(
                     "incompatible_start",
@@ -214,21 +214,21 @@ class Training(Loop):
 
     def train(self, units: float, seed: int) -> Slice:
         progress = self.progress
-        to = min(self.size, progress.position + max(32 * self.threads, int(units)))
-        loss, texts = self.trainer.train(self.order(seed), progress.position, to, *self.rates(), seed, self.threads)
-        progress.position = to
-        return Slice(loss, texts, to == self.size)
+        last = min(self.size, progress.position + max(32 * self.threads, int(units)))
+        loss, texts = self.trainer.train(self.order(seed), progress.position, last, *self.rates(), seed, self.threads)
+        progress.position = last
+        return Slice(loss, texts, last == self.size)
 
     def rates(self) -> tuple[float, float]:
         """The learning rate at the first and after the last text of this epoch. Under a budget that binds, the share of
         time spent takes the place of the share of texts."""
         rate, epochs = self.method.learning_rate, self.method.epochs
-        at = [1 - (self.progress.epoch + share) / epochs for share in (0, 1)]
+        scales = [1 - (self.progress.epoch + share) / epochs for share in (0, 1)]
         if self.run.budget:
             spent = min(1.0, self.progress.seconds / self.run.budget)
             if spent > self.done() / (epochs * self.size):
-                at = [1 - spent] * 2
-        return rate * at[0], rate * at[1]
+                scales = [1 - spent] * 2
+        return rate * scales[0], rate * scales[1]
 
     def end_epoch(self) -> dict[str, float]:
         self.progress.position = 0
@@ -243,24 +243,24 @@ class Training(Loop):
 def held_out_texts(examples: Examples, share: float, seed: int) -> NDArray[np.int64]:
     """Texts to score, in order: drawn from all labels in proportion, and never the last one of a label."""
     labels, words = np.diff(examples.label_starts), np.diff(examples.tokens.starts)
-    known = np.flatnonzero((labels > 0) & (words > 0))
-    count = min(MOST_HELD_OUT, round(share * len(known)))
+    usable = np.flatnonzero((labels > 0) & (words > 0))
+    count = min(MAX_HELD_OUT, round(share * len(usable)))
     if not count:
         return np.zeros(0, np.int64)
-    drawn = np.random.default_rng(seed).permutation(known)
+    drawn = np.random.default_rng(seed).permutation(usable)
     first = examples.label_ids[examples.label_starts[drawn]]
     by_label = drawn[np.argsort(first, kind="stable")]
-    held = np.sort(by_label[((np.arange(count) + 0.5) * len(known) / count).astype(np.int64)])
-    own = [examples.label_ids[examples.label_starts[row] : examples.label_starts[row + 1]] for row in held]
-    left = examples.labels.counts - np.bincount(np.concatenate(own), minlength=len(examples.labels))
-    return held[[bool((left[ids] > 0).all()) for ids in own]]
+    held_out = np.sort(by_label[((np.arange(count) + 0.5) * len(usable) / count).astype(np.int64)])
+    label_ids = [examples.label_ids[examples.label_starts[row] : examples.label_starts[row + 1]] for row in held_out]
+    remaining = examples.labels.counts - np.bincount(np.concatenate(label_ids), minlength=len(examples.labels))
+    return held_out[[bool((remaining[ids] > 0).all()) for ids in label_ids]]
 
 
 def trained_counts(examples: Examples, held_out: NDArray[np.int64]) -> NDArray[np.int64]:
     """How often each word stands in the texts that are trained on."""
     ids, starts, words = examples.tokens.ids, examples.tokens.starts, examples.tokens.vocabulary
-    held = [ids[starts[row] : starts[row + 1]] for row in held_out]
-    return np.asarray(words.counts - np.bincount(np.concatenate([ids[:0], *held]), minlength=len(words)))
+    held_out_ids = [ids[starts[row] : starts[row + 1]] for row in held_out]
+    return np.asarray(words.counts - np.bincount(np.concatenate([ids[:0], *held_out_ids]), minlength=len(words)))
 
 
 def rows_of_buckets(

@@ -9,8 +9,14 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.run import Run
 from firth.core.vectors import Vectors
-from firth.documents.doc2vec_training import Doc2VecModel, DocumentMethod, DocumentTraining, lay_out, without_padding
-from firth.words.window_training import grown
+from firth.documents.doc2vec_training import (
+    Doc2VecModel,
+    DocumentMethod,
+    DocumentTraining,
+    assign_rows,
+    without_padding,
+)
+from firth.words.window_training import merged_vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,30 +32,30 @@ class Doc2Vec(DocumentMethod):
         and tags keep their vectors, new ones are added; documents with a key of it go on from its vector."""
         if start is not None:
             self.check_start(start)
-        before = start if isinstance(start, Doc2VecModel) else None
-        tokens, reading = self.read_words(data, run, before, keys=True)
+        previous = start if isinstance(start, Doc2VecModel) else None
+        tokens, reading_seconds = self.read_words(data, run, previous, keys=True)
         if tokens.tags and self.mode == "dm_concat":
             raise FirthError(
                 "conflicting_options",
                 "mode=dm_concat has room for one vector a document, not for tags; take dbow or dm.",
             )
-        layout = lay_out(tokens, before, run)
+        layout = assign_rows(tokens, previous, run)
         method = self.sized(tokens)
-        training = DocumentTraining(method, tokens, run, layout, before)
-        figures = training.go() | {
-            "reading_seconds": reading,
+        training = DocumentTraining(method, tokens, run, layout, previous)
+        metrics = training.go() | {
+            "reading_seconds": reading_seconds,
             "empty_documents": int((tokens.starts[1:] == tokens.starts[:-1]).sum()),
             "tags": len(layout.tags),
         }
-        words, documents, tags = training.result(before)
-        vocabulary = grown(tokens.vocabulary, before.vocabulary) if before else tokens.vocabulary
+        words, documents, tags = training.result(previous)
+        vocabulary = merged_vocabulary(tokens.vocabulary, previous.vocabulary) if previous else tokens.vocabulary
         return Doc2VecModel(
-            method.as_trained(tokens.splitting, vocabulary, run, before),
+            method.as_trained(tokens.splitting, vocabulary, run, previous),
             vocabulary,
             Vectors(layout.documents, documents),
             Vectors(layout.tags, tags),
             words if self.has_words else None,
-            without_padding(training.outputs, self.places, self.dim),
-            figures,
+            without_padding(training.outputs, self.n_concatenated, self.dim),
+            metrics,
             tokens.phrases,
         )

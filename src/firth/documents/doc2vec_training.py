@@ -28,7 +28,7 @@ from firth.data.vocabulary import Vocabulary
 from firth.documents.document_matrix import stored_keys
 from firth.kernels import predict as kernel
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
-from firth.words.window_training import Training, WindowMethod, drawn_table
+from firth.words.window_training import Training, WindowMethod, random_table
 from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_texts
 
 MODES = ("dbow", "dm", "dm_concat")
@@ -71,7 +71,7 @@ class DocumentMethod(WindowMethod):
         return {"architecture": "concat", "shrink": False}  # each place of the window has a meaning of its own
 
     @property
-    def places(self) -> int:
+    def n_concatenated(self) -> int:
         """How many vectors stand side by side."""
         return 2 * self.window + 1 if self.mode == "dm_concat" else 1
 
@@ -82,22 +82,22 @@ class DocumentMethod(WindowMethod):
 
     def check_start(self, start: Any) -> None:
         """Refuses a model whose vectors mean something else."""
-        same = ["dim", "mode", *(["train_words"] if self.mode == "dbow" else [])]
-        same += ["window"] if self.mode == "dm_concat" else []
+        required = ["dim", "mode", *(["train_words"] if self.mode == "dbow" else [])]
+        required += ["window"] if self.mode == "dm_concat" else []
         if isinstance(start, Doc2VecModel):
-            same = [name for name in same if getattr(self, name) != getattr(start.method, name)]
-            if not same:
+            required = [name for name in required if getattr(self, name) != getattr(start.method, name)]
+            if not required:
                 return
-        wanted = ", ".join(f"{name}={getattr(self, name)}" for name in same)
+        expected = ", ".join(f"{name}={getattr(self, name)}" for name in required)
         raise FirthError(
             "incompatible_start",
             "start must be a Doc2Vec model with {expected}; got {got!r}.",
-            expected=wanted,
+            expected=expected,
             got=start,
         )
 
 
-class Layout(NamedTuple):
+class RowAssignment(NamedTuple):
     """Whose rows stand behind the words' ones: documents first, then tags."""
 
     documents: list[str]
@@ -109,39 +109,41 @@ class Layout(NamedTuple):
         return len(self.documents) + len(self.tags)
 
 
-def lay_out(tokens: Tokens, start: Doc2VecModel | None, run: Run) -> Layout:
+def assign_rows(tokens: Tokens, start: Doc2VecModel | None, run: Run) -> RowAssignment:
     """A row a key and a tag, those of `start` first. Texts with the same key share their row."""
-    known, known_tags = (start.documents.keys, start.tags.keys) if start else ((), ())
-    documents, tags = ({key: row for row, key in enumerate(keys)} for keys in (known, known_tags))
-    own = np.array([documents.setdefault(key, len(documents)) for key in tokens.keys], dtype=np.int32)
-    again = len(tokens) - (len(documents) - len(known))
-    if again:
-        whose = "the model to go on from, or of another text" if start else "another text"
-        run.report.note(f"{again:,} of {len(tokens):,} texts have the key of {whose}: texts of one key share a vector.")
+    start_documents, start_tags = (start.documents.keys, start.tags.keys) if start else ((), ())
+    documents, tags = ({key: row for row, key in enumerate(keys)} for keys in (start_documents, start_tags))
+    document_rows = np.array([documents.setdefault(key, len(documents)) for key in tokens.keys], dtype=np.int32)
+    repeated = len(tokens) - (len(documents) - len(start_documents))
+    if repeated:
+        owner = "the model to go on from, or of another text" if start else "another text"
+        run.report.note(
+            f"{repeated:,} of {len(tokens):,} texts have the key of {owner}: texts of one key share a vector."
+        )
     sizes = np.fromiter(map(len, tokens.tags), np.int64) if tokens.tags else np.zeros(len(tokens), np.int64)
     if sizes.max() >= kernel.MOST_TAGS:
-        most = int(sizes.argmax())
+        largest = int(sizes.argmax())
         raise FirthError(
             "too_large",
             "A document has at most {most_tags} tags; {key!r} has {size:,}.",
             most_tags=kernel.MOST_TAGS - 1,
-            key=tokens.keys[most],
-            size=sizes[most],
+            key=tokens.keys[largest],
+            size=sizes[largest],
         )
-    tagged = [tags.setdefault(tag, len(tags)) for tag in chain.from_iterable(tokens.tags)]
+    tag_rows = [tags.setdefault(tag, len(tags)) for tag in chain.from_iterable(tokens.tags)]
     starts = np.concatenate([[0], np.cumsum(sizes + 1)])
     rows = np.empty(starts[-1], dtype=np.int32)
-    is_own = np.zeros(len(rows), dtype=bool)
-    is_own[starts[:-1]] = True
-    rows[is_own], rows[~is_own] = own, np.array(tagged, dtype=np.int32) + len(documents)
-    return Layout(list(documents), list(tags), kernel.Lists(starts, rows))
+    is_document = np.zeros(len(rows), dtype=bool)
+    is_document[starts[:-1]] = True
+    rows[is_document], rows[~is_document] = document_rows, np.array(tag_rows, dtype=np.int32) + len(documents)
+    return RowAssignment(list(documents), list(tags), kernel.Lists(starts, rows))
 
 
 class DocumentTraining(Training):
     """Training with rows for documents and tags."""
 
     def __init__(
-        self, method: DocumentMethod, tokens: Tokens, run: Run, layout: Layout, start: Doc2VecModel | None
+        self, method: DocumentMethod, tokens: Tokens, run: Run, layout: RowAssignment, start: Doc2VecModel | None
     ) -> None:
         self.layout = layout
         super().__init__(method, tokens, run, start)
@@ -152,7 +154,7 @@ class DocumentTraining(Training):
     def first_tables(self, start: Any) -> tuple[kernel.Table, kernel.Table]:
         """As for words; with `start` also its documents and tags."""
         words, dim = len(self.tokens.vocabulary), self.method.dim
-        inputs = drawn_table(words + self.layout.rows, dim, self.run.seed)
+        inputs = random_table(words + self.layout.rows, dim, self.run.seed)
         outputs = output_table(self.method, words)
         if start is not None:
             tags = words + len(self.layout.documents)
@@ -160,7 +162,7 @@ class DocumentTraining(Training):
                 if table is not None:
                     inputs[first : first + len(table), :dim] = table.matrix
             if self.method.loss == start.method.loss == "negative":  # a tree's nodes mean something else in a new tree
-                fill(outputs, start.outputs, dim)
+                fill_padded(outputs, start.outputs, dim)
         return inputs, outputs
 
     def task(self) -> kernel.Task:
@@ -171,13 +173,13 @@ class DocumentTraining(Training):
         """The rows of words, documents and tags. Those that met no word are zero: nothing is known of them."""
         words, dim = len(self.tokens.vocabulary), self.method.dim
         starts, rows = self.layout.lists
-        met = np.zeros(self.layout.rows, dtype=bool)
-        met[rows[np.repeat(np.diff(self.tokens.starts) > 0, np.diff(starts))]] = True
+        trained = np.zeros(self.layout.rows, dtype=bool)
+        trained[rows[np.repeat(np.diff(self.tokens.starts) > 0, np.diff(starts))]] = True
         documents = len(self.layout.documents)
         if start is not None:
-            met[: len(start.documents)] = True
-            met[documents : documents + len(start.tags)] = True
-        self.inputs[words:][~met] = 0
+            trained[: len(start.documents)] = True
+            trained[documents : documents + len(start.tags)] = True
+        self.inputs[words:][~trained] = 0
         parts = np.split(self.inputs[:, :dim], [words, words + documents])
         return parts[0].copy(), parts[1].copy(), parts[2].copy()
 
@@ -185,10 +187,10 @@ class DocumentTraining(Training):
 def output_table(method: DocumentMethod, words: int) -> kernel.Table:
     """Zeros: a row a word, or an inner node of the tree; as wide as all inputs side by side."""
     rows = words - 1 if method.loss == "hierarchical" else words
-    return kernel.new_table(rows, method.places * kernel.padded(method.dim))
+    return kernel.new_table(rows, method.n_concatenated * kernel.padded(method.dim))
 
 
-def fill(table: kernel.Table, rows: Matrix, dim: int) -> None:
+def fill_padded(table: kernel.Table, rows: Matrix, dim: int) -> None:
     """Rows of places × dim numbers into the first of a padded table."""
     count = rows.shape[1] // dim
     table[: len(rows)].reshape(len(rows), count, -1)[:, :, :dim] = rows.reshape(len(rows), count, dim)
@@ -218,7 +220,7 @@ class Doc2VecModel(TextModel):
     ) -> None:
         super().__init__(method, vocabulary, training, phrases)
         self.documents, self.tags, self.outputs = documents, tags, outputs
-        self.words = None if words is None else Vectors(self._tokens, words, missing=self._why_missing)
+        self.words = None if words is None else Vectors(self._tokens, words, missing=self._missing_reason)
 
     @property
     def vectors(self) -> Vectors:
@@ -233,8 +235,8 @@ class Doc2VecModel(TextModel):
             tables["tags"] = self.tags
         if self.words is not None:
             tables["words"] = self.words
-        if self.method.loss == "negative" and self.method.places == 1:
-            tables["contexts"] = Vectors(self._tokens, self.outputs, missing=self._why_missing)
+        if self.method.loss == "negative" and self.method.n_concatenated == 1:
+            tables["contexts"] = Vectors(self._tokens, self.outputs, missing=self._missing_reason)
         return tables
 
     def pool(self, texts: Texts, seed: int | None = None, threads: int = 0) -> Pooled:
@@ -260,14 +262,16 @@ class Doc2VecModel(TextModel):
             )
             settings = (epochs, rate, mix(seed * GOLDEN & MASK), threads)
             kernel.native_trainer(task).infer(rows, *settings)
-            left = np.flatnonzero((lengths > 0) & ~rows.any(axis=1))
-            if len(left):  # short texts of frequent words, all thinned out: those are read in full
-                part = np.concatenate([ids[task.starts[text] : task.starts[text + 1]] for text in left])
-                starts = np.concatenate([[0], np.cumsum(lengths[left])])
-                task = replace(task, ids=part, starts=starts, keep=kernel.keep_thresholds(self.vocabulary.counts, 0))
-                again = kernel.new_table(len(left), method.dim)
-                kernel.native_trainer(task).infer(again, *settings)
-                rows[left] = again
+            untrained = np.flatnonzero((lengths > 0) & ~rows.any(axis=1))
+            if len(untrained):  # short texts of frequent words, all thinned out: those are read in full
+                untrained_ids = np.concatenate([ids[task.starts[text] : task.starts[text + 1]] for text in untrained])
+                starts = np.concatenate([[0], np.cumsum(lengths[untrained])])
+                task = replace(
+                    task, ids=untrained_ids, starts=starts, keep=kernel.keep_thresholds(self.vocabulary.counts, 0)
+                )
+                untrained_rows = kernel.new_table(len(untrained), method.dim)
+                kernel.native_trainer(task).infer(untrained_rows, *settings)
+                rows[untrained] = untrained_rows
         return np.ascontiguousarray(rows[:, : method.dim])
 
     @cached_property
@@ -282,8 +286,8 @@ class Doc2VecModel(TextModel):
                 n_counts=len(counts),
             )
         if self.words is not None:
-            fill(inputs, self.words.matrix, method.dim)
-        fill(outputs, self.outputs, method.dim)
+            fill_padded(inputs, self.words.matrix, method.dim)
+        fill_padded(outputs, self.outputs, method.dim)
         # All of a document's words are its window's centres in turn; only with dm do their neighbours help.
         settings = {"shrink": method.shrink_window, **method.kernel_settings()}
         settings |= {"neighbors": False, "group": GROUP} if method.mode == "dbow" else {}
@@ -316,14 +320,14 @@ class Doc2VecModel(TextModel):
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> Doc2VecModel:
         assert isinstance(method, DocumentMethod)
-        own = ("documents", "tags", *(["words"] if "words" in parts.arrays else []))
-        declared = {name: f"float {name} {method.dim}" for name in own}
-        check_arrays(parts.arrays, **declared, outputs=f"float outputs {method.places * method.dim}")
+        table_names = ("documents", "tags", *(["words"] if "words" in parts.arrays else []))
+        declared = {name: f"float {name} {method.dim}" for name in table_names}
+        check_arrays(parts.arrays, **declared, outputs=f"float outputs {method.n_concatenated * method.dim}")
         documents, tags, outputs = (parts.arrays[name] for name in ("documents", "tags", "outputs"))
         words = parts.arrays.get("words")
         keys = (stored_keys(parts, name) for name in ("documents", "tags"))
-        found = [Vectors(names, table) for names, table in zip(keys, (documents, tags), strict=True)]
-        return cls(method, parts, found[0], found[1], words, outputs, training)
+        tables = [Vectors(names, table) for names, table in zip(keys, (documents, tags), strict=True)]
+        return cls(method, parts, tables[0], tables[1], words, outputs, training)
 
     def __repr__(self) -> str:
         return f"Doc2Vec model: {len(self.documents):,} documents × {self.documents.dim}"

@@ -34,10 +34,10 @@ from firth.words.word_model import Phrases, Pooled, TextModel, Texts, WordOption
 
 TF = ("count", "boolean", "log", "sublinear")
 IDF = ("plain", "smooth", "plus_one", "probabilistic", "bm25", "none")
-STRETCH = 1 << 20  # entries that are weighed at a time
+BLOCK_ENTRIES = 1 << 20  # entries that are weighed at a time
 IN_MEMORY = 1 << 28  # bytes; a longer array is mapped from a temporary file, so that counts need not fit into memory
 
-Numbers = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 
 class Weights(NamedTuple):
@@ -60,7 +60,7 @@ class DocumentOptions(WordOptions):
     def weights(self) -> Weights:
         """How counts are weighed."""
 
-    def count(self, data: Any, run: Run, start: Model | None) -> Counted:
+    def count(self, data: Any, run: Run, start: Model | None) -> WeightedCorpus:
         """The documents of `data`, counted and weighed."""
         name = type(self).__name__
         if start is not None:
@@ -69,15 +69,15 @@ class DocumentOptions(WordOptions):
                 "{name} counts all documents at once and can't go on from a model; leave start out.",
                 name=name,
             )
-        began = time.monotonic()
+        started = time.monotonic()
         tokens = self.read(data, run, keys=True)
-        rows = count_words(tokens.ids, tokens.starts, len(tokens.vocabulary), run.cores, room=room)
+        rows = count_words(tokens.ids, tokens.starts, len(tokens.vocabulary), run.cores, room=allocate)
         lengths = np.diff(tokens.starts).astype(np.float64)
         idf = inverse_frequencies(rows, len(tokens.vocabulary), self.weights().idf)
         average = float(lengths.mean())
-        weigh(rows, lengths, self.weights(), idf, average)
-        seconds = time.monotonic() - began
-        figures = {
+        apply_weights(rows, lengths, self.weights(), idf, average)
+        seconds = time.monotonic() - started
+        metrics = {
             "tokens": tokens.raw_tokens,
             "vocabulary": len(tokens.vocabulary),
             "documents": len(tokens),
@@ -87,7 +87,7 @@ class DocumentOptions(WordOptions):
             "words_per_second": tokens.raw_tokens / max(seconds, 1e-9),
             "data": tokens.fingerprint,
         }
-        return Counted(tokens, rows, Scale(idf, average), figures)
+        return WeightedCorpus(tokens, rows, CorpusStatistics(idf, average), metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,32 +104,32 @@ class WeightOptions(DocumentOptions):
         return Weights(self.tf, self.idf, self.norm, self.k1, self.b)
 
 
-class Scale(NamedTuple):
+class CorpusStatistics(NamedTuple):
     """What new documents are weighed by: the words' idf and the mean length of the documents that were counted."""
 
-    idf: Numbers
-    average: float
+    idf: FloatArray
+    average_length: float
 
 
-class Counted(NamedTuple):
+class WeightedCorpus(NamedTuple):
     """A corpus as weighed rows, with what the model needs besides."""
 
     tokens: Tokens
     rows: Rows
-    scale: Scale
-    figures: dict[str, Any]
+    statistics: CorpusStatistics
+    metrics: dict[str, Any]
 
 
-def room(size: int, kind: Any) -> NDArray[Any]:
+def allocate(size: int, dtype: Any) -> NDArray[Any]:
     """An array, in a file that disappears with it if it is long."""
-    if size * np.dtype(kind).itemsize <= IN_MEMORY:
-        return np.empty(size, dtype=kind)
+    if size * np.dtype(dtype).itemsize <= IN_MEMORY:
+        return np.empty(size, dtype=dtype)
     folder = Path(tempfile.gettempdir())
     with saying_where(folder):
         file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         if hasattr(os, "posix_fallocate"):  # or a full disk kills whoever writes to the map (SIGBUS)
-            os.posix_fallocate(file.fileno(), 0, size * np.dtype(kind).itemsize)
-        return np.memmap(file, dtype=kind, mode="w+", shape=(size,))
+            os.posix_fallocate(file.fileno(), 0, size * np.dtype(dtype).itemsize)
+        return np.memmap(file, dtype=dtype, mode="w+", shape=(size,))
 
 
 def as_csr(rows: Rows, words: int) -> Any:
@@ -139,39 +139,39 @@ def as_csr(rows: Rows, words: int) -> Any:
     return sparse.csr_matrix((rows.values, rows.columns, rows.starts), shape=(len(rows.starts) - 1, words), copy=False)
 
 
-def stretches(starts: NDArray[np.int64]) -> Iterator[tuple[slice, slice]]:
+def row_blocks(starts: NDArray[np.int64]) -> Iterator[tuple[slice, slice]]:
     """Rows with about STRETCH entries (at least one row), and their entries."""
     first = 0
     while first < len(starts) - 1:
-        last = max(first + 1, int(np.searchsorted(starts, starts[first] + STRETCH, side="right")) - 1)
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + BLOCK_ENTRIES, side="right")) - 1)
         yield slice(first, last), slice(int(starts[first]), int(starts[last]))
         first = last
 
 
-def inverse_frequencies(rows: Rows, words: int, name: str) -> Numbers:
+def inverse_frequencies(rows: Rows, words: int, idf: str) -> FloatArray:
     """Each word's weight from N, the number of documents, and df, how many of them hold the word."""
     documents = float(len(rows.starts) - 1)
     df = np.zeros(words)
-    for _, part in stretches(rows.starts):
-        df += np.bincount(rows.columns[part], minlength=words)
-    if name == "none":
+    for _, entries in row_blocks(rows.starts):
+        df += np.bincount(rows.columns[entries], minlength=words)
+    if idf == "none":
         return np.ones(words)
-    if name == "smooth":  # scikit-learn: as if one document more held every word
+    if idf == "smooth":  # scikit-learn: as if one document more held every word
         return np.log((1 + documents) / (1 + df)) + 1
-    if name == "bm25":  # Robertson & Zaragoza 2009, with Lucene's 1 + … that keeps it above zero
+    if idf == "bm25":  # Robertson & Zaragoza 2009, with Lucene's 1 + … that keeps it above zero
         return np.log1p((documents - df + 0.5) / (df + 0.5))
     df = np.maximum(df, 1)  # words of the vocabulary that no document holds weigh nothing anyway
-    if name == "probabilistic":  # Croft & Harper 1979, not below zero
+    if idf == "probabilistic":  # Croft & Harper 1979, not below zero
         return np.maximum(0, np.log(np.maximum(documents - df, 1e-300) / df))
     plain = np.log(documents / df)
-    return plain + 1 if name == "plus_one" else plain
+    return plain + 1 if idf == "plus_one" else plain
 
 
-def weigh(rows: Rows, lengths: Numbers, weights: Weights, idf: Numbers, average: float) -> None:
+def apply_weights(rows: Rows, lengths: FloatArray, weights: Weights, idf: FloatArray, average: float) -> None:
     """Counts in `rows` become weights, in place. `lengths` are the documents' numbers of words."""
-    for documents, part in stretches(rows.starts):
-        counts = rows.values[part].astype(np.float64)
-        starts = rows.starts[documents.start : documents.stop + 1] - part.start
+    for documents, entries in row_blocks(rows.starts):
+        counts = rows.values[entries].astype(np.float64)
+        starts = rows.starts[documents.start : documents.stop + 1] - entries.start
         sizes = np.diff(starts)
         if weights.tf == "boolean":
             counts[:] = 1
@@ -180,14 +180,14 @@ def weigh(rows: Rows, lengths: Numbers, weights: Weights, idf: Numbers, average:
         elif weights.tf == "sublinear":
             counts = 1 + np.log(counts)
         elif weights.tf == "bm25":  # Robertson & Zaragoza 2009, eq. 3.15
-            longer = 1 - weights.b + weights.b * lengths[documents] / max(average, 1e-300)
-            counts *= (weights.k1 + 1) / (counts + weights.k1 * np.repeat(longer, sizes))
+            length_factor = 1 - weights.b + weights.b * lengths[documents] / max(average, 1e-300)
+            counts *= (weights.k1 + 1) / (counts + weights.k1 * np.repeat(length_factor, sizes))
         if weights.idf != "none":
-            counts *= idf[rows.columns[part]]
+            counts *= idf[rows.columns[entries]]
         if weights.norm == "l2":
             norms = np.sqrt(row_sums(counts**2, starts))
             counts /= np.repeat(np.where(norms == 0, 1, norms), sizes)
-        rows.values[part] = counts
+        rows.values[entries] = counts
 
 
 class DocumentModel(TextModel):
@@ -201,12 +201,12 @@ class DocumentModel(TextModel):
         self,
         method: DocumentOptions,
         vocabulary: Vocabulary | Parts,
-        scale: Scale,
+        statistics: CorpusStatistics,
         training: Mapping[str, Any],
         phrases: Phrases = (),
     ) -> None:
         super().__init__(method, vocabulary, training, phrases)
-        self.scale = scale
+        self.statistics = statistics
 
     @property
     def vectors(self) -> Vectors:
@@ -216,26 +216,26 @@ class DocumentModel(TextModel):
     def tables(self) -> Mapping[str, Vectors]:
         return {"words": self.words, "documents": self.documents}
 
-    def weighed(self, texts: Texts) -> Weighed:
+    def weighted(self, texts: Texts) -> WeightedTexts:
         """New texts (or lists of their tokens) as rows of the matrix, with how many of their words it knows."""
         check_texts(texts, lists=True)
         ids, starts, unknown = list[int](), [0], list[int]()
         for text in texts:
-            found = [self.vocabulary.id(token) for token in self.tokenize(text)]
-            ids += [id for id in found if id is not None]
-            unknown.append(len(found) - len(ids) + starts[-1])
+            token_ids = [self.vocabulary.id(token) for token in self.tokenize(text)]
+            ids += [id for id in token_ids if id is not None]
+            unknown.append(len(token_ids) - len(ids) + starts[-1])
             starts.append(len(ids))
-        rows = count_words(np.array(ids, dtype=np.int32), np.array(starts, dtype=np.int64), len(self.scale.idf))
+        rows = count_words(np.array(ids, dtype=np.int32), np.array(starts, dtype=np.int64), len(self.statistics.idf))
         known = np.diff(starts)
-        weigh(rows, known.astype(np.float64), self.method.weights(), *self.scale)
-        return Weighed(as_csr(rows, len(self.scale.idf)), known, np.array(unknown, dtype=np.int64))
+        apply_weights(rows, known.astype(np.float64), self.method.weights(), *self.statistics)
+        return WeightedTexts(as_csr(rows, len(self.statistics.idf)), known, np.array(unknown, dtype=np.int64))
 
     def neighbors(self, text: str | Sequence[str], k: int = 10, metric: str = "cosine") -> Hits:
         """The documents nearest to a text (or to a list of its tokens), which need not be one of them."""
         return self.documents.neighbors(self.embed([text])[0], k, metric=metric)
 
     def shared_parts(self) -> Parts:
-        arrays = {"idf": self.scale.idf, "average_length": np.array([self.scale.average])}
+        arrays = {"idf": self.statistics.idf, "average_length": np.array([self.statistics.average_length])}
         keys = {"keys": list(self.documents.keys)}
         return Parts(arrays, {"vocabulary": self.vocabulary_json(), "documents": keys})
 
@@ -244,7 +244,7 @@ class DocumentModel(TextModel):
         return f"{name} model: {len(self.documents):,} documents, {len(self.words):,} words"
 
 
-class Weighed(NamedTuple):
+class WeightedTexts(NamedTuple):
     """New texts as rows, with how many words of each were known."""
 
     matrix: Any  # scipy.sparse, texts × words
@@ -252,12 +252,12 @@ class Weighed(NamedTuple):
     unknown: NDArray[np.int64]
 
 
-def stored_scale(parts: Parts) -> Scale:
+def stored_statistics(parts: Parts) -> CorpusStatistics:
     """The inverse of `shared_parts`, checked."""
     check_arrays(parts.arrays, idf="float64 words", average_length="float 1")
     idf, average = parts.arrays["idf"], parts.arrays["average_length"]
     check_finite({"idf": idf, "average_length": average})
-    return Scale(np.asarray(idf), float(average[0]))
+    return CorpusStatistics(np.asarray(idf), float(average[0]))
 
 
 def stored_keys(parts: Parts, name: str = "documents") -> Callable[[], Sequence[str]]:
@@ -279,23 +279,23 @@ class SparseModel(DocumentModel):
         vocabulary: Vocabulary | Parts,
         keys: Sequence[str] | Callable[[], Sequence[str]],
         rows: Rows,
-        scale: Scale,
+        statistics: CorpusStatistics,
         training: Mapping[str, Any],
         phrases: Phrases = (),
     ) -> None:
-        super().__init__(method, vocabulary, scale, training, phrases)
+        super().__init__(method, vocabulary, statistics, training, phrases)
         self._keys, self.rows = keys, rows
 
     @cached_property
     def documents(self) -> SparseVectors:  # type: ignore[override]
         """A row a document, a column a word."""
-        check_rows(self.rows, len(self.scale.idf))
-        return SparseVectors(self._keys, as_csr(self.rows, len(self.scale.idf)))
+        check_rows(self.rows, len(self.statistics.idf))
+        return SparseVectors(self._keys, as_csr(self.rows, len(self.statistics.idf)))
 
     @cached_property
     def words(self) -> SparseVectors:  # type: ignore[override]
         """A row a word, a column a document: `documents` turned round, at the first use."""
-        return SparseVectors(self._tokens, self.matrix.T.tocsr(), missing=self._why_missing)
+        return SparseVectors(self._tokens, self.matrix.T.tocsr(), missing=self._missing_reason)
 
     @property
     def matrix(self) -> Any:
@@ -307,13 +307,13 @@ class SparseModel(DocumentModel):
         return self.documents.keys, self.words.keys
 
     def transform(self, texts: Texts) -> Any:
-        """New texts as rows of the matrix (scipy.sparse); `weighed` also tells how many words are unknown."""
-        return self.weighed(texts).matrix
+        """New texts as rows of the matrix (scipy.sparse); `weighted` also tells how many words are unknown."""
+        return self.weighted(texts).matrix
 
     def pool(self, texts: Texts) -> Pooled:
         """`transform` with its zeros written out, where that fits into memory."""
-        found = self.weighed(texts)
-        return Pooled(finite_rows(dense(found.matrix), "Text"), found.known, found.unknown)
+        weighted = self.weighted(texts)
+        return Pooled(finite_rows(dense(weighted.matrix), "Text"), weighted.known, weighted.unknown)
 
     def neighbors(self, text: str | Sequence[str], k: int = 10, metric: str = "cosine") -> Hits:
         return self.documents.neighbors(self.transform([text]), k, metric=metric)
@@ -329,14 +329,14 @@ class SparseModel(DocumentModel):
         if sizes["rows"] < 0:
             raise FirthError("damaged_model", "The array starts is empty.")
         rows = Rows(*(parts.arrays[name] for name in Rows._fields))
-        return cls(method, parts, stored_keys(parts), rows, stored_scale(parts), training)
+        return cls(method, parts, stored_keys(parts), rows, stored_statistics(parts), training)
 
 
 def check_rows(rows: Rows, words: int) -> None:
     """Refuses a matrix from a file whose numbers lead outside of it. At the first use: opening reads nothing."""
     starts, columns = rows.starts, rows.columns
-    right = starts[0] == 0 and starts[-1] == len(columns) == len(rows.values) and (starts[:-1] <= starts[1:]).all()
-    if not right or (len(columns) and not 0 <= int(columns.min()) <= int(columns.max()) < words):
+    valid = starts[0] == 0 and starts[-1] == len(columns) == len(rows.values) and (starts[:-1] <= starts[1:]).all()
+    if not valid or (len(columns) and not 0 <= int(columns.min()) <= int(columns.max()) < words):
         raise FirthError(
             "damaged_model", "The matrix of counts is broken: its starts must rise and its columns be words."
         )
@@ -347,7 +347,13 @@ def fit_sparse(method: DocumentOptions, data: Any, run: Run, start: Model | None
     """The whole of learning for methods that keep the matrix as it is."""
     counted = method.count(data, run, start)
     tokens = counted.tokens
-    kept = method.as_trained(tokens.splitting, tokens.vocabulary, run)
+    trained_method = method.as_trained(tokens.splitting, tokens.vocabulary, run)
     return SparseModel(
-        kept, tokens.vocabulary, tokens.keys, counted.rows, counted.scale, counted.figures, tokens.phrases
+        trained_method,
+        tokens.vocabulary,
+        tokens.keys,
+        counted.rows,
+        counted.statistics,
+        counted.metrics,
+        tokens.phrases,
     )

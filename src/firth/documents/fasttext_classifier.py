@@ -11,7 +11,7 @@ from firth.core.options import chosen_values
 from firth.core.run import Run
 from firth.core.sketch import recorded_rows
 from firth.data.labeled_texts import LabeledTexts
-from firth.documents.classifier_model import ClassifierModel, learned, scored
+from firth.documents.classifier_model import ClassifierModel, held_out_verdict, model_from_training
 from firth.documents.classifier_training import ClassifierOptions, Training
 
 
@@ -27,31 +27,31 @@ class FastTextClassifier(ClassifierOptions):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> ClassifierModel:
         """Learns from Labelled data (or what it can be made of). Words that `start` knows begin with its vectors."""
-        began = time.monotonic()
-        labelled = data if isinstance(data, LabeledTexts) else LabeledTexts(data)
-        examples = self.read_examples(labelled, run)
-        texts = (" ".join(text) if isinstance(text, list) else text for text, _ in labelled)
+        started = time.monotonic()
+        texts_with_labels = data if isinstance(data, LabeledTexts) else LabeledTexts(data)
+        examples = self.read_examples(texts_with_labels, run)
+        texts = (" ".join(text) if isinstance(text, list) else text for text, _ in texts_with_labels)
         rows = recorded_rows(texts, run.report)
-        reading = time.monotonic() - began
+        reading_seconds = time.monotonic() - started
         training = Training(self, examples, run, start)
-        figures = training.go()
-        figures |= {
+        metrics = training.go()
+        metrics |= {
             "tokens": examples.tokens.raw_tokens,
             "vocabulary": len(training.vocabulary),
             "labels": len(examples.labels),
             "documents": len(examples.tokens),
             "held_out_documents": len(training.held_out),
             "chosen": chosen_values(self, training.method),
-            "reading_seconds": reading,
+            "reading_seconds": reading_seconds,
             "data": training.fingerprint,
             "seed": run.seed,
             "deterministic": run.deterministic,
             "threads": training.threads,
             **rows,
         }
-        began = time.monotonic()
-        verdict = scored(learned(training, figures), training)
+        started = time.monotonic()
+        verdict = held_out_verdict(model_from_training(training, metrics), training)
         if verdict is not None:
-            figures |= verdict.figures() | {"scoring_seconds": time.monotonic() - began}
+            metrics |= verdict.figures() | {"scoring_seconds": time.monotonic() - started}
             verdict.tell(run.report, "Try more epochs, another learning_rate, word_ngrams=2, or more texts.")
-        return learned(training, figures)
+        return model_from_training(training, metrics)

@@ -18,7 +18,14 @@ from firth.core.run import Run
 from firth.core.stored import check_arrays, check_finite, finite_rows
 from firth.core.vectors import Matrix, Vectors
 from firth.data.vocabulary import Vocabulary
-from firth.documents.document_matrix import DocumentModel, Scale, WeightOptions, as_csr, stored_keys, stored_scale
+from firth.documents.document_matrix import (
+    CorpusStatistics,
+    DocumentModel,
+    WeightOptions,
+    as_csr,
+    stored_keys,
+    stored_statistics,
+)
 from firth.kernels.sparse import multiply
 from firth.training.truncated_svd import rows_of, truncated_svd
 from firth.words.word_model import Phrases, Pooled, Texts
@@ -37,12 +44,12 @@ class LSAModel(DocumentModel):
         words: Matrix,
         documents: Matrix,
         singular_values: NDArray[np.float64],
-        scale: Scale,
+        statistics: CorpusStatistics,
         training: Mapping[str, Any],
         phrases: Phrases = (),
     ) -> None:
-        super().__init__(method, vocabulary, scale, training, phrases)
-        self.words = Vectors(self._tokens, words, missing=self._why_missing)
+        super().__init__(method, vocabulary, statistics, training, phrases)
+        self.words = Vectors(self._tokens, words, missing=self._missing_reason)
         self.documents = Vectors(keys, documents)
         self.singular_values = singular_values
 
@@ -54,10 +61,10 @@ class LSAModel(DocumentModel):
 
     def pool(self, texts: Texts) -> Pooled:
         """New documents folded in: d Uₖ Σ^(p − 1), which for a document of the corpus is its own vector."""
-        found = self.weighed(texts)
-        folded = multiply(rows_of(found.matrix), self.words.matrix)
+        weighted = self.weighted(texts)
+        folded = multiply(rows_of(weighted.matrix), self.words.matrix)
         folded /= self.singular_values.astype(np.float32)
-        return Pooled(finite_rows(folded, "Text"), found.known, found.unknown)
+        return Pooled(finite_rows(folded, "Text"), weighted.known, weighted.unknown)
 
     def parts(self) -> Parts:
         shared = self.shared_parts()
@@ -71,7 +78,7 @@ class LSAModel(DocumentModel):
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> LSAModel:
         assert isinstance(method, LSA)
-        scale = stored_scale(parts)
+        statistics = stored_statistics(parts)
         check_arrays(
             parts.arrays,
             idf="float words",
@@ -83,7 +90,7 @@ class LSAModel(DocumentModel):
         check_finite({"singular_values": values})
         if not (values > 0).all():
             raise FirthError("damaged_model", "Singular values must be above 0.")
-        return cls(method, parts, stored_keys(parts), words, documents, np.asarray(values), scale, training)
+        return cls(method, parts, stored_keys(parts), words, documents, np.asarray(values), statistics, training)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +109,7 @@ class LSA(WeightOptions):
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> LSAModel:
         """Counts, weighs and decomposes a corpus (or Tokens, paths, texts)."""
         counted = self.count(data, run, start)
-        tokens, began = counted.tokens, time.monotonic()
+        tokens, started = counted.tokens, time.monotonic()
         if not counted.rows.values.any():
             raise FirthError(
                 "empty_data",
@@ -112,20 +119,22 @@ class LSA(WeightOptions):
                 idf=self.idf,
             )
         matrix = as_csr(counted.rows, len(tokens.vocabulary))
-        found = truncated_svd(matrix.T, self.dim, run, self.oversample)  # words × documents: U are the words
-        weights = (found.values**self.power).astype(np.float32)
-        seconds = counted.figures["seconds"] + time.monotonic() - began
-        figures = {
-            **counted.figures,
+        svd = truncated_svd(matrix.T, self.dim, run, self.oversample)  # words × documents: U are the words
+        scale = (svd.values**self.power).astype(np.float32)
+        seconds = counted.metrics["seconds"] + time.monotonic() - started
+        metrics = {
+            **counted.metrics,
             "seconds": seconds,
             "words_per_second": tokens.raw_tokens / max(seconds, 1e-9),
             "seed": run.seed,
-            "norm": found.norm,
-            "error": found.error,
-            "operator_error_bound": found.bound,
-            "explained_variance": float(found.explained.sum()),
+            "norm": svd.norm,
+            "error": svd.error,
+            "operator_error_bound": svd.bound,
+            "explained_variance": float(svd.explained.sum()),
         }
-        words, documents = found.left * weights, found.right * weights
-        kept = self.as_trained(tokens.splitting, tokens.vocabulary, run)
+        words, documents = svd.left * scale, svd.right * scale
+        trained_method = self.as_trained(tokens.splitting, tokens.vocabulary, run)
         keys, phrases = tokens.keys, tokens.phrases
-        return LSAModel(kept, tokens.vocabulary, keys, words, documents, found.values, counted.scale, figures, phrases)
+        return LSAModel(
+            trained_method, tokens.vocabulary, keys, words, documents, svd.values, counted.statistics, metrics, phrases
+        )

@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 VARIANTS = ("pmi", "ppmi", "npmi", "shifted")
 CHUNK = 1 << 20  # pairs at a time
 
-Numbers = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 
-class Sums(NamedTuple):
+class MarginalCounts(NamedTuple):
     """n(w), n(c) and N."""
 
-    words: Numbers
-    contexts: Numbers
+    words: FloatArray
+    contexts: FloatArray
     total: float
 
 
-class Strength(NamedTuple):
+class PairScores(NamedTuple):
     """Of some pairs, in bits."""
 
-    pmi: Numbers
-    npmi: Numbers
+    pmi: FloatArray
+    npmi: FloatArray
 
 
-def sums_of(counts: csr_matrix) -> Sums:
+def marginal_counts(counts: csr_matrix) -> MarginalCounts:
     """Row sums, column sums and the sum of all; float64 sums of whole counts are exact."""
     words, contexts = counts.shape
     rows = np.zeros(words)
@@ -54,7 +54,7 @@ def sums_of(counts: csr_matrix) -> Sums:
         weights = counts.data[first:last]
         np.add(rows, np.bincount(row, weights, minlength=words), out=rows)
         np.add(columns, np.bincount(counts.indices[first:last], weights, minlength=contexts), out=columns)
-    return Sums(rows, columns, float(rows.sum()))
+    return MarginalCounts(rows, columns, float(rows.sum()))
 
 
 def chunks(indptr: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
@@ -66,22 +66,22 @@ def chunks(indptr: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.int
         yield first, last, np.repeat(np.arange(low, high + 1), np.diff(ends))
 
 
-def information(counts: Numbers, total: float) -> Numbers:
+def information(counts: FloatArray, total: float) -> FloatArray:
     """h = log₂ N/n, 0 for what does not occur (it has no pairs)."""
     return np.log2(np.divide(total, counts, out=np.ones_like(counts), where=counts > 0))
 
 
-def strength(counts: Numbers, words: Numbers, contexts: Numbers, total: float) -> Strength:
+def pair_scores(counts: FloatArray, words: FloatArray, contexts: FloatArray, total: float) -> PairScores:
     """PMI and NPMI of pairs with these counts, row sums and column sums."""
-    pair = information(counts, total)
-    single = information(words, total) + information(contexts, total)
+    joint = information(counts, total)
+    marginal = information(words, total) + information(contexts, total)
     # h(w, c) = 0 where there is no other pair: together always.
-    npmi = np.divide(single, pair, out=np.full_like(pair, 2.0), where=pair > 0) - 1
-    return Strength(single - pair, np.clip(npmi, -1.0, 1.0))
+    npmi = np.divide(marginal, joint, out=np.full_like(joint, 2.0), where=joint > 0) - 1
+    return PairScores(marginal - joint, np.clip(npmi, -1.0, 1.0))
 
 
 def association_matrix(
-    counts: csr_matrix, sums: Sums, variant: str = "ppmi", smoothing: float = 1.0, shift: float = 1.0
+    counts: csr_matrix, sums: MarginalCounts, variant: str = "ppmi", smoothing: float = 1.0, shift: float = 1.0
 ) -> csr_matrix:
     """The matrix of a variant, as float32 with entries only for pairs that were met.
 
@@ -95,37 +95,39 @@ def association_matrix(
     word, context = information(sums.words, sums.total), information(smoothed, float(smoothed.sum()))
     values = np.empty(counts.nnz, dtype=np.float32)
     for first, last, row in chunks(counts.indptr):
-        part, columns = np.asarray(counts.data[first:last]), counts.indices[first:last]
+        pair_counts, columns = np.asarray(counts.data[first:last]), counts.indices[first:last]
         if variant == "npmi":
-            values[first:last] = strength(part, sums.words[row], sums.contexts[columns], sums.total).npmi
+            values[first:last] = pair_scores(pair_counts, sums.words[row], sums.contexts[columns], sums.total).npmi
         else:
-            values[first:last] = word[row] + context[columns] - information(part, sums.total)
+            values[first:last] = word[row] + context[columns] - information(pair_counts, sums.total)
     if variant == "shifted":
         values -= np.float32(np.log2(shift))
     if variant not in ("ppmi", "shifted"):
         return csr_matrix((values, counts.indices, counts.indptr), shape=counts.shape)
     positive = values > 0
-    before = np.concatenate([[0], np.cumsum(positive)])
-    return csr_matrix((values[positive], counts.indices[positive], before[counts.indptr]), shape=counts.shape)
+    positive_before = np.concatenate([[0], np.cumsum(positive)])
+    return csr_matrix((values[positive], counts.indices[positive], positive_before[counts.indptr]), shape=counts.shape)
 
 
-def at_least(counts: csr_matrix, least: float) -> csr_matrix:
+def drop_rare_pairs(counts: csr_matrix, min_count: float) -> csr_matrix:
     """The pairs with a count of at least `least`."""
     from scipy.sparse import csr_matrix
 
-    enough = counts.data >= least
-    if enough.all():
+    frequent = counts.data >= min_count
+    if frequent.all():
         return counts
-    before = np.concatenate([[0], np.cumsum(enough)])
-    return csr_matrix((counts.data[enough], counts.indices[enough], before[counts.indptr]), shape=counts.shape)
+    frequent_before = np.concatenate([[0], np.cumsum(frequent)])
+    return csr_matrix(
+        (counts.data[frequent], counts.indices[frequent], frequent_before[counts.indptr]), shape=counts.shape
+    )
 
 
-def factors(matrix: csr_matrix, dim: int, weight: float, run: Run) -> tuple[Matrix, Matrix, Numbers]:
+def factorize(matrix: csr_matrix, dim: int, weight: float, run: Run) -> tuple[Matrix, Matrix, FloatArray]:
     """U Σ^p, V Σ^p and Σ of the best approximation U Σ Vᵀ of rank `dim`, or of the matrix's rank where that is less."""
     if not matrix.nnz:
         run.report.note("No pair of words goes together more than by chance: all vectors are zero.")
         words, contexts = (np.zeros((size, 1), dtype=np.float32) for size in matrix.shape)
         return words, contexts, np.zeros(1)
-    found = truncated_svd(matrix, dim, run)
-    scale = (found.values**weight).astype(np.float32)
-    return found.left * scale, found.right * scale, found.values
+    svd = truncated_svd(matrix, dim, run)
+    scale = (svd.values**weight).astype(np.float32)
+    return svd.left * scale, svd.right * scale, svd.values

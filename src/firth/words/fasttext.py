@@ -15,7 +15,7 @@ from firth.formats.fasttext import LONGEST_NGRAM
 from firth.kernels.product import ProductCodes
 from firth.words.fasttext_model import OBJECTIVES, FastTextModel
 from firth.words.subword_training import SubwordTraining
-from firth.words.window_training import PredictingMethod, grown
+from firth.words.window_training import PredictingMethod, merged_vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,15 +62,15 @@ class FastText(PredictingMethod):
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> FastTextModel:
         """Learns from a corpus (or Tokens, paths, texts). With `start`, goes on from that model: its words and n-grams
         keep their vectors, new ones are added."""
-        before = self.check_start(start) if start is not None else None
-        tokens, reading = self.read_words(data, run, before)
+        previous = self.check_start(start) if start is not None else None
+        tokens, reading_seconds = self.read_words(data, run, previous)
         method = self.sized(tokens)
-        training = SubwordTraining(method, tokens, run, before)
-        figures = training.go() | {"reading_seconds": reading, "ngram_rows": training.subwords.rows}
+        training = SubwordTraining(method, tokens, run, previous)
+        metrics = training.go() | {"reading_seconds": reading_seconds, "ngram_rows": training.subwords.rows}
         table, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
-        vocabulary = grown(tokens.vocabulary, before.vocabulary) if before else tokens.vocabulary
-        kept = method.as_trained(tokens.splitting, vocabulary, run, before)
-        return FastTextModel(kept, vocabulary, table, outputs, training.subwords, figures, tokens.phrases)
+        vocabulary = merged_vocabulary(tokens.vocabulary, previous.vocabulary) if previous else tokens.vocabulary
+        trained_method = method.as_trained(tokens.splitting, vocabulary, run, previous)
+        return FastTextModel(trained_method, vocabulary, table, outputs, training.subwords, metrics, tokens.phrases)
 
     def check_start(self, start: Model) -> FastTextModel:
         """Refuses a model whose rows mean something else."""
@@ -80,13 +80,13 @@ class FastText(PredictingMethod):
                 "start must be a FastText model whose rows are not in codes; got {got!r}.",
                 got=start,
             )
-        found, wanted = start.subwords, (self.dim, self.minn, self.maxn, self.buckets)
-        theirs = (start.table.shape[1], found.minn, found.maxn, found.buckets)
-        if theirs != wanted:
+        start_subwords, expected = start.subwords, (self.dim, self.minn, self.maxn, self.buckets)
+        start_settings = (start.table.shape[1], start_subwords.minn, start_subwords.maxn, start_subwords.buckets)
+        if start_settings != expected:
             raise FirthError(
                 "incompatible_start",
                 "start must have dim, minn, maxn, buckets = {expected}, as this method; got {got}.",
-                expected=wanted,
-                got=theirs,
+                expected=expected,
+                got=start_settings,
             )
         return start

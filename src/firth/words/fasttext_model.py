@@ -63,7 +63,7 @@ class FastTextModel(TextModel):
     @cached_property
     def vectors(self) -> Vectors:
         """One row a word of the vocabulary."""
-        own = np.arange(self.words, dtype=np.int32)
+        word_rows = np.arange(self.words, dtype=np.int32)
         if len(self.vocabulary) != self.words:
             raise FirthError(
                 "damaged_model",
@@ -71,24 +71,24 @@ class FastTextModel(TextModel):
                 n_vocabulary=len(self.vocabulary),
                 words=self.words,
             )
-        found = self.subwords.compose(self.table, self.vocabulary.tokens, own, available_cores())
-        return Vectors(self._tokens, found.matrix, missing=self._why_missing, compose=self.compose)
+        composed = self.subwords.compose(self.table, self.vocabulary.tokens, word_rows, available_cores())
+        return Vectors(self._tokens, composed.matrix, missing=self._missing_reason, compose=self.compose)
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
         if len(self.outputs) != self.words:  # inner nodes of a tree are nobody's vectors
             return {"words": self.vectors}
-        return {"words": self.vectors, "contexts": Vectors(self._tokens, self.outputs, missing=self._why_missing)}
+        return {"words": self.vectors, "contexts": Vectors(self._tokens, self.outputs, missing=self._missing_reason)}
 
-    def _why_missing(self) -> str:
+    def _missing_reason(self) -> str:
         low, high = self.subwords.minn, self.subwords.maxn
         ngrams = f"it has no n-gram of {low} to {high} characters with a row" if high else "the model has no n-grams"
-        return ", and ".join(filter(None, (super()._why_missing(), ngrams)))
+        return ", and ".join(filter(None, (super()._missing_reason(), ngrams)))
 
     def compose(self, word: str) -> Matrix | None:
         """The vector of a word outside the vocabulary; None where none of its n-grams has a row."""
-        found = self.subwords.compose(self.table, [word], np.array([-1], dtype=np.int32))
-        return found.matrix[0] if found.pieces[0] else None
+        composed = self.subwords.compose(self.table, [word], np.array([-1], dtype=np.int32))
+        return composed.matrix[0] if composed.n_rows[0] else None
 
     def pool(self, texts: Texts, smoothing: float = 0.0) -> Pooled:
         """The mean of the vectors of each text's words, those outside the vocabulary composed; zeros for a text that
@@ -102,50 +102,52 @@ class FastTextModel(TextModel):
         counts = self.vocabulary.counts
         ids = self.vocabulary.ids
         tokens = [self.tokenize(text) for text in texts]
-        different = list({token: None for text in tokens for token in text})
-        places = {token: place for place, token in enumerate(different)}
-        own = np.array([ids.get(token, -1) for token in different], dtype=np.int32)
-        found = self.subwords.compose(self.table, different, own, available_cores())
-        weights = np.ones(len(different))
+        unique_tokens = list({token: None for text in tokens for token in text})
+        token_index = {token: index for index, token in enumerate(unique_tokens)}
+        word_rows = np.array([ids.get(token, -1) for token in unique_tokens], dtype=np.int32)
+        composed = self.subwords.compose(self.table, unique_tokens, word_rows, available_cores())
+        weights = np.ones(len(unique_tokens))
         if smoothing:
-            shares = np.where(own >= 0, counts[own] if len(counts) else 0, 0) / max(1, counts.sum())
+            shares = np.where(word_rows >= 0, counts[word_rows] if len(counts) else 0, 0) / max(1, counts.sum())
             weights = smoothing / (smoothing + shares)
         matrix = np.zeros((len(texts), self.table.shape[1]), dtype=np.float32)
         known = np.zeros(len(texts), dtype=np.int64)
         for row, text in enumerate(tokens):
-            rows = [place for place in map(places.__getitem__, text) if found.pieces[place]]
+            rows = [index for index in map(token_index.__getitem__, text) if composed.n_rows[index]]
             known[row] = len(rows)
             if rows:
-                matrix[row] = np.average(found.matrix[rows], 0, weights[rows])
+                matrix[row] = np.average(composed.matrix[rows], 0, weights[rows])
         return Pooled(
             finite_rows(matrix, "Text"), known, np.array([len(text) for text in tokens], dtype=np.int64) - known
         )
 
     def parts(self) -> Parts:
         subwords, table = self.subwords, self.table
-        facts = {name: getattr(subwords, name) for name in ("minn", "maxn", "buckets", "skip_missing")}
+        metadata = {name: getattr(subwords, name) for name in ("minn", "maxn", "buckets", "skip_missing")}
         arrays: dict[str, NDArray[Any]] = {"outputs": self.outputs}
         if isinstance(table, ProductCodes):
-            facts["width"] = table.width
+            metadata["width"] = table.width
             arrays |= {name: array for name in CODES if (array := getattr(table, name)) is not None}
         else:
             arrays["inputs"] = table
         if subwords.bucket_ids is not None:
             arrays["bucket_ids"] = subwords.bucket_ids
-        return Parts(arrays, {"vocabulary": self.vocabulary_json(), "subwords": facts})
+        return Parts(arrays, {"vocabulary": self.vocabulary_json(), "subwords": metadata})
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> FastTextModel:
-        facts, arrays = parts.documents["subwords"], parts.arrays
-        kinds = {"minn": int, "maxn": int, "buckets": int, "skip_missing": bool}
-        if not isinstance(facts, dict) or any(type(facts.get(name)) is not kind for name, kind in kinds.items()):
+        metadata, arrays = parts.documents["subwords"], parts.arrays
+        field_types = {"minn": int, "maxn": int, "buckets": int, "skip_missing": bool}
+        if not isinstance(metadata, dict) or any(
+            type(metadata.get(name)) is not field_type for name, field_type in field_types.items()
+        ):
             raise FirthError(
                 "damaged_model", "A model of subwords needs subwords.json with minn, maxn, buckets and skip_missing."
             )
         outputs = arrays["outputs"]
         if outputs.ndim != 2 or outputs.dtype != np.float32:
             raise FirthError("damaged_model", "A model of subwords needs a table of outputs.")
-        table = stored_codes(arrays, facts.get("width"), outputs.shape[1]) if "codes" in arrays else arrays["inputs"]
+        table = stored_codes(arrays, metadata.get("width"), outputs.shape[1]) if "codes" in arrays else arrays["inputs"]
         if len(table.shape) != 2 or table.shape[1] != outputs.shape[1]:
             raise FirthError(
                 "damaged_model",
@@ -153,7 +155,7 @@ class FastTextModel(TextModel):
                 got=table.shape,
                 shape=outputs.shape,
             )
-        subwords = Subwords(**{name: facts[name] for name in kinds}, bucket_ids=arrays.get("bucket_ids"))
+        subwords = Subwords(**{name: metadata[name] for name in field_types}, bucket_ids=arrays.get("bucket_ids"))
         assert isinstance(method, WordOptions)
         return cls(method, parts, table, outputs, subwords, training)
 
@@ -165,9 +167,9 @@ class FastTextModel(TextModel):
         if args.model == "sup":
             raise FirthError("unsupported_model", "This fastText model is a classifier, not one of word vectors.")
         tokens = [word.decode(errors="backslashreplace") for word in file.words]
-        odd = sum(token.encode() != word for token, word in zip(tokens, file.words, strict=True))
-        if odd:
-            warn(f"{odd:,} words of the fastText model are not UTF-8; their odd bytes are written as \\xNN.")
+        invalid_utf8 = sum(token.encode() != word for token, word in zip(tokens, file.words, strict=True))
+        if invalid_utf8:
+            warn(f"{invalid_utf8:,} words of the fastText model are not UTF-8; their odd bytes are written as \\xNN.")
         if len(set(tokens)) < len(tokens):
             raise FirthError(
                 "damaged_model",
@@ -202,11 +204,11 @@ class FastTextModel(TextModel):
             table = table.rows(rows) if isinstance(table, ProductCodes) else table[rows]
             outputs = outputs if args.loss == "hs" else outputs[order]
         inputs: Matrix | SpreadRows | ProductCodes = table
-        ids = self.subwords.bucket_ids
-        if ids is not None and isinstance(table, ProductCodes):
-            pruned = np.stack([ids, np.arange(len(ids), dtype=np.int32)], axis=1)
-        elif ids is not None and not isinstance(table, ProductCodes):
-            inputs = SpreadRows(table[: self.words], table[self.words :], ids, args.bucket)
+        bucket_ids = self.subwords.bucket_ids
+        if bucket_ids is not None and isinstance(table, ProductCodes):
+            pruned = np.stack([bucket_ids, np.arange(len(bucket_ids), dtype=np.int32)], axis=1)
+        elif bucket_ids is not None and not isinstance(table, ProductCodes):
+            inputs = SpreadRows(table[: self.words], table[self.words :], bucket_ids, args.bucket)
         return FastTextFile(
             args=args,
             words=[vocabulary.tokens[word].encode() for word in order],
@@ -223,10 +225,16 @@ class FastTextModel(TextModel):
         """The model with its table in codes; the settings are those of `quantize`. What that lost stands in
         `training["quantisation_error"]`."""
         file, error = quantize(self.to_file(), **settings)
-        made = FastTextModel.from_file(file)
+        quantized = FastTextModel.from_file(file)
         training = {**self.training, "quantisation_error": error}
         return FastTextModel(
-            self.method, made.vocabulary, made.table, made.outputs, made.subwords, training, self.phrases
+            self.method,
+            quantized.vocabulary,
+            quantized.table,
+            quantized.outputs,
+            quantized.subwords,
+            training,
+            self.phrases,
         )
 
     def __repr__(self) -> str:
@@ -242,32 +250,32 @@ def stored_codes(arrays: Mapping[str, NDArray[Any]], width: Any, dim: int) -> Pr
             "damaged_model", "The width of the codes' parts must be 1 to {dim}; got {got!r}.", dim=dim, got=width
         )
     rows = len(arrays["codes"])
-    kinds: dict[str, tuple[Any, tuple[int, ...]]] = {
+    expected: dict[str, tuple[Any, tuple[int, ...]]] = {
         "codes": (np.uint8, (rows, parts_of(dim, width))),
         "centroids": (np.float32, (CENTROIDS * dim,)),
         "norm_codes": (np.uint8, (rows,)),
         "norm_centroids": (np.float32, (CENTROIDS,)),
     }
-    wanted = [name for name in kinds if "norm_codes" in arrays or not name.startswith("norm")]
-    for name in wanted:
-        kind, shape = kinds[name]
-        if arrays[name].dtype != kind or arrays[name].shape != shape:
+    names = [name for name in expected if "norm_codes" in arrays or not name.startswith("norm")]
+    for name in names:
+        dtype, shape = expected[name]
+        if arrays[name].dtype != dtype or arrays[name].shape != shape:
             raise FirthError(
                 "damaged_model",
                 "{name} must be {dtype} of {shape}; got {got}.",
                 name=name,
-                dtype=np.dtype(kind),
+                dtype=np.dtype(dtype),
                 shape=shape,
                 got=arrays[name].shape,
             )
-    return ProductCodes(dim=dim, width=width, **{name: arrays[name] for name in wanted})
+    return ProductCodes(dim=dim, width=width, **{name: arrays[name] for name in names})
 
 
 def method_of(args: FastTextArgs) -> WordOptions:
     """The settings of Firth's FastText that are nearest to a file's; the file's own stay in `training`."""
     method: Any = registry.method("fasttext")
-    known = {item.name: item for item in options_of(method)}
-    wanted = {
+    options = {item.name: item for item in options_of(method)}
+    settings = {
         "dim": args.dim,
         "window": args.ws,
         "epochs": args.epoch,
@@ -278,25 +286,25 @@ def method_of(args: FastTextArgs) -> WordOptions:
         "maxn": args.maxn if args.minn <= args.maxn else 0,  # no n-grams either way
         "subsample": args.t,
     }
-    facts = {name: within(value, known[name].low, known[name].high) for name, value in wanted.items()}
-    facts["loss"] = next((name for name, other in LOSSES.items() if other == args.loss), "softmax")
-    facts["objective"] = next(name for name, other in OBJECTIVES.items() if other == args.model)
+    values = {name: within(value, options[name].low, options[name].high) for name, value in settings.items()}
+    values["loss"] = next((name for name, other in LOSSES.items() if other == args.loss), "softmax")
+    values["objective"] = next(name for name, other in OBJECTIVES.items() if other == args.model)
     # fastText splits at white space and folds no case.
-    found: WordOptions = method(**facts, tokenizer="whitespace", lowercase=False)
-    return found
+    fasttext_method: WordOptions = method(**values, tokenizer="whitespace", lowercase=False)
+    return fasttext_method
 
 
 def within(value: Any, low: float | None, high: float | None) -> Any:
     """`value`, or the nearest that an option takes: fastText sets no limits."""
-    kind = type(value)
-    value = value if low is None else max(value, kind(low))
-    return value if high is None else min(value, kind(high))
+    number_type = type(value)
+    value = value if low is None else max(value, number_type(low))
+    return value if high is None else min(value, number_type(high))
 
 
 def args_of(model: FastTextModel) -> FastTextArgs:
     """fastText's settings: those of the file that the model came from, or its method's."""
     options, subwords = model.method.options(), model.subwords
-    facts = model.training.get("fasttext") or {
+    settings = model.training.get("fasttext") or {
         "ws": options["window"],
         "epoch": options["epochs"],
         "minCount": options["min_count"],
@@ -307,9 +315,14 @@ def args_of(model: FastTextModel) -> FastTextArgs:
         "lrUpdateRate": 100,
         "t": options["subsample"],
     }
-    same = {"dim": model.table.shape[1], "bucket": subwords.buckets, "minn": subwords.minn, "maxn": subwords.maxn}
+    subword_settings = {
+        "dim": model.table.shape[1],
+        "bucket": subwords.buckets,
+        "minn": subwords.minn,
+        "maxn": subwords.maxn,
+    }
     try:
-        return FastTextArgs(**{**facts, **same})
+        return FastTextArgs(**{**settings, **subword_settings})
     except TypeError as error:
         raise FirthError(
             "damaged_model", "training.json does not hold fastText's settings ({reason}).", reason=str(error)

@@ -55,16 +55,16 @@ def quantize(
         )
     if cutoff is not None and cutoff < 1:
         raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="cutoff", got=cutoff)
-    kept, matrix = pruned(file, cutoff)
+    result, matrix = prune(file, cutoff)
     cores = threads or available_cores()
     codes = product.quantize(matrix, width, norms, seed, cores)
-    kept = replace(kept, inputs=codes)
+    result = replace(result, inputs=codes)
     if outputs and not isinstance(file.outputs, product.ProductCodes):
-        kept = replace(kept, outputs=product.quantize(file.outputs, min(2, file.args.dim), norms, seed, cores))
-    return Quantized(kept, relative_error(matrix, codes))
+        result = replace(result, outputs=product.quantize(file.outputs, min(2, file.args.dim), norms, seed, cores))
+    return Quantized(result, relative_error(matrix, codes))
 
 
-def pruned(file: FastTextFile, cutoff: int | None) -> tuple[FastTextFile, Matrix]:
+def prune(file: FastTextFile, cutoff: int | None) -> tuple[FastTextFile, Matrix]:
     """The model without the rows that are left out, and its input matrix."""
     words = len(file.words)
     if isinstance(file.inputs, SpreadRows):  # the buckets that nothing fell into are left out in any case
@@ -74,41 +74,41 @@ def pruned(file: FastTextFile, cutoff: int | None) -> tuple[FastTextFile, Matrix
         matrix = file.inputs
         buckets = np.arange(file.args.bucket, dtype=np.int32) if file.pruned is None else file.pruned[:, 0]
     if cutoff is None or cutoff >= len(matrix):
-        spread = isinstance(file.inputs, SpreadRows)
-        return (replace(file, pruned=pairs(buckets)) if spread else file), matrix
+        is_spread = isinstance(file.inputs, SpreadRows)
+        return (replace(file, pruned=bucket_row_pairs(buckets)) if is_spread else file), matrix
     rows = longest_rows(file, matrix, cutoff)
-    own, others = rows[rows < words], rows[rows >= words]
-    smaller = replace(
+    word_rows, ngram_rows = rows[rows < words], rows[rows >= words]
+    pruned_file = replace(
         file,
-        words=[file.words[word] for word in own],
-        word_counts=file.word_counts[own],
-        pruned=pairs(buckets[others - words]),
+        words=[file.words[word] for word in word_rows],
+        word_counts=file.word_counts[word_rows],
+        pruned=bucket_row_pairs(buckets[ngram_rows - words]),
     )
-    return smaller, matrix[rows]
+    return pruned_file, matrix[rows]
 
 
-def pairs(buckets: NDArray[np.int32]) -> NDArray[np.int32]:
+def bucket_row_pairs(buckets: NDArray[np.int32]) -> NDArray[np.int32]:
     """(bucket, row after the words)."""
     return np.stack([buckets, np.arange(len(buckets), dtype=np.int32)], axis=1)
 
 
 def longest_rows(file: FastTextFile, matrix: Matrix, cutoff: int) -> NDArray[np.int64]:
     """The rows to keep, in ascending order. The row of the line's end is kept, as in fastText."""
-    lengths = np.concatenate(
+    squared_norms = np.concatenate(
         [np.einsum("ij,ij->i", block, block) for block in np.array_split(matrix, 1 + len(matrix) // BLOCK)]
     )
     if file.args.model == "sup":
-        lengths[: len(file.words)][[word == b"</s>" for word in file.words]] = np.inf
+        squared_norms[: len(file.words)][[word == b"</s>" for word in file.words]] = np.inf
     else:
-        lengths[: len(file.words)] = np.inf
+        squared_norms[: len(file.words)] = np.inf
         cutoff = max(cutoff, len(file.words))
-    return np.sort(np.argsort(-lengths, kind="stable")[:cutoff])
+    return np.sort(np.argsort(-squared_norms, kind="stable")[:cutoff])
 
 
 def relative_error(matrix: Matrix, codes: product.ProductCodes) -> float:
-    lost = total = 0.0
+    squared_error = squared_norm = 0.0
     for first in range(0, len(matrix), BLOCK):
         rows = np.asarray(matrix[first : first + BLOCK], dtype=np.float64)
-        lost += float(np.square(rows - codes.take(slice(first, first + BLOCK))).sum())
-        total += float(np.square(rows).sum())
-    return lost / total if total else 0.0
+        squared_error += float(np.square(rows - codes.take(slice(first, first + BLOCK))).sum())
+        squared_norm += float(np.square(rows).sum())
+    return squared_error / squared_norm if squared_norm else 0.0

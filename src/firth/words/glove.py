@@ -15,9 +15,9 @@ from firth.kernels import cooccur as kernel
 from firth.words import glove_training as glove
 from firth.words.glove_training import UNKNOWN, GloVeModel
 from firth.words.pair_counting import PairOptions
-from firth.words.window_training import automatic_epochs, grown
+from firth.words.window_training import automatic_epochs, merged_vocabulary
 
-LARGE_TEXT, LEAST_EPOCHS, MOST_EPOCHS = 1_000_000, 15, 50
+LARGE_TEXT, MIN_EPOCHS, MAX_EPOCHS = 1_000_000, 15, 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class GloVe(PairOptions):
         """In a small text most pairs are met once: 1/d would fit the distance they were met at, not how often."""
         tokens = int(vocabulary.counts.sum())
         weighting = "harmonic" if tokens >= LARGE_TEXT else "flat"
-        epochs = min(MOST_EPOCHS, automatic_epochs(tokens, LEAST_EPOCHS, LARGE_TEXT))
+        epochs = min(MAX_EPOCHS, automatic_epochs(tokens, MIN_EPOCHS, LARGE_TEXT))
         return super().sized(vocabulary).resolved(weighting=weighting, epochs=epochs)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> GloVeModel:
@@ -63,8 +63,8 @@ class GloVe(PairOptions):
                 dim=self.dim,
                 got=start,
             )
-        began = time.monotonic()
-        method, pairs, phrases, figures, splitting = self.count(data, run, start)
+        started = time.monotonic()
+        method, pairs, phrases, metrics, splitting = self.count(data, run, start)
         vocabulary = pairs.vocabulary
         if self.unknown and UNKNOWN in vocabulary:
             raise FirthError(
@@ -72,14 +72,14 @@ class GloVe(PairOptions):
                 "The text has the word {unknown}, so no row can be added for it; leave unknown out.",
                 unknown=UNKNOWN,
             )
-        figures["counting_seconds"] = time.monotonic() - began
+        metrics["counting_seconds"] = time.monotonic() - started
         training = glove.Training(method, pairs, run, glove.start_tables(start) if start else None)
-        figures |= training.go()
-        figures |= {"deterministic": True, "threads": run.cores}
+        metrics |= training.go()
+        metrics |= {"deterministic": True, "threads": run.cores}
         tables = glove.result_tables(training.parameters, self.dim, self.add_contexts)
         if start is not None:
-            vocabulary = grown(vocabulary, start.known)
-        kept = method.as_trained(splitting, vocabulary, run, start)
+            vocabulary = merged_vocabulary(vocabulary, start.known)
+        trained_method = method.as_trained(splitting, vocabulary, run, start)
         if self.unknown:
             vocabulary, tables = glove.with_unknown(vocabulary, tables)
-        return GloVeModel(kept, vocabulary, tables, figures, phrases)
+        return GloVeModel(trained_method, vocabulary, tables, metrics, phrases)

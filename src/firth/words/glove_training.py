@@ -25,10 +25,10 @@ from firth.training.epoch_loop import Loop, Progress, Slice
 from firth.words.word_model import Phrases, WordModel, WordOptions
 
 UNKNOWN = "<unk>"
-RARE = 100  # the rarest words, whose mean is the vector of the unknown word, as in Stanford's program
-CACHE = 1 << 20  # bytes that the rows of a block may take: a core's own cache
-FEWEST_PARTS, MOST_PARTS = 16, 128  # so that threads find blocks side by side, and blocks hold records enough
-PIECE = 1 << 20  # records of a diagonal trained in one go
+N_RAREST = 100  # the rarest words, whose mean is the vector of the unknown word, as in Stanford's program
+CACHE_BYTES = 1 << 20  # bytes that the rows of a block may take: a core's own cache
+MIN_PARTS, MAX_PARTS = 16, 128  # so that threads find blocks side by side, and blocks hold records enough
+CHUNK_RECORDS = 1 << 20  # records of a diagonal trained in one go
 
 
 class GloVeModel(WordModel):
@@ -70,7 +70,7 @@ class GloVeModel(WordModel):
 
 
 @dataclass
-class Place(Progress):
+class GloVeProgress(Progress):
     """Where in an epoch a run stands."""
 
     step: int = 0  # pieces of diagonals done
@@ -80,7 +80,7 @@ class Training(Loop):
     """The records in blocks, the tables and the loop over them."""
 
     unit: ClassVar[str] = "pairs"
-    progress: Place
+    progress: GloVeProgress
 
     def __init__(self, method: Any, pairs: Cooccurrence, run: Run, start: kernel.Tables | None) -> None:
         super().__init__(method, pairs.fingerprint, run, len(pairs))
@@ -90,7 +90,7 @@ class Training(Loop):
         if start is not None:
             for table, old in zip(self.parameters.arrays().values(), start.arrays().values(), strict=True):
                 table[: len(old)] = old
-        self.strata = arranged(pairs, parts_for(words, self.parameters.stride), method.x_max, method.exponent, run)
+        self.strata = write_records(pairs, parts_for(words, self.parameters.stride), method.x_max, method.exponent, run)
         self.trainer = kernel.native_trainer(self.strata, self.parameters)
         starts, parts = self.strata.starts, self.strata.parts
         block = np.arange(parts)
@@ -98,8 +98,8 @@ class Training(Loop):
             int((starts[block * parts + (block + d) % parts + 1] - starts[block * parts + (block + d) % parts]).sum())
             for d in range(parts)
         ]
-        self.pieces = -(-max(sizes) // PIECE)
-        self.progress = Place()
+        self.chunks_per_diagonal = -(-max(sizes) // CHUNK_RECORDS)
+        self.progress = GloVeProgress()
         if run.budget and run.deterministic:
             run.report.note("A budget of seconds ends a run at another pair each time: it can't be deterministic.")
 
@@ -108,21 +108,21 @@ class Training(Loop):
         return self.parameters.arrays()
 
     def position(self) -> int:
-        return self.size * self.progress.step // (self.strata.parts * self.pieces)
+        return self.size * self.progress.step // (self.strata.parts * self.chunks_per_diagonal)
 
     def train(self, units: float, seed: int) -> Slice:
         """Whole pieces of diagonals; their order is drawn anew in each epoch."""
         parts, first = self.strata.parts, self.progress.step
         order = np.random.default_rng(seed).permutation(parts)
-        steps = max(1, int(units / self.size * parts * self.pieces))
-        last = min(first + steps, parts * self.pieces)
-        before, loss = self.position(), 0.0
+        steps = max(1, int(units / self.size * parts * self.chunks_per_diagonal))
+        last = min(first + steps, parts * self.chunks_per_diagonal)
+        position_before, loss = self.position(), 0.0
         for step in range(first, last):
-            diagonal, piece = divmod(step, self.pieces)
+            diagonal, chunk = divmod(step, self.chunks_per_diagonal)
             rate = self.method.learning_rate
-            loss += self.trainer.diagonal(int(order[diagonal]), piece, self.pieces, rate, self.run.cores)
+            loss += self.trainer.diagonal(int(order[diagonal]), chunk, self.chunks_per_diagonal, rate, self.run.cores)
         self.progress.step = last
-        return Slice(loss, self.position() - before, last == parts * self.pieces)
+        return Slice(loss, self.position() - position_before, last == parts * self.chunks_per_diagonal)
 
     def probe_loss(self) -> float | None:
         """Before the first step the loss of predicting the mean logarithm for every pair, which needs no vectors."""
@@ -143,19 +143,19 @@ class Training(Loop):
 def parts_for(words: int, stride: int) -> int:
     """Into how many parts words and contexts are dealt: a block's rows fit the cache. Threads have no say in it, so
     that any number of them gives the same result."""
-    wanted = -(-words * stride * 16 // CACHE)
-    return max(1, min(words, MOST_PARTS, max(FEWEST_PARTS, wanted)))
+    parts = -(-words * stride * 16 // CACHE_BYTES)
+    return max(1, min(words, MAX_PARTS, max(MIN_PARTS, parts)))
 
 
 def mean_loss(pairs: Cooccurrence, x_max: float, exponent: float) -> float:
     """½ f(X) (log X − mean)², averaged over the pairs; the mean is weighted by f."""
     weights = np.minimum(1.0, (np.asarray(pairs.weights, np.float64) / x_max) ** exponent)
     logs = np.log(np.asarray(pairs.weights, np.float64))
-    off = logs - (weights @ logs) / weights.sum()
-    return float(0.5 * (weights @ off**2) / len(off))
+    residuals = logs - (weights @ logs) / weights.sum()
+    return float(0.5 * (weights @ residuals**2) / len(residuals))
 
 
-def arranged(pairs: Cooccurrence, parts: int, x_max: float, exponent: float, run: Run) -> kernel.Strata:
+def write_records(pairs: Cooccurrence, parts: int, x_max: float, exponent: float, run: Run) -> kernel.Strata:
     """The pairs as records in blocks, on disk."""
     with cache.working_folder() as (folder, _), saying_where(folder):
         with opened(folder / "records") as file:
@@ -195,9 +195,9 @@ def with_unknown(
     vocabulary: Vocabulary, tables: tuple[Matrix, Matrix, Matrix]
 ) -> tuple[Vocabulary, tuple[Matrix, Matrix, Matrix]]:
     """A last row <unk>: the mean of the rarest words."""
-    rare = np.argsort(-vocabulary.counts, kind="stable")[-RARE:]
-    words, contexts, biases = (np.vstack([table, table[rare].mean(axis=0)]) for table in tables)
+    rarest = np.argsort(-vocabulary.counts, kind="stable")[-N_RAREST:]
+    words, contexts, biases = (np.vstack([table, table[rarest].mean(axis=0)]) for table in tables)
     tokens, counts = [*vocabulary.tokens, UNKNOWN], [*vocabulary.counts.tolist(), 0]
     dropped = {"dropped_types": vocabulary.dropped_types, "dropped_tokens": vocabulary.dropped_tokens}
-    grown = Vocabulary(tokens, counts, min_count=vocabulary.min_count, **dropped)
-    return grown, (words, contexts, biases)
+    extended = Vocabulary(tokens, counts, min_count=vocabulary.min_count, **dropped)
+    return extended, (words, contexts, biases)

@@ -13,18 +13,18 @@ from firth.data.phrases import Phrase
 from firth.data.tokenizer import Splitting
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import cooccur as kernel
-from firth.words.word_model import TextModel, WordOptions, no_neighbours
+from firth.words.word_model import TextModel, WordOptions, no_pairs_error
 
-Paired = TypeVar("Paired", bound="PairOptions")
+AnyPairOptions = TypeVar("AnyPairOptions", bound="PairOptions")
 
 
-class Counted(NamedTuple):
+class CountedPairs(NamedTuple):
     """Pairs of words, with what is known of the text they come from, and the method with no option left out."""
 
     method: Any
     pairs: Cooccurrence
     phrases: list[list[Phrase]]
-    figures: dict[str, Any]
+    metrics: dict[str, Any]
     splitting: Splitting | None = None  # of the text; None where that is not known
 
 
@@ -39,11 +39,11 @@ class PairOptions(WordOptions):
     )
     subsample: float = option(0.0, "frequent words are thinned out above this share of the text", low=0, high=1)
 
-    def sized(self: Paired, vocabulary: Vocabulary) -> Paired:
+    def sized(self: AnyPairOptions, vocabulary: Vocabulary) -> AnyPairOptions:
         """This method with the options that were left out chosen by the size of the text."""
         return self.resolved(min_count=max(1, vocabulary.min_count))
 
-    def count(self, data: Any, run: Run, start: TextModel | None = None) -> Counted:
+    def count(self, data: Any, run: Run, start: TextModel | None = None) -> CountedPairs:
         """The pairs of a corpus (or Tokens, paths, texts), or `data` itself where it is counted already."""
         if isinstance(data, Cooccurrence):
             if start is not None:
@@ -53,7 +53,7 @@ class PairOptions(WordOptions):
                 )
             pairs, phrases, splitting = data, [], None
             method = self.sized(data.vocabulary)
-            figures = {"vocabulary": len(data.vocabulary), "data": data.fingerprint}
+            metrics = {"vocabulary": len(data.vocabulary), "data": data.fingerprint}
         else:
             tokens = self.read(data, run, start)
             method = self.sized(tokens.vocabulary)
@@ -65,13 +65,13 @@ class PairOptions(WordOptions):
                 subsample=method.subsample,
                 run=run,
             )
-            phrases, splitting = [list(found) for found in tokens.phrases], tokens.splitting
-            figures = {
+            phrases, splitting = [list(phrase_pass) for phrase_pass in tokens.phrases], tokens.splitting
+            metrics = {
                 "tokens": tokens.raw_tokens,
                 "vocabulary": len(tokens.vocabulary),
                 "documents": len(tokens),
                 "data": tokens.fingerprint,
             }
         if not len(pairs):
-            raise no_neighbours(self, pairs.vocabulary)
-        return Counted(method, pairs, phrases, figures | {"pairs": len(pairs), "seed": run.seed}, splitting)
+            raise no_pairs_error(self, pairs.vocabulary)
+        return CountedPairs(method, pairs, phrases, metrics | {"pairs": len(pairs), "seed": run.seed}, splitting)

@@ -23,13 +23,13 @@ from firth.core.vectors import Matrix
 from firth.data.vocabulary import Vocabulary
 from firth.words.association_measures import (
     VARIANTS,
-    Numbers,
-    Sums,
+    FloatArray,
+    MarginalCounts,
     association_matrix,
-    at_least,
-    factors,
-    strength,
-    sums_of,
+    drop_rare_pairs,
+    factorize,
+    marginal_counts,
+    pair_scores,
 )
 from firth.words.pair_counting import PairOptions
 from firth.words.word_model import Phrases, WordModel
@@ -55,8 +55,8 @@ class Associations(list[Association]):
     """Contexts, strongest first."""
 
     def __repr__(self) -> str:
-        width = max([len(found.context) for found in self] + [7])
-        rows = [f"{one.context:<{width}}  {one.pmi:6.2f}  {one.npmi:6.3f}  {one.count:>10,.10g}" for one in self]
+        width = max([len(row.context) for row in self] + [7])
+        rows = [f"{row.context:<{width}}  {row.pmi:6.2f}  {row.npmi:6.3f}  {row.count:>10,.10g}" for row in self]
         return "\n".join([f"{'context':<{width}}  {'PMI':>6}  {'NPMI':>6}  {'count':>10}", *rows])
 
 
@@ -70,9 +70,9 @@ class PMIModel(WordModel):
         self,
         method: PMI,
         vocabulary: Vocabulary | Parts,
-        tables: tuple[Matrix, Matrix, Numbers],
+        tables: tuple[Matrix, Matrix, FloatArray],
         counts: csr_matrix,
-        sums: Sums,
+        sums: MarginalCounts,
         training: Mapping[str, Any],
         phrases: Phrases = (),
     ) -> None:
@@ -121,14 +121,14 @@ class PMIModel(WordModel):
         if k < 1:
             raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="k", got=k)
         row = self.vectors.row(word)
-        part = slice(self.counts.indptr[row], self.counts.indptr[row + 1])
-        contexts, counts = self.counts.indices[part], np.asarray(self.counts.data[part])
-        enough = counts >= min_count
-        contexts, counts = contexts[enough], counts[enough]
+        row_slice = slice(self.counts.indptr[row], self.counts.indptr[row + 1])
+        contexts, counts = self.counts.indices[row_slice], np.asarray(self.counts.data[row_slice])
+        frequent = counts >= min_count
+        contexts, counts = contexts[frequent], counts[frequent]
         words = np.full(len(counts), self.sums.words[row])
-        pmi, npmi = strength(counts, words, self.sums.contexts[contexts], self.sums.total)
-        keys = {"pmi": pmi, "npmi": npmi, "count": counts}
-        order = np.lexsort((contexts, -counts, -keys[by]))[:k]
+        pmi, npmi = pair_scores(counts, words, self.sums.contexts[contexts], self.sums.total)
+        sort_keys = {"pmi": pmi, "npmi": npmi, "count": counts}
+        order = np.lexsort((contexts, -counts, -sort_keys[by]))[:k]
         names = self.vectors.keys
         return Associations(
             Association(names[contexts[i]], float(pmi[i]), float(npmi[i]), float(counts[i])) for i in order
@@ -163,15 +163,17 @@ class PMIModel(WordModel):
         words, contexts, values = (arrays[name] for name in ("words", "outputs", "singular_values"))
         sums = (arrays["word_sums"], arrays["context_sums"])
         check_finite({"word_sums": sums[0], "context_sums": sums[1]})
-        parts_of_counts = arrays["counts"], arrays["indices"], arrays["indptr"]
+        csr_arrays = arrays["counts"], arrays["indices"], arrays["indptr"]
         try:
-            counts = csr_matrix(parts_of_counts, shape=(len(words), len(words)))
+            counts = csr_matrix(csr_arrays, shape=(len(words), len(words)))
         except (ValueError, TypeError, IndexError) as error:
             raise FirthError(
                 "damaged_model", "The counts of this PMI model don't fit together ({reason}).", reason=str(error)
             ) from None
         assert isinstance(method, PMI)
-        return cls(method, parts, (words, contexts, values), counts, Sums(*sums, float(sums[0].sum())), training)
+        return cls(
+            method, parts, (words, contexts, values), counts, MarginalCounts(*sums, float(sums[0].sum())), training
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,24 +201,24 @@ class PMI(PairOptions):
                 "PMI counts a text from its beginning; it can't go on from a model. Leave start out.",
             )
         began = time.monotonic()
-        method, pairs, phrases, figures, splitting = self.count(data, run)
+        method, pairs, phrases, metrics, splitting = self.count(data, run)
         counts = pairs.matrix
-        sums = sums_of(counts)
-        counts = at_least(counts, self.min_pair)
+        sums = marginal_counts(counts)
+        counts = drop_rare_pairs(counts, self.min_pair)
         if not counts.nnz:
             raise FirthError(
                 "empty_data",
                 "No pair was counted min_pair={min_pair:g} times; a smaller one keeps more.",
                 min_pair=self.min_pair,
             )
-        counting = time.monotonic() - began
+        counting_seconds = time.monotonic() - began
         matrix = association_matrix(counts, sums, self.variant, self.smoothing, self.shift)
-        words, contexts, values = factors(matrix, self.dim, self.power, run)
+        words, contexts, values = factorize(matrix, self.dim, self.power, run)
         tables = words + contexts if self.add_contexts else words, contexts, values
-        figures |= {
+        metrics |= {
             "kept_pairs": matrix.nnz,
-            "counting_seconds": counting,
+            "counting_seconds": counting_seconds,
             "seconds": time.monotonic() - began,
         }
         method = method.as_trained(splitting, pairs.vocabulary, run)
-        return PMIModel(method, pairs.vocabulary, tables, counts, sums, figures, phrases)
+        return PMIModel(method, pairs.vocabulary, tables, counts, sums, metrics, phrases)

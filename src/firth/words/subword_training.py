@@ -30,7 +30,7 @@ class Composed(NamedTuple):
     """Vectors of words, and how many rows each is the mean of (0: nothing is known of it, and it is zero)."""
 
     matrix: Matrix
-    pieces: NDArray[np.int64]
+    n_rows: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -57,34 +57,34 @@ class Subwords:
         """How many rows n-grams have."""
         return self.buckets if self.bucket_ids is None else len(self.bucket_ids)
 
-    def find(self, buckets: NDArray[np.int32]) -> NDArray[np.int32]:
+    def find_rows(self, buckets: NDArray[np.int32]) -> NDArray[np.int32]:
         """The row of each bucket, −1 where it has none."""
         if self.bucket_ids is None:
             return buckets
         if not len(self.bucket_ids):
             return np.full(len(buckets), -1, dtype=np.int32)
-        found = np.minimum(np.searchsorted(self.bucket_ids, buckets), len(self.bucket_ids) - 1)
-        return np.where(self.bucket_ids[found] == buckets, found, -1).astype(np.int32)
+        positions = np.minimum(np.searchsorted(self.bucket_ids, buckets), len(self.bucket_ids) - 1)
+        return np.where(self.bucket_ids[positions] == buckets, positions, -1).astype(np.int32)
 
-    def lists(self, words: Sequence[str], own: NDArray[np.int32], offset: int) -> kernel.Lists:
+    def row_lists(self, words: Sequence[str], word_rows: NDArray[np.int32], offset: int) -> kernel.Lists:
         """The rows that make up each word: its `own` first, then its n-grams' (which follow `offset` rows of words); −1
         where there is none."""
         starts, buckets = ngrams(words, self.minn, self.maxn, self.buckets)
-        found = self.find(buckets)
-        rows = np.empty(len(words) + len(found), dtype=np.int32)
-        firsts = starts[:-1] + np.arange(len(words))
-        rows[firsts] = own
-        others = np.ones(len(rows), dtype=bool)
-        others[firsts] = False
-        rows[others] = np.where(found >= 0, found + np.int32(offset), -1)
+        ngram_rows = self.find_rows(buckets)
+        rows = np.empty(len(words) + len(ngram_rows), dtype=np.int32)
+        word_positions = starts[:-1] + np.arange(len(words))
+        rows[word_positions] = word_rows
+        is_ngram = np.ones(len(rows), dtype=bool)
+        is_ngram[word_positions] = False
+        rows[is_ngram] = np.where(ngram_rows >= 0, ngram_rows + np.int32(offset), -1)
         return kernel.Lists(starts + np.arange(len(starts)), rows)
 
     def compose(
-        self, table: Matrix | ProductCodes, words: Sequence[str], own: NDArray[np.int32], threads: int = 1
+        self, table: Matrix | ProductCodes, words: Sequence[str], word_rows: NDArray[np.int32], threads: int = 1
     ) -> Composed:
         """The vector of each word; `own` is its row in the table, −1 for a word that has none."""
         parts = [
-            self._compose(table, words[first : first + CHUNK], own[first : first + CHUNK], threads)
+            self._compose(table, words[first : first + CHUNK], word_rows[first : first + CHUNK], threads)
             for first in range(0, len(words), CHUNK)
         ]
         if len(parts) == 1:
@@ -93,20 +93,20 @@ class Subwords:
         return Composed(*(np.concatenate(column) for column in zip(empty, *parts, strict=True)))
 
     def _compose(
-        self, table: Matrix | ProductCodes, words: Sequence[str], own: NDArray[np.int32], threads: int
+        self, table: Matrix | ProductCodes, words: Sequence[str], word_rows: NDArray[np.int32], threads: int
     ) -> Composed:
-        starts, rows = self.lists(words, own, len(table) - self.rows)
-        known = rows >= 0
-        word = np.repeat(np.arange(len(words)), np.diff(starts))[known]
-        found = np.bincount(word, minlength=len(words))
-        wanted = found if self.skip_missing else np.diff(starts) - (own < 0)
-        columns: NDArray[Any] = rows[known]
+        starts, rows = self.row_lists(words, word_rows, len(table) - self.rows)
+        has_row = rows >= 0
+        word_index = np.repeat(np.arange(len(words)), np.diff(starts))[has_row]
+        n_rows = np.bincount(word_index, minlength=len(words))
+        divisors = n_rows if self.skip_missing else np.diff(starts) - (word_rows < 0)
+        columns: NDArray[Any] = rows[has_row]
         if isinstance(table, ProductCodes):
-            different, columns = np.unique(columns, return_inverse=True)
-            table = table.take(different)
-        shares = (1 / np.maximum(wanted, 1)).astype(np.float32)[word]
-        weights = sparse.Rows(np.concatenate([[0], np.cumsum(found)]), columns.astype(np.int32), shares)
-        return Composed(sparse.multiply(weights, table, threads), found)
+            unique_rows, columns = np.unique(columns, return_inverse=True)
+            table = table.take(unique_rows)
+        shares = (1 / np.maximum(divisors, 1)).astype(np.float32)[word_index]
+        weights = sparse.Rows(np.concatenate([[0], np.cumsum(n_rows)]), columns.astype(np.int32), shares)
+        return Composed(sparse.multiply(weights, table, threads), n_rows)
 
 
 class SubwordTraining(Training):
@@ -116,8 +116,8 @@ class SubwordTraining(Training):
         words = tokens.vocabulary.tokens
         ids = np.unique(ngrams(words, method.minn, method.maxn, method.buckets).rows)
         if start is not None:  # rows of words it met before stay, whether or not this text has them
-            known = start.subwords.bucket_ids
-            ids = np.arange(method.buckets, dtype=np.int32) if known is None else np.union1d(ids, known)
+            start_buckets = start.subwords.bucket_ids
+            ids = np.arange(method.buckets, dtype=np.int32) if start_buckets is None else np.union1d(ids, start_buckets)
         self.subwords = Subwords(method.minn, method.maxn, method.buckets, ids)
         super().__init__(method, tokens, run, start, method.held_out)
 
@@ -131,14 +131,16 @@ class SubwordTraining(Training):
         outputs = kernel.new_table(max(1, words - 1) if method.loss == "hierarchical" else words, method.dim)
         if start is not None:
             inputs[: start.words, : method.dim] = start.table[: start.words]
-            known = start.subwords.bucket_ids
-            places = slice(None) if known is None or ids is None else np.searchsorted(ids, known)
-            inputs[words:, : method.dim][places] = start.table[start.words :]
+            start_buckets = start.subwords.bucket_ids
+            bucket_positions = (
+                slice(None) if start_buckets is None or ids is None else np.searchsorted(ids, start_buckets)
+            )
+            inputs[words:, : method.dim][bucket_positions] = start.table[start.words :]
             if len(start.outputs) == start.words and method.loss != "hierarchical":
                 outputs[: start.words, : method.dim] = start.outputs  # a tree's nodes mean another thing in a new tree
         return inputs, outputs
 
     def task(self) -> kernel.Task:
         words = self.tokens.vocabulary.tokens
-        pieces = self.subwords.lists(words, np.arange(len(words), dtype=np.int32), len(words))
+        pieces = self.subwords.row_lists(words, np.arange(len(words), dtype=np.int32), len(words))
         return replace(super().task(), pieces=pieces)

@@ -23,21 +23,23 @@ from firth.kernels import predict as kernel
 from firth.training.epoch_loop import Loop, Progress, Slice
 from firth.training.gpu_choice import on_gpu
 from firth.training.network_options import learner
-from firth.words.window_model import PredictedWords
-from firth.words.word_model import TextModel, WordModel, WordOptions, no_neighbours
+from firth.words.window_model import Word2VecModel
+from firth.words.word_model import TextModel, WordModel, WordOptions, no_pairs_error
 
 PROBED = 5000  # tokens on which the loss is measured before and after training
 LEAST_RATE = 1e-4  # share of the learning rate that is left at the end, as in word2vec
 MOST_STREAMS, MOST_WINDOWS = 8, 32  # of deterministic runs: streams, and windows of each between two merges
 MOST_SOFTMAX_WORDS = 50_000
-MOST_PASSES = 200  # over a small text, where none are given
-GROUPED = 5000  # words of a vocabulary from which on windows are trained in groups: fewer lose by shared noise
+MAX_AUTOMATIC_EPOCHS = 200  # over a small text, where none are given
+GROUP_MIN_VOCABULARY = (
+    5000  # words of a vocabulary from which on windows are trained in groups: fewer lose by shared noise
+)
 
 
-def automatic_epochs(tokens: int, least: int, from_tokens: int) -> int:
+def automatic_epochs(tokens: int, min_epochs: int, large_text: int) -> int:
     """`least` passes over a text of `from_tokens` tokens or more; over a smaller one more, by the square root of its
     size, or its vectors would be left near their random first values (benchmarks/small_data.py)."""
-    return max(least, min(MOST_PASSES, round(least * math.sqrt(from_tokens / max(1, tokens)))))
+    return max(min_epochs, min(MAX_AUTOMATIC_EPOCHS, round(min_epochs * math.sqrt(large_text / max(1, tokens)))))
 
 
 class Group(NamedTuple):
@@ -67,7 +69,7 @@ class PredictOptions(Method):
     learning_rate: float = option(0.025, "at the start; it falls to nothing linearly", low=1e-9, high=100)
 
 
-Windowed = TypeVar("Windowed", bound="WindowMethod")
+AnyWindowMethod = TypeVar("AnyWindowMethod", bound="WindowMethod")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,12 +96,12 @@ class WindowMethod(WordOptions, PredictOptions):
         self, data: Any, run: Run, start: TextModel | None = None, keys: bool = False
     ) -> tuple[Tokens, float]:
         """`read`, refusing what can't be learned from, and the seconds it took."""
-        began = time.monotonic()
+        started = time.monotonic()
         tokens = self.read(data, run, start, keys)
         self.check_words(tokens.vocabulary)
-        return tokens, time.monotonic() - began
+        return tokens, time.monotonic() - started
 
-    def sized(self: Windowed, tokens: Tokens) -> Windowed:
+    def sized(self: AnyWindowMethod, tokens: Tokens) -> AnyWindowMethod:
         """This method with the options that were left out chosen by the size of the text."""
         epochs = automatic_epochs(len(tokens.ids), self.least_epochs, self.large_text)
         return self.resolved(min_count=max(1, tokens.vocabulary.min_count), epochs=epochs)
@@ -131,7 +133,7 @@ class WindowMethod(WordOptions, PredictOptions):
 class PredictingMethod(WindowMethod):
     """A method whose windows give words their vectors."""
 
-    model: ClassVar[type[Model]] = PredictedWords
+    model: ClassVar[type[Model]] = Word2VecModel
 
     held_out: float = option(0.0, "share of the text, at its end, kept to measure the loss on", low=0, high=0.9)
 
@@ -140,7 +142,7 @@ class PredictingMethod(WindowMethod):
     ) -> tuple[Tokens, float]:
         tokens, seconds = super().read_words(data, run, start, keys)
         if np.diff(tokens.starts).max() < 2:
-            raise no_neighbours(self, tokens.vocabulary)
+            raise no_pairs_error(self, tokens.vocabulary)
         return tokens, seconds
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
@@ -153,20 +155,20 @@ class PredictingMethod(WindowMethod):
                 dim=self.dim,
                 got=start,
             )
-        tokens, reading = self.read_words(data, run, start)
-        method, chosen = self.sized(tokens), Training
+        tokens, reading_seconds = self.read_words(data, run, start)
+        method, trainer_class = self.sized(tokens), Training
         if self.gpu and on_gpu(method, run, (method.epochs or 1) * len(tokens.ids)):
-            chosen = learner("words.window_training_gpu").CudaTraining
-        training = chosen(method, tokens, run, start, self.held_out)
-        figures = training.go() | {"reading_seconds": reading}
+            trainer_class = learner("words.window_training_gpu").CudaTraining
+        training = trainer_class(method, tokens, run, start, self.held_out)
+        metrics = training.go() | {"reading_seconds": reading_seconds}
         words, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
-        vocabulary = grown(tokens.vocabulary, start.known) if start else tokens.vocabulary
-        kept = method.as_trained(tokens.splitting, vocabulary, run, start)
-        return PredictedWords(kept, vocabulary, words, outputs, figures, tokens.phrases)
+        vocabulary = merged_vocabulary(tokens.vocabulary, start.known) if start else tokens.vocabulary
+        trained_method = method.as_trained(tokens.splitting, vocabulary, run, start)
+        return Word2VecModel(trained_method, vocabulary, words, outputs, metrics, tokens.phrases)
 
 
 @dataclass
-class Reading(Progress):
+class CorpusProgress(Progress):
     """Where in the text a run stands."""
 
     position: int = 0  # the next token, for racing threads
@@ -177,31 +179,31 @@ class Training(Loop):
     """The tables and the loop over them."""
 
     unit: ClassVar[str] = "words"
-    progress: Reading
+    progress: CorpusProgress
 
     def __init__(self, method: WindowMethod, tokens: Tokens, run: Run, start: Any = None, held_out: float = 0) -> None:
         super().__init__(method, tokens.fingerprint, run, int(len(tokens.ids) * (1 - held_out)))
         self.tokens, self.continued = tokens, start is not None
         # How often words were met in all texts: what the model will say, and so the tree that it can make again.
-        self.met = (grown(tokens.vocabulary, start.known) if start else tokens.vocabulary).counts
+        self.total_counts = (merged_vocabulary(tokens.vocabulary, start.known) if start else tokens.vocabulary).counts
         self.inputs, self.outputs = self.first_tables(start)
         self.grouping = self.choose_group()
         self.trainer = kernel.native_trainer(self.task())
         # Each window of a softmax touches every row, too many to copy and merge: there deterministic means one thread.
-        alone = run.deterministic and method.loss == "softmax"
-        self.ordered = run.deterministic and not alone
-        self.threads = 1 if alone else run.cores
+        single_thread = run.deterministic and method.loss == "softmax"
+        self.ordered = run.deterministic and not single_thread
+        self.threads = 1 if single_thread else run.cores
         # The fewer words, the sooner two streams change the same rows: small texts merge more often.
         self.streams = max(1, min(MOST_STREAMS, self.size // 5000))
         self.round = max(8, min(MOST_WINDOWS, self.size // (1000 * self.streams)))  # tokens of a stream
-        self.progress = Reading()
+        self.progress = CorpusProgress()
         if run.budget and run.deterministic:
             run.report.note("A budget of seconds ends a run at another word each time: it can't be deterministic.")
 
     def first_tables(self, start: WordModel | None) -> tuple[kernel.Table, kernel.Table]:
         """Inputs drawn from ±1/(2·dim), outputs zero, as in word2vec; the rows of `start` where there are any."""
         words, dim, tree = len(self.tokens.vocabulary), self.method.dim, self.method.loss == "hierarchical"
-        inputs = drawn_table(words, dim, self.run.seed)
+        inputs = random_table(words, dim, self.run.seed)
         outputs = kernel.new_table(words - 1 if tree else words, dim)
         if start is not None:
             rows = len(start.known)
@@ -217,8 +219,8 @@ class Training(Loop):
     def choose_group(self) -> dict[str, Any]:
         """How many windows are trained together, how many noise words they share and how many these count as."""
         method, group = self.method, self.method.group
-        alone = method.loss != "negative" or not method.kernel_settings().get("shared", True)
-        if group.tokens == 1 or alone or len(self.tokens.vocabulary) < GROUPED:
+        ungrouped = method.loss != "negative" or not method.kernel_settings().get("shared", True)
+        if group.tokens == 1 or ungrouped or len(self.tokens.vocabulary) < GROUP_MIN_VOCABULARY:
             return {}
         drawn, counted = (math.ceil(share * method.negatives) for share in (group.drawn, group.counted))
         return {"group": group.tokens, "drawn": drawn, "negatives": counted}
@@ -234,7 +236,7 @@ class Training(Loop):
             outputs=self.outputs,
             keep=kernel.keep_thresholds(counts, method.subsample),
             noise=kernel.alias_table(kernel.noise_weights(counts, method.negative_exponent)),
-            paths=kernel.huffman_paths(self.met) if method.loss == "hierarchical" else kernel.no_paths(),
+            paths=kernel.huffman_paths(self.total_counts) if method.loss == "hierarchical" else kernel.no_paths(),
             loss=method.loss,
             window=method.window,
             last=self.size,
@@ -252,8 +254,10 @@ class Training(Loop):
         if not progress.cursors:
             return progress.position <= self.size
         starts = self.trainer.stream_starts(self.streams)
-        within = zip(starts[:-1], progress.cursors, starts[1:], strict=True)
-        return self.ordered and all(type(at) is int and first <= at <= last for first, at, last in within)
+        cursor_ranges = zip(starts[:-1], progress.cursors, starts[1:], strict=True)
+        return self.ordered and all(
+            type(cursor) is int and first <= cursor <= last for first, cursor, last in cursor_ranges
+        )
 
     def train(self, units: float, seed: int) -> Slice:
         progress = self.progress
@@ -267,21 +271,21 @@ class Training(Loop):
             progress.cursors = cursors.tolist()
             return Slice(tally[0], tally[1], progress.cursors == starts[1:])
         blocks = max(self.threads, int(units / kernel.BLOCK))
-        to = min(self.size, progress.position + blocks * kernel.BLOCK)
-        tally = self.trainer.racing(progress.position, to, seed, first, last, self.threads)
-        progress.position = to
-        return Slice(tally[0], tally[1], to == self.size)
+        last_position = min(self.size, progress.position + blocks * kernel.BLOCK)
+        tally = self.trainer.racing(progress.position, last_position, seed, first, last, self.threads)
+        progress.position = last_position
+        return Slice(tally[0], tally[1], last_position == self.size)
 
     def rates(self) -> tuple[float, float]:
         """The learning rate at the first and the last word of this epoch. Under a budget that binds, the share of time
         spent takes the place of the share of words."""
         rate, epochs = self.method.learning_rate, self.epochs
-        at = [1 - (1 - LEAST_RATE) * (self.progress.epoch + share) / epochs for share in (0, 1)]
+        scales = [1 - (1 - LEAST_RATE) * (self.progress.epoch + share) / epochs for share in (0, 1)]
         if self.run.budget:
             spent = min(1.0, self.progress.seconds / self.run.budget)
             if spent > self.done() / (epochs * self.size):
-                at = [1 - (1 - LEAST_RATE) * spent] * 2
-        return rate * at[0], rate * at[1]
+                scales = [1 - (1 - LEAST_RATE) * spent] * 2
+        return rate * scales[0], rate * scales[1]
 
     def end_epoch(self) -> dict[str, float]:
         self.progress.position, self.progress.cursors = 0, []
@@ -291,8 +295,8 @@ class Training(Loop):
     def measured_loss(self, first: int, last: int) -> float:
         """The loss on a part of the text: the same negative samples each time, and no step taken."""
         threads = 1 if self.run.deterministic else self.threads
-        loss, pairs, _ = self.trainer.racing(first, last, self.run.seed, 0.0, 0.0, threads)
-        return loss / max(1, pairs)
+        loss, n_pairs, _ = self.trainer.racing(first, last, self.run.seed, 0.0, 0.0, threads)
+        return loss / max(1, n_pairs)
 
     def probe_loss(self) -> float | None:
         if self.continued:
@@ -301,8 +305,8 @@ class Training(Loop):
 
     def figures(self) -> dict[str, Any]:
         progress = self.progress
-        raw = self.tokens.raw_tokens / max(1, len(self.tokens.ids))  # speed is told in words of the text
-        speed = progress.words * raw / progress.seconds if progress.seconds else 0.0
+        raw_per_id = self.tokens.raw_tokens / max(1, len(self.tokens.ids))  # speed is told in words of the text
+        speed = progress.words * raw_per_id / progress.seconds if progress.seconds else 0.0
         return super().figures() | {
             "words_per_second": speed,
             "tokens": self.tokens.raw_tokens,
@@ -315,14 +319,14 @@ class Training(Loop):
         }
 
 
-def drawn_table(rows: int, dim: int, seed: int) -> kernel.Table:
+def random_table(rows: int, dim: int, seed: int) -> kernel.Table:
     """Numbers from ±1/(2·dim)."""
     table = kernel.new_table(rows, dim)
     table[:, :dim] = (np.random.default_rng(seed).random((rows, dim), dtype=np.float32) - 0.5) / dim
     return table
 
 
-def grown(new: Vocabulary, old: Vocabulary) -> Vocabulary:
+def merged_vocabulary(new: Vocabulary, old: Vocabulary) -> Vocabulary:
     """The vocabulary of a model that went on: counts of both texts together."""
     counts = new.counts.copy()
     counts[: len(old)] += old.counts

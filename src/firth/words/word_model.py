@@ -27,11 +27,11 @@ from firth.data.tokens import Tokens, read_tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel
 
-LONG = 1 << 20  # characters of texts from which on a native table of the vocabulary is worth making
+NATIVE_MIN_CHARACTERS = 1 << 20  # characters of texts from which on a native table of the vocabulary is worth making
 Phrases = Sequence[Sequence[Sequence[Any]]]  # for each pass over the text, pairs of words
 Texts = Sequence[str | Sequence[str]]  # each a text, or a list of its tokens
-Kept = TypeVar("Kept", bound="WordOptions")
-AT_BLANKS = Splitting("whitespace", lowercase=False)  # how raw text meets words that no other tokenizer gives
+AnyWordOptions = TypeVar("AnyWordOptions", bound="WordOptions")
+WHITESPACE = Splitting("whitespace", lowercase=False)  # how raw text meets words that no other tokenizer gives
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +53,8 @@ class WordOptions(Method):
         phrases first."""
         data = data if isinstance(data, Tokens) else opened(data)
         if start is not None:
-            given = data.splitting if isinstance(data, Tokens) else self.splitting
-            self.check_splitting(start, None if isinstance(data, TokenLists) else given)
+            data_splitting = data.splitting if isinstance(data, Tokens) else self.splitting
+            self.check_splitting(start, None if isinstance(data, TokenLists) else data_splitting)
         return read_tokens(
             data,
             tokenizer=self.tokenizer,
@@ -63,7 +63,7 @@ class WordOptions(Method):
             max_size=self.max_vocabulary,
             phrases=self.phrases,
             known=start.known if start else None,
-            joined=[[Phrase(*pair[:2]) for pair in found] for found in start.phrases] if start else (),
+            joined=[[Phrase(*pair[:2]) for pair in phrase_pass] for phrase_pass in start.phrases] if start else (),
             keys=keys,
             run=run,
         )
@@ -72,21 +72,25 @@ class WordOptions(Method):
     def splitting(self) -> Splitting:
         return Splitting(self.tokenizer, self.lowercase)
 
-    def check_splitting(self, start: TextModel, ours: Splitting | None) -> None:
+    def check_splitting(self, start: TextModel, splitting: Splitting | None) -> None:
         """Refuses to continue from a model whose words would not be met; lists of tokens (None) are not split."""
         check_tokenizer(start.method)
-        theirs = start.method.splitting
-        if ours is not None and str(theirs) != str(ours):
+        start_splitting = start.method.splitting
+        if splitting is not None and str(start_splitting) != str(splitting):
             raise FirthError(
                 "incompatible_start",
                 "start splits text by {got}, this method by {expected}; both must do the same.",
-                got=str(theirs),
-                expected=str(ours),
+                got=str(start_splitting),
+                expected=str(splitting),
             )
 
     def as_trained(
-        self: Kept, splitting: Splitting | None, vocabulary: Vocabulary, run: Run, start: TextModel | None = None
-    ) -> Kept:
+        self: AnyWordOptions,
+        splitting: Splitting | None,
+        vocabulary: Vocabulary,
+        run: Run,
+        start: TextModel | None = None,
+    ) -> AnyWordOptions:
         """The method as its model keeps it: raw text is split as what it was trained on (`splitting`).
 
         Of lists of tokens nobody knows how they came about. Then raw text is split by the tokenizer of `start`, or by
@@ -94,29 +98,29 @@ class WordOptions(Method):
         """
         if splitting is None:
             splitting = start.method.splitting if start else self.splitting
-            lost = unreachable(splitting, vocabulary)
-            if lost and start is None:
-                splitting, lost = AT_BLANKS, unreachable(AT_BLANKS, vocabulary)
-            if lost:
+            unreachable_words = words_not_produced(splitting, vocabulary)
+            if unreachable_words and start is None:
+                splitting, unreachable_words = WHITESPACE, words_not_produced(WHITESPACE, vocabulary)
+            if unreachable_words:
                 run.report.note(
-                    f"{len(lost):,} of {len(vocabulary):,} words, such as {lost[0]!r}, are found in lists of tokens "
-                    f"alone: {splitting}, by which this model splits raw text, does not give them.",
+                    f"{len(unreachable_words):,} of {len(vocabulary):,} words, such as {unreachable_words[0]!r}, "
+                    f"cannot occur in raw text, because {splitting} does not produce them. Pass lists of tokens instead.",
                     code="unreachable_words",
                 )
         return self if splitting == self.splitting else replace(self, **splitting._asdict())
 
 
-def unreachable(splitting: Splitting, vocabulary: Vocabulary) -> list[str]:
+def words_not_produced(splitting: Splitting, vocabulary: Vocabulary) -> list[str]:
     """Words that no text gives, split in this way. What a function does to other texts can't be told."""
     if callable(splitting.tokenizer):
         return []
     if splitting.tokenizer not in TOKENIZERS:  # fastText's, which adds a word to each text
         return list(vocabulary.tokens)
-    met = set(splitting.split()("\n".join(vocabulary.tokens)))
-    return [word for word in vocabulary.tokens if word not in met]
+    reachable = set(splitting.split()("\n".join(vocabulary.tokens)))
+    return [word for word in vocabulary.tokens if word not in reachable]
 
 
-def no_neighbours(method: WordOptions, vocabulary: Vocabulary) -> FirthError:
+def no_pairs_error(method: WordOptions, vocabulary: Vocabulary) -> FirthError:
     return FirthError(
         "empty_vocabulary",
         "{method} needs words that stand near each other; no document has two of the {words:,} words that "
@@ -127,7 +131,7 @@ def no_neighbours(method: WordOptions, vocabulary: Vocabulary) -> FirthError:
     )
 
 
-class KnownWords(NamedTuple):
+class EncodedTexts(NamedTuple):
     """The words of several texts that a model knows, one after the other, and how many each text has and lacks."""
 
     ids: NDArray[np.int32]
@@ -157,16 +161,16 @@ class TextModel(Model):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        found = self._vocabulary
-        if isinstance(found, Parts):
-            with found.reading():
-                document = found.documents["vocabulary"]
+        vocabulary = self._vocabulary
+        if isinstance(vocabulary, Parts):
+            with vocabulary.reading():
+                document = vocabulary.documents["vocabulary"]
                 self._phrases = [  # before the vocabulary, by which other threads see that it is read
                     [check_texts_of(list(pair), "A pair of words", 2) for pair in pairs]
                     for pairs in document.get("phrases", ())
                 ]
-                self._vocabulary = found = Vocabulary.from_json(document)
-        return found
+                self._vocabulary = vocabulary = Vocabulary.from_json(document)
+        return vocabulary
 
     @property
     def known(self) -> Vocabulary:
@@ -182,7 +186,7 @@ class TextModel(Model):
     def _tokens(self) -> Sequence[str]:
         return self.vocabulary.tokens
 
-    def _why_missing(self) -> str:
+    def _missing_reason(self) -> str:
         dropped = self.vocabulary.dropped_types
         return f"min_count={self.vocabulary.min_count} dropped {dropped:,} words" if dropped else ""
 
@@ -194,26 +198,28 @@ class TextModel(Model):
     def split(self, text: str) -> list[str]:
         return tokenizer(self.method.tokenizer, self.method.lowercase)(text)
 
-    def word_ids(self, texts: Texts, threads: int) -> KnownWords:
+    def word_ids(self, texts: Texts, threads: int) -> EncodedTexts:
         """The known words of texts."""
         name = self.method.tokenizer
         native = isinstance(name, str) and name in NATIVE and all(isinstance(text, str) for text in texts)
-        if self.phrases or not native or sum(map(len, texts)) < LONG:
-            words = [self.tokenize(text) for text in texts]
-            found = [[id for token in tokens if (id := self.vocabulary.id(token)) is not None] for tokens in words]
-            known = np.fromiter(map(len, found), np.int64, len(found))
-            lengths = np.fromiter(map(len, words), np.int64, len(words))
-            ids = np.fromiter(chain.from_iterable(found), np.int32, int(known.sum()))
-            return KnownWords(ids, known, lengths - known)
+        if self.phrases or not native or sum(map(len, texts)) < NATIVE_MIN_CHARACTERS:
+            token_lists = [self.tokenize(text) for text in texts]
+            known_ids = [
+                [id for token in tokens if (id := self.vocabulary.id(token)) is not None] for tokens in token_lists
+            ]
+            known = np.fromiter(map(len, known_ids), np.int64, len(known_ids))
+            lengths = np.fromiter(map(len, token_lists), np.int64, len(token_lists))
+            ids = np.fromiter(chain.from_iterable(known_ids), np.int32, int(known.sum()))
+            return EncodedTexts(ids, known, lengths - known)
         encoder = kernel.TextEncoder(str(name), self.method.lowercase, threads)
         encoder.seed("".join(token + "\0" for token in self.vocabulary.tokens).encode("utf-8", "surrogatepass"))
         parts = [str(text).encode("utf-8", "surrogatepass") + b"\n" for text in texts]
         encoder.encode(kernel.as_bytes(b"".join(parts)), np.cumsum([len(part) for part in parts], dtype=np.int64))
         ids = np.concatenate([some for _, some in encoder.stretches()])
         ends = np.flatnonzero(ids == kernel.DOCUMENT_END)
-        there = (ids >= 0) & (ids < len(self.vocabulary))  # ids from there on are of words that are not known
-        known = np.diff(np.cumsum(there)[ends], prepend=0)
-        return KnownWords(ids[there], known, np.diff(ends, prepend=-1) - 1 - known)
+        is_known = (ids >= 0) & (ids < len(self.vocabulary))  # ids from there on are of words that are not known
+        known = np.diff(np.cumsum(is_known)[ends], prepend=0)
+        return EncodedTexts(ids[is_known], known, np.diff(ends, prepend=-1) - 1 - known)
 
     @abstractmethod
     def pool(self, texts: Texts) -> Pooled:
@@ -227,7 +233,7 @@ class TextModel(Model):
         """The vocabulary and phrases, for storage."""
         vocabulary = self.vocabulary.to_json()
         if self.phrases:
-            vocabulary["phrases"] = [[pair[:2] for pair in found] for found in self.phrases]
+            vocabulary["phrases"] = [[pair[:2] for pair in phrase_pass] for phrase_pass in self.phrases]
         return vocabulary
 
 
@@ -241,13 +247,13 @@ def check_texts(texts: Texts, lists: bool = False) -> None:
         raise FirthError(
             "invalid_type", "A list of texts is needed; got a {got}. Pass list(texts).", got=type(texts).__name__
         )
-    for place, text in enumerate(texts):
+    for position, text in enumerate(texts):
         if not isinstance(text, str) and not (lists and is_token_list(text)):
             raise FirthError(
                 "invalid_type",
                 "A text must be str{or_list}; number {path} is {text!r:.40}. An empty text may stand for none.",
                 or_list=" or a list of str" if lists else "",
-                path=place,
+                path=position,
                 text=text,
             )
 
@@ -267,13 +273,13 @@ class WordModel(TextModel):
     ) -> None:
         super().__init__(method, vocabulary, training, phrases)
         self.outputs = outputs
-        self.vectors = Vectors(self._tokens, words, missing=self._why_missing)
+        self.vectors = Vectors(self._tokens, words, missing=self._missing_reason)
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
         if len(self.outputs) != len(self.vectors):  # inner nodes of a tree are nobody's vectors
             return {"words": self.vectors}
-        return {"words": self.vectors, "contexts": Vectors(self._tokens, self.outputs, missing=self._why_missing)}
+        return {"words": self.vectors, "contexts": Vectors(self._tokens, self.outputs, missing=self._missing_reason)}
 
     def pool(self, texts: Texts, smoothing: float = 0.0) -> Pooled:
         """The mean of the vectors of each text's known words; zeros for a text that has none.
@@ -285,13 +291,13 @@ class WordModel(TextModel):
         weights = self._weights(smoothing)
         matrix = np.zeros((len(texts), self.vectors.dim), dtype=np.float32)
         known, unknown = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64)
-        for place, text in enumerate(texts):
+        for row, text in enumerate(texts):
             tokens = self.tokenize(text)
             rows = [row for row in map(self.vectors.rows.get, tokens) if row is not None]
-            known[place], unknown[place] = len(rows), len(tokens) - len(rows)
+            known[row], unknown[row] = len(rows), len(tokens) - len(rows)
             if rows:
-                found = self.vectors.matrix[rows]
-                matrix[place] = found.mean(axis=0) if weights is None else np.average(found, 0, weights[rows])
+                vectors = self.vectors.matrix[rows]
+                matrix[row] = vectors.mean(axis=0) if weights is None else np.average(vectors, 0, weights[rows])
         return Pooled(finite_rows(matrix, "Text"), known, unknown)
 
     def _weights(self, smoothing: float) -> NDArray[np.float64] | None:
@@ -310,8 +316,8 @@ class WordModel(TextModel):
         assert isinstance(method, WordOptions)
         check_arrays(parts.arrays, words="float words dim", outputs="float outputs dim")
         words, outputs = parts.arrays["words"], parts.arrays["outputs"]
-        inner = getattr(method, "loss", "") == "hierarchical"  # nodes of a tree, in the place of words
-        if len(outputs) != (max(0, len(words) - 1) if inner else len(words)):
+        hierarchical = getattr(method, "loss", "") == "hierarchical"  # nodes of a tree, in the place of words
+        if len(outputs) != (max(0, len(words) - 1) if hierarchical else len(words)):
             raise FirthError(
                 "damaged_model",
                 "There are {n_outputs:,} outputs for {n_words:,} words.",
