@@ -1,6 +1,6 @@
-"""Learning to label texts as fastText does (Joulin et al. 2016): the options and the epochs.
+"""Training of fastText's text classifier (Joulin et al. 2016): options and epochs.
 
-The arithmetic stands in `kernels/classify.py`, what comes out in `classifier`.
+The update is implemented in `kernels/classify.py`; the model is in `classifier_model`.
 """
 
 from __future__ import annotations
@@ -26,49 +26,49 @@ from firth.training.epoch_loop import Loop, Progress, Slice
 from firth.words.word_model import WordOptions
 
 MAX_NGRAM = 100
-MAX_BUCKETS = 1 << 28  # a table says where each has its row: 1 GB
-CHUNK_ROWS = 1 << 12  # rows: few enough to stay in the cache
-MAX_HELD_OUT = 2000  # texts: their accuracy has a standard error of about 1%
-#: Chosen by benchmarks/supervised_defaults.py: enough steps for few texts, and no more passes than help for many.
+MAX_BUCKETS = 1 << 28  # the table of their rows takes 1 GB
+CHUNK_ROWS = 1 << 12  # few enough to stay in the cache
+MAX_HELD_OUT = 2000  # texts; the standard error of the accuracy is then about 1%
+#: From benchmarks/supervised_defaults.py: enough steps for few texts, and no more epochs than useful for many.
 MIN_STEPS, MAX_EPOCHS, LARGE_TEXTS, DEFAULT_RATE = 250_000, 100, 200_000, 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierOptions(WordOptions):
-    """What a text is made of, and how it is learned."""
+    """Options of the text classifier."""
 
-    dim: int = option(100, "length of the vectors", low=1, high=65536)
-    loss: str = option("softmax", "how labels compete; hierarchical: quick for many labels", choices=kernel.LOSSES)
-    negatives: int = option(5, "noise labels for each text (loss=negative)", low=1, high=1000)
-    word_ngrams: int = option(1, "longest run of words that counts as one feature", low=1, high=MAX_NGRAM)
-    minn: int = option(0, "shortest run of characters that counts as a feature", low=0, high=MAX_NGRAM)
-    maxn: int = option(0, "longest one; 0 = none", low=0, high=MAX_NGRAM)
-    buckets: int = option(2_000_000, "places that runs of words and characters are hashed to", low=1, high=MAX_BUCKETS)
-    epochs: int = option(0, "passes over the texts; 0 = chosen by their number (100 to 5)", low=0)
-    learning_rate: float = option(0.0, "at the start, it falls to 0 linearly; 0 = chosen (0.5)", low=0, high=100)
-    min_count: int = option(1, "words that occur less often are left out", low=1)
+    dim: int = option(100, "vector dimension", low=1, high=65536)
+    loss: str = option("softmax", "loss; hierarchical is fast for many labels", choices=kernel.LOSSES)
+    negatives: int = option(5, "negative samples per text (loss=negative)", low=1, high=1000)
+    word_ngrams: int = option(1, "maximum length of word n-grams", low=1, high=MAX_NGRAM)
+    minn: int = option(0, "minimum length of character n-grams", low=0, high=MAX_NGRAM)
+    maxn: int = option(0, "maximum length of character n-grams; 0 = no n-grams", low=0, high=MAX_NGRAM)
+    buckets: int = option(2_000_000, "number of hash buckets for n-grams", low=1, high=MAX_BUCKETS)
+    epochs: int = option(0, "passes over the texts; 0 = 100 to 5, by their number", low=0)
+    learning_rate: float = option(0.0, "initial learning rate, decayed linearly to 0; 0 = 0.5", low=0, high=100)
+    min_count: int = option(1, "minimum count of a word", low=1)
     tokenizer: str | Callable[[str], list[str]] = option(
         "words",
-        "how text is split; fasttext: at ASCII white space, with </s> at the end; in Python also a function",
+        "tokenizer; fasttext splits at ASCII whitespace and appends </s>; in Python also a function",
         choices=(*TOKENIZERS, FASTTEXT),
         functions=True,
     )
     held_out: float = option(
-        0.1, "share of the texts (at most 2,000) that is not trained on but scored; 0 = none", low=0, high=0.9
+        0.1, "share of the texts held out to measure accuracy (at most 2,000); 0 = none", low=0, high=0.9
     )
 
     def for_texts(self, texts: int) -> ClassifierOptions:
-        """These options with a value for each that was left to be chosen. What is given stays."""
+        """Return these options with automatic values for unset epochs and learning_rate."""
         epochs = min(MAX_EPOCHS, max(10 if texts < LARGE_TEXTS else 5, MIN_STEPS // max(1, texts)))
         return replace(self, epochs=self.epochs or epochs, learning_rate=self.learning_rate or DEFAULT_RATE)
 
     @property
     def hashed(self) -> bool:
-        """Whether n-grams need rows."""
+        """Whether n-grams are used."""
         return self.maxn > 0 or self.word_ngrams > 1
 
     def read_examples(self, data: Any, run: Run) -> Examples:
-        """Labelled texts, with every word that they have."""
+        """Read labeled texts with all their words, whatever min_count is."""
         if self.maxn < self.minn:
             raise FirthError(
                 "invalid_value",
@@ -92,18 +92,21 @@ class ClassifierOptions(WordOptions):
         without = {"label": np.diff(examples.label_starts) == 0, "word": np.diff(examples.tokens.starts) == 0}
         for part, missing in without.items():
             if missing.any():
-                run.report.note(f"{missing.sum():,} of {len(missing):,} texts have no {part} and are not learned from.")
+                run.report.note(
+                    f"{missing.sum():,} of {len(missing):,} texts have no {part} and are not used for training.",
+                    code=f"texts_without_{part}s",
+                )
         return examples
 
     def choose_words(self, words: Vocabulary) -> Vocabulary:
-        """The words that get a vector: frequent enough, and not too many."""
+        """Return the vocabulary limited by min_count and max_vocabulary."""
         count = int(np.searchsorted(-words.counts, -self.min_count, side="right"))  # most frequent first
         count = min(count, self.max_vocabulary or count)
         if not count:
             raise FirthError(
                 "empty_vocabulary",
-                "No word occurs min_count={min_count} times: the most frequent of {n_words:,} occurs {count:,} "
-                "times. A smaller min_count keeps some.",
+                "No word occurs min_count={min_count} times; the most frequent of {n_words:,} words occurs {count:,} "
+                "times. Lower min_count.",
                 min_count=self.min_count,
                 n_words=len(words),
                 count=int(words.counts[0]),
@@ -116,13 +119,13 @@ class ClassifierOptions(WordOptions):
 
 @dataclass
 class TextProgress(Progress):
-    """Where in the shuffled texts a run stands."""
+    """Progress of a run, with its position in the shuffled texts."""
 
     position: int = 0
 
 
 class Training(Loop):
-    """The tables and the loop over them. The texts come in another random order in each epoch."""
+    """Training loop; texts are shuffled in each epoch."""
 
     unit: ClassVar[str] = "texts"
     progress: TextProgress
@@ -135,7 +138,7 @@ class Training(Loop):
         self.examples = examples
         self.vocabulary = method.choose_words(examples.tokens.vocabulary)
         self.counts = trained_counts(examples, self.held_out)
-        # Racing threads are the only way to use several: deterministic means one.
+        # Several threads can only be used without locks (Hogwild), so deterministic runs use one.
         self.threads = 1 if run.deterministic else run.cores
         words = examples.tokens.vocabulary.tokens
         features = kernel.Inputs(
@@ -161,8 +164,10 @@ class Training(Loop):
         self._order = (0, np.zeros(0, dtype=np.int64))
 
     def first_inputs(self, start: Model | None) -> Table:
-        """Drawn from ±1/dim, as fastText does; words of `start` begin with its vectors. Where n-grams are hashed, the
-        last row stays zero: buckets that the training texts don't touch lead there."""
+        """Return initial input rows: uniform in ±1/dim, as in fastText, or the word vectors of `start`.
+
+        If n-grams are hashed, the last row stays zero; it stands for the buckets without a training n-gram.
+        """
         dim, words = self.method.dim, len(self.vocabulary)
         filled = words + len(self.buckets)
         table = new_table(filled + self.method.hashed, dim)
@@ -176,8 +181,8 @@ class Training(Loop):
             if isinstance(start, Predicts):
                 raise FirthError(
                     "incompatible_start",
-                    "A classifier cannot continue from another, whose labels would be lost. Fit on all examples "
-                    "together, or give start a model of words; got {got!r}.",
+                    "start must be a model of word vectors, not a classifier, whose labels would be lost; got {got!r}. "
+                    "Train on all examples together.",
                     got=start,
                 )
             if not isinstance(start, HasVectors) or start.vectors.dim != dim:
@@ -192,7 +197,7 @@ class Training(Loop):
             if not len(pairs):
                 raise FirthError(
                     "incompatible_start",
-                    "start has a vector for none of the {words:,} words of the examples, such as {example!r}.",
+                    "start has no vector for any of the {words:,} words of the examples, such as {example!r}.",
                     words=words,
                     example=self.vocabulary.tokens[0],
                 )
@@ -201,18 +206,21 @@ class Training(Loop):
 
     @property
     def tables(self) -> dict[str, Table]:
+        """The trained arrays by name, as checkpoints store them."""
         return {"inputs": self.inputs, "outputs": self.outputs}
 
     def position(self) -> int:
+        """Return the number of texts trained in this epoch."""
         return self.progress.position
 
     def order(self, seed: int) -> NDArray[np.int64]:
-        """The texts, shuffled for an epoch: files are often sorted by label, which would be learned and forgotten."""
+        """Return the texts in random order for an epoch; files are often sorted by label, which harms training."""
         if self._order[0] != seed or not len(self._order[1]):
             self._order = (seed, self.rows[np.random.default_rng(seed).permutation(self.size)])
         return self._order[1]
 
     def train(self, units: float, seed: int) -> Slice:
+        """Train about `units` texts."""
         progress = self.progress
         last = min(self.size, progress.position + max(32 * self.threads, int(units)))
         loss, texts = self.trainer.train(self.order(seed), progress.position, last, *self.rates(), seed, self.threads)
@@ -220,8 +228,10 @@ class Training(Loop):
         return Slice(loss, texts, last == self.size)
 
     def rates(self) -> tuple[float, float]:
-        """The learning rate at the first and after the last text of this epoch. Under a budget that binds, the share of
-        time spent takes the place of the share of texts."""
+        """Return the learning rates at the start and end of this epoch.
+
+        The rate decays with the share of texts trained, or with the share of the time budget if that is larger.
+        """
         rate, epochs = self.method.learning_rate, self.method.epochs
         scales = [1 - (self.progress.epoch + share) / epochs for share in (0, 1)]
         if self.run.budget:
@@ -231,17 +241,19 @@ class Training(Loop):
         return rate * scales[0], rate * scales[1]
 
     def end_epoch(self) -> dict[str, float]:
+        """Reset the position."""
         self.progress.position = 0
         return {}
 
     def figures(self) -> dict[str, Any]:
+        """Return the metrics of the run."""
         progress, tokens = self.progress, self.examples.tokens
         words = progress.words * tokens.raw_tokens / max(1, len(tokens))
         return super().figures() | {"words_per_second": words / progress.seconds if progress.seconds else 0.0}
 
 
 def held_out_texts(examples: Examples, share: float, seed: int) -> NDArray[np.int64]:
-    """Texts to score, in order: drawn from all labels in proportion, and never the last one of a label."""
+    """Return the held-out texts in order: sampled in proportion to labels, leaving each label at least one text."""
     labels, words = np.diff(examples.label_starts), np.diff(examples.tokens.starts)
     usable = np.flatnonzero((labels > 0) & (words > 0))
     count = min(MAX_HELD_OUT, round(share * len(usable)))
@@ -257,7 +269,7 @@ def held_out_texts(examples: Examples, share: float, seed: int) -> NDArray[np.in
 
 
 def trained_counts(examples: Examples, held_out: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How often each word stands in the texts that are trained on."""
+    """Return the count of each word in the training texts."""
     ids, starts, words = examples.tokens.ids, examples.tokens.starts, examples.tokens.vocabulary
     held_out_ids = [ids[starts[row] : starts[row + 1]] for row in held_out]
     return np.asarray(words.counts - np.bincount(np.concatenate([ids[:0], *held_out_ids]), minlength=len(words)))
@@ -266,7 +278,7 @@ def trained_counts(examples: Examples, held_out: NDArray[np.int64]) -> NDArray[n
 def rows_of_buckets(
     method: ClassifierOptions, words: int, buckets: NDArray[np.int32], zero_row: bool
 ) -> NDArray[np.int32]:
-    """The row of each bucket: behind the words those of `buckets`; of the others the last row, or −1, none."""
+    """Return the row of each bucket: rows after the words for `buckets`, and the last row or −1 for all others."""
     if not method.hashed:
         return np.zeros(0, dtype=np.int32)
     rows = np.full(method.buckets, words + len(buckets) if zero_row else -1, dtype=np.int32)

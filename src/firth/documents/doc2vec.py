@@ -1,4 +1,9 @@
-"""Doc2Vec: a document's vector predicts its words, alone or with their neighbours (Le & Mikolov 2014)."""
+"""Doc2Vec: predict the words of a document from its vector, alone or with context words (Le & Mikolov 2014).
+
+mode=dbow maximizes Σ log p(word | document), mode=dm and mode=dm_concat Σ log p(word | document, contexts). Document
+vectors are input rows of the window kernel: `kernels.predict.Task(tags=rows of each document)` with the architecture
+skipgram (dbow), cbow (dm) or concat (dm_concat).
+"""
 
 from __future__ import annotations
 
@@ -21,15 +26,20 @@ from firth.words.window_training import merged_vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class Doc2Vec(DocumentMethod):
-    """Maximises Σ log p(word | document) over the words of all documents; with `dm` p(word | document, neighbours)."""
+    """Maximize Σ log p(word | document) over all documents; with mode=dm, Σ log p(word | document, contexts)."""
 
-    summary: ClassVar[str] = "document vectors that predict the documents' words; new documents are inferred"
+    summary: ClassVar[str] = (
+        "document vectors trained to predict the words of documents; vectors of new documents are inferred"
+    )
     kind: ClassVar[str] = "tagged"
     model: ClassVar[type[Model]] = Doc2VecModel
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Doc2VecModel:
-        """Learns from a corpus (or Tokens, paths, texts). With `start`, goes on from that model: its words, documents
-        and tags keep their vectors, new ones are added; documents with a key of it go on from its vector."""
+        """Train on a corpus (or Tokens, paths, texts).
+
+        With `start`, training continues from that model: its words, documents and tags keep their vectors, new ones are
+        added. A document with a key of `start` begins with its vector.
+        """
         if start is not None:
             self.check_start(start)
         previous = start if isinstance(start, Doc2VecModel) else None
@@ -37,7 +47,8 @@ class Doc2Vec(DocumentMethod):
         if tokens.tags and self.mode == "dm_concat":
             raise FirthError(
                 "conflicting_options",
-                "mode=dm_concat has room for one vector a document, not for tags; take dbow or dm.",
+                "mode={mode} supports one vector per document and no tags. Use mode=dbow or mode=dm.",
+                mode=self.mode,
             )
         layout = assign_rows(tokens, previous, run)
         method = self.sized(tokens)

@@ -1,4 +1,8 @@
-"""fastText's classifier: a text is the mean of its words and n-grams, and predicts its label (Joulin et al. 2016)."""
+"""fastText's classifier: predict the label of a text from the mean of its word and n-gram vectors (Joulin et al. 2016).
+
+With h the mean of a text's input rows and u the output row of a label, loss=softmax minimizes −log softmax(h · u) by
+stochastic gradient descent. `kernels.classify.Task` implements the update.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +21,16 @@ from firth.documents.classifier_training import ClassifierOptions, Training
 
 @dataclass(frozen=True, kw_only=True)
 class FastTextClassifier(ClassifierOptions):
-    """Maximises Σ log p(label | mean of the text's rows)."""
+    """Maximize Σ log p(label | mean of the text's rows)."""
 
     summary: ClassVar[str] = (
-        "labels of texts: the mean of words and n-grams, then a linear layer; quick and hard to beat"
+        "text classification: a linear layer on the mean of word and n-gram vectors; a fast, strong baseline"
     )
     model: ClassVar[type[Model]] = ClassifierModel
     kind: ClassVar[str] = "labelled"
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> ClassifierModel:
-        """Learns from Labelled data (or what it can be made of). Words that `start` knows begin with its vectors."""
+        """Train on LabeledTexts (or data it can be made from). Words of `start` begin with its vectors."""
         started = time.monotonic()
         texts_with_labels = data if isinstance(data, LabeledTexts) else LabeledTexts(data)
         examples = self.read_examples(texts_with_labels, run)

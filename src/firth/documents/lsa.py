@@ -1,4 +1,4 @@
-"""LSA: the weighed counts of words in documents, cut down to their first singular vectors (Deerwester et al. 1990)."""
+"""LSA: truncated SVD of the tf-idf matrix (Deerwester et al. 1990)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from firth.words.word_model import Phrases, Pooled, Texts
 
 
 class LSAModel(DocumentModel):
-    """`words` are U Σ^p, `documents` V Σ^p; `singular_values` the diagonal of Σ."""
+    """Vectors of LSA: `words` are U Σ^p, `documents` V Σ^p, and `singular_values` the diagonal of Σ."""
 
-    ordered = True  # by singular value
+    ordered = True  # dimensions are sorted by singular value
 
     def __init__(
         self,
@@ -55,18 +55,19 @@ class LSAModel(DocumentModel):
 
     @property
     def explained_variance(self) -> NDArray[np.float64]:
-        """The share of the matrix's sum of squares that each dimension accounts for."""
+        """The share of the matrix's squared norm that each dimension explains."""
         shares: NDArray[np.float64] = self.singular_values**2 / self.training["norm"] ** 2
         return shares
 
     def pool(self, texts: Texts) -> Pooled:
-        """New documents folded in: d Uₖ Σ^(p − 1), which for a document of the corpus is its own vector."""
+        """Fold in new documents: d Uₖ Σ^(p − 1). A document of the corpus gets its own vector."""
         weighted = self.weighted(texts)
         folded = multiply(rows_of(weighted.matrix), self.words.matrix)
         folded /= self.singular_values.astype(np.float32)
         return Pooled(finite_rows(folded, "Text"), weighted.known, weighted.unknown)
 
     def parts(self) -> Parts:
+        """Return the arrays and documents to store."""
         shared = self.shared_parts()
         arrays: dict[str, NDArray[Any]] = {
             "words": self.words.matrix,
@@ -77,6 +78,7 @@ class LSAModel(DocumentModel):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> LSAModel:
+        """Return the model from stored parts, after checking their shapes."""
         assert isinstance(method, LSA)
         statistics = stored_statistics(parts)
         check_arrays(
@@ -89,37 +91,37 @@ class LSAModel(DocumentModel):
         words, documents, values = (parts.arrays[name] for name in ("words", "documents", "singular_values"))
         check_finite({"singular_values": values})
         if not (values > 0).all():
-            raise FirthError("damaged_model", "Singular values must be above 0.")
+            raise FirthError("damaged_model", "{name} must be positive.", name="singular_values")
         return cls(method, parts, stored_keys(parts), words, documents, np.asarray(values), statistics, training)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LSA(WeightOptions):
-    """The best approximation of rank `dim` to the words × documents matrix: A ≈ U Σ Vᵀ."""
+    """Rank-`dim` approximation of the weighted words × documents matrix: A ≈ U Σ Vᵀ."""
 
-    summary: ClassVar[str] = "short vectors for words and documents: tf-idf cut down by a singular value decomposition"
+    summary: ClassVar[str] = "dense vectors of words and documents: truncated SVD of tf-idf"
     model: ClassVar[type[Model]] = LSAModel
 
-    dim: int = option(100, "length of the vectors", low=1, high=5000)
-    power: float = option(1.0, "singular values are raised to this before they scale the vectors", low=0, high=2)
+    dim: int = option(100, "vector dimension", low=1, high=5000)
+    power: float = option(1.0, "power of the singular values that scale the vectors", low=0, high=2)
     oversample: int | None = option(
-        None, "dimensions beyond dim that the random solver works in; none = dim + 128", low=0, high=100_000
+        None, "extra dimensions of the randomized solver; none = dim + 128", low=0, high=100_000
     )
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> LSAModel:
-        """Counts, weighs and decomposes a corpus (or Tokens, paths, texts)."""
+        """Count, weight and decompose a corpus (or Tokens, paths, texts)."""
         counted = self.count(data, run, start)
         tokens, started = counted.tokens, time.monotonic()
         if not counted.rows.values.any():
             raise FirthError(
                 "empty_data",
-                "All weights of the {n_tokens:,} documents are zero: there is nothing to decompose. With "
-                "idf={idf} a word that every document holds weighs nothing; idf=smooth keeps it.",
-                n_tokens=len(tokens),
+                "All weights of the {documents:,} documents are zero. With idf={idf}, a word that occurs in every "
+                "document has the weight 0; use idf=smooth.",
+                documents=len(tokens),
                 idf=self.idf,
             )
         matrix = as_csr(counted.rows, len(tokens.vocabulary))
-        svd = truncated_svd(matrix.T, self.dim, run, self.oversample)  # words × documents: U are the words
+        svd = truncated_svd(matrix.T, self.dim, run, self.oversample)  # words × documents, so that U are the words
         scale = (svd.values**self.power).astype(np.float32)
         seconds = counted.metrics["seconds"] + time.monotonic() - started
         metrics = {

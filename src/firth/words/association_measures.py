@@ -1,12 +1,12 @@
-"""How strongly words go together: pointwise mutual information and its remedies, from counted pairs.
+"""Association measures computed from co-occurrence counts: PMI, PPMI, NPMI and shifted PMI.
 
-With n(w, c) the count of a pair, n(w) and n(c) the sums of its row and column and N the sum of all, in bits:
+n(w, c) is the count of a pair, n(w) and n(c) are the sums of its row and column, and N is the total. In bits:
 
     PMI  = log₂ p(w, c) / (p(w) p(c)) = h(w) + h(c) − h(w, c),   h = log₂ N/n      (Church & Hanks 1990)
     NPMI = PMI / h(w, c) = (h(w) + h(c)) / h(w, c) − 1                            (Bouma 2009)
 
-Written in h, a pair that always occurs together has NPMI exactly 1. A pair never met has no entry: its PMI would be
-−∞, and the matrix says 0, "nothing known".
+Computed from h, a pair that always occurs together has an NPMI of exactly 1. The PMI of a pair that never occurs would
+be −∞; the sparse matrix stores no entry for it, which reads as 0.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 VARIANTS = ("pmi", "ppmi", "npmi", "shifted")
-CHUNK = 1 << 20  # pairs at a time
+CHUNK = 1 << 20  # pairs processed at a time
 
 FloatArray = NDArray[np.float64]
 
 
 class MarginalCounts(NamedTuple):
-    """n(w), n(c) and N."""
+    """Marginal counts n(w) and n(c), and the total N."""
 
     words: FloatArray
     contexts: FloatArray
@@ -39,14 +39,14 @@ class MarginalCounts(NamedTuple):
 
 
 class PairScores(NamedTuple):
-    """Of some pairs, in bits."""
+    """PMI (in bits) and NPMI of some pairs."""
 
     pmi: FloatArray
     npmi: FloatArray
 
 
 def marginal_counts(counts: csr_matrix) -> MarginalCounts:
-    """Row sums, column sums and the sum of all; float64 sums of whole counts are exact."""
+    """Return row sums, column sums and the total. float64 sums of integer counts are exact."""
     words, contexts = counts.shape
     rows = np.zeros(words)
     columns = np.zeros(contexts)
@@ -58,7 +58,7 @@ def marginal_counts(counts: csr_matrix) -> MarginalCounts:
 
 
 def chunks(indptr: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-    """Stretches of the records, with the row of each record."""
+    """Yield ranges of entries of a CSR matrix, with the row of each entry."""
     for first in range(0, int(indptr[-1]), CHUNK):
         last = min(first + CHUNK, int(indptr[-1]))
         low, high = np.searchsorted(indptr, [first, last - 1], side="right") - 1
@@ -67,15 +67,15 @@ def chunks(indptr: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.int
 
 
 def information(counts: FloatArray, total: float) -> FloatArray:
-    """h = log₂ N/n, 0 for what does not occur (it has no pairs)."""
+    """Return the self-information h = log₂ N/n; 0 where the count is 0, which occurs in no pair."""
     return np.log2(np.divide(total, counts, out=np.ones_like(counts), where=counts > 0))
 
 
 def pair_scores(counts: FloatArray, words: FloatArray, contexts: FloatArray, total: float) -> PairScores:
-    """PMI and NPMI of pairs with these counts, row sums and column sums."""
+    """Return PMI and NPMI of pairs with these counts, row sums and column sums."""
     joint = information(counts, total)
     marginal = information(words, total) + information(contexts, total)
-    # h(w, c) = 0 where there is no other pair: together always.
+    # h(w, c) = 0 if this is the only pair: the words always occur together, so NPMI is 1.
     npmi = np.divide(marginal, joint, out=np.full_like(joint, 2.0), where=joint > 0) - 1
     return PairScores(marginal - joint, np.clip(npmi, -1.0, 1.0))
 
@@ -83,11 +83,11 @@ def pair_scores(counts: FloatArray, words: FloatArray, contexts: FloatArray, tot
 def association_matrix(
     counts: csr_matrix, sums: MarginalCounts, variant: str = "ppmi", smoothing: float = 1.0, shift: float = 1.0
 ) -> csr_matrix:
-    """The matrix of a variant, as float32 with entries only for pairs that were met.
+    """Return the association matrix of a variant as float32, with entries only for observed pairs.
 
-    `smoothing` raises context counts to a power for p(c) (Levy et al. 2015, 3.2): rare contexts weigh less. NPMI keeps
-    the plain p(c), or it would not be bounded. "ppmi" leaves out what is not positive; "shifted" takes log₂ `shift`
-    off first.
+    `smoothing` raises context counts to a power in p(c), which lowers the weight of rare contexts (Levy et al. 2015,
+    3.2). NPMI always uses the unsmoothed p(c), because it would not be bounded otherwise. "ppmi" keeps positive
+    entries only. "shifted" subtracts log₂ `shift` first.
     """
     from scipy.sparse import csr_matrix
 
@@ -110,7 +110,7 @@ def association_matrix(
 
 
 def drop_rare_pairs(counts: csr_matrix, min_count: float) -> csr_matrix:
-    """The pairs with a count of at least `least`."""
+    """Return the matrix without the pairs that occur less than `min_count` times."""
     from scipy.sparse import csr_matrix
 
     frequent = counts.data >= min_count
@@ -123,9 +123,11 @@ def drop_rare_pairs(counts: csr_matrix, min_count: float) -> csr_matrix:
 
 
 def factorize(matrix: csr_matrix, dim: int, weight: float, run: Run) -> tuple[Matrix, Matrix, FloatArray]:
-    """U Σ^p, V Σ^p and Σ of the best approximation U Σ Vᵀ of rank `dim`, or of the matrix's rank where that is less."""
+    """Return U Σ^p, V Σ^p and Σ of the truncated SVD U Σ Vᵀ of rank `dim`, or of the matrix's rank if that is lower."""
     if not matrix.nnz:
-        run.report.note("No pair of words goes together more than by chance: all vectors are zero.")
+        run.report.note(
+            "No pair of words occurs more often than expected by chance, so all vectors are zero.", code="zero_vectors"
+        )
         words, contexts = (np.zeros((size, 1), dtype=np.float32) for size in matrix.shape)
         return words, contexts, np.zeros(1)
     svd = truncated_svd(matrix, dim, run)

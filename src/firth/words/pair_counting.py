@@ -1,4 +1,4 @@
-"""What methods that learn from pairs of words have in common: how pairs are counted."""
+"""Counting of word pairs, shared by the methods that train on co-occurrence counts."""
 
 from __future__ import annotations
 
@@ -19,37 +19,38 @@ AnyPairOptions = TypeVar("AnyPairOptions", bound="PairOptions")
 
 
 class CountedPairs(NamedTuple):
-    """Pairs of words, with what is known of the text they come from, and the method with no option left out."""
+    """Counted pairs, metadata of their corpus, and the method with all options set."""
 
     method: Any
     pairs: Cooccurrence
     phrases: list[list[Phrase]]
     metrics: dict[str, Any]
-    splitting: Splitting | None = None  # of the text; None where that is not known
+    splitting: Splitting | None = None  # of the corpus; None if unknown
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairOptions(WordOptions):
-    """Which pairs of a text count, and how much."""
+    """Options for counting word pairs."""
 
-    window: int = option(5, "words each side", low=1, high=kernel.MOST_WINDOW)
-    side: str = option("both", "where a word's contexts stand", choices=kernel.SIDES)
+    window: int = option(5, "context words on each side", low=1, high=kernel.MOST_WINDOW)
+    side: str = option("both", "side of the word on which contexts are counted", choices=kernel.SIDES)
     weighting: str | None = option(
-        "flat", "a neighbour at distance d counts 1, 1/d or (window-d+1)/window", choices=kernel.WEIGHTINGS
+        "flat", "weight of a context word at distance d: 1, 1/d or (window-d+1)/window", choices=kernel.WEIGHTINGS
     )
-    subsample: float = option(0.0, "frequent words are thinned out above this share of the text", low=0, high=1)
+    subsample: float = option(0.0, "frequency above which words are subsampled; 0 = off", low=0, high=1)
 
     def sized(self: AnyPairOptions, vocabulary: Vocabulary) -> AnyPairOptions:
-        """This method with the options that were left out chosen by the size of the text."""
+        """Return this method with its unset options chosen by corpus size."""
         return self.resolved(min_count=max(1, vocabulary.min_count))
 
     def count(self, data: Any, run: Run, start: TextModel | None = None) -> CountedPairs:
-        """The pairs of a corpus (or Tokens, paths, texts), or `data` itself where it is counted already."""
+        """Count the pairs of a corpus (or Tokens, paths, texts); a Cooccurrence is used as it is."""
         if isinstance(data, Cooccurrence):
             if start is not None:
                 raise FirthError(
                     "unsupported_start",
-                    "Pairs counted already can't be joined with an earlier model's words; give the text.",
+                    "{method} cannot continue from a model with a Cooccurrence. Pass the corpus instead.",
+                    method=type(self).__name__,
                 )
             pairs, phrases, splitting = data, [], None
             method = self.sized(data.vocabulary)

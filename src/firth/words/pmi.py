@@ -1,4 +1,4 @@
-"""PMI: words by what goes with them more than chance would have it, made dense by a truncated SVD.
+"""PMI: pointwise mutual information of words and contexts, factorized by a truncated SVD.
 
 Church & Hanks 1990 (PMI), Bullinaria & Levy 2007 (PPMI), Levy, Goldberg & Dagan 2015 (shift, smoothing, eigenvalue
 weighting, word + context).
@@ -43,7 +43,7 @@ ORDERS = ("npmi", "pmi", "count")
 
 @dataclass(frozen=True)
 class Association:
-    """A context of a word: PMI in bits, NPMI from −1 to 1, and how often the two were met."""
+    """A context of a word: PMI in bits, NPMI from −1 to 1, and the co-occurrence count."""
 
     context: str
     pmi: float
@@ -52,7 +52,7 @@ class Association:
 
 
 class Associations(list[Association]):
-    """Contexts, strongest first."""
+    """Contexts of a word, most strongly associated first."""
 
     def __repr__(self) -> str:
         width = max([len(row.context) for row in self] + [7])
@@ -61,8 +61,7 @@ class Associations(list[Association]):
 
 
 class PMIModel(WordModel):
-    """Words with dense vectors (`vectors`, `tables["contexts"]`) and the counts they come from (`matrix`,
-    `associations`)."""
+    """Dense word vectors (`vectors`, `tables["contexts"]`) and the counts behind them (`matrix`, `associations`)."""
 
     method: PMI
 
@@ -82,7 +81,7 @@ class PMIModel(WordModel):
 
     @property
     def counts(self) -> csr_matrix:
-        """Words × contexts: how often each pair was met. Checked at the first use, so that a model opens at once."""
+        """Co-occurrence counts, words × contexts. Validated at the first use, so that opening a model is fast."""
         if not self._checked:
             try:
                 self._counts.check_format(full_check=True)
@@ -90,25 +89,30 @@ class PMIModel(WordModel):
                     raise ValueError("a count is negative or not finite")
             except (ValueError, IndexError) as error:
                 raise FirthError(
-                    "damaged_model", "The counts of this PMI model don't fit together ({reason}).", reason=str(error)
+                    "damaged_model",
+                    "The {name} of this PMI model are invalid: {reason}.",
+                    name="counts",
+                    reason=str(error),
                 ) from None
             self._checked = True
         return self._counts
 
     @property
     def matrix(self) -> csr_matrix:
-        """Words × contexts: the association of each pair that was met, as the method's variant has it."""
+        """Association of each observed pair by the method's variant, words × contexts."""
         method = self.method
         return association_matrix(self.counts, self.sums, method.variant, method.smoothing, method.shift)
 
     @property
     def matrix_keys(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Keys of the rows and columns of `matrix`."""
         return self.vectors.keys, self.vectors.keys
 
     def associations(self, word: str, k: int = 10, *, by: str = "npmi", min_count: float = 0) -> Associations:
-        """What goes with `word`: its `k` strongest contexts by NPMI or PMI (plain, whatever the variant) or count.
+        """Return the `k` contexts most strongly associated with `word`, by NPMI, PMI or count.
 
-        PMI prefers rare pairs; `min_count` leaves out those met less often.
+        Scores are plain PMI and NPMI for every variant. PMI favors rare pairs; `min_count` excludes pairs that occur
+        less often.
         """
         if by not in ORDERS:
             raise FirthError(
@@ -135,6 +139,7 @@ class PMIModel(WordModel):
         )
 
     def parts(self) -> Parts:
+        """Return the arrays and documents to store."""
         parts = super().parts()
         arrays = {
             "singular_values": self.singular_values,
@@ -148,6 +153,7 @@ class PMIModel(WordModel):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> PMIModel:
+        """Return the model from stored parts, after checking their shapes."""
         from scipy.sparse import csr_matrix
 
         arrays = parts.arrays
@@ -168,7 +174,7 @@ class PMIModel(WordModel):
             counts = csr_matrix(csr_arrays, shape=(len(words), len(words)))
         except (ValueError, TypeError, IndexError) as error:
             raise FirthError(
-                "damaged_model", "The counts of this PMI model don't fit together ({reason}).", reason=str(error)
+                "damaged_model", "The {name} of this PMI model are invalid: {reason}.", name="counts", reason=str(error)
             ) from None
         assert isinstance(method, PMI)
         return cls(
@@ -178,27 +184,26 @@ class PMIModel(WordModel):
 
 @dataclass(frozen=True, kw_only=True)
 class PMI(PairOptions):
-    """Association of words and contexts, log₂ p(w, c) / (p(w) p(c)), and its best approximation of rank `dim`."""
+    """Truncated SVD of rank `dim` of the association matrix log₂ p(w, c) / (p(w) p(c))."""
 
-    summary: ClassVar[str] = "word vectors: what goes with a word more than by chance (PPMI, NPMI), made dense by SVD"
+    summary: ClassVar[str] = "word vectors: association with context words (PPMI, NPMI), reduced by SVD"
     model: ClassVar[type[Model]] = PMIModel
 
-    variant: str = option(
-        "ppmi", "pmi as it is, its positive part, normalised, or positive after a shift", choices=VARIANTS
-    )
-    smoothing: float = option(0.75, "contexts' counts to this power in p(c); 1 = plain (npmi is always)", low=0, high=1)
-    shift: float = option(5.0, "log2 of this is taken off (variant=shifted)", low=1)
-    min_pair: float = option(0.0, "pairs counted less are left out of the matrix", low=0)
-    dim: int = option(100, "length of the dense vectors", low=1, high=5000)
-    power: float = option(0.5, "singular values to this power scale the dimensions; 0 = all alike", low=0, high=1)
-    add_contexts: bool = option(False, "each word's vector is word + context")
+    variant: str = option("ppmi", "plain, positive, normalized, or shifted positive PMI", choices=VARIANTS)
+    smoothing: float = option(0.75, "power of context counts in p(c); 1 = none; not used by npmi", low=0, high=1)
+    shift: float = option(5.0, "subtract log2 of this from PMI (variant=shifted)", low=1)
+    min_pair: float = option(0.0, "minimum count of a pair to enter the matrix", low=0)
+    dim: int = option(100, "vector dimension", low=1, high=5000)
+    power: float = option(0.5, "power of the singular values that scale the dimensions; 0 = no scaling", low=0, high=1)
+    add_contexts: bool = option(False, "use word + context vectors as word vectors")
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> PMIModel:
-        """Counts a corpus (or Tokens, paths, texts; or takes a Cooccurrence) and factorises its associations."""
+        """Count the pairs of a corpus (or Tokens, paths, texts, or a Cooccurrence) and factorize their associations."""
         if start is not None:
             raise FirthError(
                 "unsupported_start",
-                "PMI counts a text from its beginning; it can't go on from a model. Leave start out.",
+                "{method} cannot continue from a model. Leave out start and train on the whole corpus.",
+                method="PMI",
             )
         began = time.monotonic()
         method, pairs, phrases, metrics, splitting = self.count(data, run)
@@ -208,7 +213,7 @@ class PMI(PairOptions):
         if not counts.nnz:
             raise FirthError(
                 "empty_data",
-                "No pair was counted min_pair={min_pair:g} times; a smaller one keeps more.",
+                "No pair occurs min_pair={min_pair:g} times. Lower min_pair.",
                 min_pair=self.min_pair,
             )
         counting_seconds = time.monotonic() - began

@@ -1,5 +1,8 @@
-"""Word vectors on a GPU. Text flows through in slices: while the card trains on one, the next is read from the file
-into memory that can't be swapped out, and copied to the card. Only the tables and two slices have to fit there."""
+"""Training of word vectors on a GPU.
+
+The corpus is processed in slices. While the GPU trains on one slice, the next is read into pinned memory and copied.
+Only the tables and two slices have to fit into GPU memory.
+"""
 
 from __future__ import annotations
 
@@ -20,27 +23,29 @@ from firth.training.gpu_tables import Card, OnCard
 from firth.words.window_training import Training, WindowMethod
 
 SLICE = 1 << 25  # tokens
-MARGIN = 64  # times the window: how far around a slice its contexts are looked for, thinned out as the text may be
+MARGIN = 64  # times the window: tokens read around a slice for its contexts, enough even after subsampling
 
 
 class TextSlice(NamedTuple):
-    """A slice on the card: centres from `first` to `last`."""
+    """A slice of the corpus on the GPU, with center words from `first` to `last`."""
 
-    raw: Tensor  # the words from `origin` on
+    raw: Tensor  # word ids from `origin` on
     starts: Tensor
     origin: int
     first: int
     last: int
-    ready: Any  # the event after which it is; None without a card
+    ready: Any  # CUDA event recorded after the copy; None without a GPU
 
 
 class CudaTraining(OnCard, Training):
-    """The loop over a text whose windows a GPU trains."""
+    """Training loop whose windows are trained on a GPU."""
 
     def __init__(self, method: WindowMethod, tokens: Tokens, run: Run, start: Any = None, held_out: float = 0) -> None:
         super().__init__(method, tokens, run, start, held_out)
         slice_tokens = min(SLICE, SLICE * 5 // method.negatives) // kernel.BLOCK * kernel.BLOCK
-        self.slice_tokens = max(kernel.BLOCK, slice_tokens)  # tokens of a slice; a CPU could go on wherever one ends
+        self.slice_tokens = max(
+            kernel.BLOCK, slice_tokens
+        )  # a multiple of the CPU's block, so that a CPU can resume after any slice
         counts = tokens.vocabulary.counts
         noise = kernel.noise_weights(counts, method.negative_exponent)
         self.card = Card(self.task(), min(self.slice_tokens, len(tokens.ids)), counts, noise, method.learning_rate)
@@ -50,22 +55,25 @@ class CudaTraining(OnCard, Training):
         self.pending: tuple[tuple[int, int], Future[TextSlice]] | None = None
 
     def choose_group(self) -> dict[str, Any]:
-        return {}  # a card has groups of its own
+        """Return no settings: GPU kernels group windows by themselves."""
+        return {}
 
-    # ---- the loop ----
+    # ---- training loop ----
 
     def go(self) -> dict[str, Any]:
+        """Train to the end, reading slices on another thread."""
         with self.reading():
             return super().go()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
+        """Run a thread that reads slices in advance."""
         with ThreadPoolExecutor(1) as self.reader:
             yield
         self.pending = None
 
     def train(self, units: float, seed: int) -> Slice:
-        """One slice, whatever time it takes."""
+        """Train one slice, however long it takes."""
         first = self.progress.position
         last = min(self.size, first + self.slice_tokens)
         text_slice = self.next_slice(first, last)
@@ -78,17 +86,20 @@ class CudaTraining(OnCard, Training):
         return Slice(tally.loss, tally.pairs, last == self.size)
 
     def slice_rates(self, first: int, last: int) -> tuple[float, float]:
+        """Return the learning rates at the first and last token of a slice."""
         begin, end = self.rates()
         return begin + (end - begin) * first / self.size, begin + (end - begin) * last / self.size
 
     def train_slice(
         self, text_slice: TextSlice, seed: int, rates: tuple[float, float], move: bool = True
     ) -> kernel.Tally:
+        """Train one slice on the GPU; with move=False, only measure its loss."""
         if text_slice.ready is not None:
             torch.cuda.current_stream().wait_event(text_slice.ready)
         return self.card.train(*text_slice[:5], seed, rates, move)
 
     def measured_loss(self, first: int, last: int) -> float:
+        """Return the loss on a part of the corpus without any update."""
         total = kernel.Tally(0.0, 0, 0)
         for begin in range(first, last, self.slice_tokens):
             text_slice = self.load(begin, min(last, begin + self.slice_tokens))
@@ -98,19 +109,22 @@ class CudaTraining(OnCard, Training):
     # ---- slices ----
 
     def next_slice(self, first: int, last: int) -> TextSlice:
-        """A slice: one that is coming, else read now. It stays the one that is coming until another is prepared, so
-        that a text of one slice is read once."""
+        """Return a slice, which has been read in advance or is read now.
+
+        It stays pending until another slice is prepared, so that a corpus of one slice is read only once.
+        """
         if self.pending is None or self.pending[0] != (first, last):
             self.prepare(first, last)
         assert self.pending is not None
         return self.pending[1].result()
 
     def prepare(self, first: int, last: int) -> None:
+        """Start reading a slice on another thread."""
         assert self.reader is not None
         self.pending = (first, last), self.reader.submit(self.load, first, last)
 
     def load(self, first: int, last: int) -> TextSlice:
-        """On another thread: from the file to the card, beside what the card is doing."""
+        """Copy a slice from the file to the GPU, concurrently with training."""
         tokens, margin = self.tokens, MARGIN * self.method.window
         low, high = (0, self.size) if first < self.size else (self.size, len(tokens.ids))
         begin, end = max(low, first - margin), min(high, last + margin)
@@ -126,9 +140,10 @@ class CudaTraining(OnCard, Training):
             on_device = [buffer.to(self.card.device, non_blocking=True) for buffer in buffers]
             return TextSlice(on_device[0], on_device[1], begin, first, last, self.copy_stream.record_event())
 
-    # ---- what it came to ----
+    # ---- metrics ----
 
     def figures(self) -> dict[str, Any]:
+        """Return the metrics of the run."""
         card = self.card
         metrics = super().figures() | card.figures()
         if card.seconds:
