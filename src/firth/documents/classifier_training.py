@@ -72,8 +72,8 @@ class ClassifierOptions(WordOptions):
         if self.maxn < self.minn:
             raise FirthError(
                 "invalid_value",
-                "{method}.minn must be at most maxn={maxn}; got {got}.",
-                method=type(self).__name__,
+                "{option} must be at most maxn={maxn}; got {got}.",
+                option=f"{type(self).__name__}.minn",
                 maxn=self.maxn,
                 got=self.minn,
             )
