@@ -114,7 +114,7 @@ def test_unknown_words_are_counted(sentences):
 
 
 def test_invalid_input_is_refused():
-    with pytest.warns(firth.FirthWarning, match="rank 2: it gives 2 dimensions, not the 100"):
+    with pytest.warns(firth.FirthWarning, match=r"rank 2\b.*\b100\b"):
         model = firth.LSA().fit(["a b", "c d", ""])
     assert model.words.matrix.shape == (4, 2)
     with refuses("empty_data", documents=2, idf="plain"):

@@ -103,7 +103,7 @@ def test_a_time_budget_ends_training(small):
     model = firth.GloVe(dim=50, epochs=100_000).fit(small, firth.Run(budget=0.3, deterministic=True, report=notes))
     assert model.training["finished_epochs"] < 100_000
     assert 0.3 <= model.training["seconds"] < 5
-    assert "budget_not_deterministic" in notes.codes
+    assert "nondeterministic_budget" in notes.codes
 
 
 @pytest.mark.parametrize("options", [{}, {"add_contexts": False}, {"unknown": True}])
@@ -161,7 +161,7 @@ def test_invalid_training_is_refused(small):
         firth.GloVe(min_count=1).fit(["a", "b"])
     with refuses("diverged") as refused:
         firth.GloVe(learning_rate=100, dim=8, epochs=500).fit(small)
-    assert "learning_rate=100" in refused.value.values["trouble"]
+    assert "learning_rate=100" in str(refused.value)
     with refuses("unsupported_device", method="GloVe"):
         firth.GloVe().fit(["a b"], firth.Run(device="cuda"))
     other = firth.SkipGram(epochs=1).fit(small)

@@ -109,8 +109,8 @@ class Training(Loop):
         self.progress = GloVeProgress()
         if run.budget and run.deterministic:
             run.report.note(
-                "deterministic=True has no effect with a time budget: each run stops at a different pair.",
-                code="budget_not_deterministic",
+                "A run with a time budget is not deterministic: the pair at which it stops varies.",
+                code="nondeterministic_budget",
             )
 
     @property

@@ -189,8 +189,8 @@ class Training(Loop):
         self.progress = CorpusProgress()
         if run.budget and run.deterministic:
             run.report.note(
-                "deterministic=True has no effect with a time budget: each run stops at a different word.",
-                code="budget_not_deterministic",
+                "A run with a time budget is not deterministic: the word at which it stops varies.",
+                code="nondeterministic_budget",
             )
 
     def first_tables(self, start: WordModel | None) -> tuple[kernel.Table, kernel.Table]:
