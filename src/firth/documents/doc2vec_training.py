@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Parts
-from firth.core.options import option
 from firth.core.run import Run, available_cores
 from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Hits, Matrix, Vectors
@@ -28,75 +27,13 @@ from firth.data.vocabulary import Vocabulary
 from firth.documents.document_matrix import stored_keys
 from firth.kernels import predict as kernel
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
-from firth.words.window_training import Training, WindowMethod, random_table
+from firth.words.window_training import Training, random_table
 from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_texts
 
-MODES = ("dbow", "dm", "dm_concat")
 GROUP = 4  # tokens that share negative samples with mode=dbow
 # Initial learning rate of inference, as a share of that of training: output vectors are trained already. With this
 # share, a probe on held-out texts was one point more accurate than with the full rate (benchmarks/LOG.md).
 INFER_SHARE = 0.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class DocumentMethod(WindowMethod):
-    """Options of Doc2Vec."""
-
-    architecture: ClassVar[str] = "skipgram"  # for mode=dbow; `kernel_settings` sets that of the other modes
-    least_epochs: ClassVar[int] = 20
-    large_text: ClassVar[int] = 1_000_000
-
-    mode: str = option(
-        "dbow",
-        "predict each word from the document alone, or from the mean (dm) or concatenation of document and contexts",
-        choices=MODES,
-    )
-    train_words: bool = option(False, "with mode=dbow, also train word vectors by skip-gram in the same space; slower")
-    loss: str = option("negative", "negative sampling or hierarchical softmax", choices=("negative", "hierarchical"))
-    # Twice as many as for word vectors, because up to four words of a document share them. With five, a probe on
-    # held-out texts was one point less accurate (benchmarks/LOG.md).
-    negatives: int = option(
-        10, "negative samples per window, or per four words with mode=dbow (loss=negative)", low=1, high=1000
-    )
-    epochs: int | None = option(
-        None, "passes over the corpus; none = 20 from a million words on, more for smaller corpora, up to 200", low=1
-    )
-    infer_epochs: int | None = option(None, "passes over a new document; none = epochs", low=1)
-
-    def kernel_settings(self) -> dict[str, Any]:
-        """Return the fields of `kernels.predict.Task` that are specific to the mode."""
-        if self.mode == "dbow":
-            group = 1 if self.train_words else GROUP
-            return {"architecture": "skipgram", "neighbors": self.train_words, "group": group}
-        if self.mode == "dm":
-            return {"architecture": "cbow", "exact": False}
-        return {"architecture": "concat", "shrink": False}  # each position of the window has its own weights
-
-    @property
-    def n_concatenated(self) -> int:
-        """The number of concatenated input vectors."""
-        return 2 * self.window + 1 if self.mode == "dm_concat" else 1
-
-    @property
-    def has_words(self) -> bool:
-        """Whether word vectors are trained; plain dbow leaves them at their initial values."""
-        return self.mode != "dbow" or self.train_words
-
-    def check_start(self, start: Any) -> None:
-        """Raise an error if the vectors of `start` cannot be reused."""
-        required = ["dim", "mode", *(["train_words"] if self.mode == "dbow" else [])]
-        required += ["window"] if self.mode == "dm_concat" else []
-        if isinstance(start, Doc2VecModel):
-            required = [name for name in required if getattr(self, name) != getattr(start.method, name)]
-            if not required:
-                return
-        expected = ", ".join(f"{name}={getattr(self, name)}" for name in required)
-        raise FirthError(
-            "incompatible_start",
-            "start must be a Doc2Vec model with {expected}; got {got!r}.",
-            expected=expected,
-            got=start,
-        )
 
 
 class RowAssignment(NamedTuple):
@@ -147,7 +84,7 @@ class DocumentTraining(Training):
     """Training loop with input rows for documents and tags."""
 
     def __init__(
-        self, method: DocumentMethod, tokens: Tokens, run: Run, layout: RowAssignment, start: Doc2VecModel | None
+        self, method: Any, tokens: Tokens, run: Run, layout: RowAssignment, start: Doc2VecModel | None
     ) -> None:
         self.layout = layout
         super().__init__(method, tokens, run, start)
@@ -191,7 +128,7 @@ class DocumentTraining(Training):
         return parts[0].copy(), parts[1].copy(), parts[2].copy()
 
 
-def output_table(method: DocumentMethod, words: int) -> kernel.Table:
+def output_table(method: Any, words: int) -> kernel.Table:
     """Return a table of zeros with one row per word or inner node, as wide as the concatenated inputs."""
     rows = words - 1 if method.loss == "hierarchical" else words
     return kernel.new_table(rows, method.n_concatenated * kernel.padded(method.dim))
@@ -214,11 +151,11 @@ class Doc2VecModel(TextModel):
     `outputs` are the output vectors with which words are predicted.
     """
 
-    method: DocumentMethod
+    method: Any
 
     def __init__(
         self,
-        method: DocumentMethod,
+        method: Any,
         vocabulary: Vocabulary | Parts,
         documents: Vectors,
         tags: Vectors,
@@ -337,10 +274,10 @@ class Doc2VecModel(TextModel):
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> Doc2VecModel:
         """Return the model from stored parts, after checking their shapes."""
-        assert isinstance(method, DocumentMethod)
+        doc2vec: Any = method
         table_names = ("documents", "tags", *(["words"] if "words" in parts.arrays else []))
-        declared = {name: f"float {name} {method.dim}" for name in table_names}
-        check_arrays(parts.arrays, **declared, outputs=f"float outputs {method.n_concatenated * method.dim}")
+        declared = {name: f"float {name} {doc2vec.dim}" for name in table_names}
+        check_arrays(parts.arrays, **declared, outputs=f"float outputs {doc2vec.n_concatenated * doc2vec.dim}")
         documents, tags, outputs = (parts.arrays[name] for name in ("documents", "tags", "outputs"))
         words = parts.arrays.get("words")
         keys = (stored_keys(parts, name) for name in ("documents", "tags"))

@@ -181,11 +181,9 @@ class Training(Loop):
         single_thread = run.deterministic and method.loss == "softmax"
         self.ordered = run.deterministic and not single_thread
         self.threads = 1 if single_thread else run.cores
-        # In small corpora two streams soon update the same rows, so they are merged more often.
+        # Streams are merged after each round. In small corpora they soon update the same rows, so rounds are shorter.
         self.streams = max(1, min(MOST_STREAMS, self.size // 5000))
-        self.round = max(
-            8, min(MOST_WINDOWS, self.size // (1000 * self.streams))
-        )  # tokens per stream between two merges
+        self.tokens_per_round = max(8, min(MOST_WINDOWS, self.size // (1000 * self.streams)))
         self.progress = CorpusProgress()
         if run.budget and run.deterministic:
             run.report.note(
@@ -263,8 +261,8 @@ class Training(Loop):
         if self.ordered:
             starts = self.trainer.stream_starts(self.streams)
             cursors = np.array(progress.cursors or starts[:-1], dtype=np.int64)
-            rounds = max(1, int(units / self.streams / self.round))
-            windows = self.round // self.grouping.get("group", 1)
+            rounds = max(1, int(units / self.streams / self.tokens_per_round))
+            windows = self.tokens_per_round // self.grouping.get("group", 1)
             tally = self.trainer.ordered(cursors, windows, rounds, seed, first, last, self.threads)
             progress.cursors = cursors.tolist()
             return Slice(tally[0], tally[1], progress.cursors == starts[1:])
