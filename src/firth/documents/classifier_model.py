@@ -42,12 +42,8 @@ from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_text
 
 SEPARATORS = str.maketrans(dict.fromkeys(" \t\n\v\f\r", "\0"))
 PREFIX = b"__label__"
-LOSSES = {
-    "softmax": "softmax",
-    "hierarchical": "hs",
-    "one_vs_all": "ova",
-    "negative": "ns",
-}  # Firth's name -> fastText's
+#: Firth's name of a loss -> fastText's.
+LOSSES = {"softmax": "softmax", "hierarchical": "hs", "one_vs_all": "ova", "negative": "ns"}
 
 LabelProbability = tuple[str, float]
 

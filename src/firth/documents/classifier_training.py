@@ -82,12 +82,12 @@ class ClassifierOptions(WordOptions):
         )
         labels = examples.labels
         if len(labels) < 2:
-            labels_given = f"only {labels.tokens[0]!r}" if len(labels) else "none"
+            got = f"only {labels.tokens[0]!r}" if len(labels) else "none"
             raise FirthError(
                 "too_few",
                 "{method} needs texts with at least two different labels; got {got}.",
                 method=type(self).__name__,
-                got=labels_given,
+                got=got,
             )
         without = {"label": np.diff(examples.label_starts) == 0, "word": np.diff(examples.tokens.starts) == 0}
         for part, missing in without.items():
@@ -150,8 +150,8 @@ class Training(Loop):
         )
         self.buckets = np.zeros(0, dtype=np.int32)
         if method.hashed:
-            held_out_words = self.held_out.tolist(), np.flatnonzero(self.counts == 0).astype(np.int32)
-            self.buckets = kernel.touched_buckets(examples.texts, features, method.buckets, run.cores, *held_out_words)
+            excluded = self.held_out.tolist(), np.flatnonzero(self.counts == 0).astype(np.int32)
+            self.buckets = kernel.touched_buckets(examples.texts, features, method.buckets, run.cores, *excluded)
         rows = rows_of_buckets(method, len(self.vocabulary), self.buckets, zero_row=True)
         features = kernel.Inputs(features.words, features.hashes, features.ngrams, rows, features.word_ngrams)
         self.inputs = self.first_inputs(start)

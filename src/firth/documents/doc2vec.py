@@ -37,7 +37,7 @@ class Doc2Vec(WindowMethod):
     kind: ClassVar[str] = "tagged"
     model: ClassVar[type[Model]] = Doc2VecModel
     architecture: ClassVar[str] = "skipgram"  # for mode=dbow; `kernel_settings` sets that of the other modes
-    least_epochs: ClassVar[int] = 20
+    min_epochs: ClassVar[int] = 20
     large_text: ClassVar[int] = 1_000_000
 
     mode: str = option(

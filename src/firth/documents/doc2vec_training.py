@@ -102,9 +102,8 @@ class DocumentTraining(Training):
             for first, table in ((0, start.words), (words, start.documents), (tags, start.tags)):
                 if table is not None:
                     inputs[first : first + len(table), :dim] = table.matrix
-            if (
-                self.method.loss == start.method.loss == "negative"
-            ):  # nodes of a Huffman tree cannot be reused in another tree
+            # Nodes of a Huffman tree cannot be reused in another tree.
+            if self.method.loss == start.method.loss == "negative":
                 fill_padded(outputs, start.outputs, dim)
         return inputs, outputs
 
@@ -208,7 +207,7 @@ class Doc2VecModel(TextModel):
             task = replace(self._task, ids=ids, starts=np.concatenate([[0], np.cumsum(lengths)]))
             rate, epochs = (
                 INFER_SHARE * method.learning_rate,
-                method.infer_epochs or method.epochs or method.least_epochs,
+                method.infer_epochs or method.epochs or method.min_epochs,
             )
             settings = (epochs, rate, mix(seed * GOLDEN & MASK), threads)
             kernel.native_trainer(task).infer(rows, *settings)

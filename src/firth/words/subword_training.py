@@ -140,10 +140,9 @@ class SubwordTraining(Training):
                 slice(None) if start_buckets is None or ids is None else np.searchsorted(ids, start_buckets)
             )
             inputs[words:, : method.dim][bucket_positions] = start.table[start.words :]
+            # Nodes of a Huffman tree cannot be reused in another tree.
             if len(start.outputs) == start.words and method.loss != "hierarchical":
-                outputs[: start.words, : method.dim] = (
-                    start.outputs
-                )  # nodes of a Huffman tree cannot be reused in another tree
+                outputs[: start.words, : method.dim] = start.outputs
         return inputs, outputs
 
     def task(self) -> kernel.Task:

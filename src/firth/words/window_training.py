@@ -60,7 +60,7 @@ class WindowMethod(WordOptions):
     architecture: ClassVar[str]  # of `kernels.predict.Task`
     gpu: ClassVar[bool] = False  # whether training on a GPU is implemented
     group: ClassVar[Group] = Group()  # used from GROUP_MIN_VOCABULARY words on
-    least_epochs: ClassVar[int] = 5  # default epochs from `large_text` tokens on
+    min_epochs: ClassVar[int] = 5  # default epochs from `large_text` tokens on
     large_text: ClassVar[int] = 4_000_000
 
     dim: int = option(100, "vector dimension", low=1, high=65536)
@@ -97,7 +97,7 @@ class WindowMethod(WordOptions):
 
     def sized(self: AnyWindowMethod, tokens: Tokens) -> AnyWindowMethod:
         """Return this method with its unset options chosen by corpus size."""
-        epochs = automatic_epochs(len(tokens.ids), self.least_epochs, self.large_text)
+        epochs = automatic_epochs(len(tokens.ids), self.min_epochs, self.large_text)
         return self.resolved(min_count=max(1, tokens.vocabulary.min_count), epochs=epochs)
 
     def check_words(self, vocabulary: Vocabulary) -> None:
@@ -199,8 +199,9 @@ class Training(Loop):
         if start is not None:
             rows = len(start.known)
             inputs[:rows, :dim] = start.vectors.matrix[:rows]
+            # Nodes of a Huffman tree cannot be reused in another tree.
             if len(start.outputs) == len(start.vectors) and not tree:
-                outputs[:rows, :dim] = start.outputs[:rows]  # nodes of a Huffman tree cannot be reused in another tree
+                outputs[:rows, :dim] = start.outputs[:rows]
         return inputs, outputs
 
     @property

@@ -43,9 +43,8 @@ class CudaTraining(OnCard, Training):
     def __init__(self, method: WindowMethod, tokens: Tokens, run: Run, start: Any = None, held_out: float = 0) -> None:
         super().__init__(method, tokens, run, start, held_out)
         slice_tokens = min(SLICE, SLICE * 5 // method.negatives) // kernel.BLOCK * kernel.BLOCK
-        self.slice_tokens = max(
-            kernel.BLOCK, slice_tokens
-        )  # a multiple of the CPU's block, so that a CPU can resume after any slice
+        # A multiple of the CPU's block, so that a CPU can resume after any slice.
+        self.slice_tokens = max(kernel.BLOCK, slice_tokens)
         counts = tokens.vocabulary.counts
         noise = kernel.noise_weights(counts, method.negative_exponent)
         self.card = Card(self.task(), min(self.slice_tokens, len(tokens.ids)), counts, noise, method.learning_rate)
