@@ -214,14 +214,14 @@ def measure_check(bench: Bench) -> None:
     from firth.kernels.walks import Links, NativeWalks
     from firth.nets.walks_cuda import CudaWalks
     from firth.training.gpu_tables import Card, device
-    from firth.words.window_training import drawn_table
+    from firth.words.window_training import random_table
 
     rng = np.random.default_rng(0)
     words, size = 3000, CHECKED
     counts = np.sort(rng.zipf(1.3, words).clip(1, 5000))[::-1].astype(np.int64)
     ids = rng.choice(words, size, p=counts / counts.sum()).astype(np.int32)
     for architecture in ("skipgram", "cbow"):
-        inputs, outputs = drawn_table(words, DIM, 1), kernel.new_table(words, DIM)
+        inputs, outputs = random_table(words, DIM, 1), kernel.new_table(words, DIM)
         inputs *= 20
         outputs[:] = rng.normal(0, 0.1, outputs.shape)
         task = kernel.Task(

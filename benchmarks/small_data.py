@@ -149,7 +149,7 @@ def documents(data: Path, size: int, seed: int) -> Iterator[Row]:
     def score(method: firth.Method) -> float:
         model = method.fit(list(texts), firth.Run(seed=seed))
         if isinstance(method, firth.TfIdf):
-            return probed(model.weighed(texts).matrix, labels, model.weighed(others).matrix, wanted)
+            return probed(model.weighted(texts).matrix, labels, model.weighted(others).matrix, wanted)
         return probed(model.documents.matrix, labels, model.embed(others), wanted)
 
     largest = max(set(labels), key=labels.count)

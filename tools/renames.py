@@ -93,6 +93,13 @@ NAMES = (
     Name("PeopleModel", "RecommenderModel"),
     Name("noise_exponent", "negative_exponent", quoted=True),
     Name("batch_rows", "batch_size", quoted=True),
+    Name(
+        "weighed",
+        "weighted",
+        files=("src/firth/documents/*", "src/firth/cli/embed.py", "tests/documents/*", "benchmarks/small_data.py"),
+        quoted=True,
+    ),
+    Name("drawn_table", "random_table"),
 )
 
 

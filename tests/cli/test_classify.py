@@ -144,7 +144,7 @@ def test_fasttexts_files(call, place):
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["predict", "model", "plain.txt", "-k", "0"], "k must be a whole number of at least 1; got 0."),
+        (["predict", "model", "plain.txt", "-k", "0"], "k must be an integer of at least 1; got 0."),
         (["predict", "model", "plain.txt", "--threshold", "2"], "threshold must be from 0 to 1; got 2.0."),
         (["predict", "plain.txt", "plain.txt"], "this needs the folder of a trained model"),
         (["predict", "words", "plain.txt"], "(counts) does not predict labels"),

@@ -192,7 +192,7 @@ def test_what_goes_wrong_is_one_line(call, bert, model, tmp_path):
     for arguments, why in (
         (("words", model, tmp_path / "text.txt"), "has one vector a word (skipgram)"),
         (("senses", model, *BANKS, "--word", "king"), "has one vector a word (skipgram)"),
-        (("fill", model, "xyzzy [MASK]"), "stands no word that this model knows"),
+        (("fill", model, "xyzzy [MASK]"), "No word of the vocabulary occurs within the window"),
         (("words", bert, tmp_path / "long.csv", "--key", "id"), "Text x300 has 100 tokens and the model room for 38;"),
         (
             ("words", bert, tmp_path / "text.txt"),

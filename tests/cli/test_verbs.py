@@ -61,8 +61,8 @@ def test_help_lists_options_by_group_with_range_and_default(call):
     shown = output(call("train", "skipgram", "--help"))
     text = " ".join(shown.split())
     assert re.findall(r"^(\S.*):$", shown, re.MULTILINE) == ["Method options", "Run settings", "Data", "Other"]
-    assert "--window INTEGER words each side [1–256, default 5]" in text
-    assert "--lowercase / --no-lowercase fold case [default on]" in text
+    assert "--window INTEGER context words on each side [1–256, default 5]" in text
+    assert "--lowercase / --no-lowercase convert text to lowercase [default on]" in text
     assert "--seed INTEGER start of all random numbers [at least 0, default 1]" in text
 
 
@@ -70,7 +70,14 @@ def test_methods(call):
     found = {method["name"]: method for method in as_json(call("methods", "--json"))}
     assert {"skipgram", "cbow"} <= set(found)
     window = next(option for option in found["skipgram"]["options"] if option["name"] == "window")
-    expected = {"name": "window", "kind": "int", "default": 5, "help": "words each side", "low": 1, "high": 256}
+    expected = {
+        "name": "window",
+        "kind": "int",
+        "default": 5,
+        "help": "context words on each side",
+        "low": 1,
+        "high": 256,
+    }
     assert window == {**expected, "path": False}
     assert re.search(r"^cbow +words +word vectors", output(call("methods")), re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""Classifiers: the invented world's labels recovered, and what happens at the edges."""
+"""FastTextClassifier: labels of the synthetic corpus are recovered; edge cases, defaults and the held-out score."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from breaking import Notes
+from refusing import refuses, warns_code
 
 import firth
 from firth.core.model import Predicts
@@ -32,13 +33,13 @@ def split(examples, share=0.75):
 
 
 def majority(train, test):
-    """The baseline: the most frequent label for every text."""
+    """Return the accuracy of predicting the most frequent label."""
     label = Counter(example.label for example in train).most_common(1)[0][0]
     return np.mean([example.label == label for example in test])
 
 
 @pytest.mark.parametrize("loss", kernel.LOSSES)
-def test_the_worlds_topics_are_recovered(loss):
+def test_synthetic_topics_are_recovered(loss):
     train, test = split(World(seed=31).topics(1600))
     model = firth.FastTextClassifier(dim=20, learning_rate=0.5, loss=loss).fit(
         LabeledTexts(train), firth.Run(threads=2)
@@ -47,19 +48,19 @@ def test_the_worlds_topics_are_recovered(loss):
     assert classification(model, test).accuracy > 0.97
 
 
-def test_the_worlds_sentiment_needs_pairs_of_words():
-    """ "not dreadful" is praise: single words say less than pairs do."""
+def test_bigrams_improve_sentiment():
+    """Negations such as "not dreadful" need bigrams."""
     train, test = split(World(seed=32).sentiment(3000))
-    found = {}
+    accuracies = {}
     for length in (1, 2):
         method = firth.FastTextClassifier(dim=20, learning_rate=0.5, epochs=10, word_ngrams=length, buckets=50_000)
-        found[length] = classification(method.fit(LabeledTexts(train), firth.Run(threads=2)), test).accuracy
+        accuracies[length] = classification(method.fit(LabeledTexts(train), firth.Run(threads=2)), test).accuracy
     assert majority(train, test) < 0.6
-    assert found[2] > 0.97 and found[2] > found[1] + 0.02
+    assert accuracies[2] > 0.97 and accuracies[2] > accuracies[1] + 0.02
 
 
-def test_characters_tell_words_never_met():
-    """The label is the ending of a made-up word; of new words the model knows the endings alone."""
+def test_character_ngrams_classify_unseen_words():
+    """The label is the ending of a random word, and test words have unseen stems."""
     rng = np.random.default_rng(1)
     stems = ["".join(rng.choice(list("abcdefgh"), 6)) for _ in range(600)]
     pairs = [(stem + ending, ending) for stem, ending in zip(stems, ["ung", "ity", "isme"] * 200, strict=True)]
@@ -68,7 +69,7 @@ def test_characters_tell_words_never_met():
     assert classification(fit(pairs[:400]), pairs[400:]).accuracy < 0.1
 
 
-def test_sorted_texts_are_learned_as_shuffled_ones():
+def test_texts_sorted_by_label_are_shuffled():
     train, test = split(World(seed=33).topics(800))
     ordered = sorted(train, key=lambda example: example.label)
     assert classification(fit(ordered), test).accuracy > 0.97
@@ -79,49 +80,49 @@ def test_several_labels_at_once():
     rng = np.random.default_rng(2)
     pairs = []
     for _ in range(600):
-        chosen = [str(rng.choice(colours)), str(rng.choice(shapes))]
-        pairs.append((" ".join([*chosen, *rng.choice(["x", "y", "z"], 3)]), chosen))
+        labels = [str(rng.choice(colours)), str(rng.choice(shapes))]
+        pairs.append((" ".join([*labels, *rng.choice(["x", "y", "z"], 3)]), labels))
     model = fit(pairs, loss="one_vs_all", epochs=20)
-    found = classification(model, pairs, k=5, threshold=0.5)
-    assert found.precision > 0.99 and found.recall > 0.99
+    scores = classification(model, pairs, k=5, threshold=0.5)
+    assert scores.precision > 0.99 and scores.recall > 0.99
     assert isinstance(model, Predicts)
 
 
-def test_probabilities_best_first_add_up_to_one():
+def test_probabilities_are_sorted_and_sum_to_one():
     pairs = [(f"w{i % 7} w{i % 5}", f"l{i % 7}") for i in range(400)]
     for loss in ("softmax", "hierarchical"):
         model = fit(pairs, loss=loss, epochs=2)
-        for found in model.predict(["w1 w2", "w6", "w3 w3 w4"], k=7):
-            probabilities = [p for _, p in found]
-            assert len(found) == 7 or loss == "hierarchical"  # which leaves out what is below 1e-5
+        for predicted in model.predict(["w1 w2", "w6", "w3 w3 w4"], k=7):
+            probabilities = [p for _, p in predicted]
+            assert len(predicted) == 7 or loss == "hierarchical"  # which excludes labels below 1e-5
             assert probabilities == sorted(probabilities, reverse=True)
             assert sum(probabilities) == pytest.approx(1, abs=8e-5)  # 1e-5 for each of 7 labels
         few = model.predict(["w1 w2"], k=3)[0]
         assert few == model.predict(["w1 w2"], k=100)[0][:3]
-        least = few[1][1] - 1e-4  # the threshold holds for what nothing was added to
+        least = few[1][1] - 1e-4  # the threshold is compared before 1e-5 is added
         assert model.predict(["w1 w2"], k=7, threshold=least)[0] == few[:2]
 
 
 @pytest.mark.parametrize("loss", kernel.LOSSES)
-def test_a_sure_label_has_probability_one_not_more(loss):
-    """fastText tells 1.00001, for it adds 1e-5 to each probability (of a tree, at each level)."""
+def test_probabilities_do_not_exceed_one(loss):
+    """fastText returns 1.00001, because it adds 1e-5 to each probability (in a tree, at each level)."""
     pairs = [(f"w{i % 7}", f"l{i % 7}") for i in range(700)]
     model = fit(pairs, loss=loss)
     model.outputs = 100 * model.outputs  # as after long training
-    found = model.predict([f"w{i}" for i in range(7)], k=7)
-    assert max(p for row in found for _, p in row) == 1.0 and all(0 <= p <= 1 for row in found for _, p in row)
-    assert [row[0][0] for row in found] == [f"l{i}" for i in range(7)]
+    predicted = model.predict([f"w{i}" for i in range(7)], k=7)
+    assert max(p for row in predicted for _, p in row) == 1.0 and all(0 <= p <= 1 for row in predicted for _, p in row)
+    assert [row[0][0] for row in predicted] == [f"l{i}" for i in range(7)]
 
 
 @pytest.mark.parametrize("loss", kernel.LOSSES)
-def test_predictions_are_the_formula(loss):
+def test_predictions_equal_the_formula(loss):
     pairs = [(f"w{i % 7} w{i % 5}", f"l{i % 6}") for i in range(300)]
     model = fit(pairs, loss=loss, epochs=3, word_ngrams=2, buckets=50)
     text = "w1 w2 w9"
     expected = kernel.predicted(model.outputs @ model.embed([text])[0], loss, model.labels.counts)
-    found = dict(model.predict([text], k=6)[0])
+    predicted = dict(model.predict([text], k=6)[0])
     expected = np.minimum(expected, 1)
-    assert [found[label] for label in model.labels.tokens] == pytest.approx(expected.tolist(), abs=1e-6)
+    assert [predicted[label] for label in model.labels.tokens] == pytest.approx(expected.tolist(), abs=1e-6)
 
 
 def test_a_text_is_the_mean_of_its_rows():
@@ -137,78 +138,79 @@ def test_a_text_is_the_mean_of_its_rows():
 
 
 @pytest.mark.parametrize("options", [{}, {"word_ngrams": 2, "buckets": 500}, {"loss": "hierarchical"}])
-def test_texts_that_say_nothing(options):
+def test_texts_without_known_words(options):
     model = fit(**options)
     assert model.predict(["", "  ", "…"]) == [[], [], []] and model.predict([]) == []
     assert not model.embed(["", "…"]).any()
-    found = model.predict(["unheard of"])[0]
-    assert found == [] if not options.get("word_ngrams") else found[0][1] == pytest.approx(0.50001)
+    predicted = model.predict(["unheard of"])[0]
+    assert predicted == [] if not options.get("word_ngrams") else predicted[0][1] == pytest.approx(0.50001)
 
 
-def test_batches_and_threads_predict_the_same():
+def test_predictions_do_not_depend_on_the_batch():
     model = fit(word_ngrams=2, buckets=500)
     texts = [text for text, _ in PAIRS] * 20 + ["", "poor good"]
     assert model.predict(texts) == [model.predict([text])[0] for text in texts]
 
 
-def test_texts_without_label_or_word_are_told_and_left_out():
+def test_texts_without_labels_or_words_are_reported_and_skipped():
     run = firth.Run(deterministic=True)
     plain = fit(run=run)
-    with pytest.warns(firth.FirthWarning) as told:
+    with warns_code("texts_without_labels", "texts_without_words") as issued:
         fit([*PAIRS, ("good", []), ("", "yes"), ("…", "yes")], run=run)
-    assert [str(note.message) for note in told] == [
-        "1 of 83 texts have no label and are not learned from.",
-        "2 of 83 texts have no word and are not learned from.",
-    ]
+    assert [str(warning).split(" texts")[0] for warning in issued] == ["1 of 83", "2 of 83"]
     assert plain.training["labels"] == 2
 
 
 @pytest.mark.parametrize(
-    ("pairs", "options", "why"),
+    ("pairs", "options", "code", "values"),
     [
-        ([("a b", "x")] * 9, {}, "at least two different labels; got only 'x'"),
-        ([("a b", [])] * 9, {}, "at least two different labels; got none"),
-        ([("", "x"), ("…", "y")], {}, "no words"),
-        (PAIRS, {"min_count": 1000}, "No word occurs min_count=1000 times"),
-        (PAIRS, {"minn": 4, "maxn": 2}, "minn must be at most maxn=2; got 4"),
+        ([("a b", "x")] * 9, {}, "too_few", {"method": "FastTextClassifier", "got": "only 'x'"}),
+        ([("a b", [])] * 9, {}, "too_few", {"method": "FastTextClassifier", "got": "none"}),
+        ([("", "x"), ("…", "y")], {}, "empty_data", {}),
+        (PAIRS, {"min_count": 1000}, "empty_vocabulary", {"min_count": 1000, "n_words": 4}),
+        (PAIRS, {"minn": 4, "maxn": 2}, "invalid_value", {"option": "FastTextClassifier.minn", "maxn": 2, "got": 4}),
     ],
 )
-def test_what_can_not_be_learned_is_refused(pairs, options, why):
-    with pytest.raises(firth.FirthError, match=why):
+def test_invalid_training_is_refused(pairs, options, code, values):
+    with refuses(code, **values):
         fit(pairs, **options)
 
 
 @pytest.mark.parametrize(
     "arguments", [{"k": 0}, {"k": 1.5}, {"k": True}, {"threshold": -1}, {"threshold": float("nan")}]
 )
-def test_bad_questions_are_refused(arguments):
-    with pytest.raises(firth.FirthError, match="must be"):
+def test_invalid_arguments_of_predict_are_refused(arguments):
+    ((option, value),) = arguments.items()
+    with refuses("invalid_value", option=option) as refused:
         fit().predict(["good"], **arguments)
+    assert refused.value.values["got"] is value
 
 
 def test_one_text_instead_of_a_list_is_refused():
-    with pytest.raises(firth.FirthError, match="Put it in a list"):
+    with refuses("invalid_type", got="str"):
         fit().predict("good")
 
 
-def test_words_begin_with_the_vectors_of_start():
+def test_words_are_initialized_with_the_vectors_of_start():
     vectors = firth.SkipGram(dim=8, min_count=1, epochs=1).fit(firth.Corpus(["good fine poor"] * 50))
     model = fit(epochs=1, learning_rate=1e-9).method.fit(PAIRS, firth.Run(threads=1), start=vectors)
     for word in ("good", "poor"):
         np.testing.assert_allclose(model.vectors[word], vectors.vectors[word], atol=1e-6)
-    with pytest.raises(firth.FirthError, match="dim=9"):
+    with refuses("incompatible_start", dim=9, got=vectors):
         firth.FastTextClassifier(dim=9).fit(PAIRS, start=vectors)
+    with refuses("incompatible_start", got=model):
+        firth.FastTextClassifier(dim=8).fit(PAIRS, start=model)
 
 
-def test_phrases_and_other_tokenizers_predict_as_they_were_trained():
+def test_phrases_and_other_tokenizers():
     pairs = [("new york is big", "us"), ("old york is small", "uk")] * 60
     model = fit(pairs, phrases=1, dim=4)
-    assert [found[0][0] for found in model.predict(["new york", "old york"])] == ["us", "uk"]
+    assert [labels[0][0] for labels in model.predict(["new york", "old york"])] == ["us", "uk"]
     by_letters = fit([("aab", "x"), ("bba", "y")] * 30, tokenizer="characters", word_ngrams=2, buckets=100)
     assert by_letters.predict(["aab"])[0][0][0] == "x"
 
 
-def test_a_resumed_run_is_the_same(tmp_path):
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
     class StopsAt:
         def __init__(self, step):
             self.left = step
@@ -223,57 +225,61 @@ def test_a_resumed_run_is_the_same(tmp_path):
                 raise KeyboardInterrupt
 
     method = firth.FastTextClassifier(dim=8, epochs=6, word_ngrams=2, buckets=500)
-    whole = method.fit(PAIRS, firth.Run(deterministic=True))
+    uninterrupted = method.fit(PAIRS, firth.Run(deterministic=True))
     with pytest.raises(KeyboardInterrupt):
         method.fit(PAIRS, firth.Run(deterministic=True, checkpoint_folder=tmp_path, report=StopsAt(3)))
     with pytest.warns(firth.FirthWarning, match="Going on from a checkpoint at 33%"):
         resumed = method.fit(PAIRS, firth.Run(deterministic=True, checkpoint_folder=tmp_path))
-    assert resumed.inputs.tobytes() == whole.inputs.tobytes() and resumed.outputs.tobytes() == whole.outputs.tobytes()
+    assert resumed.inputs.tobytes() == uninterrupted.inputs.tobytes()
+    assert resumed.outputs.tobytes() == uninterrupted.outputs.tobytes()
 
 
-@pytest.mark.parametrize("name", ["inputs", "outputs", "buckets"])
-def test_a_damaged_model_is_refused(name):
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("inputs", {"n_labels": 2}), ("outputs", {"n_outputs": 0}), ("buckets", {"name": "buckets", "last": 499})],
+)
+def test_a_damaged_model_is_refused(name, values):
     model = fit(word_ngrams=2, buckets=500)
     parts = model.parts()
     arrays = dict(parts.arrays)
     arrays[name] = arrays[name] + 500 if name == "buckets" else arrays[name][:-3]
-    broken = type(model).from_parts(model.method, firth.core.model.Parts(arrays, parts.documents), {})
-    with pytest.raises(firth.FirthError, match="broken"):
-        broken.predict(["good"])
+    damaged = type(model).from_parts(model.method, firth.core.model.Parts(arrays, parts.documents), {})
+    with refuses("damaged_model", **values):
+        damaged.predict(["good"])
 
 
 # ---- defaults and the held-out score ----
 
 
-def test_the_defaults_learn_from_few_texts():
-    """With fastText's own (5 epochs, 0.1), 300 texts teach nothing."""
+def test_the_defaults_work_with_few_texts():
+    """With fastText's defaults (5 epochs, learning rate 0.1), 300 texts are not enough."""
     train, test = split(World(seed=34).topics(400))
     model = firth.FastTextClassifier().fit(LabeledTexts(train), firth.Run(threads=1))
     assert classification(model, test).accuracy > 0.9 > 0.3 > majority(train, test)
     assert model.training["chosen"] == {"epochs": 100, "learning_rate": 0.5}
-    assert model.method == firth.FastTextClassifier()  # as it was asked for
+    assert model.method == firth.FastTextClassifier()  # options stay unset
 
 
-def test_epochs_fall_with_the_number_of_texts_and_what_is_given_stays():
+def test_automatic_epochs_decrease_with_the_number_of_texts():
     method = firth.FastTextClassifier()
     assert [method.for_texts(n).epochs for n in (1, 200, 5000, 10_000, 100_000, 10**6)] == [100, 100, 50, 25, 10, 5]
-    given = firth.FastTextClassifier(epochs=3, learning_rate=0.02)
-    assert given.for_texts(200) == given
+    explicit = firth.FastTextClassifier(epochs=3, learning_rate=0.02)
+    assert explicit.for_texts(200) == explicit
     assert fit(epochs=3).training["chosen"] == {}
 
 
-def test_the_held_out_score_is_that_of_texts_the_model_never_saw():
-    """Each text has a word of its own: those of held-out texts are not in the vocabulary."""
+def test_the_held_out_score_is_measured_on_unseen_texts():
+    """Each text has a unique word; the unique words of held-out texts are not in the vocabulary."""
     examples = [(f"{text} only{number}", label) for number, (text, label) in enumerate(World(seed=35).topics(400))]
     model = firth.FastTextClassifier(dim=10).fit(examples, firth.Run(threads=1))
-    found = model.training["held_out_score"]
-    assert (found["metric"], found["rows"], found["learned"]) == ("accuracy", 40, True)
+    score = model.training["held_out_score"]
+    assert (score["metric"], score["rows"], score["learned"]) == ("accuracy", 40, True)
     assert model.training["held_out_documents"] == 40 and model.training["documents"] == 400
-    held = [pair for number, pair in enumerate(examples) if f"only{number}" not in model.vocabulary]
-    assert len(held) == 40
-    assert classification(model, held).accuracy == pytest.approx(found["score"])
-    majority, linear = found["baselines"].values()
-    assert list(found["baselines"]) == ["majority label", "tf-idf + logistic regression"]
+    held_out = [pair for number, pair in enumerate(examples) if f"only{number}" not in model.vocabulary]
+    assert len(held_out) == 40
+    assert classification(model, held_out).accuracy == pytest.approx(score["score"])
+    majority, linear = score["baselines"].values()
+    assert list(score["baselines"]) == ["majority label", "tf-idf + logistic regression"]
     assert majority < 0.3 < 0.9 < linear
 
 
@@ -283,40 +289,40 @@ def test_n_grams_of_held_out_texts_are_not_trained(options):
         (f"{text} x{number}y z{number}", label) for number, (text, label) in enumerate(World(seed=36).topics(200))
     ]
     model = firth.FastTextClassifier(dim=6, epochs=5, **options).fit(examples, firth.Run(threads=1, report=Nothing()))
-    held = [number for number in range(200) if f"x{number}y" not in model.vocabulary]
-    assert len(held) == 20
-    rest = [pair for number, pair in enumerate(examples) if number not in held]
-    alone = firth.FastTextClassifier(dim=6, epochs=5, held_out=0.0, **options).fit(rest, firth.Run(threads=1))
-    assert model.buckets.tolist() == alone.buckets.tolist()
-    assert sorted(model.vocabulary.tokens) == sorted(alone.vocabulary.tokens)
+    held_out = [number for number in range(200) if f"x{number}y" not in model.vocabulary]
+    assert len(held_out) == 20
+    rest = [pair for number, pair in enumerate(examples) if number not in held_out]
+    without = firth.FastTextClassifier(dim=6, epochs=5, held_out=0.0, **options).fit(rest, firth.Run(threads=1))
+    assert model.buckets.tolist() == without.buckets.tolist()
+    assert sorted(model.vocabulary.tokens) == sorted(without.vocabulary.tokens)
 
 
-def test_labels_are_held_out_in_proportion_and_none_is_lost():
+def test_held_out_texts_are_stratified_and_leave_one_text_per_label():
     pairs = [(f"word{i}", "often") for i in range(300)] + [(f"seldom{i}", "rare") for i in range(100)]
     pairs += [(f"once{i}", f"single{i}") for i in range(5)]
     model = firth.FastTextClassifier(dim=4, epochs=1).fit(pairs, firth.Run(threads=1, report=Nothing()))
-    held = [label for text, label in pairs if text not in model.vocabulary]
-    assert Counter(held) == {"often": 30, "rare": 10}
+    held_out = [label for text, label in pairs if text not in model.vocabulary]
+    assert Counter(held_out) == {"often": 30, "rare": 10}
 
 
-def test_what_learned_nothing_says_so():
+def test_models_at_chance_level_are_reported():
     rng = np.random.default_rng(3)
     random = [(" ".join(f"w{n}" for n in rng.integers(0, 50, 6)), f"l{rng.integers(0, 4)}") for _ in range(600)]
-    told = Notes()
-    model = firth.FastTextClassifier(dim=10).fit(random, firth.Run(threads=1, report=told))
-    assert told.codes.count("nothing_learned") == 1 and model.training["held_out_score"]["learned"] is False
-    few, told = World(seed=37).topics(400), Notes()
+    notes = Notes()
+    model = firth.FastTextClassifier(dim=10).fit(random, firth.Run(threads=1, report=notes))
+    assert notes.codes.count("nothing_learned") == 1 and model.training["held_out_score"]["learned"] is False
+    few, notes = World(seed=37).topics(400), Notes()
     model = firth.FastTextClassifier(dim=10, epochs=1, learning_rate=0.01).fit(
-        LabeledTexts(list(few)), firth.Run(threads=1, report=told)
+        LabeledTexts(list(few)), firth.Run(threads=1, report=notes)
     )
-    assert sorted(told.codes) == ["nothing_learned", "weaker_than_baseline"]  # counted words do learn these
+    assert sorted(notes.codes) == ["nothing_learned", "weaker_than_baseline"]
     assert model.training["held_out_score"]["baselines"]["tf-idf + logistic regression"] > 0.9
 
 
-def test_several_labels_are_right_where_one_of_them_is():
+def test_a_prediction_is_correct_if_it_is_one_of_several_labels():
     rng = np.random.default_rng(4)
     pairs = [([f"c{a}", f"s{b}"], a, b) for a, b in rng.integers(0, 3, (400, 2))]
     pairs = [(f"colour{a} shape{b}", labels) for labels, a, b in pairs]
     model = firth.FastTextClassifier(dim=8, loss="one_vs_all").fit(pairs, firth.Run(threads=1))
-    found = model.training["held_out_score"]
-    assert found["score"] == found["baselines"]["tf-idf + logistic regression"] == 1.0
+    score = model.training["held_out_score"]
+    assert score["score"] == score["baselines"]["tf-idf + logistic regression"] == 1.0

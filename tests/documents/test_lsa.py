@@ -1,9 +1,10 @@
-"""LSA: the best approximation by hand and against scikit-learn; topics of the invented world found again."""
+"""LSA: a worked example, comparison with scikit-learn, and topics of the synthetic corpus."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusing import refuses
 from sklearn.decomposition import TruncatedSVD
 
 import firth
@@ -23,8 +24,8 @@ def sentences():
     return list(WORLD.sentences(1200))
 
 
-def test_worked_by_hand():
-    """Two blocks that share no word. x and y stand together in two documents, z alone in one, three times:
+def test_worked_example():
+    """Two blocks without common words: x and y occur in two documents, z three times in one.
 
     A = [[1, 1, 0], [1, 1, 0], [0, 0, 3]]: the first singular value is 3 with U = z, the second 2 with U = (x + y)/√2.
     """
@@ -37,13 +38,13 @@ def test_worked_by_hand():
     np.testing.assert_allclose(model.explained_variance, [9 / 13, 4 / 13], rtol=1e-6)
     assert model.training["error"] == pytest.approx(0, abs=1e-3)
     one = firth.LSA(dim=1, **options).fit(["x y", "x y", "z z z"])
-    assert one.training["error"] == pytest.approx(2, rel=1e-6)  # Eckart & Young: what is left out
+    assert one.training["error"] == pytest.approx(2, rel=1e-6)  # Eckart & Young: the next singular value
     assert one.training["operator_error_bound"] == pytest.approx(2, rel=1e-6)
 
 
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("solver", ["exact", "random, fewer words", "random, fewer documents"])
-def test_a_document_folded_in_is_itself(power, solver, sentences, monkeypatch):
+def test_folding_in_a_document_of_the_corpus_gives_its_vector(power, solver, sentences, monkeypatch):
     monkeypatch.setattr(svd, "SMALL", 1 << 22 if solver == "exact" else 0)
     texts = sentences[:100] if solver.endswith("documents") else sentences
     model = firth.LSA(dim=20, power=power).fit(texts)
@@ -64,22 +65,20 @@ def test_equals_scikit_learns(sentences):
 
 
 def nearest_topic(vectors: firth.Vectors, labels: list[str]) -> float:
-    """How often the nearest document has the same topic."""
-    found = [vectors.neighbors(key, 1)[0].key for key in vectors.keys[:300]]
-    return float(np.mean([labels[int(key) - 1] == label for key, label in zip(found, labels, strict=False)]))
+    """Return how often the nearest document has the same topic."""
+    nearest = [vectors.neighbors(key, 1)[0].key for key in vectors.keys[:300]]
+    return float(np.mean([labels[int(key) - 1] == label for key, label in zip(nearest, labels, strict=False)]))
 
 
-def test_topics_of_the_world_are_found(topics):
+def test_nearest_documents_have_the_same_topic(topics):
     labels = [document.label for document in topics]
     model = firth.LSA(dim=30).fit([document.text for document in topics])
     noise = np.random.default_rng(0).normal(size=model.documents.matrix.shape)
     assert nearest_topic(model.documents, labels) > 0.9
-    assert (
-        nearest_topic(firth.Vectors(model.documents.keys, noise), labels) < 0.3
-    )  # the baseline: vectors that know nothing
+    assert nearest_topic(firth.Vectors(model.documents.keys, noise), labels) < 0.3  # baseline: random vectors
 
 
-def test_words_of_a_topic_are_near(topics):
+def test_nearest_words_have_the_same_topic(topics):
     model = firth.LSA(dim=30, power=0.5).fit([document.text for document in topics])
     truth = {word: topic for topic, words in WORLD.facts.topics.items() for word in words if word in model.words}
     keys = list(truth)
@@ -87,7 +86,7 @@ def test_words_of_a_topic_are_near(topics):
     right = np.mean([truth[known.neighbors(word, 1)[0].key] == truth[word] for word in keys])
     shuffled = firth.Vectors(keys, known.matrix[np.random.default_rng(0).permutation(len(keys))])
     chance = np.mean([truth[shuffled.neighbors(word, 1)[0].key] == truth[word] for word in keys])
-    assert chance < 0.3 < 0.9 < right  # the baseline: the same vectors, each another word's
+    assert chance < 0.3 < 0.9 < right  # baseline: the same vectors in random order
 
 
 def test_saved_and_loaded(sentences, tmp_path):
@@ -102,27 +101,27 @@ def test_saved_and_loaded(sentences, tmp_path):
     assert again.vectors.neighbors("the") == model.words.neighbors("the")
 
 
-def test_the_same_bytes_for_any_number_of_threads(sentences, monkeypatch):
+def test_result_does_not_depend_on_threads(sentences, monkeypatch):
     monkeypatch.setattr(svd, "SMALL", 0)
-    found = {firth.LSA(dim=8).fit(sentences, firth.Run(threads=t)).words.matrix.tobytes() for t in (1, 2)}
-    assert len(found) == 1
+    results = {firth.LSA(dim=8).fit(sentences, firth.Run(threads=t)).words.matrix.tobytes() for t in (1, 2)}
+    assert len(results) == 1
 
 
 def test_unknown_words_are_counted(sentences):
-    found = firth.LSA(dim=4).fit(sentences).pool(["the king", "zzz", ""])
-    assert found.known.tolist() == [2, 0, 0] and found.unknown.tolist() == [0, 1, 0]
-    assert not found.matrix[1:].any()
+    pooled = firth.LSA(dim=4).fit(sentences).pool(["the king", "zzz", ""])
+    assert pooled.known.tolist() == [2, 0, 0] and pooled.unknown.tolist() == [0, 1, 0]
+    assert not pooled.matrix[1:].any()
 
 
-def test_bad_input():
-    with pytest.warns(firth.FirthWarning, match="rank 2: it gives 2 dimensions, not the 100"):
+def test_invalid_input_is_refused():
+    with pytest.warns(firth.FirthWarning, match=r"rank 2\b.*\b100\b"):
         model = firth.LSA().fit(["a b", "c d", ""])
     assert model.words.matrix.shape == (4, 2)
-    with pytest.raises(firth.FirthError, match=r"weights of the 2 documents are zero.*idf=smooth"):
+    with refuses("empty_data", documents=2, idf="plain"):
         firth.LSA().fit(["same words", "same words"])
-    with pytest.raises(firth.FirthError, match=r"LSA.dim must be at most 5000; got 5001"):
+    with refuses("invalid_value", method="LSA", name="dim", problem="must be at most 5000", got=5001):
         firth.LSA(dim=5001)
     parts = model.parts()
     arrays = {**parts.arrays, "words": parts.arrays["words"][:, :1]}
-    with pytest.raises(firth.FirthError, match="The array documents must be float"):
+    with refuses("damaged_model", name="documents"):
         type(model).from_parts(model.method, firth.core.model.Parts(arrays, parts.documents), {})

@@ -1,4 +1,4 @@
-"""PMI and its variants: worked by hand, and what must hold for any counts."""
+"""PMI and its variants: a worked example, and properties that hold for any counts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_matrix
 
 from firth.words import association_measures as associations
-from firth.words.association_measures import VARIANTS, association_matrix, at_least, strength, sums_of
+from firth.words.association_measures import VARIANTS, association_matrix, drop_rare_pairs, marginal_counts, pair_scores
 
-# Counts of words (rows) by contexts, after the seeds' table of heaven and hell:
+# Co-occurrence counts, words (rows) by contexts:
 #            hell  the  world | n(w)
 # heaven       6    2      0  |   8
 # hell         0    8      0  |   8
@@ -21,8 +21,8 @@ from firth.words.association_measures import VARIANTS, association_matrix, at_le
 COUNTS = csr_matrix([[6.0, 2, 0], [0, 8, 0], [2, 38, 8]])
 
 
-def test_by_hand():
-    sums = sums_of(COUNTS)
+def test_worked_example():
+    sums = marginal_counts(COUNTS)
     assert (sums.words.tolist(), sums.contexts.tolist(), sums.total) == ([8, 8, 48], [8, 48, 8], 64)
     pmi = association_matrix(COUNTS, sums, "pmi").toarray()
     # heaven, hell: log₂ (6/64) / (8/64 · 8/64) = log₂ 6 = 2.585; heaven, the: log₂ (2/64) / (8/64 · 48/64) = log₂ 1/3
@@ -31,7 +31,7 @@ def test_by_hand():
     assert pmi[2, 2] == pytest.approx(np.log2(4 / 3))
     ppmi = association_matrix(COUNTS, sums, "ppmi")
     np.testing.assert_allclose(ppmi.toarray()[0], [np.log2(6), 0, 0], rtol=1e-6)
-    assert ppmi.nnz == 4  # what is not positive has no entry
+    assert ppmi.nnz == 4  # entries that are not positive are not stored
     npmi = association_matrix(COUNTS, sums, "npmi").toarray()
     # −log₂ 6/64 = 3.415: NPMI of heaven, hell = 2.585 / 3.415 = 0.757
     assert npmi[0, 0] == pytest.approx(np.log2(6) / np.log2(64 / 6))
@@ -43,13 +43,15 @@ def test_by_hand():
     assert smooth[0, 0] == pytest.approx(np.log2(6 / 64 / (8 / 64 * share)))
 
 
-def test_pairs_that_are_always_together_have_npmi_one():
+def test_npmi_of_inseparable_pairs_is_one():
     together = csr_matrix([[0, 7.0, 0, 0], [7.0, 0, 0, 0], [0, 0, 3.0, 1.0], [0, 0, 1.0, 1 / 3]])
-    npmi = association_matrix(together, sums_of(together), "npmi").toarray()
+    npmi = association_matrix(together, marginal_counts(together), "npmi").toarray()
     assert npmi[0, 1] == npmi[1, 0] == 1.0
     only = csr_matrix([[0, 5.0], [0, 0]])
-    assert association_matrix(only, sums_of(only), "npmi")[0, 1] == 1.0  # one pair and nothing else: 0/0 by the formula
-    assert association_matrix(only, sums_of(only), "pmi")[0, 1] == 0.0
+    assert (
+        association_matrix(only, marginal_counts(only), "npmi")[0, 1] == 1.0
+    )  # one pair and nothing else: 0/0 by the formula
+    assert association_matrix(only, marginal_counts(only), "pmi")[0, 1] == 0.0
 
 
 weights = arrays(np.float64, (5, 5), elements=st.sampled_from([0, 0, 0, 1, 2, 1 / 3, 7.5, 1e6]))
@@ -57,35 +59,35 @@ weights = arrays(np.float64, (5, 5), elements=st.sampled_from([0, 0, 0, 1, 2, 1 
 
 @settings(deadline=None, max_examples=150)
 @given(weights, st.sampled_from([0.0, 0.75, 1.0]), st.integers(1, 9))
-def test_what_holds_for_any_counts(dense, smoothing, chunk):
+def test_properties_of_all_variants(dense, smoothing, chunk):
     counts = csr_matrix(dense + dense.T)  # as symmetric windows give
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(associations, "CHUNK", chunk)
-        sums = sums_of(counts)
-        found = {v: association_matrix(counts, sums, v, smoothing, 5).toarray() for v in VARIANTS}
+        sums = marginal_counts(counts)
+        matrices = {v: association_matrix(counts, sums, v, smoothing, 5).toarray() for v in VARIANTS}
         plain = association_matrix(counts, sums, "pmi", 1.0).toarray()
     np.testing.assert_allclose(sums.words, counts.toarray().sum(axis=1))
-    assert all(np.isfinite(matrix).all() for matrix in found.values())
-    assert (found["ppmi"] >= 0).all() and (found["shifted"] >= 0).all()
-    assert (np.abs(found["npmi"]) <= 1).all()
-    assert (found["shifted"] <= found["ppmi"]).all()
+    assert all(np.isfinite(matrix).all() for matrix in matrices.values())
+    assert (matrices["ppmi"] >= 0).all() and (matrices["shifted"] >= 0).all()
+    assert (np.abs(matrices["npmi"]) <= 1).all()
+    assert (matrices["shifted"] <= matrices["ppmi"]).all()
     np.testing.assert_allclose(plain, plain.T, atol=1e-5)
-    np.testing.assert_allclose(found["npmi"], found["npmi"].T, atol=1e-6)
-    np.testing.assert_allclose(found["ppmi"], np.maximum(found["pmi"], 0))
-    assert (np.sign(found["npmi"]) == np.sign(np.where(np.abs(plain) < 1e-6, found["npmi"], plain))).all()
+    np.testing.assert_allclose(matrices["npmi"], matrices["npmi"].T, atol=1e-6)
+    np.testing.assert_allclose(matrices["ppmi"], np.maximum(matrices["pmi"], 0))
+    assert (np.sign(matrices["npmi"]) == np.sign(np.where(np.abs(plain) < 1e-6, matrices["npmi"], plain))).all()
     if counts.nnz:
         expected = np.log2(counts.data * sums.total / (sums.words[counts.nonzero()[0]] * sums.contexts[counts.indices]))
         np.testing.assert_allclose(plain[counts.nonzero()], expected, atol=1e-5)
 
 
-def test_strength_of_single_pairs_equals_the_matrix():
-    sums = sums_of(COUNTS)
+def test_pair_scores_equal_the_matrix():
+    sums = marginal_counts(COUNTS)
     row, column = COUNTS.nonzero()
-    found = strength(COUNTS.data, sums.words[row], sums.contexts[column], sums.total)
-    np.testing.assert_allclose(found.pmi, association_matrix(COUNTS, sums, "pmi").data, rtol=1e-6)
-    np.testing.assert_allclose(found.npmi, association_matrix(COUNTS, sums, "npmi").data, rtol=1e-6)
+    scores = pair_scores(COUNTS.data, sums.words[row], sums.contexts[column], sums.total)
+    np.testing.assert_allclose(scores.pmi, association_matrix(COUNTS, sums, "pmi").data, rtol=1e-6)
+    np.testing.assert_allclose(scores.npmi, association_matrix(COUNTS, sums, "npmi").data, rtol=1e-6)
 
 
-def test_rare_pairs_left_out():
-    assert at_least(COUNTS, 6).toarray().tolist() == [[6, 0, 0], [0, 8, 0], [0, 38, 8]]
-    assert at_least(COUNTS, 1) is COUNTS
+def test_rare_pairs_are_dropped():
+    assert drop_rare_pairs(COUNTS, 6).toarray().tolist() == [[6, 0, 0], [0, 8, 0], [0, 38, 8]]
+    assert drop_rare_pairs(COUNTS, 1) is COUNTS

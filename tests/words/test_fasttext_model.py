@@ -1,4 +1,4 @@
-"""Models of subwords against fastText: the same vectors from its files, and its own vectors from ours."""
+"""FastText models compared with the fasttext package: identical vectors from its files, and from Firth's files."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from refusing import refuses, warns_code
 
 import firth
 from firth.core.errors import FirthWarning
@@ -22,7 +23,7 @@ from firth.words.fasttext_model import FastTextModel
 from firth.words.fasttext_quantization import quantize
 
 MODELS = ["skipgram", "cbow_tree", "softmax", "whole_words"]
-ODD = ["a", "🙂", "👨‍👩‍👧", "e\u0301t\u0301", "naïve", "日本語", "</s>"]
+UNUSUAL = ["a", "🙂", "👨‍👩‍👧", "e\u0301t\u0301", "naïve", "日本語", "</s>"]
 UNSEEN = ["kingdoms", "unkingly", "🙂🙂", "e\u0301", "日本", "zzz", "q"]
 BUCKETS = 100_003
 every_model = pytest.mark.parametrize("name", MODELS)
@@ -42,7 +43,7 @@ def trained() -> FastTextModel:
 
 
 def vector_of(model: FastTextModel, word: str) -> np.ndarray:
-    """As fastText answers: zeros where nothing is known."""
+    """Return the vector of a word as fastText does: zeros if it has no n-gram with a row."""
     if word in model.vectors or model.compose(word) is not None:
         return model.vectors[word]
     return np.zeros(model.vectors.dim, dtype=np.float32)
@@ -51,7 +52,7 @@ def vector_of(model: FastTextModel, word: str) -> np.ndarray:
 def same_vectors(model: FastTextModel, path: Path, scale_free: bool = False) -> None:
     theirs = fasttext.load_model(str(path))
     assert theirs.get_words() == list(model.vocabulary.tokens)
-    for word in [*theirs.get_words()[:200], *ODD, *UNSEEN]:
+    for word in [*theirs.get_words()[:200], *UNUSUAL, *UNSEEN]:
         mine, other = vector_of(model, word), theirs.get_word_vector(word)
         if scale_free and word not in model.vectors:
             mine, other = (row / max(np.linalg.norm(row), 1e-30) for row in (mine, other))
@@ -59,14 +60,14 @@ def same_vectors(model: FastTextModel, path: Path, scale_free: bool = False) -> 
 
 
 @every_model
-def test_a_file_of_fasttext_gives_the_same_vectors(fasttext_files, name: str):
+def test_vectors_of_a_fasttext_file_are_identical(fasttext_files, name: str):
     model = firth.load(fasttext_files[name])
     same_vectors(model, fasttext_files[name])
-    assert set(ODD) <= set(model.vocabulary.tokens)
+    assert set(UNUSUAL) <= set(model.vocabulary.tokens)
 
 
 @every_model
-def test_through_the_model_and_back_the_bytes_are_the_same(fasttext_files, tmp_path: Path, name: str):
+def test_round_trip_of_a_fasttext_file_is_byte_identical(fasttext_files, tmp_path: Path, name: str):
     firth.load(fasttext_files[name]).save(tmp_path / "folder")
     firth.export(firth.load(tmp_path / "folder"), tmp_path / "again.bin")
     assert (tmp_path / "again.bin").read_bytes() == fasttext_files[name].read_bytes()
@@ -75,7 +76,7 @@ def test_through_the_model_and_back_the_bytes_are_the_same(fasttext_files, tmp_p
 @pytest.mark.parametrize(
     "options", [{}, {"objective": "cbow"}, {"loss": "hierarchical"}, {"maxn": 0}, {"minn": 1, "maxn": 2}]
 )
-def test_fasttext_opens_what_firth_trained(tmp_path: Path, options):
+def test_fasttext_opens_exported_models(tmp_path: Path, options):
     model = small(**options).fit(corpus())
     firth.export(model, tmp_path / "mine.bin")
     same_vectors(model, tmp_path / "mine.bin")
@@ -84,7 +85,7 @@ def test_fasttext_opens_what_firth_trained(tmp_path: Path, options):
     assert [key for _, key in neighbors] == [hit.key for hit in model.vectors.neighbors("king", 3)]
 
 
-def test_the_tree_is_the_one_fasttext_builds():
+def test_huffman_tree_equals_fasttexts():
     """A port of HierarchicalSoftmaxLoss::buildTree of fastText 0.9.2, over counts with many ties."""
     counts = np.sort(np.random.default_rng(1).integers(1, 9, 200))[::-1].astype(np.int64)
     words = len(counts)
@@ -114,8 +115,8 @@ def test_the_tree_is_the_one_fasttext_builds():
         assert paths.nodes[part].tolist() == nodes[::-1] and paths.turns[part].tolist() == turns[::-1]
 
 
-def test_outputs_of_a_tree_turn_around_on_the_way_to_fasttext(tmp_path: Path):
-    """fastText takes the way to the right with probability σ(node · hidden), Firth the way to the left."""
+def test_tree_outputs_are_negated_in_fasttext_files(tmp_path: Path):
+    """fastText takes the right branch with probability σ(node · hidden), Firth the left branch."""
     model = small(loss="hierarchical").fit(corpus())
     file = model.to_file()
     assert file.outputs.shape == (model.words, 12) and np.array_equal(file.outputs[:-1], -model.outputs)
@@ -128,16 +129,17 @@ def test_a_word_is_the_mean_of_its_rows(trained):
     word = trained.vocabulary.tokens[7]
     rows = [trained.table[7]]
     for ngram in ngrams_of(word, 3, 6):
-        place = np.searchsorted(trained.subwords.bucket_ids, ngram_hash(ngram) % BUCKETS)
-        rows.append(trained.table[trained.words + place])
+        row = np.searchsorted(trained.subwords.bucket_ids, ngram_hash(ngram) % BUCKETS)
+        rows.append(trained.table[trained.words + row])
     np.testing.assert_allclose(trained.vectors[word], np.mean(rows, axis=0), atol=1e-6)
 
 
 def test_unseen_words_have_vectors_neighbors_and_similarities(trained):
     vectors = trained.vectors
     assert "kingdomish" not in vectors
-    with pytest.raises(firth.FirthError, match=r"No vector for 'q' .*no n-gram of 3 to 6 characters"):
+    with refuses("unknown_key", key="q") as refused:
         vectors["q"]  # <q> is its only n-gram, and no word has it
+    assert "n-grams of 3 to 6 characters" in refused.value.values["why_missing"]
     hits = vectors.neighbors("kingdomish", 5)
     assert len(hits) == 5 and hits[0].score <= 1.0001
     np.testing.assert_allclose(vectors.similarity("kingdomish", hits[0].key), hits[0].score, atol=1e-5)
@@ -146,8 +148,8 @@ def test_unseen_words_have_vectors_neighbors_and_similarities(trained):
 
 
 def test_missing_buckets_count_as_zeros(trained):
-    """`kingxqz` has n-grams that no word has: they are zeros in its mean, as in the exported file."""
-    rows = trained.subwords.lists(["kingxqz"], np.array([-1], np.int32), trained.words).rows
+    """N-grams of `kingxqz` without a row are zeros in its mean, as in the exported file."""
+    rows = trained.subwords.row_lists(["kingxqz"], np.array([-1], np.int32), trained.words).rows
     assert (rows[1:] < 0).any() and (rows[1:] >= 0).any()
     known = trained.table[rows[rows >= 0]]
     np.testing.assert_allclose(trained.vectors["kingxqz"], known.sum(axis=0) / (len(rows) - 1), atol=1e-6)
@@ -159,43 +161,46 @@ def test_texts_with_unseen_words(trained):
     expected = (trained.vectors["the"] + trained.vectors["kingdomish"]) / 2
     np.testing.assert_allclose(pooled.matrix[1], expected, atol=1e-6)
     assert not pooled.matrix[2:].any()
-    weighed = trained.pool(["the kingdomish"], smoothing=1e-3).matrix[0]
+    weighted = trained.pool(["the kingdomish"], smoothing=1e-3).matrix[0]
     share = trained.vocabulary.counts[trained.vocabulary.id("the")] / trained.vocabulary.counts.sum()
     weight = 1e-3 / (1e-3 + share)
     expected = (weight * trained.vectors["the"] + trained.vectors["kingdomish"]) / (1 + weight)
-    np.testing.assert_allclose(weighed, expected, atol=1e-6)
-    with pytest.raises(firth.FirthError, match="smoothing must be"):
+    np.testing.assert_allclose(weighted, expected, atol=1e-6)
+    assert np.array_equal(trained.embed(["the kingdomish"], smoothing=1e-3)[0], weighted)
+    with refuses("invalid_value", option="smoothing", got=-1):
         trained.pool(["the"], smoothing=-1)
 
 
 def test_words_that_are_not_utf8_are_counted(fasttext_files, tmp_path: Path):
     file = read_fasttext(fasttext_files["skipgram"])
     words = [b"caf\xe9" if word == b"the" else word for word in file.words]
-    with pytest.warns(FirthWarning, match="1 words of the fastText model are not UTF-8"):
+    with warns_code("invalid_utf8") as issued:
         model = FastTextModel.from_file(replace(file, words=words))
+    assert str(issued[0]).startswith("1 words")
     assert "caf\\xe9" in model.vectors
-    with pytest.raises(firth.FirthError, match="1 words stand twice"):
+    with refuses("damaged_model", duplicates=1):
         FastTextModel.from_file(replace(file, words=[file.words[1], *file.words[1:]]))
-    with pytest.raises(firth.FirthError, match="is a classifier"):
+    with refuses("unsupported_model", model="sup"):
         FastTextModel.from_file(read_fasttext(fasttext_files["labels"]))
 
 
-def test_going_on_keeps_words_and_ngrams(trained):
+def test_continued_training_keeps_words_and_ngrams(trained):
     more = firth.Corpus(["zebras and kings walk to the zoo " * 5] * 4)
     model = small(epochs=1, learning_rate=1e-9).fit(more, start=trained)
     assert "zebras" in model.vectors and model.words > trained.words
     np.testing.assert_allclose(model.vectors.matrix[: trained.words], trained.vectors.matrix, atol=1e-5)
     np.testing.assert_allclose(model.vectors["kingdomish"], trained.vectors["kingdomish"], atol=1e-2)
     for wrong in (small(dim=8), small(maxn=5), small(buckets=77)):
-        with pytest.raises(firth.FirthError, match="start must have dim, minn, maxn, buckets"):
+        expected = (wrong.dim, wrong.minn, wrong.maxn, wrong.buckets)
+        with refuses("incompatible_start", expected=expected, got=(12, 3, 6, BUCKETS)):
             wrong.fit(more, start=trained)
-    with pytest.raises(firth.FirthError, match="start must be a FastText model"):
-        small().fit(more, start=firth.SkipGram(dim=12, epochs=1).fit(corpus()))
+    other = firth.SkipGram(dim=12, epochs=1).fit(corpus())
+    with refuses("incompatible_start", got=other):
+        small().fit(more, start=other)
 
 
 @pytest.mark.parametrize("how", [{}, {"norms": True}, {"width": 5}, {"cutoff": 900, "norms": True}])
-def test_quantised_it_opens_in_fasttext(trained, tmp_path: Path, how):
-    """Lengths of unseen words differ: fastText leaves n-grams without a row out of the mean."""
+def test_fasttext_opens_quantized_models(trained, tmp_path: Path, how):
     error = firth.export(trained, tmp_path / "small.ftz", **how)
     assert 0 < error < 0.7
     small_model = firth.load(tmp_path / "small.ftz")
@@ -212,78 +217,78 @@ def test_quantised_it_opens_in_fasttext(trained, tmp_path: Path, how):
         assert (tmp_path / "again.ftz").read_bytes() == (tmp_path / "small.ftz").read_bytes()
 
 
-def test_the_error_is_what_the_codes_lose(trained):
+def test_quantization_error_is_the_relative_squared_error(trained):
     file = trained.to_file()
-    found = quantize(file, norms=True)
+    quantized = quantize(file, norms=True)
     rows = np.concatenate([file.inputs.first, file.inputs.rows])
-    lost = np.square(found.file.inputs.dense() - rows).sum() / np.square(rows).sum()
-    assert found.error == pytest.approx(float(lost), rel=1e-4) and found.error < 0.05
+    error = np.square(quantized.file.inputs.dense() - rows).sum() / np.square(rows).sum()
+    assert quantized.error == pytest.approx(float(error), rel=1e-4) and quantized.error < 0.05
 
 
 @pytest.mark.parametrize("how", [{}, {"norms": True}, {"cutoff": 700}, {"cutoff": 700, "norms": True, "outputs": True}])
-def test_a_quantised_classifier_predicts_as_the_whole_one(fasttext_files, tmp_path: Path, how):
+def test_a_quantized_classifier_predicts_like_the_original(fasttext_files, tmp_path: Path, how):
     file = read_fasttext(fasttext_files["labels"])
-    found = quantize(file, **how)
-    write_fasttext(tmp_path / "small.ftz", found.file)
-    whole, coded = (fasttext.load_model(str(path)) for path in (fasttext_files["labels"], tmp_path / "small.ftz"))
+    quantized = quantize(file, **how)
+    write_fasttext(tmp_path / "small.ftz", quantized.file)
+    original, coded = (fasttext.load_model(str(path)) for path in (fasttext_files["labels"], tmp_path / "small.ftz"))
     texts = list(World(seed=5).sentences(100))
-    agree = [whole.predict(text)[0] == coded.predict(text)[0] for text in texts]
+    agree = [original.predict(text)[0] == coded.predict(text)[0] for text in texts]
     assert np.mean(agree) > 0.8
     if "cutoff" in how:
-        assert found.file.inputs.shape == (700, 10) and b"</s>" in found.file.words
-        lengths = np.linalg.norm(file.inputs, axis=1)
-        kept = np.linalg.norm(quantize(file, cutoff=700, width=1).file.inputs.dense(), axis=1)
-        assert np.median(kept) > np.median(lengths)
+        assert quantized.file.inputs.shape == (700, 10) and b"</s>" in quantized.file.words
+        norms = np.linalg.norm(file.inputs, axis=1)
+        pruned_norms = np.linalg.norm(quantize(file, cutoff=700, width=1).file.inputs.dense(), axis=1)
+        assert np.median(pruned_norms) > np.median(norms)
 
 
-def test_what_can_not_be_quantised_is_told(trained, tmp_path: Path):
+def test_invalid_quantization_is_refused(trained, tmp_path: Path):
     coded = trained.quantized()
-    with pytest.raises(firth.FirthError, match="in codes already"):
+    with refuses("wrong_input"):
         coded.quantized()
-    for wrong, rule in (({"width": 13}, "width must be 1 to 12"), ({"cutoff": 0}, "cutoff must be at least 1")):
-        with pytest.raises(firth.FirthError, match=rule):
+    for wrong, values in (({"width": 13}, {"dim": 12, "got": 13}), ({"cutoff": 0}, {"got": 0})):
+        with refuses("invalid_value", option=next(iter(wrong)), **values):
             trained.quantized(**wrong)
-    for path, model, how, rule in (
-        ("x.bin", coded, {}, "write it as .ftz"),
-        ("x.bin", trained, {"norms": True}, "norms are for .ftz"),
-        ("x.ftz", coded, {"norms": True}, "norms are for .ftz"),
-        ("x.vec", trained, {}, r"end with \.bin, \.ftz"),
-        ("x.bin", firth.SkipGram(dim=4, epochs=1).fit(corpus()), {}, "skipgram gives none"),
+    for path, model, how, code, values in (
+        ("x.bin", coded, {}, "conflicting_options", {}),
+        ("x.bin", trained, {"norms": True}, "conflicting_options", {"settings": "norms"}),
+        ("x.ftz", coded, {"norms": True}, "conflicting_options", {"settings": "norms"}),
+        ("x.vec", trained, {}, "unknown_format", {"suffixes": ".bin, .ftz", "got": "x.vec"}),
+        ("x.bin", firth.SkipGram(dim=4, epochs=1).fit(corpus()), {}, "unsupported_model", {"method": "skipgram"}),
     ):
-        with pytest.raises(firth.FirthError, match=rule):
+        with refuses(code, **values):
             firth.export(model, tmp_path / path, **how)
-    with pytest.raises(firth.FirthError, match="start must be a FastText model"):
+    with refuses("incompatible_start", got=coded):
         small().fit(corpus(), start=coded)
 
 
-def test_a_broken_folder_is_told(trained, tmp_path: Path):
+def test_damaged_parts_are_refused(trained, tmp_path: Path):
     parts = trained.parts()
-    for change, rule in (
-        ({"bucket_ids": parts.arrays["bucket_ids"][::-1]}, "bucket_ids must"),
-        ({"bucket_ids": parts.arrays["bucket_ids"].astype(np.int64)}, "bucket_ids must be int32"),
-        ({"outputs": parts.arrays["outputs"][:, :3]}, "equally wide"),
-        ({"inputs": parts.arrays["inputs"][:5]}, "There must be a row a word"),
-        ({"codes": np.zeros((3, 3), np.uint8)}, "width of the codes' parts"),
+    for change, values in (
+        ({"bucket_ids": parts.arrays["bucket_ids"][::-1]}, {"name": "bucket_ids"}),
+        ({"bucket_ids": parts.arrays["bucket_ids"].astype(np.int64)}, {"name": "bucket_ids", "last": BUCKETS - 1}),
+        ({"outputs": parts.arrays["outputs"][:, :3]}, {"outputs": (trained.words, 3)}),
+        ({"inputs": parts.arrays["inputs"][:5]}, {"name": "inputs", "got": 5}),
+        ({"codes": np.zeros((3, 3), np.uint8)}, {"name": "width", "dim": 12}),
     ):
         arrays = {**parts.arrays, **change}
-        with pytest.raises(firth.FirthError, match=rule):
+        with refuses("damaged_model", **values):
             FastTextModel.from_parts(trained.method, type(parts)(arrays, parts.documents), {})
-    with pytest.raises(firth.FirthError, match=r"subwords\.json"):
+    with refuses("damaged_model", name="subwords.json"):
         documents = {**parts.documents, "subwords": {"minn": "3"}}
         FastTextModel.from_parts(trained.method, type(parts)(parts.arrays, documents), {})
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_damaged_file_is_refused_or_answers(fasttext_files, tmp_path: Path, data: st.DataObject):
-    """Whatever bytes were changed: an error of Firth's, or a model that can be asked."""
+def test_a_damaged_file_is_refused_or_usable(fasttext_files, tmp_path: Path, data: st.DataObject):
+    """Whichever bytes change, the result is a FirthError or a usable model."""
     changed = bytearray(fasttext_files["softmax"].read_bytes())
-    place = st.integers(8, 120) | st.integers(0, 20_000)
-    for at, value in data.draw(st.lists(st.tuples(place, st.integers(0, 255)), min_size=1, max_size=4)):
+    position = st.integers(8, 120) | st.integers(0, 20_000)
+    for at, value in data.draw(st.lists(st.tuples(position, st.integers(0, 255)), min_size=1, max_size=4)):
         changed[at] = value
-    (tmp_path / "odd.bin").write_bytes(changed)
+    (tmp_path / "damaged.bin").write_bytes(changed)
     try:
-        model = firth.load(tmp_path / "odd.bin")
+        model = firth.load(tmp_path / "damaged.bin")
         model.vectors.neighbors("kingdoms", 3)
         model.embed(["the king", "unkingly"])
         firth.export(model, tmp_path / "again.bin")

@@ -1,49 +1,50 @@
-"""What word models put into a blank: the formula of each loss by hand, and better guesses than the frequent words."""
+"""Prediction of masked words: the formula of each loss, and a comparison with predicting frequent words."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusing import refuses
 
 import firth
 from firth.data.vocabulary import Vocabulary
 from firth.data.world import World
 from firth.kernels.predict import huffman_paths
-from firth.words.window_model import PredictedWords
+from firth.words.window_model import Word2VecModel
 
 WORDS, COUNTS = ["a", "b", "c", "d"], np.array([8, 4, 2, 1])
 INPUTS = np.array([[1, 0], [0, 1], [1, 1], [-1, 2]], np.float32)
 OUTPUTS = np.array([[0.5, 0], [0, 0.5], [1, -1], [2, 1]], np.float32)
 
 
-def model(method: firth.Method, outputs: np.ndarray = OUTPUTS) -> PredictedWords:
-    return PredictedWords(method, Vocabulary(WORDS, COUNTS), INPUTS, outputs, {})
+def model(method: firth.Method, outputs: np.ndarray = OUTPUTS) -> Word2VecModel:
+    return Word2VecModel(method, Vocabulary(WORDS, COUNTS), INPUTS, outputs, {})
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
     return np.exp(scores) / np.exp(scores).sum()
 
 
-def chances(found: list[tuple[str, float]]) -> list[float]:
-    return [dict(found)[word] for word in WORDS]
+def probabilities(predicted: list[tuple[str, float]]) -> list[float]:
+    return [dict(predicted)[word] for word in WORDS]
 
 
-def test_one_neighbour_is_the_softmax_of_its_scores():
-    """h = xW, y = hW', softmax(y): with x the one-hot code of "a", h is its row of W."""
+def test_one_context_word_gives_the_softmax_of_its_scores():
+    """h = xW, y = hW', softmax(y): with x the one-hot vector of "a", h is its row of W."""
     hidden = np.eye(4)[0] @ INPUTS
-    (found,) = model(firth.SkipGram(dim=2, loss="softmax")).fill("a [MASK]", k=4)
-    np.testing.assert_allclose(chances(found), softmax(hidden @ OUTPUTS.T), rtol=1e-6)
-    assert [word for word, _ in found] == ["d", "c", "a", "b"]
+    (predicted,) = model(firth.SkipGram(dim=2, loss="softmax")).fill("a [MASK]", k=4)
+    np.testing.assert_allclose(probabilities(predicted), softmax(hidden @ OUTPUTS.T), rtol=1e-6)
+    assert [word for word, _ in predicted] == ["d", "c", "a", "b"]
 
 
-def test_scores_against_noise_get_the_noise_back():
-    """A score is log p(word | neighbour) − log(k · noise), so p is proportional to noise · exp(score)."""
+def test_scores_of_negative_sampling_are_corrected_by_the_sampling_probability():
+    """A score is log p(word | context) − log(k · noise), so p is proportional to noise · exp(score)."""
     noise = COUNTS**0.75
-    (found,) = model(firth.SkipGram(dim=2)).fill("b [MASK]", k=4)
-    np.testing.assert_allclose(chances(found), softmax(np.log(noise) + OUTPUTS @ INPUTS[1]), rtol=1e-6)
+    (predicted,) = model(firth.SkipGram(dim=2)).fill("b [MASK]", k=4)
+    np.testing.assert_allclose(probabilities(predicted), softmax(np.log(noise) + OUTPUTS @ INPUTS[1]), rtol=1e-6)
 
 
-def test_the_tree_multiplies_the_turns_of_a_path():
+def test_hierarchical_softmax_multiplies_the_branches_of_a_path():
     nodes = np.array([[1, -1], [0.5, 2], [-1, 0]], np.float32)
     paths = huffman_paths(COUNTS)
     expected = np.ones(4)
@@ -52,21 +53,21 @@ def test_the_tree_multiplies_the_turns_of_a_path():
             sign = -1 if paths.turns[step] else 1
             expected[word] /= 1 + np.exp(-sign * (nodes[paths.nodes[step]] @ INPUTS[2]))
     assert expected.sum() == pytest.approx(1)
-    (found,) = model(firth.SkipGram(dim=2, loss="hierarchical"), nodes).fill("c [MASK]", k=4)
-    np.testing.assert_allclose(chances(found), expected, rtol=1e-6)
+    (predicted,) = model(firth.SkipGram(dim=2, loss="hierarchical"), nodes).fill("c [MASK]", k=4)
+    np.testing.assert_allclose(probabilities(predicted), expected, rtol=1e-6)
 
 
-def test_skip_gram_takes_the_geometric_mean_and_cbow_the_mean_vector():
+def test_skip_gram_uses_the_geometric_mean_and_cbow_the_mean_vector():
     each = [softmax(OUTPUTS @ INPUTS[row]) for row in (0, 1)]
     both = np.sqrt(each[0] * each[1])
-    (found,) = model(firth.SkipGram(dim=2, loss="softmax")).fill("a [MASK] b", k=4)
-    np.testing.assert_allclose(chances(found), both / both.sum(), rtol=1e-6)
+    (predicted,) = model(firth.SkipGram(dim=2, loss="softmax")).fill("a [MASK] b", k=4)
+    np.testing.assert_allclose(probabilities(predicted), both / both.sum(), rtol=1e-6)
     for combine, hidden in (("mean", INPUTS[:2].mean(axis=0)), ("sum", INPUTS[:2].sum(axis=0))):
-        (found,) = model(firth.CBOW(dim=2, loss="softmax", combine=combine)).fill("a [MASK] b", k=4)
-        np.testing.assert_allclose(chances(found), softmax(OUTPUTS @ hidden), rtol=1e-6)
+        (predicted,) = model(firth.CBOW(dim=2, loss="softmax", combine=combine)).fill("a [MASK] b", k=4)
+        np.testing.assert_allclose(probabilities(predicted), softmax(OUTPUTS @ hidden), rtol=1e-6)
 
 
-def test_a_window_takes_known_words_of_its_own_text():
+def test_windows_contain_known_words_of_the_same_text():
     near = model(firth.CBOW(dim=2, window=2))
     assert near.fill("b b a xyzzy a [MASK] c") == near.fill("a a [MASK] c")
     assert near.fill("a [MASK]", other="[MASK] c") == [near.fill("a [MASK]")[0], near.fill("[MASK] c")[0]]
@@ -74,15 +75,15 @@ def test_a_window_takes_known_words_of_its_own_text():
 
 
 @pytest.mark.parametrize(
-    ("text", "k", "message"),
+    ("text", "k", "code", "values"),
     [
-        ("a b", 5, "There is no \\[MASK\\]"),
-        ("[MASK]", 5, "no word that this model knows"),
-        ("a [MASK]", 0, "k must be"),
+        ("a b", 5, "missing_mask", {"mask": "[MASK]", "text": "a b"}),
+        ("[MASK]", 5, "empty_data", {"mask": "[MASK]", "text": "[MASK]"}),
+        ("a [MASK]", 0, "invalid_value", {"option": "k", "got": 0}),
     ],
 )
-def test_what_cannot_be_filled_is_refused(text, k, message):
-    with pytest.raises(firth.FirthError, match=message):
+def test_texts_that_cannot_be_filled_are_refused(text, k, code, values):
+    with refuses(code, **values):
         model(firth.CBOW(dim=2)).fill(text, k)
 
 
@@ -90,22 +91,22 @@ def test_what_cannot_be_filled_is_refused(text, k, message):
     "method",
     [firth.SkipGram(dim=30, epochs=5), firth.CBOW(dim=30, epochs=5), firth.CBOW(dim=30, loss="hierarchical", epochs=5)],
 )
-def test_hidden_words_of_the_world_are_guessed_better_than_by_frequency(method):
+def test_masked_words_are_predicted_better_than_by_frequency(method):
     sentences = list(World(seed=77).sentences(8300))
-    learned = method.fit(sentences[:8000], firth.Run(deterministic=True))
-    frequent = {word for word, _ in zip(learned.vocabulary.tokens, range(10), strict=False)}
-    found = known = 0
+    trained = method.fit(sentences[:8000], firth.Run(deterministic=True))
+    frequent = {word for word, _ in zip(trained.vocabulary.tokens, range(10), strict=False)}
+    correct = baseline = 0
     for text in sentences[8000:]:
         words = text.split()
-        place = len(words) // 2
-        (guesses,) = learned.fill(" ".join([*words[:place], "[MASK]", *words[place + 1 :]]), k=10)
-        found += words[place] in dict(guesses)
-        known += words[place] in frequent
-    assert found > 1.5 * known
+        middle = len(words) // 2
+        (predicted,) = trained.fill(" ".join([*words[:middle], "[MASK]", *words[middle + 1 :]]), k=10)
+        correct += words[middle] in dict(predicted)
+        baseline += words[middle] in frequent
+    assert correct > 1.5 * baseline
 
 
-def test_a_tree_that_went_on_is_the_one_the_model_tells():
-    """Nodes mean what they meant in training only if the tree can be made again from the model's counts."""
+def test_the_huffman_tree_of_a_continued_model_follows_from_its_counts():
+    """Output nodes are only valid if the tree can be rebuilt from the counts that the model stores."""
     first = firth.Doc2Vec(dim=20, min_count=1, loss="hierarchical", epochs=30, subsample=0)
     run = firth.Run(deterministic=True)
     before = first.fit(firth.Corpus([(f"a{n}", "one two three four five six seven") for n in range(40)]), run)

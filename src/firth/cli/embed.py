@@ -309,7 +309,7 @@ def batches(
 
 def sparse_batches(model: Any, documents: Iterable[Batch], path: str) -> Iterator[tuple[Rows, dict[str, int]]]:
     """`batches` for models that give sparse rows."""
-    if not hasattr(model, "transform") or not hasattr(model, "weighed"):
+    if not hasattr(model, "transform") or not hasattr(model, "weighted"):
         method = type(model.method).method_name()
         raise FirthError(
             "unsupported_model",
@@ -318,7 +318,7 @@ def sparse_batches(model: Any, documents: Iterable[Batch], path: str) -> Iterato
             method=method,
         )
     for batch in documents:
-        found = model.weighed(batch.texts)
+        found = model.weighted(batch.texts)
         yield Rows(batch.keys, found.matrix, found.unknown.tolist()), figures_of(model, batch, found, None)
 
 

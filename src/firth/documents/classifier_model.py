@@ -1,8 +1,8 @@
-"""A model that labels texts, and the same in fastText's files.
+"""The model of FastTextClassifier, and reading and writing of fastText's classifier files.
 
-Predictions go by fastText's own rules whoever trained the model: 1e-5 is added to each probability, and sigmoids are
-looked up in a table of 512 steps (`kernels.classify.predicted`). So both programs name the same labels in the same
-order, with the same probabilities, except that what fastText gives as 1.00001 is 1 here.
+Predictions follow fastText's rules, whichever program trained the model: 1e-5 is added to each probability, and
+sigmoids are looked up in a table of 512 steps (`kernels.classify.predicted`). Both programs predict the same labels in
+the same order with the same probabilities, except that fastText's 1.00001 is 1 here.
 """
 
 from __future__ import annotations
@@ -42,15 +42,19 @@ from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_text
 
 SEPARATORS = str.maketrans(dict.fromkeys(" \t\n\v\f\r", "\0"))
 PREFIX = b"__label__"
-LOSSES = {"softmax": "softmax", "hierarchical": "hs", "one_vs_all": "ova", "negative": "ns"}  # Firth's and fastText's
+#: Firth's name of a loss -> fastText's.
+LOSSES = {"softmax": "softmax", "hierarchical": "hs", "one_vs_all": "ova", "negative": "ns"}
 
-Ordinal = tuple[str, float]
+LabelProbability = tuple[str, float]
 
 
 class ClassifierModel(TextModel):
-    """Labels texts. `inputs` has a row a word, then one for each of `buckets`, and (where n-grams are hashed) one of
-    zeros for all other buckets; without that row, their n-grams are left out. `outputs` has a row a label; of the
-    hierarchical loss, a row an inner node and one to spare."""
+    """A linear classifier of averaged word and n-gram vectors.
+
+    `inputs` has one row per word, then one row per bucket in `buckets`. If n-grams are hashed, a last row of zeros
+    stands for all other buckets; without that row, n-grams of other buckets are skipped. `outputs` has one row per
+    label; with the hierarchical loss, one row per inner node and one unused row.
+    """
 
     method: ClassifierOptions
 
@@ -70,34 +74,35 @@ class ClassifierModel(TextModel):
     @property
     def labels(self) -> Vocabulary:
         """The labels with their counts, most frequent first."""
-        found = self._labels
-        if isinstance(found, Parts):
-            with found.reading():
-                self._labels = found = Vocabulary.from_json(found.documents["labels"])
-        return found
+        labels = self._labels
+        if isinstance(labels, Parts):
+            with labels.reading():
+                self._labels = labels = Vocabulary.from_json(labels.documents["labels"])
+        return labels
 
     @property
     def vectors(self) -> Vectors:
+        """The word vectors."""
         return self.tables["words"]
 
     @cached_property
     def tables(self) -> Mapping[str, Vectors]:
-        """Words (the mean of their own row and those of their n-grams), and labels where the loss gives each a row."""
-        words = Vectors(self._tokens, self._word_matrix(), missing=self._why_missing)
-        if self.method.loss == "hierarchical":  # inner nodes of a tree are nobody's vectors
+        """Word vectors (means of a word's own row and its n-gram rows), and label vectors if labels have rows."""
+        words = Vectors(self._tokens, self._word_matrix(), missing=self._missing_reason)
+        if self.method.loss == "hierarchical":  # rows of outputs are inner nodes of the Huffman tree, not labels
             return {"words": words}
         return {"words": words, "labels": Vectors(lambda: self.labels.tokens, self.outputs)}
 
     def _word_matrix(self) -> Matrix:
         if self.method.maxn == 0:
             return self.inputs[: len(self.vocabulary)]
-        found = ngrams(self.vocabulary.tokens, self.method.minn, self.method.maxn, self.method.buckets)
-        rows = self._bucket_rows[found.rows]
+        word_ngrams = ngrams(self.vocabulary.tokens, self.method.minn, self.method.maxn, self.method.buckets)
+        rows = self._bucket_rows[word_ngrams.rows]
         matrix = np.array(self.inputs[: len(self.vocabulary)], dtype=np.float32)
         for word in range(len(matrix)):
-            parts = rows[found.starts[word] : found.starts[word + 1]]
-            parts = parts[parts >= 0]
-            matrix[word] = (matrix[word] + self.inputs[parts].sum(axis=0)) / (1 + len(parts))
+            ngram_rows = rows[word_ngrams.starts[word] : word_ngrams.starts[word + 1]]
+            ngram_rows = ngram_rows[ngram_rows >= 0]
+            matrix[word] = (matrix[word] + self.inputs[ngram_rows].sum(axis=0)) / (1 + len(ngram_rows))
         return matrix
 
     @cached_property
@@ -107,8 +112,8 @@ class ClassifierModel(TextModel):
         if len(self.inputs) not in (rows, rows + 1) or len(self.outputs) != len(self.labels):
             raise FirthError(
                 "damaged_model",
-                "The classifier is broken: {n_inputs:,} rows for {words:,} words and {n_buckets:,} buckets, "
-                "{n_outputs:,} for {n_labels:,} labels.",
+                "The classifier is damaged: it has {n_inputs:,} input rows for {words:,} words and {n_buckets:,} "
+                "buckets, and {n_outputs:,} output rows for {n_labels:,} labels.",
                 n_inputs=len(self.inputs),
                 words=words,
                 n_buckets=len(buckets),
@@ -118,18 +123,19 @@ class ClassifierModel(TextModel):
         if len(buckets) and not 0 <= int(buckets.min()) <= int(buckets.max()) < self.method.buckets:
             raise FirthError(
                 "damaged_model",
-                "The classifier is broken: its buckets must be below {buckets:,}.",
-                buckets=self.method.buckets,
+                "The classifier is damaged: {name} must be from 0 to {last:,}.",
+                name="buckets",
+                last=self.method.buckets - 1,
             )
         return rows_of_buckets(self.method, words, buckets, zero_row=len(self.inputs) > rows)
 
     @cached_property
     def _labellers(self) -> dict[bool, Labeller]:
-        """By whether they split text themselves; made at their first use."""
+        """Native predictors, by whether they tokenize; created at their first use."""
         return {}
 
     def _labeller(self, texts: Texts) -> tuple[Labeller, NDArray[np.uint8], NDArray[np.int64]]:
-        """What reads these texts, the texts for native code, and where each ends."""
+        """Return the predictor for these texts, the texts as bytes, and the end of each text."""
         check_texts(texts, lists=True)
         native = self._native and all(isinstance(text, str) for text in texts)
         joined = texts if native else ["".join(token + "\0" for token in self.tokenize(text)) for text in texts]
@@ -138,7 +144,7 @@ class ClassifierModel(TextModel):
         return self.labeller(native), text_kernel.as_bytes(b"".join(parts)), ends.astype(np.int64)
 
     def labeller(self, native: bool) -> Labeller:
-        """The native code that predicts. `native`: it splits text itself; else a NUL stands after each token."""
+        """Return the native predictor. If `native`, it tokenizes text; otherwise each token must end with NUL."""
         if native not in self._labellers:
             self._labellers[native] = self._new_labeller(native)
         return self._labellers[native]
@@ -165,30 +171,31 @@ class ClassifierModel(TextModel):
                 kernel.LOSSES.index(method.loss),
                 children,
             )
-        except ValueError as error:  # a damaged file; what was learned fits
-            raise FirthError("damaged_model", "The classifier is broken: {reason}", reason=str(error)) from None
+        except ValueError as error:  # only possible with damaged files
+            raise FirthError("damaged_model", "The classifier is damaged: {reason}", reason=str(error)) from None
 
     @property
     def _native(self) -> bool:
-        """Whether texts are split natively; a segmenter, a function and phrases need Python."""
+        """Whether texts are tokenized natively; segmenters, functions and phrases need Python."""
         return self.method.tokenizer in (*NATIVE, FASTTEXT) and not self.phrases
 
     def split(self, text: str) -> list[str]:
+        """Split `text` with the model's tokenizer; fastText's appends </s>."""
         if self.method.tokenizer != FASTTEXT:
             return super().split(text)
         return [*text_kernel.tokenize(text.translate(SEPARATORS), "separated", self.method.lowercase), END_OF_LINE]
 
-    def predict(self, texts: Texts, k: int = 1, threshold: float = 0.0) -> list[list[Ordinal]]:
-        """The k most probable labels of each text (or list of its tokens) that have at least `threshold` probability,
-        best first.
+    def predict(self, texts: Texts, k: int = 1, threshold: float = 0.0) -> list[list[LabelProbability]]:
+        """Return the k most probable labels of each text (or list of its tokens), best first.
 
-        A text in which the model knows nothing (an empty one) has none. With loss=one_vs_all and negative each label
-        has a probability of its own; otherwise all labels' add up to 1. As fastText does, 1e-5 is added to each, but
-        none exceeds 1, and labels of a tree that are less probable than 1e-5 are left out.
+        Labels with a probability below `threshold` are excluded. A text without known words or n-grams has no labels.
+        With loss=one_vs_all and loss=negative the probabilities are independent; otherwise they sum to 1. As in
+        fastText, 1e-5 is added to each probability, but none exceeds 1. With loss=hierarchical, labels less probable
+        than 1e-5 are excluded.
         """
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise FirthError(
-                "invalid_value", "{option} must be a whole number of at least 1; got {got!r}.", option="k", got=k
+                "invalid_value", "{option} must be an integer of at least 1; got {got!r}.", option="k", got=k
             )
         if not 0 <= threshold <= 1:
             raise FirthError(
@@ -197,30 +204,33 @@ class ClassifierModel(TextModel):
         k = min(k, len(self.labels))
         labeller, data, ends = self._labeller(texts)
         starts, labels, probabilities = labeller.predict(data, ends, k, threshold, available_cores())
-        names, chances = self.labels.tokens, np.minimum(probabilities, 1)
-        pairs = [(names[label], p) for label, p in zip(labels.tolist(), chances.tolist(), strict=True)]
+        names, probabilities = self.labels.tokens, np.minimum(probabilities, 1)
+        pairs = [(names[label], p) for label, p in zip(labels.tolist(), probabilities.tolist(), strict=True)]
         bounds = starts.tolist()
         return [pairs[first:last] for first, last in pairwise(bounds)]
 
     def embed(self, inputs: Texts) -> Matrix:
-        """The mean row of each text, from which its labels are predicted; zeros for a text without any."""
+        """Return the mean row of each text, from which its labels are predicted; zeros for a text without any."""
         labeller, data, ends = self._labeller(inputs)
         matrix = np.zeros((len(inputs), self.method.dim), dtype=np.float32)
         labeller.hidden(data, ends, matrix, np.zeros(len(inputs), np.int64), available_cores())
         return finite_rows(matrix, "Text")
 
     def pool(self, texts: Texts) -> Pooled:
+        """Return `embed`, with the numbers of known and unknown words of each text."""
         check_texts(texts, lists=True)
         tokens = [self.tokenize(text) for text in texts]
         known = np.array([sum(token in self.vocabulary for token in text) for text in tokens], dtype=np.int64)
         return Pooled(self.embed(texts), known, np.array([len(text) for text in tokens], dtype=np.int64) - known)
 
     def parts(self) -> Parts:
+        """Return the arrays and documents to store."""
         arrays = {"inputs": self.inputs, "outputs": self.outputs, "buckets": self.buckets}
         return Parts(arrays, {"vocabulary": self.vocabulary_json(), "labels": self.labels.to_json()})
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> ClassifierModel:
+        """Return the model from stored parts, after checking their shapes."""
         assert isinstance(method, ClassifierOptions)
         dim = method.dim
         check_arrays(parts.arrays, inputs=f"float rows {dim}", outputs=f"float labels {dim}", buckets="int32 buckets")
@@ -229,9 +239,16 @@ class ClassifierModel(TextModel):
 
     @classmethod
     def from_file(cls, file: FastTextFile) -> ClassifierModel:
-        """A model that fastText (or `to_file`) wrote, also in codes or pruned. Texts are split as fastText does."""
+        """Return the model in a file written by fastText or `to_file`, also a quantized or pruned one.
+
+        Texts are tokenized as in fastText.
+        """
         if file.args.model != "sup" or not len(file.labels):
-            raise FirthError("unsupported_model", "This fastText model has no labels to predict.")
+            raise FirthError(
+                "unsupported_model",
+                "This fastText file (model={model}) has no labels to predict.",
+                model=file.args.model,
+            )
         method = method_of(file.args)
         words = len(file.words)
         inputs, buckets = dense(file.inputs), np.arange(file.ngram_rows, dtype=np.int32)
@@ -241,21 +258,20 @@ class ClassifierModel(TextModel):
             inputs = np.concatenate([inputs[:words], inputs[words + file.pruned[order, 1]]])
         if not method.hashed:
             inputs, buckets = inputs[:words], buckets[:0]
-        vocabulary = Vocabulary(names_of(file.words), file.word_counts, min_count=method.min_count)
-        labels = Vocabulary(names_of([label.removeprefix(PREFIX) for label in file.labels]), file.label_counts)
+        vocabulary = Vocabulary(decode_names(file.words), file.word_counts, min_count=method.min_count)
+        labels = Vocabulary(decode_names([label.removeprefix(PREFIX) for label in file.labels]), file.label_counts)
         training = {"fasttext": asdict(file.args), "tokens": file.tokens}
         return cls(method, vocabulary, labels, (inputs, dense(file.outputs), buckets), training)
 
     def to_file(self) -> FastTextFile:
-        """The model as fastText's .bin holds it, with a row for each bucket; a pruned one can only become .ftz."""
+        """Return the model in fastText's layout, with one row per bucket. A pruned model needs the format .ftz."""
         method, words, buckets = self.method, len(self.vocabulary), self.buckets
         if method.tokenizer != FASTTEXT or method.lowercase:
-            warnings.warn(
-                "fastText splits at white space, keeps case and ends each text with </s>: it predicts as this model "
-                "does only where that makes no difference. tokenizer=fasttext without lowercase makes none anywhere.",
-                FirthWarning,
-                stacklevel=2,
+            text = (
+                "fastText splits text at whitespace, keeps case and appends </s>, so its predictions may differ from "
+                "this model's. Train with tokenizer=fasttext and lowercase=False for identical predictions."
             )
+            warnings.warn(FirthWarning(text, "tokenizer_mismatch"), stacklevel=2)
         args = FastTextArgs(
             dim=method.dim,
             ws=5,
@@ -290,87 +306,86 @@ class ClassifierModel(TextModel):
         return f"{type(self.method).__name__} model: {labels:,} labels, {rows:,} features × {self.method.dim}"
 
 
-def learned(training: Training, figures: Mapping[str, Any]) -> ClassifierModel:
-    """The model of a finished training. Words of held-out texts alone were not trained: the model lacks them."""
+def model_from_training(training: Training, metrics: Mapping[str, Any]) -> ClassifierModel:
+    """Return the model of a finished training, without the words that occur in held-out texts only."""
     examples, words = training.examples, training.vocabulary
-    method = training.asked.as_trained(examples.tokens.splitting, words, training.run)
+    method = training.requested_method.as_trained(examples.tokens.splitting, words, training.run)
     inputs = np.ascontiguousarray(training.inputs[:, : method.dim])
     trained = training.counts[: len(words)] > 0
     if not trained.all():
         rows = np.concatenate([np.flatnonzero(trained), np.arange(len(words), len(inputs))])
         inputs = inputs[rows]
-        facts = {
+        vocabulary_settings = {
             "min_count": words.min_count,
             "dropped_types": words.dropped_types + int((~trained).sum()),
             "dropped_tokens": words.dropped_tokens + int(words.counts[~trained].sum()),
         }
         tokens = [words.tokens[row] for row in np.flatnonzero(trained).tolist()]
-        words = Vocabulary(tokens, words.counts[trained], **facts)
+        words = Vocabulary(tokens, words.counts[trained], **vocabulary_settings)
     outputs = np.ascontiguousarray(training.outputs[: len(examples.labels), : method.dim])
     phrases = examples.tokens.phrases
-    return ClassifierModel(method, words, examples.labels, (inputs, outputs, training.buckets), figures, phrases)
+    return ClassifierModel(method, words, examples.labels, (inputs, outputs, training.buckets), metrics, phrases)
 
 
-def scored(model: ClassifierModel, training: Training) -> Verdict | None:
-    """How often the model is right about the texts that were held out, beside the baselines; None without any."""
-    held, examples = training.held_out, training.examples
-    if not len(held):
+def held_out_verdict(model: ClassifierModel, training: Training) -> Verdict | None:
+    """Return the accuracy on the held-out texts and that of the baselines; None without held-out texts."""
+    held_out, examples = training.held_out, training.examples
+    if not len(held_out):
         return None
     names, bags = examples.tokens.vocabulary.tokens, Bags(examples.tokens.ids, examples.tokens.starts)
     texts = [
-        "".join(names[id] + "\0" for id in bags.ids[bags.starts[row] : bags.starts[row + 1]].tolist()) for row in held
+        "".join(names[id] + "\0" for id in bags.ids[bags.starts[row] : bags.starts[row + 1]].tolist())
+        for row in held_out
     ]
     parts = [to_bytes(text) for text in texts]
     ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
     split = text_kernel.as_bytes(b"".join(parts)), ends
     starts, labels, _ = model.labeller(native=False).predict(*split, 1, 0.0, available_cores())
-    found = np.full(len(held), -1)
+    predicted = np.full(len(held_out), -1)
     known = np.diff(starts) > 0
-    found[known] = labels
+    predicted[known] = labels
     rows = training.rows[np.diff(examples.label_starts)[training.rows] > 0]
-    some = affordable(rows, [bags], len(examples.labels), training.run.seed)
-    verdict = label_verdict(label_part(examples, some), label_part(examples, held), found, len(names))
-    return verdict if len(some) == len(rows) else verdict._replace(baseline_rows=len(some))
+    baseline_rows = affordable(rows, [bags], len(examples.labels), training.run.seed)
+    verdict = label_verdict(label_part(examples, baseline_rows), label_part(examples, held_out), predicted, len(names))
+    return verdict if len(baseline_rows) == len(rows) else verdict._replace(baseline_rows=len(baseline_rows))
 
 
 def label_part(examples: Examples, rows: NDArray[np.int64]) -> Part:
-    """Texts and labels for the baselines."""
-    own = [examples.label_ids[examples.label_starts[row] : examples.label_starts[row + 1]] for row in rows]
+    """Return texts and labels for the baselines."""
+    label_ids = [examples.label_ids[examples.label_starts[row] : examples.label_starts[row + 1]] for row in rows]
     bags = Bags(examples.tokens.ids, examples.tokens.starts)
-    return Part([bags], rows, shares(own, len(examples.labels)))
+    return Part([bags], rows, shares(label_ids, len(examples.labels)))
 
 
 def method_of(args: FastTextArgs) -> ClassifierOptions:
-    """The options that a file's settings mean; of those that only training needs, the nearest."""
+    """Return the options for a file's settings; those used only in training are clipped to their range."""
     method: Any = registry.method("fasttext_classifier")
-    known = {item.name: item for item in options_of(method)}
+    options = {item.name: item for item in options_of(method)}
     characters = args.maxn >= max(1, args.minn)
     training = {"epochs": args.epoch, "min_count": args.minCount, "negatives": args.neg}
-    found: ClassifierOptions = method(
+    classifier_options: ClassifierOptions = method(
         dim=args.dim,
-        loss=next(name for name, theirs in LOSSES.items() if theirs == args.loss),
+        loss=next(name for name, fasttext_name in LOSSES.items() if fasttext_name == args.loss),
         word_ngrams=max(1, args.wordNgrams),
         minn=args.minn if characters else 0,
         maxn=args.maxn if characters else 0,
         buckets=max(1, args.bucket),
         tokenizer=FASTTEXT,
         lowercase=False,
-        **{name: within(value, known[name].low, known[name].high) for name, value in training.items()},
+        **{name: within(value, options[name].low, options[name].high) for name, value in training.items()},
     )
-    return found
+    return classifier_options
 
 
 def dense(matrix: Any) -> NDArray[np.float32]:
-    """In memory: what is mapped from a fastText file lies at odd addresses."""
-    found = matrix.dense() if isinstance(matrix, ProductCodes) else matrix[:]
-    return np.array(found, dtype=np.float32)
+    """Return an aligned copy in memory; matrices mapped from a fastText file are not aligned."""
+    array = matrix.dense() if isinstance(matrix, ProductCodes) else matrix[:]
+    return np.array(array, dtype=np.float32)
 
 
-def names_of(entries: Sequence[bytes]) -> list[str]:
-    """As text; bytes that are not UTF-8 are written as \\xNN, and can't be met in a text."""
+def decode_names(entries: Sequence[bytes]) -> list[str]:
+    """Return the entries as text, with bytes that are not valid UTF-8 written as \\xNN."""
     names = [entry.decode("utf-8", "backslashreplace") for entry in entries]
     if len(set(names)) < len(names) or "" in names:
-        raise FirthError(
-            "damaged_model", "Words and labels of a fastText model must differ and not be empty; these do not."
-        )
+        raise FirthError("damaged_model", "Words and labels of a fastText model must be unique and not empty.")
     return names

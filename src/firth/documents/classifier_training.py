@@ -1,6 +1,6 @@
-"""Learning to label texts as fastText does (Joulin et al. 2016): the options and the epochs.
+"""Training of fastText's text classifier (Joulin et al. 2016): options and epochs.
 
-The arithmetic stands in `kernels/classify.py`, what comes out in `classifier`.
+The update is implemented in `kernels/classify.py`; the model is in `classifier_model`.
 """
 
 from __future__ import annotations
@@ -25,55 +25,55 @@ from firth.kernels.subwords import ngrams, word_hashes
 from firth.training.epoch_loop import Loop, Progress, Slice
 from firth.words.word_model import WordOptions
 
-MOST_NGRAM = 100
-MOST_BUCKETS = 1 << 28  # a table says where each has its row: 1 GB
-AT_A_TIME = 1 << 12  # rows: few enough to stay in the cache
-MOST_HELD_OUT = 2000  # texts: their accuracy has a standard error of about 1%
-#: Chosen by benchmarks/supervised_defaults.py: enough steps for few texts, and no more passes than help for many.
-STEPS, MOST_EPOCHS, MANY, RATE = 250_000, 100, 200_000, 0.5
+MAX_NGRAM = 100
+MAX_BUCKETS = 1 << 28  # the table of their rows takes 1 GB
+CHUNK_ROWS = 1 << 12  # few enough to stay in the cache
+MAX_HELD_OUT = 2000  # texts; the standard error of the accuracy is then about 1%
+#: From benchmarks/supervised_defaults.py: enough steps for few texts, and no more epochs than useful for many.
+MIN_STEPS, MAX_EPOCHS, LARGE_TEXTS, DEFAULT_RATE = 250_000, 100, 200_000, 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifierOptions(WordOptions):
-    """What a text is made of, and how it is learned."""
+    """Options of the text classifier."""
 
-    dim: int = option(100, "length of the vectors", low=1, high=65536)
-    loss: str = option("softmax", "how labels compete; hierarchical: quick for many labels", choices=kernel.LOSSES)
-    negatives: int = option(5, "noise labels for each text (loss=negative)", low=1, high=1000)
-    word_ngrams: int = option(1, "longest run of words that counts as one feature", low=1, high=MOST_NGRAM)
-    minn: int = option(0, "shortest run of characters that counts as a feature", low=0, high=MOST_NGRAM)
-    maxn: int = option(0, "longest one; 0 = none", low=0, high=MOST_NGRAM)
-    buckets: int = option(2_000_000, "places that runs of words and characters are hashed to", low=1, high=MOST_BUCKETS)
-    epochs: int = option(0, "passes over the texts; 0 = chosen by their number (100 to 5)", low=0)
-    learning_rate: float = option(0.0, "at the start, it falls to 0 linearly; 0 = chosen (0.5)", low=0, high=100)
-    min_count: int = option(1, "words that occur less often are left out", low=1)
+    dim: int = option(100, "vector dimension", low=1, high=65536)
+    loss: str = option("softmax", "loss; hierarchical is fast for many labels", choices=kernel.LOSSES)
+    negatives: int = option(5, "negative samples per text (loss=negative)", low=1, high=1000)
+    word_ngrams: int = option(1, "maximum length of word n-grams", low=1, high=MAX_NGRAM)
+    minn: int = option(0, "minimum length of character n-grams", low=0, high=MAX_NGRAM)
+    maxn: int = option(0, "maximum length of character n-grams; 0 = no n-grams", low=0, high=MAX_NGRAM)
+    buckets: int = option(2_000_000, "number of hash buckets for n-grams", low=1, high=MAX_BUCKETS)
+    epochs: int = option(0, "passes over the texts; 0 = 100 to 5, by their number", low=0)
+    learning_rate: float = option(0.0, "initial learning rate, decayed linearly to 0; 0 = 0.5", low=0, high=100)
+    min_count: int = option(1, "minimum count of a word", low=1)
     tokenizer: str | Callable[[str], list[str]] = option(
         "words",
-        "how text is split; fasttext: at ASCII white space, with </s> at the end; in Python also a function",
+        "tokenizer; fasttext splits at ASCII whitespace and appends </s>; in Python also a function",
         choices=(*TOKENIZERS, FASTTEXT),
         functions=True,
     )
     held_out: float = option(
-        0.1, "share of the texts (at most 2,000) that is not trained on but scored; 0 = none", low=0, high=0.9
+        0.1, "share of the texts held out to measure accuracy (at most 2,000); 0 = none", low=0, high=0.9
     )
 
     def for_texts(self, texts: int) -> ClassifierOptions:
-        """These options with a value for each that was left to be chosen. What is given stays."""
-        epochs = min(MOST_EPOCHS, max(10 if texts < MANY else 5, STEPS // max(1, texts)))
-        return replace(self, epochs=self.epochs or epochs, learning_rate=self.learning_rate or RATE)
+        """Return these options with automatic values for unset epochs and learning_rate."""
+        epochs = min(MAX_EPOCHS, max(10 if texts < LARGE_TEXTS else 5, MIN_STEPS // max(1, texts)))
+        return replace(self, epochs=self.epochs or epochs, learning_rate=self.learning_rate or DEFAULT_RATE)
 
     @property
     def hashed(self) -> bool:
-        """Whether n-grams need rows."""
+        """Whether n-grams are used."""
         return self.maxn > 0 or self.word_ngrams > 1
 
     def read_examples(self, data: Any, run: Run) -> Examples:
-        """Labelled texts, with every word that they have."""
+        """Read labeled texts with all their words, whatever min_count is."""
         if self.maxn < self.minn:
             raise FirthError(
                 "invalid_value",
-                "{method}.minn must be at most maxn={maxn}; got {got}.",
-                method=type(self).__name__,
+                "{option} must be at most maxn={maxn}; got {got}.",
+                option=f"{type(self).__name__}.minn",
                 maxn=self.maxn,
                 got=self.minn,
             )
@@ -82,60 +82,63 @@ class ClassifierOptions(WordOptions):
         )
         labels = examples.labels
         if len(labels) < 2:
-            found = f"only {labels.tokens[0]!r}" if len(labels) else "none"
+            got = f"only {labels.tokens[0]!r}" if len(labels) else "none"
             raise FirthError(
                 "too_few",
                 "{method} needs texts with at least two different labels; got {got}.",
                 method=type(self).__name__,
-                got=found,
+                got=got,
             )
-        told = {"label": np.diff(examples.label_starts) == 0, "word": np.diff(examples.tokens.starts) == 0}
-        for what, missing in told.items():
+        without = {"label": np.diff(examples.label_starts) == 0, "word": np.diff(examples.tokens.starts) == 0}
+        for part, missing in without.items():
             if missing.any():
-                run.report.note(f"{missing.sum():,} of {len(missing):,} texts have no {what} and are not learned from.")
+                run.report.note(
+                    f"{missing.sum():,} of {len(missing):,} texts have no {part} and are not used for training.",
+                    code=f"texts_without_{part}s",
+                )
         return examples
 
     def choose_words(self, words: Vocabulary) -> Vocabulary:
-        """The words that get a vector: frequent enough, and not too many."""
+        """Return the vocabulary limited by min_count and max_vocabulary."""
         count = int(np.searchsorted(-words.counts, -self.min_count, side="right"))  # most frequent first
         count = min(count, self.max_vocabulary or count)
         if not count:
             raise FirthError(
                 "empty_vocabulary",
-                "No word occurs min_count={min_count} times: the most frequent of {n_words:,} occurs {count:,} "
-                "times. A smaller min_count keeps some.",
+                "No word occurs min_count={min_count} times; the most frequent of {n_words:,} words occurs {count:,} "
+                "times. Lower min_count.",
                 min_count=self.min_count,
                 n_words=len(words),
                 count=int(words.counts[0]),
             )
         dropped = words.dropped_types + len(words) - count
         tokens_dropped = words.dropped_tokens + int(words.counts[count:].sum())
-        facts = {"min_count": self.min_count, "dropped_types": dropped, "dropped_tokens": tokens_dropped}
-        return Vocabulary(words.tokens[:count], words.counts[:count], **facts)
+        settings = {"min_count": self.min_count, "dropped_types": dropped, "dropped_tokens": tokens_dropped}
+        return Vocabulary(words.tokens[:count], words.counts[:count], **settings)
 
 
 @dataclass
-class Reading(Progress):
-    """Where in the shuffled texts a run stands."""
+class TextProgress(Progress):
+    """Progress of a run, with its position in the shuffled texts."""
 
     position: int = 0
 
 
 class Training(Loop):
-    """The tables and the loop over them. The texts come in another random order in each epoch."""
+    """Training loop; texts are shuffled in each epoch."""
 
     unit: ClassVar[str] = "texts"
-    progress: Reading
+    progress: TextProgress
 
     def __init__(self, method: ClassifierOptions, examples: Examples, run: Run, start: Model | None) -> None:
-        self.asked = method
+        self.requested_method = method
         self.held_out = held_out_texts(examples, method.held_out, run.seed)
         self.rows = np.setdiff1d(np.arange(len(examples.tokens)), self.held_out)
         super().__init__(method.for_texts(len(self.rows)), examples.fingerprint, run, len(self.rows))
         self.examples = examples
         self.vocabulary = method.choose_words(examples.tokens.vocabulary)
         self.counts = trained_counts(examples, self.held_out)
-        # Racing threads are the only way to use several: deterministic means one.
+        # Several threads can only be used without locks (Hogwild), so deterministic runs use one.
         self.threads = 1 if run.deterministic else run.cores
         words = examples.tokens.vocabulary.tokens
         features = kernel.Inputs(
@@ -147,8 +150,8 @@ class Training(Loop):
         )
         self.buckets = np.zeros(0, dtype=np.int32)
         if method.hashed:
-            apart = self.held_out.tolist(), np.flatnonzero(self.counts == 0).astype(np.int32)
-            self.buckets = kernel.touched_buckets(examples.texts, features, method.buckets, run.cores, *apart)
+            excluded = self.held_out.tolist(), np.flatnonzero(self.counts == 0).astype(np.int32)
+            self.buckets = kernel.touched_buckets(examples.texts, features, method.buckets, run.cores, *excluded)
         rows = rows_of_buckets(method, len(self.vocabulary), self.buckets, zero_row=True)
         features = kernel.Inputs(features.words, features.hashes, features.ngrams, rows, features.word_ngrams)
         self.inputs = self.first_inputs(start)
@@ -157,18 +160,20 @@ class Training(Loop):
             examples.texts, features, self.inputs, self.outputs, examples.labels.counts, method.loss, method.negatives
         )
         self.trainer = kernel.native_trainer(task)
-        self.progress = Reading()
+        self.progress = TextProgress()
         self._order = (0, np.zeros(0, dtype=np.int64))
 
     def first_inputs(self, start: Model | None) -> Table:
-        """Drawn from ±1/dim, as fastText does; words of `start` begin with its vectors. Where n-grams are hashed, the
-        last row stays zero: buckets that the training texts don't touch lead there."""
+        """Return initial input rows: uniform in ±1/dim, as in fastText, or the word vectors of `start`.
+
+        If n-grams are hashed, the last row stays zero; it stands for the buckets without a training n-gram.
+        """
         dim, words = self.method.dim, len(self.vocabulary)
         filled = words + len(self.buckets)
         table = new_table(filled + self.method.hashed, dim)
         random = np.random.default_rng(self.run.seed)
-        for first in range(0, filled, AT_A_TIME):
-            part = table[first : min(first + AT_A_TIME, filled), :dim]
+        for first in range(0, filled, CHUNK_ROWS):
+            part = table[first : min(first + CHUNK_ROWS, filled), :dim]
             part[:] = random.random(part.shape, dtype=np.float32)
             part -= np.float32(0.5)
             part *= np.float32(2 / dim)
@@ -176,8 +181,8 @@ class Training(Loop):
             if isinstance(start, Predicts):
                 raise FirthError(
                     "incompatible_start",
-                    "A classifier cannot continue from another, whose labels would be lost. Fit on all examples "
-                    "together, or give start a model of words; got {got!r}.",
+                    "start must be a model of word vectors, not a classifier, whose labels would be lost; got {got!r}. "
+                    "Train on all examples together.",
                     got=start,
                 )
             if not isinstance(start, HasVectors) or start.vectors.dim != dim:
@@ -187,12 +192,12 @@ class Training(Loop):
                     dim=dim,
                     got=start,
                 )
-            known = [(row, start.vectors.rows.get(word)) for row, word in enumerate(self.vocabulary.tokens)]
-            pairs = np.array([pair for pair in known if pair[1] is not None], dtype=np.int64).reshape(-1, 2)
+            start_rows = [(row, start.vectors.rows.get(word)) for row, word in enumerate(self.vocabulary.tokens)]
+            pairs = np.array([pair for pair in start_rows if pair[1] is not None], dtype=np.int64).reshape(-1, 2)
             if not len(pairs):
                 raise FirthError(
                     "incompatible_start",
-                    "start has a vector for none of the {words:,} words of the examples, such as {example!r}.",
+                    "start has no vector for any of the {words:,} words of the examples, such as {example!r}.",
                     words=words,
                     example=self.vocabulary.tokens[0],
                 )
@@ -201,72 +206,79 @@ class Training(Loop):
 
     @property
     def tables(self) -> dict[str, Table]:
+        """The trained arrays by name, as checkpoints store them."""
         return {"inputs": self.inputs, "outputs": self.outputs}
 
     def position(self) -> int:
+        """Return the number of texts trained in this epoch."""
         return self.progress.position
 
     def order(self, seed: int) -> NDArray[np.int64]:
-        """The texts, shuffled for an epoch: files are often sorted by label, which would be learned and forgotten."""
+        """Return the texts in random order for an epoch; files are often sorted by label, which harms training."""
         if self._order[0] != seed or not len(self._order[1]):
             self._order = (seed, self.rows[np.random.default_rng(seed).permutation(self.size)])
         return self._order[1]
 
     def train(self, units: float, seed: int) -> Slice:
+        """Train about `units` texts."""
         progress = self.progress
-        to = min(self.size, progress.position + max(32 * self.threads, int(units)))
-        loss, texts = self.trainer.train(self.order(seed), progress.position, to, *self.rates(), seed, self.threads)
-        progress.position = to
-        return Slice(loss, texts, to == self.size)
+        last = min(self.size, progress.position + max(32 * self.threads, int(units)))
+        loss, texts = self.trainer.train(self.order(seed), progress.position, last, *self.rates(), seed, self.threads)
+        progress.position = last
+        return Slice(loss, texts, last == self.size)
 
     def rates(self) -> tuple[float, float]:
-        """The learning rate at the first and after the last text of this epoch. Under a budget that binds, the share of
-        time spent takes the place of the share of texts."""
+        """Return the learning rates at the start and end of this epoch.
+
+        The rate decays with the share of texts trained, or with the share of the time budget if that is larger.
+        """
         rate, epochs = self.method.learning_rate, self.method.epochs
-        at = [1 - (self.progress.epoch + share) / epochs for share in (0, 1)]
+        scales = [1 - (self.progress.epoch + share) / epochs for share in (0, 1)]
         if self.run.budget:
             spent = min(1.0, self.progress.seconds / self.run.budget)
             if spent > self.done() / (epochs * self.size):
-                at = [1 - spent] * 2
-        return rate * at[0], rate * at[1]
+                scales = [1 - spent] * 2
+        return rate * scales[0], rate * scales[1]
 
     def end_epoch(self) -> dict[str, float]:
+        """Reset the position."""
         self.progress.position = 0
         return {}
 
     def figures(self) -> dict[str, Any]:
+        """Return the metrics of the run."""
         progress, tokens = self.progress, self.examples.tokens
         words = progress.words * tokens.raw_tokens / max(1, len(tokens))
         return super().figures() | {"words_per_second": words / progress.seconds if progress.seconds else 0.0}
 
 
 def held_out_texts(examples: Examples, share: float, seed: int) -> NDArray[np.int64]:
-    """Texts to score, in order: drawn from all labels in proportion, and never the last one of a label."""
+    """Return the held-out texts in order: sampled in proportion to labels, leaving each label at least one text."""
     labels, words = np.diff(examples.label_starts), np.diff(examples.tokens.starts)
-    known = np.flatnonzero((labels > 0) & (words > 0))
-    count = min(MOST_HELD_OUT, round(share * len(known)))
+    usable = np.flatnonzero((labels > 0) & (words > 0))
+    count = min(MAX_HELD_OUT, round(share * len(usable)))
     if not count:
         return np.zeros(0, np.int64)
-    drawn = np.random.default_rng(seed).permutation(known)
+    drawn = np.random.default_rng(seed).permutation(usable)
     first = examples.label_ids[examples.label_starts[drawn]]
     by_label = drawn[np.argsort(first, kind="stable")]
-    held = np.sort(by_label[((np.arange(count) + 0.5) * len(known) / count).astype(np.int64)])
-    own = [examples.label_ids[examples.label_starts[row] : examples.label_starts[row + 1]] for row in held]
-    left = examples.labels.counts - np.bincount(np.concatenate(own), minlength=len(examples.labels))
-    return held[[bool((left[ids] > 0).all()) for ids in own]]
+    held_out = np.sort(by_label[((np.arange(count) + 0.5) * len(usable) / count).astype(np.int64)])
+    label_ids = [examples.label_ids[examples.label_starts[row] : examples.label_starts[row + 1]] for row in held_out]
+    remaining = examples.labels.counts - np.bincount(np.concatenate(label_ids), minlength=len(examples.labels))
+    return held_out[[bool((remaining[ids] > 0).all()) for ids in label_ids]]
 
 
 def trained_counts(examples: Examples, held_out: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How often each word stands in the texts that are trained on."""
+    """Return the count of each word in the training texts."""
     ids, starts, words = examples.tokens.ids, examples.tokens.starts, examples.tokens.vocabulary
-    held = [ids[starts[row] : starts[row + 1]] for row in held_out]
-    return np.asarray(words.counts - np.bincount(np.concatenate([ids[:0], *held]), minlength=len(words)))
+    held_out_ids = [ids[starts[row] : starts[row + 1]] for row in held_out]
+    return np.asarray(words.counts - np.bincount(np.concatenate([ids[:0], *held_out_ids]), minlength=len(words)))
 
 
 def rows_of_buckets(
     method: ClassifierOptions, words: int, buckets: NDArray[np.int32], zero_row: bool
 ) -> NDArray[np.int32]:
-    """The row of each bucket: behind the words those of `buckets`; of the others the last row, or −1, none."""
+    """Return the row of each bucket: rows after the words for `buckets`, and the last row or −1 for all others."""
     if not method.hashed:
         return np.zeros(0, dtype=np.int32)
     rows = np.full(method.buckets, words + len(buckets) if zero_row else -1, dtype=np.int32)

@@ -1,5 +1,4 @@
-"""Counts: the term–document matrix (Salton, Wong & Yang 1975): a document is the words in it, a word the documents
-that hold it."""
+"""Counts: the document–term matrix of word counts (Salton, Wong & Yang 1975)."""
 
 from __future__ import annotations
 
@@ -14,16 +13,17 @@ from firth.documents.document_matrix import TF, DocumentOptions, SparseModel, We
 
 @dataclass(frozen=True, kw_only=True)
 class Counts(DocumentOptions):
-    """How often each word stands in each document."""
+    """The count of each word in each document."""
 
-    summary: ClassVar[str] = "documents by their words and words by their documents: the counts themselves"
+    summary: ClassVar[str] = "document-term matrix: documents as word counts, words as counts by document"
     model: ClassVar[type[Model]] = SparseModel
 
-    tf: str = option("count", "the count n, 1, log(1 + n), or 1 + log n", choices=TF)
+    tf: str = option("count", "term frequency: the count n, 1, log(1 + n), or 1 + log n", choices=TF)
 
     def weights(self) -> Weights:
+        """Return the weighting of counts: no idf, no normalization."""
         return Weights(self.tf, "none", "none")
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> SparseModel:
-        """Counts the words of a corpus (or Tokens, paths, texts)."""
+        """Count the words of a corpus (or Tokens, paths, texts)."""
         return fit_sparse(self, data, run, start)

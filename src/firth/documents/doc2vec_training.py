@@ -1,17 +1,17 @@
-"""Vectors for documents that predict their words (Le & Mikolov 2014): training, the model, and inference.
+"""Doc2Vec (Le & Mikolov 2014): training, model and inference.
 
-A document has a row among the inputs, behind the words' rows, that takes part in each of its windows; so has each of
-its tags. The arithmetic stands in `kernels/predict.py`.
+Each document and each tag has an input row after the rows of the words. It takes part in all windows of the document.
+The update is implemented in `kernels/predict.py`.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Parts
-from firth.core.options import option
 from firth.core.run import Run, available_cores
 from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Hits, Matrix, Vectors
@@ -28,186 +27,134 @@ from firth.data.vocabulary import Vocabulary
 from firth.documents.document_matrix import stored_keys
 from firth.kernels import predict as kernel
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
-from firth.words.window_training import Training, WindowMethod, drawn_table
+from firth.words.window_training import Training, random_table
 from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_texts
 
-MODES = ("dbow", "dm", "dm_concat")
-GROUP = 4  # tokens whose words share noise where documents predict alone
-# Inference begins at this share of the learning rate: a new document meets finished outputs from its first step on,
-# where those of the corpus met outputs that still had to learn. On texts kept apart a probe named one point more of the
-# groups than with the whole rate (benchmarks/LOG.md).
+GROUP = 4  # tokens that share negative samples with mode=dbow
+# Initial learning rate of inference, as a share of that of training: output vectors are trained already. With this
+# share, a probe on held-out texts was one point more accurate than with the full rate (benchmarks/LOG.md).
 INFER_SHARE = 0.5
 
 
-@dataclass(frozen=True, kw_only=True)
-class DocumentMethod(WindowMethod):
-    """A method whose windows give documents their vectors."""
-
-    architecture: ClassVar[str] = "skipgram"  # of dbow; `kernel_settings` says that of the others
-    least_epochs: ClassVar[int] = 20
-    large_text: ClassVar[int] = 1_000_000
-
-    mode: str = option(
-        "dbow",
-        "the document alone predicts each word, or together with the neighbours: their mean, or side by side",
-        choices=MODES,
-    )
-    train_words: bool = option(False, "with dbow, words get vectors too, by skip-gram in the same space; slower")
-    loss: str = option("negative", "noise words or a Huffman tree", choices=("negative", "hierarchical"))
-    # Twice as many as for words: up to four words of a document share them, and with five a probe named a point less of
-    # the groups of texts kept apart (benchmarks/LOG.md).
-    negatives: int = option(10, "noise words a window, or for four words of dbow (loss=negative)", low=1, high=1000)
-    epochs: int | None = option(
-        None, "passes over the text; none = 20 from a million words on, more for a smaller text, up to 200", low=1
-    )
-    infer_epochs: int | None = option(None, "passes over a new document; none = epochs", low=1)
-
-    def kernel_settings(self) -> dict[str, Any]:
-        if self.mode == "dbow":
-            group = 1 if self.train_words else GROUP
-            return {"architecture": "skipgram", "neighbors": self.train_words, "group": group}
-        if self.mode == "dm":
-            return {"architecture": "cbow", "exact": False}
-        return {"architecture": "concat", "shrink": False}  # each place of the window has a meaning of its own
-
-    @property
-    def places(self) -> int:
-        """How many vectors stand side by side."""
-        return 2 * self.window + 1 if self.mode == "dm_concat" else 1
-
-    @property
-    def has_words(self) -> bool:
-        """Words have vectors of their own: a document that predicts alone leaves theirs as they were drawn."""
-        return self.mode != "dbow" or self.train_words
-
-    def check_start(self, start: Any) -> None:
-        """Refuses a model whose vectors mean something else."""
-        same = ["dim", "mode", *(["train_words"] if self.mode == "dbow" else [])]
-        same += ["window"] if self.mode == "dm_concat" else []
-        if isinstance(start, Doc2VecModel):
-            same = [name for name in same if getattr(self, name) != getattr(start.method, name)]
-            if not same:
-                return
-        wanted = ", ".join(f"{name}={getattr(self, name)}" for name in same)
-        raise FirthError(
-            "incompatible_start",
-            "start must be a Doc2Vec model with {expected}; got {got!r}.",
-            expected=wanted,
-            got=start,
-        )
-
-
-class Layout(NamedTuple):
-    """Whose rows stand behind the words' ones: documents first, then tags."""
+class RowAssignment(NamedTuple):
+    """Rows of documents and tags, which follow the rows of words."""
 
     documents: list[str]
     tags: list[str]
-    lists: kernel.Lists  # for each text its document's row and its tags' rows, counted from the first document
+    lists: kernel.Lists  # rows of each text's document and tags, counted from the first document row
 
     @property
     def rows(self) -> int:
+        """The number of rows of documents and tags."""
         return len(self.documents) + len(self.tags)
 
 
-def lay_out(tokens: Tokens, start: Doc2VecModel | None, run: Run) -> Layout:
-    """A row a key and a tag, those of `start` first. Texts with the same key share their row."""
-    known, known_tags = (start.documents.keys, start.tags.keys) if start else ((), ())
-    documents, tags = ({key: row for row, key in enumerate(keys)} for keys in (known, known_tags))
-    own = np.array([documents.setdefault(key, len(documents)) for key in tokens.keys], dtype=np.int32)
-    again = len(tokens) - (len(documents) - len(known))
-    if again:
-        whose = "the model to go on from, or of another text" if start else "another text"
-        run.report.note(f"{again:,} of {len(tokens):,} texts have the key of {whose}: texts of one key share a vector.")
+def assign_rows(tokens: Tokens, start: Doc2VecModel | None, run: Run) -> RowAssignment:
+    """Assign one row to each key and each tag, those of `start` first. Texts with the same key share a row."""
+    start_documents, start_tags = (start.documents.keys, start.tags.keys) if start else ((), ())
+    documents, tags = ({key: row for row, key in enumerate(keys)} for keys in (start_documents, start_tags))
+    document_rows = np.array([documents.setdefault(key, len(documents)) for key in tokens.keys], dtype=np.int32)
+    repeated = len(tokens) - (len(documents) - len(start_documents))
+    if repeated:
+        owner = "another text or a document of start" if start else "another text"
+        run.report.note(
+            f"{repeated:,} of {len(tokens):,} texts have the key of {owner}. Texts with the same key share a vector.",
+            code="shared_keys",
+        )
     sizes = np.fromiter(map(len, tokens.tags), np.int64) if tokens.tags else np.zeros(len(tokens), np.int64)
     if sizes.max() >= kernel.MOST_TAGS:
-        most = int(sizes.argmax())
+        largest = int(sizes.argmax())
         raise FirthError(
             "too_large",
-            "A document has at most {most_tags} tags; {key!r} has {size:,}.",
+            "A document can have at most {most_tags} tags; {key!r} has {size:,}.",
             most_tags=kernel.MOST_TAGS - 1,
-            key=tokens.keys[most],
-            size=sizes[most],
+            key=tokens.keys[largest],
+            size=sizes[largest],
         )
-    tagged = [tags.setdefault(tag, len(tags)) for tag in chain.from_iterable(tokens.tags)]
+    tag_rows = [tags.setdefault(tag, len(tags)) for tag in chain.from_iterable(tokens.tags)]
     starts = np.concatenate([[0], np.cumsum(sizes + 1)])
     rows = np.empty(starts[-1], dtype=np.int32)
-    is_own = np.zeros(len(rows), dtype=bool)
-    is_own[starts[:-1]] = True
-    rows[is_own], rows[~is_own] = own, np.array(tagged, dtype=np.int32) + len(documents)
-    return Layout(list(documents), list(tags), kernel.Lists(starts, rows))
+    is_document = np.zeros(len(rows), dtype=bool)
+    is_document[starts[:-1]] = True
+    rows[is_document], rows[~is_document] = document_rows, np.array(tag_rows, dtype=np.int32) + len(documents)
+    return RowAssignment(list(documents), list(tags), kernel.Lists(starts, rows))
 
 
 class DocumentTraining(Training):
-    """Training with rows for documents and tags."""
+    """Training loop with input rows for documents and tags."""
 
     def __init__(
-        self, method: DocumentMethod, tokens: Tokens, run: Run, layout: Layout, start: Doc2VecModel | None
+        self, method: Any, tokens: Tokens, run: Run, layout: RowAssignment, start: Doc2VecModel | None
     ) -> None:
         self.layout = layout
         super().__init__(method, tokens, run, start)
         digest = hashlib.sha256(repr((tokens.fingerprint, layout.documents, layout.tags)).encode("utf-8", "replace"))
         digest.update(layout.lists.rows.tobytes())
-        self.fingerprint = digest.hexdigest()  # of a checkpoint: other keys or tags are another run
+        self.fingerprint = digest.hexdigest()  # a checkpoint with other keys or tags belongs to another run
 
     def first_tables(self, start: Any) -> tuple[kernel.Table, kernel.Table]:
-        """As for words; with `start` also its documents and tags."""
+        """Return initial tables as for words; with `start`, also the vectors of its documents and tags."""
         words, dim = len(self.tokens.vocabulary), self.method.dim
-        inputs = drawn_table(words + self.layout.rows, dim, self.run.seed)
+        inputs = random_table(words + self.layout.rows, dim, self.run.seed)
         outputs = output_table(self.method, words)
         if start is not None:
             tags = words + len(self.layout.documents)
             for first, table in ((0, start.words), (words, start.documents), (tags, start.tags)):
                 if table is not None:
                     inputs[first : first + len(table), :dim] = table.matrix
-            if self.method.loss == start.method.loss == "negative":  # a tree's nodes mean something else in a new tree
-                fill(outputs, start.outputs, dim)
+            # Nodes of a Huffman tree cannot be reused in another tree.
+            if self.method.loss == start.method.loss == "negative":
+                fill_padded(outputs, start.outputs, dim)
         return inputs, outputs
 
     def task(self) -> kernel.Task:
+        """Return the kernel's arguments, with the rows of documents and tags."""
         starts, rows = self.layout.lists
         return replace(super().task(), tags=kernel.Lists(starts, rows + np.int32(len(self.tokens.vocabulary))))
 
     def result(self, start: Doc2VecModel | None) -> tuple[Matrix, Matrix, Matrix]:
-        """The rows of words, documents and tags. Those that met no word are zero: nothing is known of them."""
+        """Return the rows of words, documents and tags. Documents and tags without any known word are zero."""
         words, dim = len(self.tokens.vocabulary), self.method.dim
         starts, rows = self.layout.lists
-        met = np.zeros(self.layout.rows, dtype=bool)
-        met[rows[np.repeat(np.diff(self.tokens.starts) > 0, np.diff(starts))]] = True
+        trained = np.zeros(self.layout.rows, dtype=bool)
+        trained[rows[np.repeat(np.diff(self.tokens.starts) > 0, np.diff(starts))]] = True
         documents = len(self.layout.documents)
         if start is not None:
-            met[: len(start.documents)] = True
-            met[documents : documents + len(start.tags)] = True
-        self.inputs[words:][~met] = 0
+            trained[: len(start.documents)] = True
+            trained[documents : documents + len(start.tags)] = True
+        self.inputs[words:][~trained] = 0
         parts = np.split(self.inputs[:, :dim], [words, words + documents])
         return parts[0].copy(), parts[1].copy(), parts[2].copy()
 
 
-def output_table(method: DocumentMethod, words: int) -> kernel.Table:
-    """Zeros: a row a word, or an inner node of the tree; as wide as all inputs side by side."""
+def output_table(method: Any, words: int) -> kernel.Table:
+    """Return a table of zeros with one row per word or inner node, as wide as the concatenated inputs."""
     rows = words - 1 if method.loss == "hierarchical" else words
-    return kernel.new_table(rows, method.places * kernel.padded(method.dim))
+    return kernel.new_table(rows, method.n_concatenated * kernel.padded(method.dim))
 
 
-def fill(table: kernel.Table, rows: Matrix, dim: int) -> None:
-    """Rows of places × dim numbers into the first of a padded table."""
+def fill_padded(table: kernel.Table, rows: Matrix, dim: int) -> None:
+    """Copy rows of count × dim numbers into the first rows of a padded table."""
     count = rows.shape[1] // dim
     table[: len(rows)].reshape(len(rows), count, -1)[:, :, :dim] = rows.reshape(len(rows), count, dim)
 
 
 def without_padding(table: kernel.Table, count: int, dim: int) -> Matrix:
-    """The inverse of `fill`."""
+    """Return the rows without padding: the inverse of `fill_padded`."""
     return np.ascontiguousarray(table.reshape(len(table), count, -1)[:, :, :dim]).reshape(len(table), count * dim)
 
 
 class Doc2VecModel(TextModel):
-    """`documents` and `tags` with their vectors; `words` too where the method trained them (else None). `outputs` are
-    what the vectors predict words with."""
+    """Vectors of `documents` and `tags`, and of `words` if they were trained (else None).
 
-    method: DocumentMethod
+    `outputs` are the output vectors with which words are predicted.
+    """
+
+    method: Any
 
     def __init__(
         self,
-        method: DocumentMethod,
+        method: Any,
         vocabulary: Vocabulary | Parts,
         documents: Vectors,
         tags: Vectors,
@@ -218,30 +165,34 @@ class Doc2VecModel(TextModel):
     ) -> None:
         super().__init__(method, vocabulary, training, phrases)
         self.documents, self.tags, self.outputs = documents, tags, outputs
-        self.words = None if words is None else Vectors(self._tokens, words, missing=self._why_missing)
+        self.words = None if words is None else Vectors(self._tokens, words, missing=self._missing_reason)
 
     @property
     def vectors(self) -> Vectors:
+        """The document vectors."""
         return self.documents
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
-        """Documents, then tags and words where there are any; `contexts` are the words as documents predict them: the
-        larger the product of a document's vector with a word's, the likelier the word."""
+        """Document vectors, and vectors of tags and words if there are any.
+
+        `contexts` are the output vectors of words: the larger the dot product of a document with one of them, the more
+        probable the word.
+        """
         tables = {"documents": self.documents}
         if len(self.tags):
             tables["tags"] = self.tags
         if self.words is not None:
             tables["words"] = self.words
-        if self.method.loss == "negative" and self.method.places == 1:
-            tables["contexts"] = Vectors(self._tokens, self.outputs, missing=self._why_missing)
+        if self.method.loss == "negative" and self.method.n_concatenated == 1:
+            tables["contexts"] = Vectors(self._tokens, self.outputs, missing=self._missing_reason)
         return tables
 
     def pool(self, texts: Texts, seed: int | None = None, threads: int = 0) -> Pooled:
-        """New documents inferred: the vector of each learns to predict its words, everything else stays as it is.
+        """Infer the vectors of new documents by training them to predict their words, with all other weights fixed.
 
-        It depends on the text and `seed` (the training's, if left out) alone, whatever the other texts and the number
-        of threads are. A text without known words is zero.
+        A vector depends only on the text and on `seed` (by default that of training), not on the other texts or the
+        number of threads. A text without known words is zero.
         """
         check_texts(texts, lists=True)
         threads = threads or available_cores()
@@ -250,41 +201,44 @@ class Doc2VecModel(TextModel):
         return Pooled(finite_rows(self.infer(ids, known, seed, threads), "Text"), known, unknown)
 
     def infer(self, ids: NDArray[np.int32], lengths: NDArray[np.int64], seed: int, threads: int) -> Matrix:
-        """`pool` for texts that are word ids, one after the other."""
+        """Infer the vectors of texts given as concatenated word ids."""
         method, rows = self.method, kernel.new_table(len(lengths), self.method.dim)
         if len(ids):
             task = replace(self._task, ids=ids, starts=np.concatenate([[0], np.cumsum(lengths)]))
             rate, epochs = (
                 INFER_SHARE * method.learning_rate,
-                method.infer_epochs or method.epochs or method.least_epochs,
+                method.infer_epochs or method.epochs or method.min_epochs,
             )
             settings = (epochs, rate, mix(seed * GOLDEN & MASK), threads)
             kernel.native_trainer(task).infer(rows, *settings)
-            left = np.flatnonzero((lengths > 0) & ~rows.any(axis=1))
-            if len(left):  # short texts of frequent words, all thinned out: those are read in full
-                part = np.concatenate([ids[task.starts[text] : task.starts[text + 1]] for text in left])
-                starts = np.concatenate([[0], np.cumsum(lengths[left])])
-                task = replace(task, ids=part, starts=starts, keep=kernel.keep_thresholds(self.vocabulary.counts, 0))
-                again = kernel.new_table(len(left), method.dim)
-                kernel.native_trainer(task).infer(again, *settings)
-                rows[left] = again
+            untrained = np.flatnonzero((lengths > 0) & ~rows.any(axis=1))
+            if len(untrained):  # all words of these short texts were subsampled: infer again without subsampling
+                untrained_ids = np.concatenate([ids[task.starts[text] : task.starts[text + 1]] for text in untrained])
+                starts = np.concatenate([[0], np.cumsum(lengths[untrained])])
+                task = replace(
+                    task, ids=untrained_ids, starts=starts, keep=kernel.keep_thresholds(self.vocabulary.counts, 0)
+                )
+                untrained_rows = kernel.new_table(len(untrained), method.dim)
+                kernel.native_trainer(task).infer(untrained_rows, *settings)
+                rows[untrained] = untrained_rows
         return np.ascontiguousarray(rows[:, : method.dim])
 
     @cached_property
     def _task(self) -> kernel.Task:
-        """What the kernel infers with, made at the first use."""
+        """The kernel's arguments for inference, created at the first use."""
         method, counts = self.method, self.vocabulary.counts
         inputs, outputs = kernel.new_table(len(counts), method.dim), output_table(method, len(counts))
         if len(self.outputs) != len(outputs) or (self.words is not None and len(self.words) != len(inputs)):
             raise FirthError(
                 "damaged_model",
-                "The model is broken: its {n_counts:,} words and its tables do not fit together.",
-                n_counts=len(counts),
+                "The model is damaged: {name} does not match the {words:,} words of its vocabulary.",
+                name="outputs" if len(self.outputs) != len(outputs) else "words",
+                words=len(counts),
             )
         if self.words is not None:
-            fill(inputs, self.words.matrix, method.dim)
-        fill(outputs, self.outputs, method.dim)
-        # All of a document's words are its window's centres in turn; only with dm do their neighbours help.
+            fill_padded(inputs, self.words.matrix, method.dim)
+        fill_padded(outputs, self.outputs, method.dim)
+        # Each word of a document is predicted in turn; only dm uses context words.
         settings = {"shrink": method.shrink_window, **method.kernel_settings()}
         settings |= {"neighbors": False, "group": GROUP} if method.mode == "dbow" else {}
         return kernel.Task(
@@ -302,11 +256,14 @@ class Doc2VecModel(TextModel):
         )
 
     def neighbors(self, text: str | Sequence[str], k: int = 10, metric: str = "cosine") -> Hits:
-        """The documents nearest to a text (or to a list of its tokens), which need not be one of them;
-        `documents.neighbors` takes a key."""
+        """Return the documents nearest to a text (or list of its tokens), whose vector is inferred.
+
+        `documents.neighbors` takes a key instead.
+        """
         return self.documents.neighbors(self.embed([text])[0], k, metric=metric)
 
     def parts(self) -> Parts:
+        """Return the arrays and documents to store."""
         arrays = {"documents": self.documents.matrix, "tags": self.tags.matrix, "outputs": self.outputs}
         if self.words is not None:
             arrays["words"] = self.words.matrix
@@ -315,15 +272,16 @@ class Doc2VecModel(TextModel):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> Doc2VecModel:
-        assert isinstance(method, DocumentMethod)
-        own = ("documents", "tags", *(["words"] if "words" in parts.arrays else []))
-        declared = {name: f"float {name} {method.dim}" for name in own}
-        check_arrays(parts.arrays, **declared, outputs=f"float outputs {method.places * method.dim}")
+        """Return the model from stored parts, after checking their shapes."""
+        doc2vec: Any = method
+        table_names = ("documents", "tags", *(["words"] if "words" in parts.arrays else []))
+        declared = {name: f"float {name} {doc2vec.dim}" for name in table_names}
+        check_arrays(parts.arrays, **declared, outputs=f"float outputs {doc2vec.n_concatenated * doc2vec.dim}")
         documents, tags, outputs = (parts.arrays[name] for name in ("documents", "tags", "outputs"))
         words = parts.arrays.get("words")
         keys = (stored_keys(parts, name) for name in ("documents", "tags"))
-        found = [Vectors(names, table) for names, table in zip(keys, (documents, tags), strict=True)]
-        return cls(method, parts, found[0], found[1], words, outputs, training)
+        tables = [Vectors(names, table) for names, table in zip(keys, (documents, tags), strict=True)]
+        return cls(method, parts, tables[0], tables[1], words, outputs, training)
 
     def __repr__(self) -> str:
         return f"Doc2Vec model: {len(self.documents):,} documents × {self.documents.dim}"

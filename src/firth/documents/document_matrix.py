@@ -1,6 +1,6 @@
-"""Documents and the words in them: the counted matrix, its weights, and the models that keep it.
+"""The document–term matrix: counting, weighting, and models that store it.
 
-The matrix has a row a document and a column a word; turned round it is the words by their documents.
+The matrix has one row per document and one column per word.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from firth.words.word_model import Phrases, Pooled, TextModel, Texts, WordOption
 
 TF = ("count", "boolean", "log", "sublinear")
 IDF = ("plain", "smooth", "plus_one", "probabilistic", "bm25", "none")
-STRETCH = 1 << 20  # entries that are weighed at a time
-IN_MEMORY = 1 << 28  # bytes; a longer array is mapped from a temporary file, so that counts need not fit into memory
+BLOCK_ENTRIES = 1 << 20  # entries weighted at a time
+IN_MEMORY = 1 << 28  # bytes; larger arrays are mapped from a temporary file, so that counts need not fit into memory
 
-Numbers = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 
 class Weights(NamedTuple):
-    """How counts become weights: a function of the count, times one of the word, then a length for the row."""
+    """A weighting scheme: term frequency, inverse document frequency and normalization."""
 
     tf: str
     idf: str
@@ -52,32 +52,31 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentOptions(WordOptions):
-    """How text becomes documents of words."""
+    """Options of methods that count words in documents."""
 
-    min_count: int = option(1, "words that occur less often are left out", low=1)
+    min_count: int = option(1, "minimum count of a word", low=1)
 
     @abstractmethod
     def weights(self) -> Weights:
-        """How counts are weighed."""
+        """Return the weighting of counts."""
 
-    def count(self, data: Any, run: Run, start: Model | None) -> Counted:
-        """The documents of `data`, counted and weighed."""
-        name = type(self).__name__
+    def count(self, data: Any, run: Run, start: Model | None) -> WeightedCorpus:
+        """Count and weight the words of the documents of `data`."""
         if start is not None:
             raise FirthError(
                 "unsupported_start",
-                "{name} counts all documents at once and can't go on from a model; leave start out.",
-                name=name,
+                "{method} cannot continue from a model. Leave out start and train on all documents.",
+                method=type(self).__name__,
             )
-        began = time.monotonic()
+        started = time.monotonic()
         tokens = self.read(data, run, keys=True)
-        rows = count_words(tokens.ids, tokens.starts, len(tokens.vocabulary), run.cores, room=room)
+        rows = count_words(tokens.ids, tokens.starts, len(tokens.vocabulary), run.cores, room=allocate)
         lengths = np.diff(tokens.starts).astype(np.float64)
         idf = inverse_frequencies(rows, len(tokens.vocabulary), self.weights().idf)
         average = float(lengths.mean())
-        weigh(rows, lengths, self.weights(), idf, average)
-        seconds = time.monotonic() - began
-        figures = {
+        apply_weights(rows, lengths, self.weights(), idf, average)
+        seconds = time.monotonic() - started
+        metrics = {
             "tokens": tokens.raw_tokens,
             "vocabulary": len(tokens.vocabulary),
             "documents": len(tokens),
@@ -87,91 +86,94 @@ class DocumentOptions(WordOptions):
             "words_per_second": tokens.raw_tokens / max(seconds, 1e-9),
             "data": tokens.fingerprint,
         }
-        return Counted(tokens, rows, Scale(idf, average), figures)
+        return WeightedCorpus(tokens, rows, CorpusStatistics(idf, average), metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightOptions(DocumentOptions):
-    """How counts become weights."""
+    """Options of the weighting."""
 
-    tf: str = option("count", "what a word's count in a document becomes", choices=(*TF, "bm25"))
-    idf: str = option("plain", "what a word weighs by how many documents hold it", choices=IDF)
-    norm: str = option("l2", "each document's vector has length 1, or stays as it is", choices=("l2", "none"))
-    k1: float = option(1.2, "how soon further occurrences stop counting (tf=bm25)", low=0, high=1000)
-    b: float = option(0.75, "how much long documents are held back (tf=bm25)", low=0, high=1)
+    tf: str = option("count", "term frequency: function of a word's count in a document", choices=(*TF, "bm25"))
+    idf: str = option(
+        "plain", "inverse document frequency: function of the number of documents with the word", choices=IDF
+    )
+    norm: str = option("l2", "normalization of document vectors to length 1", choices=("l2", "none"))
+    k1: float = option(1.2, "saturation of term frequency (tf=bm25)", low=0, high=1000)
+    b: float = option(0.75, "strength of length normalization (tf=bm25)", low=0, high=1)
 
     def weights(self) -> Weights:
+        """Return the weighting of counts."""
         return Weights(self.tf, self.idf, self.norm, self.k1, self.b)
 
 
-class Scale(NamedTuple):
-    """What new documents are weighed by: the words' idf and the mean length of the documents that were counted."""
+class CorpusStatistics(NamedTuple):
+    """Corpus statistics for weighting new documents: the idf of words and the mean document length."""
 
-    idf: Numbers
-    average: float
+    idf: FloatArray
+    average_length: float
 
 
-class Counted(NamedTuple):
-    """A corpus as weighed rows, with what the model needs besides."""
+class WeightedCorpus(NamedTuple):
+    """A corpus as weighted rows, with its statistics."""
 
     tokens: Tokens
     rows: Rows
-    scale: Scale
-    figures: dict[str, Any]
+    statistics: CorpusStatistics
+    metrics: dict[str, Any]
 
 
-def room(size: int, kind: Any) -> NDArray[Any]:
-    """An array, in a file that disappears with it if it is long."""
-    if size * np.dtype(kind).itemsize <= IN_MEMORY:
-        return np.empty(size, dtype=kind)
+def allocate(size: int, dtype: Any) -> NDArray[Any]:
+    """Return a new array; a large one is mapped from a temporary file, which is deleted with it."""
+    if size * np.dtype(dtype).itemsize <= IN_MEMORY:
+        return np.empty(size, dtype=dtype)
     folder = Path(tempfile.gettempdir())
     with saying_where(folder):
         file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
-        if hasattr(os, "posix_fallocate"):  # or a full disk kills whoever writes to the map (SIGBUS)
-            os.posix_fallocate(file.fileno(), 0, size * np.dtype(kind).itemsize)
-        return np.memmap(file, dtype=kind, mode="w+", shape=(size,))
+        if hasattr(os, "posix_fallocate"):  # otherwise writing to the map on a full disk kills the process (SIGBUS)
+            os.posix_fallocate(file.fileno(), 0, size * np.dtype(dtype).itemsize)
+        return np.memmap(file, dtype=dtype, mode="w+", shape=(size,))
 
 
 def as_csr(rows: Rows, words: int) -> Any:
-    """A scipy.sparse matrix on the same arrays (beyond 2³¹ entries scipy makes its own, wider column numbers)."""
+    """Return a scipy.sparse matrix on the same arrays (from 2³¹ entries on, scipy copies the column indices)."""
     from scipy import sparse
 
     return sparse.csr_matrix((rows.values, rows.columns, rows.starts), shape=(len(rows.starts) - 1, words), copy=False)
 
 
-def stretches(starts: NDArray[np.int64]) -> Iterator[tuple[slice, slice]]:
-    """Rows with about STRETCH entries (at least one row), and their entries."""
+def row_blocks(starts: NDArray[np.int64]) -> Iterator[tuple[slice, slice]]:
+    """Yield blocks of rows with about BLOCK_ENTRIES entries (at least one row): slices of rows and entries."""
     first = 0
     while first < len(starts) - 1:
-        last = max(first + 1, int(np.searchsorted(starts, starts[first] + STRETCH, side="right")) - 1)
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + BLOCK_ENTRIES, side="right")) - 1)
         yield slice(first, last), slice(int(starts[first]), int(starts[last]))
         first = last
 
 
-def inverse_frequencies(rows: Rows, words: int, name: str) -> Numbers:
-    """Each word's weight from N, the number of documents, and df, how many of them hold the word."""
+def inverse_frequencies(rows: Rows, words: int, idf: str) -> FloatArray:
+    """Return the idf of each word, computed from the number of documents N and the document frequency df."""
     documents = float(len(rows.starts) - 1)
     df = np.zeros(words)
-    for _, part in stretches(rows.starts):
-        df += np.bincount(rows.columns[part], minlength=words)
-    if name == "none":
+    for _, entries in row_blocks(rows.starts):
+        df += np.bincount(rows.columns[entries], minlength=words)
+    if idf == "none":
         return np.ones(words)
-    if name == "smooth":  # scikit-learn: as if one document more held every word
+    if idf == "smooth":  # as in scikit-learn: as if one more document contained every word
         return np.log((1 + documents) / (1 + df)) + 1
-    if name == "bm25":  # Robertson & Zaragoza 2009, with Lucene's 1 + … that keeps it above zero
+    if idf == "bm25":  # Robertson & Zaragoza 2009, with Lucene's 1 + …, which keeps it positive
         return np.log1p((documents - df + 0.5) / (df + 0.5))
-    df = np.maximum(df, 1)  # words of the vocabulary that no document holds weigh nothing anyway
-    if name == "probabilistic":  # Croft & Harper 1979, not below zero
+    df = np.maximum(df, 1)  # words in no document have no entries to weight
+    if idf == "probabilistic":  # Croft & Harper 1979, clipped at zero
         return np.maximum(0, np.log(np.maximum(documents - df, 1e-300) / df))
     plain = np.log(documents / df)
-    return plain + 1 if name == "plus_one" else plain
+    return plain + 1 if idf == "plus_one" else plain
 
 
-def weigh(rows: Rows, lengths: Numbers, weights: Weights, idf: Numbers, average: float) -> None:
-    """Counts in `rows` become weights, in place. `lengths` are the documents' numbers of words."""
-    for documents, part in stretches(rows.starts):
-        counts = rows.values[part].astype(np.float64)
-        starts = rows.starts[documents.start : documents.stop + 1] - part.start
+def apply_weights(rows: Rows, lengths: FloatArray, weights: Weights, idf: FloatArray, average: float) -> None:
+    """Replace the counts in `rows` by weights, in place. `lengths` are the documents' numbers of words."""
+    for documents, entries in row_blocks(rows.starts):
+        counts = rows.values[entries].astype(np.float64)
+        starts = rows.starts[documents.start : documents.stop + 1] - entries.start
         sizes = np.diff(starts)
         if weights.tf == "boolean":
             counts[:] = 1
@@ -180,18 +182,18 @@ def weigh(rows: Rows, lengths: Numbers, weights: Weights, idf: Numbers, average:
         elif weights.tf == "sublinear":
             counts = 1 + np.log(counts)
         elif weights.tf == "bm25":  # Robertson & Zaragoza 2009, eq. 3.15
-            longer = 1 - weights.b + weights.b * lengths[documents] / max(average, 1e-300)
-            counts *= (weights.k1 + 1) / (counts + weights.k1 * np.repeat(longer, sizes))
+            length_factor = 1 - weights.b + weights.b * lengths[documents] / max(average, 1e-300)
+            counts *= (weights.k1 + 1) / (counts + weights.k1 * np.repeat(length_factor, sizes))
         if weights.idf != "none":
-            counts *= idf[rows.columns[part]]
+            counts *= idf[rows.columns[entries]]
         if weights.norm == "l2":
             norms = np.sqrt(row_sums(counts**2, starts))
             counts /= np.repeat(np.where(norms == 0, 1, norms), sizes)
-        rows.values[part] = counts
+        rows.values[entries] = counts
 
 
 class DocumentModel(TextModel):
-    """What every model of documents keeps: words, documents, and how new texts are weighed."""
+    """Base class of models with vectors of words and documents, and statistics for weighting new texts."""
 
     method: DocumentOptions
     words: Vectors
@@ -201,41 +203,44 @@ class DocumentModel(TextModel):
         self,
         method: DocumentOptions,
         vocabulary: Vocabulary | Parts,
-        scale: Scale,
+        statistics: CorpusStatistics,
         training: Mapping[str, Any],
         phrases: Phrases = (),
     ) -> None:
         super().__init__(method, vocabulary, training, phrases)
-        self.scale = scale
+        self.statistics = statistics
 
     @property
     def vectors(self) -> Vectors:
+        """The word vectors."""
         return self.words
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
+        """The word vectors and the document vectors."""
         return {"words": self.words, "documents": self.documents}
 
-    def weighed(self, texts: Texts) -> Weighed:
-        """New texts (or lists of their tokens) as rows of the matrix, with how many of their words it knows."""
+    def weighted(self, texts: Texts) -> WeightedTexts:
+        """Return new texts (or lists of their tokens) as rows of the matrix, with their known and unknown words."""
         check_texts(texts, lists=True)
         ids, starts, unknown = list[int](), [0], list[int]()
         for text in texts:
-            found = [self.vocabulary.id(token) for token in self.tokenize(text)]
-            ids += [id for id in found if id is not None]
-            unknown.append(len(found) - len(ids) + starts[-1])
+            token_ids = [self.vocabulary.id(token) for token in self.tokenize(text)]
+            ids += [id for id in token_ids if id is not None]
+            unknown.append(len(token_ids) - len(ids) + starts[-1])
             starts.append(len(ids))
-        rows = count_words(np.array(ids, dtype=np.int32), np.array(starts, dtype=np.int64), len(self.scale.idf))
+        rows = count_words(np.array(ids, dtype=np.int32), np.array(starts, dtype=np.int64), len(self.statistics.idf))
         known = np.diff(starts)
-        weigh(rows, known.astype(np.float64), self.method.weights(), *self.scale)
-        return Weighed(as_csr(rows, len(self.scale.idf)), known, np.array(unknown, dtype=np.int64))
+        apply_weights(rows, known.astype(np.float64), self.method.weights(), *self.statistics)
+        return WeightedTexts(as_csr(rows, len(self.statistics.idf)), known, np.array(unknown, dtype=np.int64))
 
     def neighbors(self, text: str | Sequence[str], k: int = 10, metric: str = "cosine") -> Hits:
-        """The documents nearest to a text (or to a list of its tokens), which need not be one of them."""
+        """Return the documents nearest to a text (or list of its tokens)."""
         return self.documents.neighbors(self.embed([text])[0], k, metric=metric)
 
     def shared_parts(self) -> Parts:
-        arrays = {"idf": self.scale.idf, "average_length": np.array([self.scale.average])}
+        """Return the parts that all models of documents store."""
+        arrays = {"idf": self.statistics.idf, "average_length": np.array([self.statistics.average_length])}
         keys = {"keys": list(self.documents.keys)}
         return Parts(arrays, {"vocabulary": self.vocabulary_json(), "documents": keys})
 
@@ -244,24 +249,24 @@ class DocumentModel(TextModel):
         return f"{name} model: {len(self.documents):,} documents, {len(self.words):,} words"
 
 
-class Weighed(NamedTuple):
-    """New texts as rows, with how many words of each were known."""
+class WeightedTexts(NamedTuple):
+    """New texts as weighted rows, with the numbers of known and unknown words per text."""
 
     matrix: Any  # scipy.sparse, texts × words
     known: NDArray[np.int64]
     unknown: NDArray[np.int64]
 
 
-def stored_scale(parts: Parts) -> Scale:
-    """The inverse of `shared_parts`, checked."""
+def stored_statistics(parts: Parts) -> CorpusStatistics:
+    """Return the statistics stored by `shared_parts`, after checking them."""
     check_arrays(parts.arrays, idf="float64 words", average_length="float 1")
     idf, average = parts.arrays["idf"], parts.arrays["average_length"]
     check_finite({"idf": idf, "average_length": average})
-    return Scale(np.asarray(idf), float(average[0]))
+    return CorpusStatistics(np.asarray(idf), float(average[0]))
 
 
 def stored_keys(parts: Parts, name: str = "documents") -> Callable[[], Sequence[str]]:
-    """The documents' keys, read at their first use."""
+    """Return a function that reads the keys of documents, called at their first use."""
 
     def keys() -> Sequence[str]:
         with parts.reading():
@@ -271,7 +276,7 @@ def stored_keys(parts: Parts, name: str = "documents") -> Callable[[], Sequence[
 
 
 class SparseModel(DocumentModel):
-    """The weighed matrix itself, from both sides: `documents` by their words and `words` by their documents."""
+    """The weighted matrix: `documents` are its rows, `words` its columns."""
 
     def __init__(
         self,
@@ -279,75 +284,88 @@ class SparseModel(DocumentModel):
         vocabulary: Vocabulary | Parts,
         keys: Sequence[str] | Callable[[], Sequence[str]],
         rows: Rows,
-        scale: Scale,
+        statistics: CorpusStatistics,
         training: Mapping[str, Any],
         phrases: Phrases = (),
     ) -> None:
-        super().__init__(method, vocabulary, scale, training, phrases)
+        super().__init__(method, vocabulary, statistics, training, phrases)
         self._keys, self.rows = keys, rows
 
     @cached_property
     def documents(self) -> SparseVectors:  # type: ignore[override]
-        """A row a document, a column a word."""
-        check_rows(self.rows, len(self.scale.idf))
-        return SparseVectors(self._keys, as_csr(self.rows, len(self.scale.idf)))
+        """The documents as sparse vectors, one column per word."""
+        check_rows(self.rows, len(self.statistics.idf))
+        return SparseVectors(self._keys, as_csr(self.rows, len(self.statistics.idf)))
 
     @cached_property
     def words(self) -> SparseVectors:  # type: ignore[override]
-        """A row a word, a column a document: `documents` turned round, at the first use."""
-        return SparseVectors(self._tokens, self.matrix.T.tocsr(), missing=self._why_missing)
+        """The words as sparse vectors, one column per document; transposed at the first use."""
+        return SparseVectors(self._tokens, self.matrix.T.tocsr(), missing=self._missing_reason)
 
     @property
     def matrix(self) -> Any:
-        """scipy.sparse, documents × words."""
+        """The scipy.sparse matrix, documents × words."""
         return self.documents.sparse
 
     @property
     def matrix_keys(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Keys of the rows and columns of `matrix`."""
         return self.documents.keys, self.words.keys
 
     def transform(self, texts: Texts) -> Any:
-        """New texts as rows of the matrix (scipy.sparse); `weighed` also tells how many words are unknown."""
-        return self.weighed(texts).matrix
+        """Return new texts as rows of the matrix (scipy.sparse); `weighted` also counts unknown words."""
+        return self.weighted(texts).matrix
 
     def pool(self, texts: Texts) -> Pooled:
-        """`transform` with its zeros written out, where that fits into memory."""
-        found = self.weighed(texts)
-        return Pooled(finite_rows(dense(found.matrix), "Text"), found.known, found.unknown)
+        """Return `transform` as a dense matrix, if that fits into memory."""
+        weighted = self.weighted(texts)
+        return Pooled(finite_rows(dense(weighted.matrix), "Text"), weighted.known, weighted.unknown)
 
     def neighbors(self, text: str | Sequence[str], k: int = 10, metric: str = "cosine") -> Hits:
+        """Return the documents nearest to a text (or list of its tokens)."""
         return self.documents.neighbors(self.transform([text]), k, metric=metric)
 
     def parts(self) -> Parts:
+        """Return the arrays and documents to store."""
         shared = self.shared_parts()
         return Parts({**shared.arrays, **self.rows._asdict()}, shared.documents)
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> SparseModel:
+        """Return the model from stored parts, after checking their shapes."""
         assert isinstance(method, DocumentOptions)
         sizes = check_arrays(parts.arrays, starts="int64 rows+1", columns="int32 entries", values="float32 entries")
         if sizes["rows"] < 0:
-            raise FirthError("damaged_model", "The array starts is empty.")
+            raise FirthError("damaged_model", "The array {name} is empty.", name="starts")
         rows = Rows(*(parts.arrays[name] for name in Rows._fields))
-        return cls(method, parts, stored_keys(parts), rows, stored_scale(parts), training)
+        return cls(method, parts, stored_keys(parts), rows, stored_statistics(parts), training)
 
 
 def check_rows(rows: Rows, words: int) -> None:
-    """Refuses a matrix from a file whose numbers lead outside of it. At the first use: opening reads nothing."""
+    """Raise an error if a stored matrix is inconsistent; called at the first use, because opening reads nothing."""
     starts, columns = rows.starts, rows.columns
-    right = starts[0] == 0 and starts[-1] == len(columns) == len(rows.values) and (starts[:-1] <= starts[1:]).all()
-    if not right or (len(columns) and not 0 <= int(columns.min()) <= int(columns.max()) < words):
+    valid = starts[0] == 0 and starts[-1] == len(columns) == len(rows.values) and (starts[:-1] <= starts[1:]).all()
+    if not valid or (len(columns) and not 0 <= int(columns.min()) <= int(columns.max()) < words):
         raise FirthError(
-            "damaged_model", "The matrix of counts is broken: its starts must rise and its columns be words."
+            "damaged_model",
+            "The matrix is damaged: {name} must be increasing, and columns from 0 to {last:,}.",
+            name="starts",
+            last=words - 1,
         )
     check_finite({"values": rows.values})
 
 
 def fit_sparse(method: DocumentOptions, data: Any, run: Run, start: Model | None) -> SparseModel:
-    """The whole of learning for methods that keep the matrix as it is."""
+    """Train a method whose model is the weighted matrix itself."""
     counted = method.count(data, run, start)
     tokens = counted.tokens
-    kept = method.as_trained(tokens.splitting, tokens.vocabulary, run)
+    trained_method = method.as_trained(tokens.splitting, tokens.vocabulary, run)
     return SparseModel(
-        kept, tokens.vocabulary, tokens.keys, counted.rows, counted.scale, counted.figures, tokens.phrases
+        trained_method,
+        tokens.vocabulary,
+        tokens.keys,
+        counted.rows,
+        counted.statistics,
+        counted.metrics,
+        tokens.phrases,
     )

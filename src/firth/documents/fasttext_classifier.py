@@ -1,4 +1,8 @@
-"""fastText's classifier: a text is the mean of its words and n-grams, and predicts its label (Joulin et al. 2016)."""
+"""fastText's classifier: predict the label of a text from the mean of its word and n-gram vectors (Joulin et al. 2016).
+
+With h the mean of a text's input rows and u the output row of a label, loss=softmax minimizes −log softmax(h · u) by
+stochastic gradient descent. `kernels.classify.Task` implements the update.
+"""
 
 from __future__ import annotations
 
@@ -11,47 +15,47 @@ from firth.core.options import chosen_values
 from firth.core.run import Run
 from firth.core.sketch import recorded_rows
 from firth.data.labeled_texts import LabeledTexts
-from firth.documents.classifier_model import ClassifierModel, learned, scored
+from firth.documents.classifier_model import ClassifierModel, held_out_verdict, model_from_training
 from firth.documents.classifier_training import ClassifierOptions, Training
 
 
 @dataclass(frozen=True, kw_only=True)
 class FastTextClassifier(ClassifierOptions):
-    """Maximises Σ log p(label | mean of the text's rows)."""
+    """Maximize Σ log p(label | mean of the text's rows)."""
 
     summary: ClassVar[str] = (
-        "labels of texts: the mean of words and n-grams, then a linear layer; quick and hard to beat"
+        "text classification: a linear layer on the mean of word and n-gram vectors; a fast, strong baseline"
     )
     model: ClassVar[type[Model]] = ClassifierModel
     kind: ClassVar[str] = "labelled"
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> ClassifierModel:
-        """Learns from Labelled data (or what it can be made of). Words that `start` knows begin with its vectors."""
-        began = time.monotonic()
-        labelled = data if isinstance(data, LabeledTexts) else LabeledTexts(data)
-        examples = self.read_examples(labelled, run)
-        texts = (" ".join(text) if isinstance(text, list) else text for text, _ in labelled)
+        """Train on LabeledTexts (or data it can be made from). Words of `start` begin with its vectors."""
+        started = time.monotonic()
+        texts_with_labels = data if isinstance(data, LabeledTexts) else LabeledTexts(data)
+        examples = self.read_examples(texts_with_labels, run)
+        texts = (" ".join(text) if isinstance(text, list) else text for text, _ in texts_with_labels)
         rows = recorded_rows(texts, run.report)
-        reading = time.monotonic() - began
+        reading_seconds = time.monotonic() - started
         training = Training(self, examples, run, start)
-        figures = training.go()
-        figures |= {
+        metrics = training.go()
+        metrics |= {
             "tokens": examples.tokens.raw_tokens,
             "vocabulary": len(training.vocabulary),
             "labels": len(examples.labels),
             "documents": len(examples.tokens),
             "held_out_documents": len(training.held_out),
             "chosen": chosen_values(self, training.method),
-            "reading_seconds": reading,
+            "reading_seconds": reading_seconds,
             "data": training.fingerprint,
             "seed": run.seed,
             "deterministic": run.deterministic,
             "threads": training.threads,
             **rows,
         }
-        began = time.monotonic()
-        verdict = scored(learned(training, figures), training)
+        started = time.monotonic()
+        verdict = held_out_verdict(model_from_training(training, metrics), training)
         if verdict is not None:
-            figures |= verdict.figures() | {"scoring_seconds": time.monotonic() - began}
+            metrics |= verdict.figures() | {"scoring_seconds": time.monotonic() - started}
             verdict.tell(run.report, "Try more epochs, another learning_rate, word_ngrams=2, or more texts.")
-        return learned(training, figures)
+        return model_from_training(training, metrics)

@@ -1,4 +1,4 @@
-"""LSA: the weighed counts of words in documents, cut down to their first singular vectors (Deerwester et al. 1990)."""
+"""LSA: truncated SVD of the tf-idf matrix (Deerwester et al. 1990)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,23 @@ from firth.core.run import Run
 from firth.core.stored import check_arrays, check_finite, finite_rows
 from firth.core.vectors import Matrix, Vectors
 from firth.data.vocabulary import Vocabulary
-from firth.documents.document_matrix import DocumentModel, Scale, WeightOptions, as_csr, stored_keys, stored_scale
+from firth.documents.document_matrix import (
+    CorpusStatistics,
+    DocumentModel,
+    WeightOptions,
+    as_csr,
+    stored_keys,
+    stored_statistics,
+)
 from firth.kernels.sparse import multiply
 from firth.training.truncated_svd import rows_of, truncated_svd
 from firth.words.word_model import Phrases, Pooled, Texts
 
 
 class LSAModel(DocumentModel):
-    """`words` are U Σ^p, `documents` V Σ^p; `singular_values` the diagonal of Σ."""
+    """Vectors of LSA: `words` are U Σ^p, `documents` V Σ^p, and `singular_values` the diagonal of Σ."""
 
-    ordered = True  # by singular value
+    ordered = True  # dimensions are sorted by singular value
 
     def __init__(
         self,
@@ -37,29 +44,30 @@ class LSAModel(DocumentModel):
         words: Matrix,
         documents: Matrix,
         singular_values: NDArray[np.float64],
-        scale: Scale,
+        statistics: CorpusStatistics,
         training: Mapping[str, Any],
         phrases: Phrases = (),
     ) -> None:
-        super().__init__(method, vocabulary, scale, training, phrases)
-        self.words = Vectors(self._tokens, words, missing=self._why_missing)
+        super().__init__(method, vocabulary, statistics, training, phrases)
+        self.words = Vectors(self._tokens, words, missing=self._missing_reason)
         self.documents = Vectors(keys, documents)
         self.singular_values = singular_values
 
     @property
     def explained_variance(self) -> NDArray[np.float64]:
-        """The share of the matrix's sum of squares that each dimension accounts for."""
+        """The share of the matrix's squared norm that each dimension explains."""
         shares: NDArray[np.float64] = self.singular_values**2 / self.training["norm"] ** 2
         return shares
 
     def pool(self, texts: Texts) -> Pooled:
-        """New documents folded in: d Uₖ Σ^(p − 1), which for a document of the corpus is its own vector."""
-        found = self.weighed(texts)
-        folded = multiply(rows_of(found.matrix), self.words.matrix)
+        """Fold in new documents: d Uₖ Σ^(p − 1). A document of the corpus gets its own vector."""
+        weighted = self.weighted(texts)
+        folded = multiply(rows_of(weighted.matrix), self.words.matrix)
         folded /= self.singular_values.astype(np.float32)
-        return Pooled(finite_rows(folded, "Text"), found.known, found.unknown)
+        return Pooled(finite_rows(folded, "Text"), weighted.known, weighted.unknown)
 
     def parts(self) -> Parts:
+        """Return the arrays and documents to store."""
         shared = self.shared_parts()
         arrays: dict[str, NDArray[Any]] = {
             "words": self.words.matrix,
@@ -70,8 +78,9 @@ class LSAModel(DocumentModel):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> LSAModel:
+        """Return the model from stored parts, after checking their shapes."""
         assert isinstance(method, LSA)
-        scale = stored_scale(parts)
+        statistics = stored_statistics(parts)
         check_arrays(
             parts.arrays,
             idf="float words",
@@ -82,50 +91,52 @@ class LSAModel(DocumentModel):
         words, documents, values = (parts.arrays[name] for name in ("words", "documents", "singular_values"))
         check_finite({"singular_values": values})
         if not (values > 0).all():
-            raise FirthError("damaged_model", "Singular values must be above 0.")
-        return cls(method, parts, stored_keys(parts), words, documents, np.asarray(values), scale, training)
+            raise FirthError("damaged_model", "{name} must be positive.", name="singular_values")
+        return cls(method, parts, stored_keys(parts), words, documents, np.asarray(values), statistics, training)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LSA(WeightOptions):
-    """The best approximation of rank `dim` to the words × documents matrix: A ≈ U Σ Vᵀ."""
+    """Rank-`dim` approximation of the weighted words × documents matrix: A ≈ U Σ Vᵀ."""
 
-    summary: ClassVar[str] = "short vectors for words and documents: tf-idf cut down by a singular value decomposition"
+    summary: ClassVar[str] = "dense vectors of words and documents: truncated SVD of tf-idf"
     model: ClassVar[type[Model]] = LSAModel
 
-    dim: int = option(100, "length of the vectors", low=1, high=5000)
-    power: float = option(1.0, "singular values are raised to this before they scale the vectors", low=0, high=2)
+    dim: int = option(100, "vector dimension", low=1, high=5000)
+    power: float = option(1.0, "power of the singular values that scale the vectors", low=0, high=2)
     oversample: int | None = option(
-        None, "dimensions beyond dim that the random solver works in; none = dim + 128", low=0, high=100_000
+        None, "extra dimensions of the randomized solver; none = dim + 128", low=0, high=100_000
     )
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> LSAModel:
-        """Counts, weighs and decomposes a corpus (or Tokens, paths, texts)."""
+        """Count, weight and decompose a corpus (or Tokens, paths, texts)."""
         counted = self.count(data, run, start)
-        tokens, began = counted.tokens, time.monotonic()
+        tokens, started = counted.tokens, time.monotonic()
         if not counted.rows.values.any():
             raise FirthError(
                 "empty_data",
-                "All weights of the {n_tokens:,} documents are zero: there is nothing to decompose. With "
-                "idf={idf} a word that every document holds weighs nothing; idf=smooth keeps it.",
-                n_tokens=len(tokens),
+                "All weights of the {documents:,} documents are zero. With idf={idf}, a word that occurs in every "
+                "document has the weight 0; use idf=smooth.",
+                documents=len(tokens),
                 idf=self.idf,
             )
         matrix = as_csr(counted.rows, len(tokens.vocabulary))
-        found = truncated_svd(matrix.T, self.dim, run, self.oversample)  # words × documents: U are the words
-        weights = (found.values**self.power).astype(np.float32)
-        seconds = counted.figures["seconds"] + time.monotonic() - began
-        figures = {
-            **counted.figures,
+        svd = truncated_svd(matrix.T, self.dim, run, self.oversample)  # words × documents, so that U are the words
+        scale = (svd.values**self.power).astype(np.float32)
+        seconds = counted.metrics["seconds"] + time.monotonic() - started
+        metrics = {
+            **counted.metrics,
             "seconds": seconds,
             "words_per_second": tokens.raw_tokens / max(seconds, 1e-9),
             "seed": run.seed,
-            "norm": found.norm,
-            "error": found.error,
-            "operator_error_bound": found.bound,
-            "explained_variance": float(found.explained.sum()),
+            "norm": svd.norm,
+            "error": svd.error,
+            "operator_error_bound": svd.bound,
+            "explained_variance": float(svd.explained.sum()),
         }
-        words, documents = found.left * weights, found.right * weights
-        kept = self.as_trained(tokens.splitting, tokens.vocabulary, run)
+        words, documents = svd.left * scale, svd.right * scale
+        trained_method = self.as_trained(tokens.splitting, tokens.vocabulary, run)
         keys, phrases = tokens.keys, tokens.phrases
-        return LSAModel(kept, tokens.vocabulary, keys, words, documents, found.values, counted.scale, figures, phrases)
+        return LSAModel(
+            trained_method, tokens.vocabulary, keys, words, documents, svd.values, counted.statistics, metrics, phrases
+        )

@@ -1,5 +1,7 @@
-"""TfIdf: a word weighs more the more often it stands in a document and the fewer documents hold it (Spärck Jones 1972,
-Salton & Buckley 1988); BM25 among the weights (Robertson & Zaragoza 2009)."""
+"""TfIdf: word counts weighted by inverse document frequency (Spärck Jones 1972, Salton & Buckley 1988).
+
+BM25 is one of the weightings (Robertson & Zaragoza 2009).
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,14 @@ from firth.documents.document_matrix import SparseModel, WeightOptions, fit_spar
 
 @dataclass(frozen=True, kw_only=True)
 class TfIdf(WeightOptions):
-    """tf(word, document) · idf(word), each document then scaled to length 1.
+    """The weights tf(word, document) · idf(word), with each document normalized to length 1.
 
     BM25: `TfIdf(tf="bm25", idf="bm25", norm="none")`.
     """
 
-    summary: ClassVar[str] = "documents by their words, each weighed by how telling it is; also BM25"
+    summary: ClassVar[str] = "document-term matrix weighted by tf-idf; also BM25"
     model: ClassVar[type[Model]] = SparseModel
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> SparseModel:
-        """Counts and weighs the words of a corpus (or Tokens, paths, texts)."""
+        """Count and weight the words of a corpus (or Tokens, paths, texts)."""
         return fit_sparse(self, data, run, start)

@@ -1,12 +1,12 @@
-"""How strongly words go together: pointwise mutual information and its remedies, from counted pairs.
+"""Association measures computed from co-occurrence counts: PMI, PPMI, NPMI and shifted PMI.
 
-With n(w, c) the count of a pair, n(w) and n(c) the sums of its row and column and N the sum of all, in bits:
+n(w, c) is the count of a pair, n(w) and n(c) are the sums of its row and column, and N is the total. In bits:
 
     PMI  = log₂ p(w, c) / (p(w) p(c)) = h(w) + h(c) − h(w, c),   h = log₂ N/n      (Church & Hanks 1990)
     NPMI = PMI / h(w, c) = (h(w) + h(c)) / h(w, c) − 1                            (Bouma 2009)
 
-Written in h, a pair that always occurs together has NPMI exactly 1. A pair never met has no entry: its PMI would be
-−∞, and the matrix says 0, "nothing known".
+Computed from h, a pair that always occurs together has an NPMI of exactly 1. The PMI of a pair that never occurs would
+be −∞; the sparse matrix stores no entry for it, which reads as 0.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 VARIANTS = ("pmi", "ppmi", "npmi", "shifted")
-CHUNK = 1 << 20  # pairs at a time
+CHUNK = 1 << 20  # pairs processed at a time
 
-Numbers = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 
-class Sums(NamedTuple):
-    """n(w), n(c) and N."""
+class MarginalCounts(NamedTuple):
+    """Marginal counts n(w) and n(c), and the total N."""
 
-    words: Numbers
-    contexts: Numbers
+    words: FloatArray
+    contexts: FloatArray
     total: float
 
 
-class Strength(NamedTuple):
-    """Of some pairs, in bits."""
+class PairScores(NamedTuple):
+    """PMI (in bits) and NPMI of some pairs."""
 
-    pmi: Numbers
-    npmi: Numbers
+    pmi: FloatArray
+    npmi: FloatArray
 
 
-def sums_of(counts: csr_matrix) -> Sums:
-    """Row sums, column sums and the sum of all; float64 sums of whole counts are exact."""
+def marginal_counts(counts: csr_matrix) -> MarginalCounts:
+    """Return row sums, column sums and the total. float64 sums of integer counts are exact."""
     words, contexts = counts.shape
     rows = np.zeros(words)
     columns = np.zeros(contexts)
@@ -54,11 +54,11 @@ def sums_of(counts: csr_matrix) -> Sums:
         weights = counts.data[first:last]
         np.add(rows, np.bincount(row, weights, minlength=words), out=rows)
         np.add(columns, np.bincount(counts.indices[first:last], weights, minlength=contexts), out=columns)
-    return Sums(rows, columns, float(rows.sum()))
+    return MarginalCounts(rows, columns, float(rows.sum()))
 
 
 def chunks(indptr: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-    """Stretches of the records, with the row of each record."""
+    """Yield ranges of entries of a CSR matrix, with the row of each entry."""
     for first in range(0, int(indptr[-1]), CHUNK):
         last = min(first + CHUNK, int(indptr[-1]))
         low, high = np.searchsorted(indptr, [first, last - 1], side="right") - 1
@@ -66,28 +66,28 @@ def chunks(indptr: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.int
         yield first, last, np.repeat(np.arange(low, high + 1), np.diff(ends))
 
 
-def information(counts: Numbers, total: float) -> Numbers:
-    """h = log₂ N/n, 0 for what does not occur (it has no pairs)."""
+def information(counts: FloatArray, total: float) -> FloatArray:
+    """Return the self-information h = log₂ N/n; 0 where the count is 0, which occurs in no pair."""
     return np.log2(np.divide(total, counts, out=np.ones_like(counts), where=counts > 0))
 
 
-def strength(counts: Numbers, words: Numbers, contexts: Numbers, total: float) -> Strength:
-    """PMI and NPMI of pairs with these counts, row sums and column sums."""
-    pair = information(counts, total)
-    single = information(words, total) + information(contexts, total)
-    # h(w, c) = 0 where there is no other pair: together always.
-    npmi = np.divide(single, pair, out=np.full_like(pair, 2.0), where=pair > 0) - 1
-    return Strength(single - pair, np.clip(npmi, -1.0, 1.0))
+def pair_scores(counts: FloatArray, words: FloatArray, contexts: FloatArray, total: float) -> PairScores:
+    """Return PMI and NPMI of pairs with these counts, row sums and column sums."""
+    joint = information(counts, total)
+    marginal = information(words, total) + information(contexts, total)
+    # h(w, c) = 0 if this is the only pair: the words always occur together, so NPMI is 1.
+    npmi = np.divide(marginal, joint, out=np.full_like(joint, 2.0), where=joint > 0) - 1
+    return PairScores(marginal - joint, np.clip(npmi, -1.0, 1.0))
 
 
 def association_matrix(
-    counts: csr_matrix, sums: Sums, variant: str = "ppmi", smoothing: float = 1.0, shift: float = 1.0
+    counts: csr_matrix, sums: MarginalCounts, variant: str = "ppmi", smoothing: float = 1.0, shift: float = 1.0
 ) -> csr_matrix:
-    """The matrix of a variant, as float32 with entries only for pairs that were met.
+    """Return the association matrix of a variant as float32, with entries only for observed pairs.
 
-    `smoothing` raises context counts to a power for p(c) (Levy et al. 2015, 3.2): rare contexts weigh less. NPMI keeps
-    the plain p(c), or it would not be bounded. "ppmi" leaves out what is not positive; "shifted" takes log₂ `shift`
-    off first.
+    `smoothing` raises context counts to a power in p(c), which lowers the weight of rare contexts (Levy et al. 2015,
+    3.2). NPMI always uses the unsmoothed p(c), because it would not be bounded otherwise. "ppmi" keeps positive
+    entries only. "shifted" subtracts log₂ `shift` first.
     """
     from scipy.sparse import csr_matrix
 
@@ -95,37 +95,41 @@ def association_matrix(
     word, context = information(sums.words, sums.total), information(smoothed, float(smoothed.sum()))
     values = np.empty(counts.nnz, dtype=np.float32)
     for first, last, row in chunks(counts.indptr):
-        part, columns = np.asarray(counts.data[first:last]), counts.indices[first:last]
+        pair_counts, columns = np.asarray(counts.data[first:last]), counts.indices[first:last]
         if variant == "npmi":
-            values[first:last] = strength(part, sums.words[row], sums.contexts[columns], sums.total).npmi
+            values[first:last] = pair_scores(pair_counts, sums.words[row], sums.contexts[columns], sums.total).npmi
         else:
-            values[first:last] = word[row] + context[columns] - information(part, sums.total)
+            values[first:last] = word[row] + context[columns] - information(pair_counts, sums.total)
     if variant == "shifted":
         values -= np.float32(np.log2(shift))
     if variant not in ("ppmi", "shifted"):
         return csr_matrix((values, counts.indices, counts.indptr), shape=counts.shape)
     positive = values > 0
-    before = np.concatenate([[0], np.cumsum(positive)])
-    return csr_matrix((values[positive], counts.indices[positive], before[counts.indptr]), shape=counts.shape)
+    positive_before = np.concatenate([[0], np.cumsum(positive)])
+    return csr_matrix((values[positive], counts.indices[positive], positive_before[counts.indptr]), shape=counts.shape)
 
 
-def at_least(counts: csr_matrix, least: float) -> csr_matrix:
-    """The pairs with a count of at least `least`."""
+def drop_rare_pairs(counts: csr_matrix, min_count: float) -> csr_matrix:
+    """Return the matrix without the pairs that occur less than `min_count` times."""
     from scipy.sparse import csr_matrix
 
-    enough = counts.data >= least
-    if enough.all():
+    frequent = counts.data >= min_count
+    if frequent.all():
         return counts
-    before = np.concatenate([[0], np.cumsum(enough)])
-    return csr_matrix((counts.data[enough], counts.indices[enough], before[counts.indptr]), shape=counts.shape)
+    frequent_before = np.concatenate([[0], np.cumsum(frequent)])
+    return csr_matrix(
+        (counts.data[frequent], counts.indices[frequent], frequent_before[counts.indptr]), shape=counts.shape
+    )
 
 
-def factors(matrix: csr_matrix, dim: int, weight: float, run: Run) -> tuple[Matrix, Matrix, Numbers]:
-    """U Σ^p, V Σ^p and Σ of the best approximation U Σ Vᵀ of rank `dim`, or of the matrix's rank where that is less."""
+def factorize(matrix: csr_matrix, dim: int, weight: float, run: Run) -> tuple[Matrix, Matrix, FloatArray]:
+    """Return U Σ^p, V Σ^p and Σ of the truncated SVD U Σ Vᵀ of rank `dim`, or of the matrix's rank if that is lower."""
     if not matrix.nnz:
-        run.report.note("No pair of words goes together more than by chance: all vectors are zero.")
+        run.report.note(
+            "No pair of words occurs more often than expected by chance, so all vectors are zero.", code="zero_vectors"
+        )
         words, contexts = (np.zeros((size, 1), dtype=np.float32) for size in matrix.shape)
         return words, contexts, np.zeros(1)
-    found = truncated_svd(matrix, dim, run)
-    scale = (found.values**weight).astype(np.float32)
-    return found.left * scale, found.right * scale, found.values
+    svd = truncated_svd(matrix, dim, run)
+    scale = (svd.values**weight).astype(np.float32)
+    return svd.left * scale, svd.right * scale, svd.values

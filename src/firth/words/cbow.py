@@ -1,31 +1,52 @@
-"""CBOW: the words around predict the word in the middle (Mikolov et al. 2013a)."""
+"""CBOW: predict the center word from the words around it (Mikolov et al. 2013a; negative sampling: 2013b).
+
+With h the mean (or sum) of the input vectors of the context words and u the output vector of the center word, negative
+sampling minimizes
+
+    −log σ(h · u) − Σ log σ(−h · u_n)    over `negatives` sampled words n
+
+by stochastic gradient descent. `loss` selects hierarchical softmax or softmax instead.
+`kernels.predict.Task(architecture="cbow")` implements the update; `kernels/predict_twin.py` is its NumPy version.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from firth.core.model import Model
 from firth.core.options import option
-from firth.words.window_training import Group, PredictingMethod
+from firth.core.run import Run
+from firth.words.window_model import Word2VecModel
+from firth.words.window_training import Group, WindowMethod, fit_word2vec, held_out_option
 
 
 @dataclass(frozen=True, kw_only=True)
-class CBOW(PredictingMethod):
-    """Maximises Σ log p(centre | contexts), the contexts taken together as one mean or sum."""
+class CBOW(WindowMethod):
+    """Maximize Σ log p(center | contexts), where the context vectors are averaged or summed."""
 
-    summary: ClassVar[str] = "word vectors: the neighbours together predict the word; quick, best for frequent words"
+    summary: ClassVar[str] = "word vectors: the context words together predict the word; fast, best for frequent words"
+    model: ClassVar[type[Model]] = Word2VecModel
     architecture: ClassVar[str] = "cbow"
     gpu: ClassVar[bool] = True
     group: ClassVar[Group] = Group(4, drawn=1.6)
 
-    learning_rate: float = option(0.06, "at the start; it falls to nothing linearly", low=1e-9, high=100)
-    combine: str = option("mean", "how the contexts become one vector", choices=("mean", "sum"))
-
+    learning_rate: float = option(0.06, "initial learning rate, decayed linearly to 0", low=1e-9, high=100)
+    held_out: float = held_out_option()
+    combine: str = option("mean", "how context vectors are combined", choices=("mean", "sum"))
     exact_gradient: bool = option(
         False,
-        "with mean, each context gets its share of the gradient (learning_rate=0.15 then); off: all of it, as in "
-        "word2vec: better analogies, somewhat worse similarities",
+        "with combine=mean, divide the gradient by the number of contexts (then use learning_rate=0.15); off: each "
+        "context gets the full gradient, as in word2vec: better analogies, slightly worse similarities",
     )
 
     def kernel_settings(self) -> dict[str, Any]:
+        """Return the fields of `kernels.predict.Task` that are specific to CBOW."""
         return {"mean": self.combine == "mean", "exact": self.exact_gradient}
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+        """Train on a corpus (or Tokens, paths, texts).
+
+        With `start`, training continues from that model: its words keep their vectors, new words are added.
+        """
+        return fit_word2vec(self, data, run, start)

@@ -1,4 +1,4 @@
-"""What methods that learn from pairs of words have in common: how pairs are counted."""
+"""Counting of word pairs, shared by the methods that train on co-occurrence counts."""
 
 from __future__ import annotations
 
@@ -13,47 +13,48 @@ from firth.data.phrases import Phrase
 from firth.data.tokenizer import Splitting
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import cooccur as kernel
-from firth.words.word_model import TextModel, WordOptions, no_neighbours
+from firth.words.word_model import TextModel, WordOptions, no_pairs_error
 
-Paired = TypeVar("Paired", bound="PairOptions")
+AnyPairOptions = TypeVar("AnyPairOptions", bound="PairOptions")
 
 
-class Counted(NamedTuple):
-    """Pairs of words, with what is known of the text they come from, and the method with no option left out."""
+class CountedPairs(NamedTuple):
+    """Counted pairs, metadata of their corpus, and the method with all options set."""
 
     method: Any
     pairs: Cooccurrence
     phrases: list[list[Phrase]]
-    figures: dict[str, Any]
-    splitting: Splitting | None = None  # of the text; None where that is not known
+    metrics: dict[str, Any]
+    splitting: Splitting | None = None  # of the corpus; None if unknown
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairOptions(WordOptions):
-    """Which pairs of a text count, and how much."""
+    """Options for counting word pairs."""
 
-    window: int = option(5, "words each side", low=1, high=kernel.MOST_WINDOW)
-    side: str = option("both", "where a word's contexts stand", choices=kernel.SIDES)
+    window: int = option(5, "context words on each side", low=1, high=kernel.MOST_WINDOW)
+    side: str = option("both", "side of the word on which contexts are counted", choices=kernel.SIDES)
     weighting: str | None = option(
-        "flat", "a neighbour at distance d counts 1, 1/d or (window-d+1)/window", choices=kernel.WEIGHTINGS
+        "flat", "weight of a context word at distance d: 1, 1/d or (window-d+1)/window", choices=kernel.WEIGHTINGS
     )
-    subsample: float = option(0.0, "frequent words are thinned out above this share of the text", low=0, high=1)
+    subsample: float = option(0.0, "frequency above which words are subsampled; 0 = off", low=0, high=1)
 
-    def sized(self: Paired, vocabulary: Vocabulary) -> Paired:
-        """This method with the options that were left out chosen by the size of the text."""
+    def sized(self: AnyPairOptions, vocabulary: Vocabulary) -> AnyPairOptions:
+        """Return this method with its unset options chosen by corpus size."""
         return self.resolved(min_count=max(1, vocabulary.min_count))
 
-    def count(self, data: Any, run: Run, start: TextModel | None = None) -> Counted:
-        """The pairs of a corpus (or Tokens, paths, texts), or `data` itself where it is counted already."""
+    def count(self, data: Any, run: Run, start: TextModel | None = None) -> CountedPairs:
+        """Count the pairs of a corpus (or Tokens, paths, texts); a Cooccurrence is used as it is."""
         if isinstance(data, Cooccurrence):
             if start is not None:
                 raise FirthError(
                     "unsupported_start",
-                    "Pairs counted already can't be joined with an earlier model's words; give the text.",
+                    "{method} cannot continue from a model with a Cooccurrence. Pass the corpus instead.",
+                    method=type(self).__name__,
                 )
             pairs, phrases, splitting = data, [], None
             method = self.sized(data.vocabulary)
-            figures = {"vocabulary": len(data.vocabulary), "data": data.fingerprint}
+            metrics = {"vocabulary": len(data.vocabulary), "data": data.fingerprint}
         else:
             tokens = self.read(data, run, start)
             method = self.sized(tokens.vocabulary)
@@ -65,13 +66,13 @@ class PairOptions(WordOptions):
                 subsample=method.subsample,
                 run=run,
             )
-            phrases, splitting = [list(found) for found in tokens.phrases], tokens.splitting
-            figures = {
+            phrases, splitting = [list(phrase_pass) for phrase_pass in tokens.phrases], tokens.splitting
+            metrics = {
                 "tokens": tokens.raw_tokens,
                 "vocabulary": len(tokens.vocabulary),
                 "documents": len(tokens),
                 "data": tokens.fingerprint,
             }
         if not len(pairs):
-            raise no_neighbours(self, pairs.vocabulary)
-        return Counted(method, pairs, phrases, figures | {"pairs": len(pairs), "seed": run.seed}, splitting)
+            raise no_pairs_error(self, pairs.vocabulary)
+        return CountedPairs(method, pairs, phrases, metrics | {"pairs": len(pairs), "seed": run.seed}, splitting)

@@ -1,4 +1,4 @@
-"""PMI: words by what goes with them more than chance would have it, made dense by a truncated SVD.
+"""PMI: pointwise mutual information of words and contexts, factorized by a truncated SVD.
 
 Church & Hanks 1990 (PMI), Bullinaria & Levy 2007 (PPMI), Levy, Goldberg & Dagan 2015 (shift, smoothing, eigenvalue
 weighting, word + context).
@@ -23,13 +23,13 @@ from firth.core.vectors import Matrix
 from firth.data.vocabulary import Vocabulary
 from firth.words.association_measures import (
     VARIANTS,
-    Numbers,
-    Sums,
+    FloatArray,
+    MarginalCounts,
     association_matrix,
-    at_least,
-    factors,
-    strength,
-    sums_of,
+    drop_rare_pairs,
+    factorize,
+    marginal_counts,
+    pair_scores,
 )
 from firth.words.pair_counting import PairOptions
 from firth.words.word_model import Phrases, WordModel
@@ -43,7 +43,7 @@ ORDERS = ("npmi", "pmi", "count")
 
 @dataclass(frozen=True)
 class Association:
-    """A context of a word: PMI in bits, NPMI from −1 to 1, and how often the two were met."""
+    """A context of a word: PMI in bits, NPMI from −1 to 1, and the co-occurrence count."""
 
     context: str
     pmi: float
@@ -52,17 +52,16 @@ class Association:
 
 
 class Associations(list[Association]):
-    """Contexts, strongest first."""
+    """Contexts of a word, most strongly associated first."""
 
     def __repr__(self) -> str:
-        width = max([len(found.context) for found in self] + [7])
-        rows = [f"{one.context:<{width}}  {one.pmi:6.2f}  {one.npmi:6.3f}  {one.count:>10,.10g}" for one in self]
+        width = max([len(row.context) for row in self] + [7])
+        rows = [f"{row.context:<{width}}  {row.pmi:6.2f}  {row.npmi:6.3f}  {row.count:>10,.10g}" for row in self]
         return "\n".join([f"{'context':<{width}}  {'PMI':>6}  {'NPMI':>6}  {'count':>10}", *rows])
 
 
 class PMIModel(WordModel):
-    """Words with dense vectors (`vectors`, `tables["contexts"]`) and the counts they come from (`matrix`,
-    `associations`)."""
+    """Dense word vectors (`vectors`, `tables["contexts"]`) and the counts behind them (`matrix`, `associations`)."""
 
     method: PMI
 
@@ -70,9 +69,9 @@ class PMIModel(WordModel):
         self,
         method: PMI,
         vocabulary: Vocabulary | Parts,
-        tables: tuple[Matrix, Matrix, Numbers],
+        tables: tuple[Matrix, Matrix, FloatArray],
         counts: csr_matrix,
-        sums: Sums,
+        sums: MarginalCounts,
         training: Mapping[str, Any],
         phrases: Phrases = (),
     ) -> None:
@@ -82,7 +81,7 @@ class PMIModel(WordModel):
 
     @property
     def counts(self) -> csr_matrix:
-        """Words × contexts: how often each pair was met. Checked at the first use, so that a model opens at once."""
+        """Co-occurrence counts, words × contexts. Validated at the first use, so that opening a model is fast."""
         if not self._checked:
             try:
                 self._counts.check_format(full_check=True)
@@ -90,25 +89,30 @@ class PMIModel(WordModel):
                     raise ValueError("a count is negative or not finite")
             except (ValueError, IndexError) as error:
                 raise FirthError(
-                    "damaged_model", "The counts of this PMI model don't fit together ({reason}).", reason=str(error)
+                    "damaged_model",
+                    "The {name} of this PMI model are invalid: {reason}.",
+                    name="counts",
+                    reason=str(error),
                 ) from None
             self._checked = True
         return self._counts
 
     @property
     def matrix(self) -> csr_matrix:
-        """Words × contexts: the association of each pair that was met, as the method's variant has it."""
+        """Association of each observed pair by the method's variant, words × contexts."""
         method = self.method
         return association_matrix(self.counts, self.sums, method.variant, method.smoothing, method.shift)
 
     @property
     def matrix_keys(self) -> tuple[Sequence[str], Sequence[str]]:
+        """Keys of the rows and columns of `matrix`."""
         return self.vectors.keys, self.vectors.keys
 
     def associations(self, word: str, k: int = 10, *, by: str = "npmi", min_count: float = 0) -> Associations:
-        """What goes with `word`: its `k` strongest contexts by NPMI or PMI (plain, whatever the variant) or count.
+        """Return the `k` contexts most strongly associated with `word`, by NPMI, PMI or count.
 
-        PMI prefers rare pairs; `min_count` leaves out those met less often.
+        Scores are plain PMI and NPMI for every variant. PMI favors rare pairs; `min_count` excludes pairs that occur
+        less often.
         """
         if by not in ORDERS:
             raise FirthError(
@@ -121,20 +125,21 @@ class PMIModel(WordModel):
         if k < 1:
             raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="k", got=k)
         row = self.vectors.row(word)
-        part = slice(self.counts.indptr[row], self.counts.indptr[row + 1])
-        contexts, counts = self.counts.indices[part], np.asarray(self.counts.data[part])
-        enough = counts >= min_count
-        contexts, counts = contexts[enough], counts[enough]
+        row_slice = slice(self.counts.indptr[row], self.counts.indptr[row + 1])
+        contexts, counts = self.counts.indices[row_slice], np.asarray(self.counts.data[row_slice])
+        frequent = counts >= min_count
+        contexts, counts = contexts[frequent], counts[frequent]
         words = np.full(len(counts), self.sums.words[row])
-        pmi, npmi = strength(counts, words, self.sums.contexts[contexts], self.sums.total)
-        keys = {"pmi": pmi, "npmi": npmi, "count": counts}
-        order = np.lexsort((contexts, -counts, -keys[by]))[:k]
+        pmi, npmi = pair_scores(counts, words, self.sums.contexts[contexts], self.sums.total)
+        sort_keys = {"pmi": pmi, "npmi": npmi, "count": counts}
+        order = np.lexsort((contexts, -counts, -sort_keys[by]))[:k]
         names = self.vectors.keys
         return Associations(
             Association(names[contexts[i]], float(pmi[i]), float(npmi[i]), float(counts[i])) for i in order
         )
 
     def parts(self) -> Parts:
+        """Return the arrays and documents to store."""
         parts = super().parts()
         arrays = {
             "singular_values": self.singular_values,
@@ -148,6 +153,7 @@ class PMIModel(WordModel):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> PMIModel:
+        """Return the model from stored parts, after checking their shapes."""
         from scipy.sparse import csr_matrix
 
         arrays = parts.arrays
@@ -163,60 +169,61 @@ class PMIModel(WordModel):
         words, contexts, values = (arrays[name] for name in ("words", "outputs", "singular_values"))
         sums = (arrays["word_sums"], arrays["context_sums"])
         check_finite({"word_sums": sums[0], "context_sums": sums[1]})
-        parts_of_counts = arrays["counts"], arrays["indices"], arrays["indptr"]
+        csr_arrays = arrays["counts"], arrays["indices"], arrays["indptr"]
         try:
-            counts = csr_matrix(parts_of_counts, shape=(len(words), len(words)))
+            counts = csr_matrix(csr_arrays, shape=(len(words), len(words)))
         except (ValueError, TypeError, IndexError) as error:
             raise FirthError(
-                "damaged_model", "The counts of this PMI model don't fit together ({reason}).", reason=str(error)
+                "damaged_model", "The {name} of this PMI model are invalid: {reason}.", name="counts", reason=str(error)
             ) from None
         assert isinstance(method, PMI)
-        return cls(method, parts, (words, contexts, values), counts, Sums(*sums, float(sums[0].sum())), training)
+        return cls(
+            method, parts, (words, contexts, values), counts, MarginalCounts(*sums, float(sums[0].sum())), training
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PMI(PairOptions):
-    """Association of words and contexts, log₂ p(w, c) / (p(w) p(c)), and its best approximation of rank `dim`."""
+    """Truncated SVD of rank `dim` of the association matrix log₂ p(w, c) / (p(w) p(c))."""
 
-    summary: ClassVar[str] = "word vectors: what goes with a word more than by chance (PPMI, NPMI), made dense by SVD"
+    summary: ClassVar[str] = "word vectors: association with context words (PPMI, NPMI), reduced by SVD"
     model: ClassVar[type[Model]] = PMIModel
 
-    variant: str = option(
-        "ppmi", "pmi as it is, its positive part, normalised, or positive after a shift", choices=VARIANTS
-    )
-    smoothing: float = option(0.75, "contexts' counts to this power in p(c); 1 = plain (npmi is always)", low=0, high=1)
-    shift: float = option(5.0, "log2 of this is taken off (variant=shifted)", low=1)
-    min_pair: float = option(0.0, "pairs counted less are left out of the matrix", low=0)
-    dim: int = option(100, "length of the dense vectors", low=1, high=5000)
-    power: float = option(0.5, "singular values to this power scale the dimensions; 0 = all alike", low=0, high=1)
-    add_contexts: bool = option(False, "each word's vector is word + context")
+    variant: str = option("ppmi", "plain, positive, normalized, or shifted positive PMI", choices=VARIANTS)
+    smoothing: float = option(0.75, "power of context counts in p(c); 1 = none; not used by npmi", low=0, high=1)
+    shift: float = option(5.0, "subtract log2 of this from PMI (variant=shifted)", low=1)
+    min_pair: float = option(0.0, "minimum count of a pair to enter the matrix", low=0)
+    dim: int = option(100, "vector dimension", low=1, high=5000)
+    power: float = option(0.5, "power of the singular values that scale the dimensions; 0 = no scaling", low=0, high=1)
+    add_contexts: bool = option(False, "use word + context vectors as word vectors")
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> PMIModel:
-        """Counts a corpus (or Tokens, paths, texts; or takes a Cooccurrence) and factorises its associations."""
+        """Count the pairs of a corpus (or Tokens, paths, texts, or a Cooccurrence) and factorize their associations."""
         if start is not None:
             raise FirthError(
                 "unsupported_start",
-                "PMI counts a text from its beginning; it can't go on from a model. Leave start out.",
+                "{method} cannot continue from a model. Leave out start and train on the whole corpus.",
+                method="PMI",
             )
         began = time.monotonic()
-        method, pairs, phrases, figures, splitting = self.count(data, run)
+        method, pairs, phrases, metrics, splitting = self.count(data, run)
         counts = pairs.matrix
-        sums = sums_of(counts)
-        counts = at_least(counts, self.min_pair)
+        sums = marginal_counts(counts)
+        counts = drop_rare_pairs(counts, self.min_pair)
         if not counts.nnz:
             raise FirthError(
                 "empty_data",
-                "No pair was counted min_pair={min_pair:g} times; a smaller one keeps more.",
+                "No pair occurs min_pair={min_pair:g} times. Lower min_pair.",
                 min_pair=self.min_pair,
             )
-        counting = time.monotonic() - began
+        counting_seconds = time.monotonic() - began
         matrix = association_matrix(counts, sums, self.variant, self.smoothing, self.shift)
-        words, contexts, values = factors(matrix, self.dim, self.power, run)
+        words, contexts, values = factorize(matrix, self.dim, self.power, run)
         tables = words + contexts if self.add_contexts else words, contexts, values
-        figures |= {
+        metrics |= {
             "kept_pairs": matrix.nnz,
-            "counting_seconds": counting,
+            "counting_seconds": counting_seconds,
             "seconds": time.monotonic() - began,
         }
         method = method.as_trained(splitting, pairs.vocabulary, run)
-        return PMIModel(method, pairs.vocabulary, tables, counts, sums, figures, phrases)
+        return PMIModel(method, pairs.vocabulary, tables, counts, sums, metrics, phrases)

@@ -1,7 +1,7 @@
-"""Vectors of words as means of rows: the word's own, and one for each of its n-grams of characters.
+"""Word vectors as the mean of a word's own row and the rows of its character n-grams.
 
-Bojanowski et al. 2017, eq. 2, with the mean that fastText takes in place of the sum. N-grams share rows by a hash into
-`buckets`. Only buckets that an n-gram of the vocabulary falls into are ever trained, so only those have a row.
+Bojanowski et al. 2017, eq. 2, with a mean instead of the sum, as in fastText. N-grams are hashed into `buckets`. Only
+buckets that contain an n-gram of the vocabulary are trained, so only those have a row.
 """
 
 from __future__ import annotations
@@ -27,64 +27,68 @@ CHUNK = 1 << 16  # words composed at a time
 
 
 class Composed(NamedTuple):
-    """Vectors of words, and how many rows each is the mean of (0: nothing is known of it, and it is zero)."""
+    """Vectors of words, and the number of rows each is composed of; a word without any row is a zero vector."""
 
     matrix: Matrix
-    pieces: NDArray[np.int64]
+    n_rows: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Subwords:
-    """How n-grams find their rows. `bucket_ids`, in ascending order, are the buckets that have one; None: all have."""
+    """Assignment of n-grams to rows. `bucket_ids`, in ascending order, are the buckets with a row; None means all."""
 
     minn: int
     maxn: int
     buckets: int
     bucket_ids: NDArray[np.int32] | None = None
-    skip_missing: bool = False  # n-grams without a row are left out of the mean; else they count in it, as zeros
+    skip_missing: bool = False  # exclude n-grams without a row from the mean; otherwise they count as zeros
 
     def __post_init__(self) -> None:
         ids = self.bucket_ids
         if ids is None:
             return
         if ids.ndim != 1 or ids.dtype != np.int32 or (len(ids) and not 0 <= ids[0] <= ids[-1] < self.buckets):
-            raise FirthError("damaged_model", "bucket_ids must be int32 from 0 to {buckets}.", buckets=self.buckets - 1)
+            raise FirthError(
+                "damaged_model", "{name} must be int32 from 0 to {last}.", name="bucket_ids", last=self.buckets - 1
+            )
         if (np.diff(ids) <= 0).any():
-            raise FirthError("damaged_model", "bucket_ids must ascend.")
+            raise FirthError("damaged_model", "{name} must be strictly increasing.", name="bucket_ids")
 
     @property
     def rows(self) -> int:
-        """How many rows n-grams have."""
+        """The number of n-gram rows."""
         return self.buckets if self.bucket_ids is None else len(self.bucket_ids)
 
-    def find(self, buckets: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The row of each bucket, −1 where it has none."""
+    def find_rows(self, buckets: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the row of each bucket, −1 for buckets without one."""
         if self.bucket_ids is None:
             return buckets
         if not len(self.bucket_ids):
             return np.full(len(buckets), -1, dtype=np.int32)
-        found = np.minimum(np.searchsorted(self.bucket_ids, buckets), len(self.bucket_ids) - 1)
-        return np.where(self.bucket_ids[found] == buckets, found, -1).astype(np.int32)
+        positions = np.minimum(np.searchsorted(self.bucket_ids, buckets), len(self.bucket_ids) - 1)
+        return np.where(self.bucket_ids[positions] == buckets, positions, -1).astype(np.int32)
 
-    def lists(self, words: Sequence[str], own: NDArray[np.int32], offset: int) -> kernel.Lists:
-        """The rows that make up each word: its `own` first, then its n-grams' (which follow `offset` rows of words); −1
-        where there is none."""
+    def row_lists(self, words: Sequence[str], word_rows: NDArray[np.int32], offset: int) -> kernel.Lists:
+        """Return the rows that each word is composed of: its own, then those of its n-grams; −1 for a missing row.
+
+        N-gram rows follow the `offset` rows of words.
+        """
         starts, buckets = ngrams(words, self.minn, self.maxn, self.buckets)
-        found = self.find(buckets)
-        rows = np.empty(len(words) + len(found), dtype=np.int32)
-        firsts = starts[:-1] + np.arange(len(words))
-        rows[firsts] = own
-        others = np.ones(len(rows), dtype=bool)
-        others[firsts] = False
-        rows[others] = np.where(found >= 0, found + np.int32(offset), -1)
+        ngram_rows = self.find_rows(buckets)
+        rows = np.empty(len(words) + len(ngram_rows), dtype=np.int32)
+        word_positions = starts[:-1] + np.arange(len(words))
+        rows[word_positions] = word_rows
+        is_ngram = np.ones(len(rows), dtype=bool)
+        is_ngram[word_positions] = False
+        rows[is_ngram] = np.where(ngram_rows >= 0, ngram_rows + np.int32(offset), -1)
         return kernel.Lists(starts + np.arange(len(starts)), rows)
 
     def compose(
-        self, table: Matrix | ProductCodes, words: Sequence[str], own: NDArray[np.int32], threads: int = 1
+        self, table: Matrix | ProductCodes, words: Sequence[str], word_rows: NDArray[np.int32], threads: int = 1
     ) -> Composed:
-        """The vector of each word; `own` is its row in the table, −1 for a word that has none."""
+        """Return the vector of each word. `word_rows` are the words' rows in the table, −1 for words without one."""
         parts = [
-            self._compose(table, words[first : first + CHUNK], own[first : first + CHUNK], threads)
+            self._compose(table, words[first : first + CHUNK], word_rows[first : first + CHUNK], threads)
             for first in range(0, len(words), CHUNK)
         ]
         if len(parts) == 1:
@@ -93,36 +97,36 @@ class Subwords:
         return Composed(*(np.concatenate(column) for column in zip(empty, *parts, strict=True)))
 
     def _compose(
-        self, table: Matrix | ProductCodes, words: Sequence[str], own: NDArray[np.int32], threads: int
+        self, table: Matrix | ProductCodes, words: Sequence[str], word_rows: NDArray[np.int32], threads: int
     ) -> Composed:
-        starts, rows = self.lists(words, own, len(table) - self.rows)
-        known = rows >= 0
-        word = np.repeat(np.arange(len(words)), np.diff(starts))[known]
-        found = np.bincount(word, minlength=len(words))
-        wanted = found if self.skip_missing else np.diff(starts) - (own < 0)
-        columns: NDArray[Any] = rows[known]
+        starts, rows = self.row_lists(words, word_rows, len(table) - self.rows)
+        has_row = rows >= 0
+        word_index = np.repeat(np.arange(len(words)), np.diff(starts))[has_row]
+        n_rows = np.bincount(word_index, minlength=len(words))
+        divisors = n_rows if self.skip_missing else np.diff(starts) - (word_rows < 0)
+        columns: NDArray[Any] = rows[has_row]
         if isinstance(table, ProductCodes):
-            different, columns = np.unique(columns, return_inverse=True)
-            table = table.take(different)
-        shares = (1 / np.maximum(wanted, 1)).astype(np.float32)[word]
-        weights = sparse.Rows(np.concatenate([[0], np.cumsum(found)]), columns.astype(np.int32), shares)
-        return Composed(sparse.multiply(weights, table, threads), found)
+            unique_rows, columns = np.unique(columns, return_inverse=True)
+            table = table.take(unique_rows)
+        shares = (1 / np.maximum(divisors, 1)).astype(np.float32)[word_index]
+        weights = sparse.Rows(np.concatenate([[0], np.cumsum(n_rows)]), columns.astype(np.int32), shares)
+        return Composed(sparse.multiply(weights, table, threads), n_rows)
 
 
 class SubwordTraining(Training):
-    """Training where a word is the mean of its rows. Rows for n-grams follow those of the words."""
+    """Training of words that are means of rows. Rows of n-grams follow those of the words."""
 
     def __init__(self, method: Any, tokens: Tokens, run: Run, start: Any) -> None:
         words = tokens.vocabulary.tokens
         ids = np.unique(ngrams(words, method.minn, method.maxn, method.buckets).rows)
-        if start is not None:  # rows of words it met before stay, whether or not this text has them
-            known = start.subwords.bucket_ids
-            ids = np.arange(method.buckets, dtype=np.int32) if known is None else np.union1d(ids, known)
+        if start is not None:  # keep the n-grams of the start model, whether or not this corpus has them
+            start_buckets = start.subwords.bucket_ids
+            ids = np.arange(method.buckets, dtype=np.int32) if start_buckets is None else np.union1d(ids, start_buckets)
         self.subwords = Subwords(method.minn, method.maxn, method.buckets, ids)
         super().__init__(method, tokens, run, start, method.held_out)
 
     def first_tables(self, start: Any) -> tuple[kernel.Table, kernel.Table]:
-        """Inputs drawn from ±1/dim as in fastText, outputs zero; the rows of `start` where there are any."""
+        """Return initial inputs (uniform in ±1/dim, as in fastText) and outputs (zero), or the rows of `start`."""
         method, words, ids = self.method, len(self.tokens.vocabulary), self.subwords.bucket_ids
         rows = words + self.subwords.rows
         inputs = kernel.new_table(rows, method.dim)
@@ -131,14 +135,18 @@ class SubwordTraining(Training):
         outputs = kernel.new_table(max(1, words - 1) if method.loss == "hierarchical" else words, method.dim)
         if start is not None:
             inputs[: start.words, : method.dim] = start.table[: start.words]
-            known = start.subwords.bucket_ids
-            places = slice(None) if known is None or ids is None else np.searchsorted(ids, known)
-            inputs[words:, : method.dim][places] = start.table[start.words :]
+            start_buckets = start.subwords.bucket_ids
+            bucket_positions = (
+                slice(None) if start_buckets is None or ids is None else np.searchsorted(ids, start_buckets)
+            )
+            inputs[words:, : method.dim][bucket_positions] = start.table[start.words :]
+            # Nodes of a Huffman tree cannot be reused in another tree.
             if len(start.outputs) == start.words and method.loss != "hierarchical":
-                outputs[: start.words, : method.dim] = start.outputs  # a tree's nodes mean another thing in a new tree
+                outputs[: start.words, : method.dim] = start.outputs
         return inputs, outputs
 
     def task(self) -> kernel.Task:
+        """Return the kernel's arguments, with the rows of each word."""
         words = self.tokens.vocabulary.tokens
-        pieces = self.subwords.lists(words, np.arange(len(words), dtype=np.int32), len(words))
+        pieces = self.subwords.row_lists(words, np.arange(len(words), dtype=np.int32), len(words))
         return replace(super().task(), pieces=pieces)

@@ -1,4 +1,4 @@
-"""Words whose vectors were learned by predicting neighbours, and which go on predicting: what may stand in a blank."""
+"""The model of SkipGram and CBOW: word vectors, and prediction of masked words from their context."""
 
 from __future__ import annotations
 
@@ -13,58 +13,68 @@ from firth.core.vectors import Matrix, top_rows
 from firth.kernels import predict as kernel
 from firth.words.word_model import WordModel
 
-BLANK = "[MASK]"
+MASK = "[MASK]"
 
 
-class PredictedWords(WordModel):
-    """What SkipGram and CBOW learn."""
+class Word2VecModel(WordModel):
+    """Word and context vectors trained by SkipGram or CBOW."""
 
     method: Any
 
     def fill(self, text: str, k: int = 5, other: str | None = None) -> list[list[tuple[str, float]]]:
-        """For each [MASK] of a text, the k most probable words, by the known words within the window around it.
+        """Return the k most probable words for each [MASK] of a text, given the known words in the window around it.
 
-        `other` is a text of its own: no window reaches from one into the other.
+        `other` is a separate text: windows do not extend from one text into the other.
         """
         if type(k) is not int or k < 1:
             raise FirthError("invalid_value", "{option} must be at least 1; got {got!r}.", option="k", got=k)
-        found = [blank for each in (text, other) if each is not None for blank in self._contexts(each)]
-        if not found:
+        contexts_of_masks = [
+            contexts for part in (text, other) if part is not None for contexts in self._contexts(part)
+        ]
+        if not contexts_of_masks:
             raise FirthError(
                 "missing_mask",
-                "There is no {blank} in {text!r:.80}: put it where a word is to be found.",
-                blank=BLANK,
+                "The text {text!r:.80} contains no {mask}. Put {mask} in place of the word to predict.",
+                mask=MASK,
                 text=text,
             )
-        return [self._best(contexts, k) for contexts in found]
+        return [self._best(contexts, k) for contexts in contexts_of_masks]
 
-    def log_chances(self, contexts: list[int]) -> NDArray[np.float64]:
-        """log p of every word to stand among the words `contexts`, rows of `vectors`.
+    def log_probabilities(self, contexts: list[int]) -> NDArray[np.float64]:
+        """Return log p(word | contexts) for every word; `contexts` are rows of `vectors`.
 
-        CBOW's mean or sum is one prediction. Skip-gram makes one for each neighbour; the answer is their geometric
-        mean, scaled to sum to 1, and with one neighbour p(word | neighbour) itself.
+        CBOW predicts once, from the mean or sum of the contexts. Skip-gram predicts once per context word; the result
+        is the normalized geometric mean of these distributions.
         """
         rows = self.vectors.matrix[contexts]
         if self.method.architecture == "cbow":
             rows = (rows.mean if self.method.combine == "mean" else rows.sum)(axis=0, keepdims=True)
-        each = [self._by_tree(row) if self.method.loss == "hierarchical" else self._by_scores(row) for row in rows]
-        return normalized(np.mean(each, axis=0))
+        predictions = [
+            self._hierarchical_log_probabilities(row)
+            if self.method.loss == "hierarchical"
+            else self._softmax_log_probabilities(row)
+            for row in rows
+        ]
+        return log_softmax(np.mean(predictions, axis=0))
 
-    def _by_scores(self, row: Matrix) -> NDArray[np.float64]:
+    def _softmax_log_probabilities(self, row: Matrix) -> NDArray[np.float64]:
         scores = np.asarray(self.outputs @ row, dtype=np.float64)
-        return normalized(scores + self._prior)
+        return log_softmax(scores + self._prior)
 
     @cached_property
     def _prior(self) -> NDArray[np.float64]:
-        """Trained against noise, a score is log p(word | neighbour) less the logarithm of how often the word is noise
-        (Levy & Goldberg 2014): that has to be put back. The exact softmax has nothing taken off."""
+        """The log probability of each word as a negative sample, which is added to the scores.
+
+        With negative sampling, a score converges to log p(word | context) − log p(word is sampled) up to a constant
+        (Levy & Goldberg 2014). With softmax no correction is needed.
+        """
         if self.method.loss == "softmax":
             return np.zeros(len(self.vectors))
-        with np.errstate(divide="ignore"):  # a word that is never drawn is never predicted
+        with np.errstate(divide="ignore"):  # a word that is never sampled is never predicted
             return np.log(kernel.noise_weights(self.vocabulary.counts, self.method.negative_exponent))
 
-    def _by_tree(self, row: Matrix) -> NDArray[np.float64]:
-        """Σ log σ(±x·y) over the nodes on the way to each word."""
+    def _hierarchical_log_probabilities(self, row: Matrix) -> NDArray[np.float64]:
+        """Return Σ log σ(±x·y) over the nodes on the path to each word."""
         paths = self._paths
         scores = np.asarray(self.outputs @ row, dtype=np.float64)[paths.nodes]
         steps = -np.logaddexp(0, np.where(paths.turns, scores, -scores))
@@ -75,30 +85,30 @@ class PredictedWords(WordModel):
         return kernel.huffman_paths(self.vocabulary.counts)
 
     def _contexts(self, text: str) -> list[list[int]]:
-        """The known words around each blank. As in training, words that are not known don't count as neighbours."""
-        parts = [[self.vocabulary.id(word) for word in self.tokenize(part)] for part in text.split(BLANK)]
-        known = [[id for id in part if id is not None] for part in parts]
-        window, found = self.method.window, []
-        for place in range(1, len(known)):
-            before = [id for part in known[:place] for id in part][-window:]
-            after = [id for part in known[place:] for id in part][:window]
+        """Return the ids of the known words around each mask. As in training, unknown words are skipped."""
+        parts = [[self.vocabulary.id(word) for word in self.tokenize(part)] for part in text.split(MASK)]
+        part_ids = [[id for id in part if id is not None] for part in parts]
+        window, contexts = self.method.window, []
+        for mask in range(1, len(part_ids)):
+            before = [id for part in part_ids[:mask] for id in part][-window:]
+            after = [id for part in part_ids[mask:] for id in part][:window]
             if not before and not after:
                 raise FirthError(
                     "empty_data",
-                    "Around a {blank} of {text!r:.80} stands no word that this model knows.",
-                    blank=BLANK,
+                    "No word of the vocabulary occurs within the window around a {mask} of {text!r:.80}.",
+                    mask=MASK,
                     text=text,
                 )
-            found.append(before + after)
-        return found
+            contexts.append(before + after)
+        return contexts
 
     def _best(self, contexts: list[int], k: int) -> list[tuple[str, float]]:
-        chances = np.exp(self.log_chances(contexts))
-        best = top_rows(chances.astype(np.float32), k)
-        return [(self.vectors.keys[row], float(chances[row])) for row in best]
+        probabilities = np.exp(self.log_probabilities(contexts))
+        best = top_rows(probabilities.astype(np.float32), k)
+        return [(self.vectors.keys[row], float(probabilities[row])) for row in best]
 
 
-def normalized(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logarithms of numbers that sum to 1."""
-    most = logs.max()
-    return np.asarray(logs - most - np.log(np.exp(logs - most).sum()))
+def log_softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return scores − log Σ exp(scores)."""
+    maximum = scores.max()
+    return np.asarray(scores - maximum - np.log(np.exp(scores - maximum).sum()))

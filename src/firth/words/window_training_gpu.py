@@ -1,5 +1,8 @@
-"""Word vectors on a GPU. Text flows through in slices: while the card trains on one, the next is read from the file
-into memory that can't be swapped out, and copied to the card. Only the tables and two slices have to fit there."""
+"""Training of word vectors on a GPU.
+
+The corpus is processed in slices. While the GPU trains on one slice, the next is read into pinned memory and copied.
+Only the tables and two slices have to fit into GPU memory.
+"""
 
 from __future__ import annotations
 
@@ -20,116 +23,129 @@ from firth.training.gpu_tables import Card, OnCard
 from firth.words.window_training import Training, WindowMethod
 
 SLICE = 1 << 25  # tokens
-MARGIN = 64  # times the window: how far around a slice its contexts are looked for, thinned out as the text may be
+MARGIN = 64  # times the window: tokens read around a slice for its contexts, enough even after subsampling
 
 
-class Part(NamedTuple):
-    """A slice on the card: centres from `first` to `last`."""
+class TextSlice(NamedTuple):
+    """A slice of the corpus on the GPU, with center words from `first` to `last`."""
 
-    raw: Tensor  # the words from `origin` on
+    raw: Tensor  # word ids from `origin` on
     starts: Tensor
     origin: int
     first: int
     last: int
-    there: Any  # the event after which it is; None without a card
+    ready: Any  # CUDA event recorded after the copy; None without a GPU
 
 
 class CudaTraining(OnCard, Training):
-    """The loop over a text whose windows a GPU trains."""
+    """Training loop whose windows are trained on a GPU."""
 
     def __init__(self, method: WindowMethod, tokens: Tokens, run: Run, start: Any = None, held_out: float = 0) -> None:
         super().__init__(method, tokens, run, start, held_out)
-        most = min(SLICE, SLICE * 5 // method.negatives) // kernel.BLOCK * kernel.BLOCK
-        self.most = max(kernel.BLOCK, most)  # tokens of a slice; a CPU could go on wherever one ends
+        slice_tokens = min(SLICE, SLICE * 5 // method.negatives) // kernel.BLOCK * kernel.BLOCK
+        # A multiple of the CPU's block, so that a CPU can resume after any slice.
+        self.slice_tokens = max(kernel.BLOCK, slice_tokens)
         counts = tokens.vocabulary.counts
         noise = kernel.noise_weights(counts, method.negative_exponent)
-        self.card = Card(self.task(), min(self.most, len(tokens.ids)), counts, noise, method.learning_rate)
+        self.card = Card(self.task(), min(self.slice_tokens, len(tokens.ids)), counts, noise, method.learning_rate)
         cuda = self.card.device.type == "cuda"
-        self.copying = torch.cuda.Stream() if cuda else None  # type: ignore[no-untyped-call]
+        self.copy_stream = torch.cuda.Stream() if cuda else None  # type: ignore[no-untyped-call]
         self.reader: ThreadPoolExecutor | None = None
-        self.coming: tuple[tuple[int, int], Future[Part]] | None = None
+        self.pending: tuple[tuple[int, int], Future[TextSlice]] | None = None
 
     def choose_group(self) -> dict[str, Any]:
-        return {}  # a card has groups of its own
+        """Return no settings: GPU kernels group windows by themselves."""
+        return {}
 
-    # ---- the loop ----
+    # ---- training loop ----
 
     def go(self) -> dict[str, Any]:
+        """Train to the end, reading slices on another thread."""
         with self.reading():
             return super().go()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
+        """Run a thread that reads slices in advance."""
         with ThreadPoolExecutor(1) as self.reader:
             yield
-        self.coming = None
+        self.pending = None
 
     def train(self, units: float, seed: int) -> Slice:
-        """One slice, whatever time it takes."""
+        """Train one slice, however long it takes."""
         first = self.progress.position
-        last = min(self.size, first + self.most)
-        part = self.part(first, last)
+        last = min(self.size, first + self.slice_tokens)
+        text_slice = self.next_slice(first, last)
         after = last if last < self.size else 0
         more = self.progress.epoch + 1 < self.method.epochs or last < self.size
-        if more and (after, min(self.size, after + self.most)) != (first, last):
-            self.prepare(after, min(self.size, after + self.most))
-        tally = self.trained(part, seed, self.slice_rates(first, last))
+        if more and (after, min(self.size, after + self.slice_tokens)) != (first, last):
+            self.prepare(after, min(self.size, after + self.slice_tokens))
+        tally = self.train_slice(text_slice, seed, self.slice_rates(first, last))
         self.progress.position = last
         return Slice(tally.loss, tally.pairs, last == self.size)
 
     def slice_rates(self, first: int, last: int) -> tuple[float, float]:
+        """Return the learning rates at the first and last token of a slice."""
         begin, end = self.rates()
         return begin + (end - begin) * first / self.size, begin + (end - begin) * last / self.size
 
-    def trained(self, part: Part, seed: int, rates: tuple[float, float], move: bool = True) -> kernel.Tally:
-        if part.there is not None:
-            torch.cuda.current_stream().wait_event(part.there)
-        return self.card.train(*part[:5], seed, rates, move)
+    def train_slice(
+        self, text_slice: TextSlice, seed: int, rates: tuple[float, float], move: bool = True
+    ) -> kernel.Tally:
+        """Train one slice on the GPU; with move=False, only measure its loss."""
+        if text_slice.ready is not None:
+            torch.cuda.current_stream().wait_event(text_slice.ready)
+        return self.card.train(*text_slice[:5], seed, rates, move)
 
     def measured_loss(self, first: int, last: int) -> float:
+        """Return the loss on a part of the corpus without any update."""
         total = kernel.Tally(0.0, 0, 0)
-        for begin in range(first, last, self.most):
-            part = self.load(begin, min(last, begin + self.most))
-            total += self.trained(part, self.run.seed, (0.0, 0.0), move=False)
+        for begin in range(first, last, self.slice_tokens):
+            text_slice = self.load(begin, min(last, begin + self.slice_tokens))
+            total += self.train_slice(text_slice, self.run.seed, (0.0, 0.0), move=False)
         return total.loss / max(1, total.pairs)
 
     # ---- slices ----
 
-    def part(self, first: int, last: int) -> Part:
-        """A slice: one that is coming, else read now. It stays the one that is coming until another is prepared, so
-        that a text of one slice is read once."""
-        if self.coming is None or self.coming[0] != (first, last):
+    def next_slice(self, first: int, last: int) -> TextSlice:
+        """Return a slice, which has been read in advance or is read now.
+
+        It stays pending until another slice is prepared, so that a corpus of one slice is read only once.
+        """
+        if self.pending is None or self.pending[0] != (first, last):
             self.prepare(first, last)
-        assert self.coming is not None
-        return self.coming[1].result()
+        assert self.pending is not None
+        return self.pending[1].result()
 
     def prepare(self, first: int, last: int) -> None:
+        """Start reading a slice on another thread."""
         assert self.reader is not None
-        self.coming = (first, last), self.reader.submit(self.load, first, last)
+        self.pending = (first, last), self.reader.submit(self.load, first, last)
 
-    def load(self, first: int, last: int) -> Part:
-        """On another thread: from the file to the card, beside what the card is doing."""
+    def load(self, first: int, last: int) -> TextSlice:
+        """Copy a slice from the file to the GPU, concurrently with training."""
         tokens, margin = self.tokens, MARGIN * self.method.window
         low, high = (0, self.size) if first < self.size else (self.size, len(tokens.ids))
         begin, end = max(low, first - margin), min(high, last + margin)
-        places = np.searchsorted(tokens.starts, [begin, end])
-        parts = []
-        for values, kind in ((tokens.ids[begin:end], torch.int32), (tokens.starts[slice(*places)], torch.int64)):
-            here = torch.empty(len(values), dtype=kind, pin_memory=self.copying is not None)
-            here.numpy()[:] = values
-            parts.append(here)
-        if self.copying is None:
-            return Part(parts[0], parts[1], begin, first, last, None)
-        with torch.cuda.stream(self.copying):
-            sent = [part.to(self.card.device, non_blocking=True) for part in parts]
-            return Part(sent[0], sent[1], begin, first, last, self.copying.record_event())
+        start_range = np.searchsorted(tokens.starts, [begin, end])
+        buffers = []
+        for values, dtype in ((tokens.ids[begin:end], torch.int32), (tokens.starts[slice(*start_range)], torch.int64)):
+            pinned = torch.empty(len(values), dtype=dtype, pin_memory=self.copy_stream is not None)
+            pinned.numpy()[:] = values
+            buffers.append(pinned)
+        if self.copy_stream is None:
+            return TextSlice(buffers[0], buffers[1], begin, first, last, None)
+        with torch.cuda.stream(self.copy_stream):
+            on_device = [buffer.to(self.card.device, non_blocking=True) for buffer in buffers]
+            return TextSlice(on_device[0], on_device[1], begin, first, last, self.copy_stream.record_event())
 
-    # ---- what it came to ----
+    # ---- metrics ----
 
     def figures(self) -> dict[str, Any]:
-        found, card = super().figures(), self.card
-        figures = found | card.figures()
+        """Return the metrics of the run."""
+        card = self.card
+        metrics = super().figures() | card.figures()
         if card.seconds:
             raw = self.tokens.raw_tokens / max(1, len(self.tokens.ids))
-            figures["kernel_words_per_second"] = card.words * raw / card.seconds
-        return figures
+            metrics["kernel_words_per_second"] = card.words * raw / card.seconds
+        return metrics

@@ -1,4 +1,4 @@
-"""What all methods that give words their vectors share: how text is read, and the model that comes out."""
+"""Options for reading text as words, and the base classes of models with a vocabulary."""
 
 from __future__ import annotations
 
@@ -27,34 +27,36 @@ from firth.data.tokens import Tokens, read_tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel
 
-LONG = 1 << 20  # characters of texts from which on a native table of the vocabulary is worth making
-Phrases = Sequence[Sequence[Sequence[Any]]]  # for each pass over the text, pairs of words
-Texts = Sequence[str | Sequence[str]]  # each a text, or a list of its tokens
-Kept = TypeVar("Kept", bound="WordOptions")
-AT_BLANKS = Splitting("whitespace", lowercase=False)  # how raw text meets words that no other tokenizer gives
+NATIVE_MIN_CHARACTERS = 1 << 20  # shorter texts are encoded in Python, without building a native vocabulary table
+Phrases = Sequence[Sequence[Sequence[Any]]]  # the joined pairs of words, for each pass
+Texts = Sequence[str | Sequence[str]]  # texts, or lists of their tokens
+AnyWordOptions = TypeVar("AnyWordOptions", bound="WordOptions")
+WHITESPACE = Splitting("whitespace", lowercase=False)  # fallback for vocabularies of token lists
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordOptions(Method):
-    """How text becomes words."""
+    """Options for splitting text into words and building a vocabulary."""
 
     min_count: int | None = option(
-        None, "words that occur less often are left out; none = 1 for a small text, 5 from 400,000 words on", low=1
+        None, "minimum count of a word; none = 1 for small corpora, 5 from 400,000 words on", low=1
     )
-    max_vocabulary: int | None = option(None, "keep only this many words, the most frequent", low=1)
+    max_vocabulary: int | None = option(None, "maximum vocabulary size; the most frequent words are kept", low=1)
     tokenizer: str | Callable[[str], list[str]] = option(
-        "words", "how text is split; in Python also a function from text to tokens", choices=TOKENIZERS, functions=True
+        "words", "tokenizer; in Python also a function from text to tokens", choices=TOKENIZERS, functions=True
     )
-    lowercase: bool = option(True, "fold case")
-    phrases: int = option(0, "passes that join words often met together (new_york)", low=0, high=5)
+    lowercase: bool = option(True, "convert text to lowercase")
+    phrases: int = option(0, "passes that join frequent word pairs into phrases (new_york)", low=0, high=5)
 
     def read(self, data: Any, run: Run, start: TextModel | None = None, keys: bool = False) -> Tokens:
-        """`data` (a corpus, anything one can be made of, or lists of tokens) as word ids; with `start`, its words and
-        phrases first."""
+        """Read `data` (a corpus, anything it can be made from, or lists of tokens) as word ids.
+
+        With `start`, the vocabulary begins with the words of that model, and its phrases are joined first.
+        """
         data = data if isinstance(data, Tokens) else opened(data)
         if start is not None:
-            given = data.splitting if isinstance(data, Tokens) else self.splitting
-            self.check_splitting(start, None if isinstance(data, TokenLists) else given)
+            data_splitting = data.splitting if isinstance(data, Tokens) else self.splitting
+            self.check_splitting(start, None if isinstance(data, TokenLists) else data_splitting)
         return read_tokens(
             data,
             tokenizer=self.tokenizer,
@@ -63,72 +65,78 @@ class WordOptions(Method):
             max_size=self.max_vocabulary,
             phrases=self.phrases,
             known=start.known if start else None,
-            joined=[[Phrase(*pair[:2]) for pair in found] for found in start.phrases] if start else (),
+            joined=[[Phrase(*pair[:2]) for pair in phrase_pass] for phrase_pass in start.phrases] if start else (),
             keys=keys,
             run=run,
         )
 
     @property
     def splitting(self) -> Splitting:
+        """The tokenizer and its case setting."""
         return Splitting(self.tokenizer, self.lowercase)
 
-    def check_splitting(self, start: TextModel, ours: Splitting | None) -> None:
-        """Refuses to continue from a model whose words would not be met; lists of tokens (None) are not split."""
+    def check_splitting(self, start: TextModel, splitting: Splitting | None) -> None:
+        """Raise an error if `start` splits text differently; None stands for lists of tokens, which are not split."""
         check_tokenizer(start.method)
-        theirs = start.method.splitting
-        if ours is not None and str(theirs) != str(ours):
+        start_splitting = start.method.splitting
+        if splitting is not None and str(start_splitting) != str(splitting):
             raise FirthError(
                 "incompatible_start",
-                "start splits text by {got}, this method by {expected}; both must do the same.",
-                got=str(theirs),
-                expected=str(ours),
+                "start must split text like this method, by {expected}; it uses {got}.",
+                got=str(start_splitting),
+                expected=str(splitting),
             )
 
     def as_trained(
-        self: Kept, splitting: Splitting | None, vocabulary: Vocabulary, run: Run, start: TextModel | None = None
-    ) -> Kept:
-        """The method as its model keeps it: raw text is split as what it was trained on (`splitting`).
+        self: AnyWordOptions,
+        splitting: Splitting | None,
+        vocabulary: Vocabulary,
+        run: Run,
+        start: TextModel | None = None,
+    ) -> AnyWordOptions:
+        """Return the method as stored in its model, which splits raw text like the training data (`splitting`).
 
-        Of lists of tokens nobody knows how they came about. Then raw text is split by the tokenizer of `start`, or by
-        the method's own if that gives back every word of the vocabulary, and otherwise at white space, case kept.
+        The tokenizer of token lists is unknown. In this case the model uses the tokenizer of `start`, or the method's
+        own if it can produce every word of the vocabulary, or splits at whitespace without changing case.
         """
         if splitting is None:
             splitting = start.method.splitting if start else self.splitting
-            lost = unreachable(splitting, vocabulary)
-            if lost and start is None:
-                splitting, lost = AT_BLANKS, unreachable(AT_BLANKS, vocabulary)
-            if lost:
+            unreachable_words = words_not_produced(splitting, vocabulary)
+            if unreachable_words and start is None:
+                splitting, unreachable_words = WHITESPACE, words_not_produced(WHITESPACE, vocabulary)
+            if unreachable_words:
                 run.report.note(
-                    f"{len(lost):,} of {len(vocabulary):,} words, such as {lost[0]!r}, are found in lists of tokens "
-                    f"alone: {splitting}, by which this model splits raw text, does not give them.",
+                    f"{len(unreachable_words):,} of {len(vocabulary):,} words, such as {unreachable_words[0]!r}, are "
+                    f"only found in lists of tokens; {splitting}, used for raw text, cannot produce them.",
                     code="unreachable_words",
                 )
         return self if splitting == self.splitting else replace(self, **splitting._asdict())
 
 
-def unreachable(splitting: Splitting, vocabulary: Vocabulary) -> list[str]:
-    """Words that no text gives, split in this way. What a function does to other texts can't be told."""
+def words_not_produced(splitting: Splitting, vocabulary: Vocabulary) -> list[str]:
+    """Return the words that a tokenizer cannot produce from any text; none for functions, which are not analyzed."""
     if callable(splitting.tokenizer):
         return []
-    if splitting.tokenizer not in TOKENIZERS:  # fastText's, which adds a word to each text
+    if splitting.tokenizer not in TOKENIZERS:  # fastText's tokenizer, which appends a word to each text
         return list(vocabulary.tokens)
-    met = set(splitting.split()("\n".join(vocabulary.tokens)))
-    return [word for word in vocabulary.tokens if word not in met]
+    reachable = set(splitting.split()("\n".join(vocabulary.tokens)))
+    return [word for word in vocabulary.tokens if word not in reachable]
 
 
-def no_neighbours(method: WordOptions, vocabulary: Vocabulary) -> FirthError:
+def no_pairs_error(method: WordOptions, vocabulary: Vocabulary) -> FirthError:
+    """Return the error for a corpus in which no document has two words."""
     return FirthError(
         "empty_vocabulary",
-        "{method} needs words that stand near each other; no document has two of the {words:,} words that "
-        "min_count={min_count} left. unit=block or file (--unit) joins lines.",
+        "{method} needs documents with at least two words; no document has two of the {words:,} words with "
+        "min_count={min_count}. Use unit=block or unit=file (--unit) to join lines into documents.",
         method=type(method).__name__,
         words=len(vocabulary),
         min_count=vocabulary.min_count,
     )
 
 
-class KnownWords(NamedTuple):
-    """The words of several texts that a model knows, one after the other, and how many each text has and lacks."""
+class EncodedTexts(NamedTuple):
+    """Ids of the known words of several texts, concatenated, and the numbers of known and unknown words per text."""
 
     ids: NDArray[np.int32]
     known: NDArray[np.int64]
@@ -136,7 +144,7 @@ class KnownWords(NamedTuple):
 
 
 class Pooled(NamedTuple):
-    """Texts as vectors, with how many words of each text were known to the model."""
+    """Text vectors, one row per text, and the numbers of known and unknown words per text."""
 
     matrix: Matrix
     known: NDArray[np.int64]
@@ -144,7 +152,7 @@ class Pooled(NamedTuple):
 
 
 class TextModel(Model):
-    """A model that reads text as words of its vocabulary."""
+    """A model with a vocabulary of words."""
 
     method: WordOptions
 
@@ -157,104 +165,137 @@ class TextModel(Model):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        found = self._vocabulary
-        if isinstance(found, Parts):
-            with found.reading():
-                document = found.documents["vocabulary"]
-                self._phrases = [  # before the vocabulary, by which other threads see that it is read
+        """The words with their counts."""
+        vocabulary = self._vocabulary
+        if isinstance(vocabulary, Parts):
+            with vocabulary.reading():
+                document = vocabulary.documents["vocabulary"]
+                self._phrases = [  # set before the vocabulary, which tells other threads that both have been read
                     [check_texts_of(list(pair), "A pair of words", 2) for pair in pairs]
                     for pairs in document.get("phrases", ())
                 ]
-                self._vocabulary = found = Vocabulary.from_json(document)
-        return found
+                self._vocabulary = vocabulary = Vocabulary.from_json(document)
+        return vocabulary
 
     @property
     def known(self) -> Vocabulary:
-        """The words that were read: those that going on from this model begins with."""
+        """The words of the training corpus, with which continued training begins."""
         return self.vocabulary
 
     @property
     def phrases(self) -> Phrases:
-        """Pairs of words joined to one, pass by pass."""
+        """The word pairs that are joined into phrases, for each pass."""
         _ = self.vocabulary
         return self._phrases
 
     def _tokens(self) -> Sequence[str]:
         return self.vocabulary.tokens
 
-    def _why_missing(self) -> str:
+    def _missing_reason(self) -> str:
         dropped = self.vocabulary.dropped_types
         return f"min_count={self.vocabulary.min_count} dropped {dropped:,} words" if dropped else ""
 
     def tokenize(self, text: str | Sequence[str]) -> list[str]:
-        """`text` as this model's words, known or not; a list of tokens as it is."""
+        """Split `text` into words, known or unknown, and join phrases. A list of tokens is not split."""
         tokens = self.split(text) if isinstance(text, str) else [token for token in text if token]
         return PhraseJoiner(self.phrases)(tokens) if self.phrases else tokens
 
     def split(self, text: str) -> list[str]:
+        """Split `text` with the model's tokenizer."""
         return tokenizer(self.method.tokenizer, self.method.lowercase)(text)
 
-    def word_ids(self, texts: Texts, threads: int) -> KnownWords:
-        """The known words of texts."""
+    def word_ids(self, texts: Texts, threads: int) -> EncodedTexts:
+        """Return the ids of the known words of texts."""
         name = self.method.tokenizer
         native = isinstance(name, str) and name in NATIVE and all(isinstance(text, str) for text in texts)
-        if self.phrases or not native or sum(map(len, texts)) < LONG:
-            words = [self.tokenize(text) for text in texts]
-            found = [[id for token in tokens if (id := self.vocabulary.id(token)) is not None] for tokens in words]
-            known = np.fromiter(map(len, found), np.int64, len(found))
-            lengths = np.fromiter(map(len, words), np.int64, len(words))
-            ids = np.fromiter(chain.from_iterable(found), np.int32, int(known.sum()))
-            return KnownWords(ids, known, lengths - known)
+        if self.phrases or not native or sum(map(len, texts)) < NATIVE_MIN_CHARACTERS:
+            token_lists = [self.tokenize(text) for text in texts]
+            known_ids = [
+                [id for token in tokens if (id := self.vocabulary.id(token)) is not None] for tokens in token_lists
+            ]
+            known = np.fromiter(map(len, known_ids), np.int64, len(known_ids))
+            lengths = np.fromiter(map(len, token_lists), np.int64, len(token_lists))
+            ids = np.fromiter(chain.from_iterable(known_ids), np.int32, int(known.sum()))
+            return EncodedTexts(ids, known, lengths - known)
         encoder = kernel.TextEncoder(str(name), self.method.lowercase, threads)
         encoder.seed("".join(token + "\0" for token in self.vocabulary.tokens).encode("utf-8", "surrogatepass"))
         parts = [str(text).encode("utf-8", "surrogatepass") + b"\n" for text in texts]
         encoder.encode(kernel.as_bytes(b"".join(parts)), np.cumsum([len(part) for part in parts], dtype=np.int64))
         ids = np.concatenate([some for _, some in encoder.stretches()])
         ends = np.flatnonzero(ids == kernel.DOCUMENT_END)
-        there = (ids >= 0) & (ids < len(self.vocabulary))  # ids from there on are of words that are not known
-        known = np.diff(np.cumsum(there)[ends], prepend=0)
-        return KnownWords(ids[there], known, np.diff(ends, prepend=-1) - 1 - known)
+        is_known = (ids >= 0) & (ids < len(self.vocabulary))  # larger ids are of unknown words
+        known = np.diff(np.cumsum(is_known)[ends], prepend=0)
+        return EncodedTexts(ids[is_known], known, np.diff(ends, prepend=-1) - 1 - known)
 
     @abstractmethod
     def pool(self, texts: Texts) -> Pooled:
-        """Texts, or lists of their tokens, as vectors, with how many words of each were known."""
+        """Return the vectors of texts (or lists of their tokens), with the numbers of known and unknown words."""
 
     def embed(self, inputs: Texts) -> Matrix:
-        """One row per text (or list of its tokens): `pool`, without the counts."""
+        """Return one row per text (or list of its tokens): `pool` without the counts."""
         return self.pool(inputs).matrix
 
     def vocabulary_json(self) -> dict[str, Any]:
-        """The vocabulary and phrases, for storage."""
+        """Return the vocabulary and phrases for storage."""
         vocabulary = self.vocabulary.to_json()
         if self.phrases:
-            vocabulary["phrases"] = [[pair[:2] for pair in found] for found in self.phrases]
+            vocabulary["phrases"] = [[pair[:2] for pair in phrase_pass] for phrase_pass in self.phrases]
         return vocabulary
 
 
 def check_texts(texts: Texts, lists: bool = False) -> None:
-    """Refuses what is no list of texts; with `lists`, a text may also be a list of its tokens."""
+    """Raise an error unless `texts` is a list of texts; with `lists`, a text may also be a list of its tokens."""
+    got = type(texts).__name__
     if isinstance(texts, str):
-        raise FirthError("invalid_type", "A list of texts is needed; got one text. Put it in a list.")
+        raise FirthError("invalid_type", "Expected a list of texts; got one text ({got}). Put it in a list.", got=got)
     if hasattr(texts, "columns"):
-        raise FirthError("invalid_type", "A list of texts is needed; got a data frame. Pass one column of it.")
+        raise FirthError("invalid_type", "Expected a list of texts; got a {got}. Pass one of its columns.", got=got)
     if not (hasattr(texts, "__len__") and hasattr(texts, "__getitem__")):
-        raise FirthError(
-            "invalid_type", "A list of texts is needed; got a {got}. Pass list(texts).", got=type(texts).__name__
-        )
-    for place, text in enumerate(texts):
+        raise FirthError("invalid_type", "Expected a list of texts; got a {got}. Pass list(texts).", got=got)
+    for position, text in enumerate(texts):
         if not isinstance(text, str) and not (lists and is_token_list(text)):
             raise FirthError(
                 "invalid_type",
-                "A text must be str{or_list}; number {path} is {text!r:.40}. An empty text may stand for none.",
-                or_list=" or a list of str" if lists else "",
-                path=place,
-                text=text,
+                "Texts must be {expected}; number {number} is {got!r:.40}. Use an empty text for a missing one.",
+                expected="str or lists of str" if lists else "str",
+                number=position,
+                got=text,
             )
 
 
+def sif_weights(counts: NDArray[Any], total: int, smoothing: float) -> NDArray[np.float64] | None:
+    """Return the SIF weights a / (a + p) of words with these counts (Arora et al. 2017, eq. 3), None for a = 0.
+
+    `smoothing` is a, and p = count / total is the frequency of a word in the training corpus.
+    """
+    if not 0 <= smoothing < math.inf:
+        raise FirthError(
+            "invalid_value", "{option} must be a finite number from 0; got {got}.", option="smoothing", got=smoothing
+        )
+    return smoothing / (smoothing + counts / max(1, total)) if smoothing else None
+
+
+def average_words(
+    vectors: Matrix, rows: Sequence[Sequence[int]], weights: NDArray[np.float64] | None, lengths: Sequence[int]
+) -> Pooled:
+    """Return the (weighted) mean of `vectors` over the rows of each text; zeros for a text without any.
+
+    `lengths` are the numbers of words of each text, including those without a vector.
+    """
+    matrix = np.zeros((len(rows), vectors.shape[1]), dtype=np.float32)
+    for text, text_rows in enumerate(rows):
+        if text_rows:
+            selected = vectors[text_rows]
+            matrix[text] = selected.mean(axis=0) if weights is None else np.average(selected, 0, weights[text_rows])
+    known = np.fromiter(map(len, rows), np.int64, len(rows))
+    return Pooled(finite_rows(matrix, "Text"), known, np.array(lengths, dtype=np.int64) - known)
+
+
 class WordModel(TextModel):
-    """Words with their vectors. `vectors` are the input vectors; `tables["contexts"]` the output vectors, where
-    the loss gives one to each word."""
+    """Word vectors.
+
+    `vectors` are the input vectors. `tables["contexts"]` are the output vectors, if the loss trains one per word.
+    """
 
     def __init__(
         self,
@@ -267,54 +308,50 @@ class WordModel(TextModel):
     ) -> None:
         super().__init__(method, vocabulary, training, phrases)
         self.outputs = outputs
-        self.vectors = Vectors(self._tokens, words, missing=self._why_missing)
+        self.vectors = Vectors(self._tokens, words, missing=self._missing_reason)
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
-        if len(self.outputs) != len(self.vectors):  # inner nodes of a tree are nobody's vectors
+        """The word vectors, and the context vectors unless the loss is hierarchical."""
+        if len(self.outputs) != len(self.vectors):  # rows of outputs are inner nodes of the Huffman tree, not words
             return {"words": self.vectors}
-        return {"words": self.vectors, "contexts": Vectors(self._tokens, self.outputs, missing=self._why_missing)}
+        return {"words": self.vectors, "contexts": Vectors(self._tokens, self.outputs, missing=self._missing_reason)}
 
     def pool(self, texts: Texts, smoothing: float = 0.0) -> Pooled:
-        """The mean of the vectors of each text's known words; zeros for a text that has none.
+        """Return the mean vector of each text's known words; zeros for a text without any.
 
-        With `smoothing` a > 0 a word of share p in the training text weighs a / (a + p), so that rare words say what a
-        text is about (Arora et al. 2017, eq. 3); 1e-3 is usual, 0 is the plain mean.
+        With `smoothing` a > 0, a word with frequency p in the training corpus has the weight a / (a + p), which lowers
+        the influence of frequent words (SIF; Arora et al. 2017, eq. 3). 1e-3 is a common value; 0 is the plain mean.
         """
         check_texts(texts, lists=True)
-        weights = self._weights(smoothing)
-        matrix = np.zeros((len(texts), self.vectors.dim), dtype=np.float32)
-        known, unknown = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64)
-        for place, text in enumerate(texts):
-            tokens = self.tokenize(text)
-            rows = [row for row in map(self.vectors.rows.get, tokens) if row is not None]
-            known[place], unknown[place] = len(rows), len(tokens) - len(rows)
-            if rows:
-                found = self.vectors.matrix[rows]
-                matrix[place] = found.mean(axis=0) if weights is None else np.average(found, 0, weights[rows])
-        return Pooled(finite_rows(matrix, "Text"), known, unknown)
-
-    def _weights(self, smoothing: float) -> NDArray[np.float64] | None:
-        if not 0 <= smoothing < math.inf:
-            raise FirthError(
-                "invalid_value", "{option} must be at least 0; got {got}.", option="smoothing", got=smoothing
-            )
         counts = self.vocabulary.counts
-        return smoothing / (smoothing + counts / max(1, counts.sum())) if smoothing else None
+        weights = sif_weights(counts, counts.sum(), smoothing)
+        rows, lengths = list[list[int]](), list[int]()
+        for text in texts:
+            tokens = self.tokenize(text)
+            rows.append([row for token in tokens if (row := self.vectors.rows.get(token)) is not None])
+            lengths.append(len(tokens))
+        return average_words(self.vectors.matrix, rows, weights, lengths)
+
+    def embed(self, inputs: Texts, smoothing: float = 0.0) -> Matrix:
+        """Return one row per text (or list of its tokens): `pool` without the counts."""
+        return self.pool(inputs, smoothing).matrix
 
     def parts(self) -> Parts:
+        """Return the arrays and documents to store."""
         return Parts({"words": self.vectors.matrix, "outputs": self.outputs}, {"vocabulary": self.vocabulary_json()})
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> WordModel:
+        """Return the model from stored parts, after checking their shapes."""
         assert isinstance(method, WordOptions)
         check_arrays(parts.arrays, words="float words dim", outputs="float outputs dim")
         words, outputs = parts.arrays["words"], parts.arrays["outputs"]
-        inner = getattr(method, "loss", "") == "hierarchical"  # nodes of a tree, in the place of words
-        if len(outputs) != (max(0, len(words) - 1) if inner else len(words)):
+        hierarchical = getattr(method, "loss", "") == "hierarchical"  # outputs are tree nodes instead of words
+        if len(outputs) != (max(0, len(words) - 1) if hierarchical else len(words)):
             raise FirthError(
                 "damaged_model",
-                "There are {n_outputs:,} outputs for {n_words:,} words.",
+                "outputs has {n_outputs:,} rows, which does not match {n_words:,} words.",
                 n_outputs=len(outputs),
                 n_words=len(words),
             )
