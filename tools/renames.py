@@ -93,6 +93,70 @@ NAMES = (
     Name("PeopleModel", "RecommenderModel"),
     Name("noise_exponent", "negative_exponent", quoted=True),
     Name("batch_rows", "batch_size", quoted=True),
+    Name("Card", "GPUTables"),
+    Name("OnCard", "GPULoop"),
+    Name("Gradient", "GradientLoop"),
+    Name("Slice", "SliceResult", without=("*onnx_export*",)),
+    Name("Verdict", "BaselineComparison"),
+    Name("label_verdict", "compare_labels"),
+    Name("number_verdict", "compare_numbers"),
+    Name("texts_verdict", "compare_texts"),
+    Name("learner", "torch_module"),
+    Name("least_rows", "min_rows"),
+    Name("takes_gaps", "accepts_missing"),
+    Name("judged_last", "final_evaluation_size"),
+    Name("held_out_figures", "latest_evaluation"),
+)
+
+#: Methods and attributes whose old name is a plain word: renamed after a dot, and where they are defined.
+MEMBERS = (
+    Name(
+        "figures",
+        "metrics",
+        (
+            "src/firth/*_training*",
+            "src/firth/training/*",
+            "src/firth/finetuning/*",
+            "src/firth/documents/*",
+            "src/firth/transformers/*",
+            "tests/training/*",
+            "tests/finetuning/*",
+            "benchmarks/*",
+        ),
+    ),
+    Name(
+        "judge",
+        "evaluate_held_out",
+        (
+            "src/firth/training/*",
+            "src/firth/finetuning/*",
+            "tests/training/*",
+            "tests/finetuning/*",
+            "benchmarks/bert_scratch.py",
+        ),
+    ),
+    Name("told", "progress_metrics", ("src/firth/training/*", "src/firth/finetuning/*_loop*", "src/firth/words/*")),
+    Name("trouble", "divergence_cause", ("src/firth/*",)),
+    Name(
+        "tell",
+        "add_notes",
+        (
+            "src/firth/training/baselines.py",
+            "src/firth/finetuning/*",
+            "src/firth/documents/*",
+            "tests/training/test_baselines.py",
+        ),
+    ),
+    Name(
+        "odd",
+        "outliers",
+        ("src/firth/tables/autoencoder_model.py", "src/firth/cli/reconstruct.py", "tests/tables/*", "docs/*"),
+    ),
+    Name(
+        "card",
+        "gpu_tables",
+        ("src/firth/graphs/*", "src/firth/words/*", "src/firth/training/*", "benchmarks/gpu_words.py"),
+    ),
 )
 
 
@@ -184,6 +248,10 @@ def rewrite(file: str, text: str) -> str:
         if name.quoted:
             text = re.sub(rf"(?<=[\"'`]){name.old}(?=[\"'`=])", name.new, text)
             text = text.replace(f"--{name.old.replace('_', '-')}", f"--{name.new.replace('_', '-')}")
+    for name in MEMBERS:
+        if fits(file, name.files):
+            call = "" if name.old == "card" else r"(?=\()"
+            text = re.sub(rf"((?<=\w)\.|(?<=\))\.|\bdef ){name.old}\b{call}", rf"\g<1>{name.new}", text)
     for option in OPTIONS:
         text = rewrite_option(file, text, option)
     for old, new in MODULES.items():

@@ -115,7 +115,7 @@ def test_odd_rows_stand_out():
     data = mixed(300)
     model = firth.Autoencoder(dim=1, hidden_sizes="16", epochs=60, learning_rate=0.01).fit(data, RUN)
     strange = {"a": [*data["a"][:50], 1.0], "b": [*data["b"][:50], 2.0], "color": [*data["color"][:50], "red"]}
-    (row, error, column), second, *_ = model.errors(strange).odd(3)
+    (row, error, column), second, *_ = model.errors(strange).outliers(3)
     assert row == 50 and error > 3 * second[1] and column in ("a", "b")
 
 

@@ -9,7 +9,7 @@ from breaking import Notes
 from firth.data.questions import Question
 from firth.data.world import World
 from firth.training import baselines as baselines
-from firth.training.baselines import Raw, Verdict, answer_guesses, clearly_better, tag_guesses, texts_verdict
+from firth.training.baselines import BaselineComparison, Raw, answer_guesses, clearly_better, compare_texts, tag_guesses
 
 ROWS = list(World(seed=41).topics(240))
 TEXTS, LABELS = [row.text for row in ROWS], [row.label for row in ROWS]
@@ -60,14 +60,14 @@ def test_the_ridge_regression_is_scikit_learns():
 
 def test_more_rows_than_the_bound_are_drawn_from_and_said(monkeypatch):
     train, held = Raw(TEXTS[:200], IDS[:200], NONE[:200]), Raw(TEXTS[200:], IDS[200:], NONE[200:])
-    whole = texts_verdict(train, held, IDS[200:], 8, "accuracy", 1)
+    whole = compare_texts(train, held, IDS[200:], 8, "accuracy", 1)
     assert whole.baseline_rows is None and whole.score == 1
     monkeypatch.setattr(baselines, "MOST_ROWS", 50)
-    few = texts_verdict(train, held, IDS[200:], 8, "accuracy", 1)
-    assert few.baseline_rows == 50 and few.figures()["held_out_score"]["baseline_rows"] == 50
+    few = compare_texts(train, held, IDS[200:], 8, "accuracy", 1)
+    assert few.baseline_rows == 50 and few.metrics()["held_out_score"]["baseline_rows"] == 50
     monkeypatch.setattr(baselines, "MOST_ROWS", 10_000)
     monkeypatch.setattr(baselines, "MOST_WORK", 1)
-    assert texts_verdict(train, held, IDS[200:], 8, "accuracy", 1).baseline_rows == 100
+    assert compare_texts(train, held, IDS[200:], 8, "accuracy", 1).baseline_rows == 100
 
 
 def test_pairs_are_compared_by_what_they_share():
@@ -76,17 +76,17 @@ def test_pairs_are_compared_by_what_they_share():
     same = np.arange(300) % 2
     pairs = [(a, a if equal else b) for a, b, equal in zip(*sides, same, strict=True)]
     parts = [Raw(pairs[part], same[part], np.zeros((300, 0))[part]) for part in (slice(0, 200), slice(200, 300))]
-    found = texts_verdict(*parts, np.zeros(100, np.int64), 2, "accuracy", 1)
+    found = compare_texts(*parts, np.zeros(100, np.int64), 2, "accuracy", 1)
     assert found.baselines["tf-idf + logistic regression"] > 0.95 and (found.learned, found.weaker) == (False, True)
 
 
 def test_numbers_beside_the_mean_and_a_ridge():
     y = np.array([float(text.count("the")) for text in TEXTS])
     parts = [Raw(TEXTS[part], y[part], NONE[part]) for part in (slice(0, 200), slice(200, 240))]
-    found = texts_verdict(*parts, y[200:], 0, "pearson", 1)
+    found = compare_texts(*parts, y[200:], 0, "pearson", 1)
     assert found.score == pytest.approx(1) and found.learned is True
     assert found.baselines["mean"] == 0 and found.baselines["tf-idf + ridge regression"] > 0.3
-    assert texts_verdict(*parts, np.zeros(40), 0, "spearman", 1).learned is False
+    assert compare_texts(*parts, np.zeros(40), 0, "spearman", 1).learned is False
 
 
 def test_a_verdict_needs_enough_rows_and_a_clear_difference():
@@ -103,17 +103,21 @@ def test_unbalanced_labels_are_judged_by_the_metric_that_was_chosen():
     right = np.array([0] * 180 + [1] * 20)
     found = np.array([1] * 12 + [0] * 168 + [1] * 10 + [0] * 10)
     texts = Raw([f"w{n}" for n in range(200)], right, np.zeros((200, 0)))
-    assert texts_verdict(texts, texts, found, 2, "accuracy", 1).learned is False
-    assert texts_verdict(texts, texts, found, 2, "matthews", 1).learned is True
+    assert compare_texts(texts, texts, found, 2, "accuracy", 1).learned is False
+    assert compare_texts(texts, texts, found, 2, "matthews", 1).learned is True
 
 
 def test_what_is_said():
     told = Notes()
-    Verdict("accuracy", 50, 0.5, {"majority label": 0.49, "tf-idf": 0.9}, False, True).tell(told, "Try more.")
+    BaselineComparison("accuracy", 50, 0.5, {"majority label": 0.49, "tf-idf": 0.9}, False, True).add_notes(
+        told, "Try more."
+    )
     assert told.codes == ["nothing_learned", "weaker_than_baseline"]
     told = Notes()
-    Verdict("accuracy", 50, 0.95, {"majority label": 0.49, "tf-idf": 0.9}, True, False).tell(told, "")
-    Verdict("accuracy", 5, 0.2, {"majority label": 0.4, "tf-idf": 0.9}, None, None).tell(told, "")  # too few rows
+    BaselineComparison("accuracy", 50, 0.95, {"majority label": 0.49, "tf-idf": 0.9}, True, False).add_notes(told, "")
+    BaselineComparison("accuracy", 5, 0.2, {"majority label": 0.4, "tf-idf": 0.9}, None, None).add_notes(
+        told, ""
+    )  # too few rows
     assert told.codes == []
 
 

@@ -158,8 +158,8 @@ def test_judging_at_the_end_keeps_to_the_budget_too():
     task = training(Run(threads=1, budget=0.1), ids, held_out=0.5, epochs=100)
     figures = task.go()
     assert 0 < task.progress.words // 3 < 100_000
-    assert figures["held_out_loss"] == task.judge(task.progress.words // 3)["held_out_loss"]
-    assert figures["held_out_loss"] != task.judge(sys.maxsize)["held_out_loss"]
+    assert figures["held_out_loss"] == task.evaluate_held_out(task.progress.words // 3)["held_out_loss"]
+    assert figures["held_out_loss"] != task.evaluate_held_out(sys.maxsize)["held_out_loss"]
 
 
 def test_the_rate_warms_up_and_falls():

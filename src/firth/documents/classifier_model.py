@@ -36,7 +36,7 @@ from firth.kernels import text as text_kernel
 from firth.kernels._native import Labeller
 from firth.kernels.product import ProductCodes
 from firth.kernels.subwords import END_OF_LINE, ngrams
-from firth.training.baselines import Bags, Part, Verdict, affordable, label_verdict, shares
+from firth.training.baselines import Bags, BaselineComparison, Part, affordable, compare_labels, shares
 from firth.words.fasttext_model import within
 from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_texts
 
@@ -311,7 +311,7 @@ def learned(training: Training, figures: Mapping[str, Any]) -> ClassifierModel:
     return ClassifierModel(method, words, examples.labels, (inputs, outputs, training.buckets), figures, phrases)
 
 
-def scored(model: ClassifierModel, training: Training) -> Verdict | None:
+def scored(model: ClassifierModel, training: Training) -> BaselineComparison | None:
     """How often the model is right about the texts that were held out, beside the baselines; None without any."""
     held, examples = training.held_out, training.examples
     if not len(held):
@@ -329,7 +329,7 @@ def scored(model: ClassifierModel, training: Training) -> Verdict | None:
     found[known] = labels
     rows = training.rows[np.diff(examples.label_starts)[training.rows] > 0]
     some = affordable(rows, [bags], len(examples.labels), training.run.seed)
-    verdict = label_verdict(label_part(examples, some), label_part(examples, held), found, len(names))
+    verdict = compare_labels(label_part(examples, some), label_part(examples, held), found, len(names))
     return verdict if len(some) == len(rows) else verdict._replace(baseline_rows=len(some))
 
 

@@ -22,7 +22,7 @@ from firth.data.vocabulary import Vocabulary
 from firth.kernels import classify as kernel
 from firth.kernels.predict import Table, new_table
 from firth.kernels.subwords import ngrams, word_hashes
-from firth.training.epoch_loop import Loop, Progress, Slice
+from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.words.word_model import WordOptions
 
 MOST_NGRAM = 100
@@ -212,12 +212,12 @@ class Training(Loop):
             self._order = (seed, self.rows[np.random.default_rng(seed).permutation(self.size)])
         return self._order[1]
 
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         progress = self.progress
         to = min(self.size, progress.position + max(32 * self.threads, int(units)))
         loss, texts = self.trainer.train(self.order(seed), progress.position, to, *self.rates(), seed, self.threads)
         progress.position = to
-        return Slice(loss, texts, to == self.size)
+        return SliceResult(loss, texts, to == self.size)
 
     def rates(self) -> tuple[float, float]:
         """The learning rate at the first and after the last text of this epoch. Under a budget that binds, the share of
@@ -234,10 +234,10 @@ class Training(Loop):
         self.progress.position = 0
         return {}
 
-    def figures(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         progress, tokens = self.progress, self.examples.tokens
         words = progress.words * tokens.raw_tokens / max(1, len(tokens))
-        return super().figures() | {"words_per_second": words / progress.seconds if progress.seconds else 0.0}
+        return super().metrics() | {"words_per_second": words / progress.seconds if progress.seconds else 0.0}
 
 
 def held_out_texts(examples: Examples, share: float, seed: int) -> NDArray[np.int64]:

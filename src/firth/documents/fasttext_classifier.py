@@ -52,6 +52,6 @@ class FastTextClassifier(ClassifierOptions):
         began = time.monotonic()
         verdict = scored(learned(training, figures), training)
         if verdict is not None:
-            figures |= verdict.figures() | {"scoring_seconds": time.monotonic() - began}
-            verdict.tell(run.report, "Try more epochs, another learning_rate, word_ngrams=2, or more texts.")
+            figures |= verdict.metrics() | {"scoring_seconds": time.monotonic() - began}
+            verdict.add_notes(run.report, "Try more epochs, another learning_rate, word_ngrams=2, or more texts.")
         return learned(training, figures)

@@ -27,9 +27,9 @@ from firth.kernels import predict as kernel
 from firth.kernels._native import Trainer
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.kernels.walks import Links, NativeWalks, Walked
-from firth.training.epoch_loop import Loop, Progress, Slice
+from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.training.gpu_choice import on_gpu
-from firth.training.network_options import learner
+from firth.training.network_options import torch_module
 from firth.words.window_training import LEAST_RATE, MOST_STREAMS, MOST_WINDOWS, PROBED
 
 NOISE_EXPONENT = 0.75  # as in word2vec
@@ -141,7 +141,7 @@ class WalkingMethod(Method):
             run.report.note(f"{isolated:,} nodes have no edge; their vectors are zero.")
         method, chosen = self.sized(len(graph), run.device), Training
         if on_gpu(method, run, self.epochs * self.walks_per_node * self.walk_length * len(graph)):
-            chosen = learner("graphs.walk_training_gpu").CudaTraining
+            chosen = torch_module("graphs.walk_training_gpu").CudaTraining
         training = chosen(method, graph, run, start)
         preparing = time.monotonic() - began
         figures = training.go() | {
@@ -242,7 +242,7 @@ class Training(Loop):
 
     # ---- training ----
 
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         """Whole chunks: each is made, trained on and forgotten."""
         tally, chunks = kernel.Tally(0.0, 0, 0), -(-self.walks_per_node // self.chunk)
         for _ in range(max(1, round(units / (self.chunk * self.method.walk_length)))):
@@ -250,7 +250,7 @@ class Training(Loop):
             self.progress.chunk += 1
             if self.progress.chunk == chunks:
                 break
-        return Slice(tally.loss, tally.pairs, self.progress.chunk == chunks)
+        return SliceResult(tally.loss, tally.pairs, self.progress.chunk == chunks)
 
     def trainer(self, walked: Walked) -> Trainer:
         method = self.method
@@ -301,10 +301,10 @@ class Training(Loop):
         self.progress.chunk = 0
         return {}
 
-    def figures(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         progress = self.progress
         speed = progress.words / progress.seconds if progress.seconds else 0.0
-        return super().figures() | {"steps_per_second": speed}
+        return super().metrics() | {"steps_per_second": speed}
 
 
 def first_tables(

@@ -15,13 +15,13 @@ from firth.kernels import predict as kernel
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.kernels.walks import Links, Walked
 from firth.nets.walks_cuda import CudaWalks
-from firth.training.epoch_loop import Slice
-from firth.training.gpu_tables import Card, OnCard, between, device
+from firth.training.epoch_loop import SliceResult
+from firth.training.gpu_tables import GPULoop, GPUTables, between, device
 
 TOGETHER = 1 << 23  # steps walked and trained on in one go
 
 
-class CudaTraining(OnCard, Training):
+class CudaTraining(GPULoop, Training):
     """The loop over walks that a GPU makes and trains on."""
 
     def __init__(self, method: WalkingMethod, graph: Graph, run: Run, start: NodeModel | None) -> None:
@@ -38,7 +38,9 @@ class CudaTraining(OnCard, Training):
             **self.sampling,
         )
         noise = kernel.noise_weights(self.counts, NOISE_EXPONENT)
-        self.card = Card(task, min(self.size, self.together * chunk), self.counts, noise, method.learning_rate)
+        self.gpu_tables = GPUTables(
+            task, min(self.size, self.together * chunk), self.counts, noise, method.learning_rate
+        )
         self.walking_seconds = 0.0
 
     def new_walker(self, links: Links) -> Any:
@@ -53,22 +55,22 @@ class CudaTraining(OnCard, Training):
         ids, starts = self.walked(first, number, seed)
         return Walked(ids.cpu().numpy(), starts.cpu().numpy(), 0)
 
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         """Some chunks at once, whatever time they take."""
         begin, chunks = self.progress.chunk, -(-self.walks_per_node // self.chunk)
         end = min(chunks, begin + self.together)
         first, number = map(np.concatenate, zip(*(self.chunk_starts(c, seed) for c in range(begin, end)), strict=True))
-        times = [self.card.mark()]
+        times = [self.gpu_tables.mark()]
         ids, starts = self.walked(first, number, seed)
-        times.append(self.card.mark())
+        times.append(self.gpu_tables.mark())
         drawn = mix((seed + (begin + 1) * GOLDEN) & MASK)
-        tally = self.card.train(ids, starts, 0, 0, len(ids), drawn, self.rates(end - begin))
+        tally = self.gpu_tables.train(ids, starts, 0, 0, len(ids), drawn, self.rates(end - begin))
         self.walking_seconds += between(*times)
         self.progress.chunk = end
-        return Slice(tally.loss, tally.pairs, end == chunks)
+        return SliceResult(tally.loss, tally.pairs, end == chunks)
 
     def probe_loss(self) -> float | None:
         return None  # the tables are on the GPU
 
-    def figures(self) -> dict[str, Any]:
-        return super().figures() | self.card.figures() | {"walking_seconds": self.walking_seconds}
+    def metrics(self) -> dict[str, Any]:
+        return super().metrics() | self.gpu_tables.metrics() | {"walking_seconds": self.walking_seconds}

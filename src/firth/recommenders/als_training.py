@@ -17,7 +17,7 @@ from firth.core.vectors import Matrix
 from firth.kernels import als as kernel
 from firth.kernels.predict import Table, new_table
 from firth.kernels.sparse import Rows
-from firth.training.epoch_loop import Loop, Progress, Slice
+from firth.training.epoch_loop import Loop, Progress, SliceResult
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Training(Loop):
     def position(self) -> int:
         return self.progress.position
 
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         progress, users = self.progress, len(self.sides[0].rows)
         which = int(progress.position >= users)
         side = self.sides[which]
@@ -57,11 +57,13 @@ class Training(Loop):
         progress.position += last - first
         over = progress.position == self.size
         if which == 0:
-            return Slice(0.0, 0, over)  # the loss is told with the items: it is that of both sides as they are then
+            return SliceResult(
+                0.0, 0, over
+            )  # the loss is told with the items: it is that of both sides as they are then
         if over:
             loss += float(self.sides[0].ridge @ squared(self.sides[0].rows, self.sides[0].fixed))
         starts = side.entries.starts
-        return Slice(loss, int(starts[last] - starts[first]), over)
+        return SliceResult(loss, int(starts[last] - starts[first]), over)
 
     def gram(self, which: int) -> Table | None:
         """Σ y yᵀ of the side that is not being solved, made when its turn begins."""
@@ -76,7 +78,7 @@ class Training(Loop):
         self.progress.position = 0
         return {}
 
-    def trouble(self) -> str:
+    def divergence_cause(self) -> str:
         return "the weights are too large for single precision; scale them down."
 
 

@@ -20,7 +20,7 @@ from firth.kernels import bpr as kernel
 from firth.kernels.predict import Table, alias_table, new_table, noise_weights
 from firth.kernels.sparse import Rows
 from firth.recommenders.recommender_model import RecommenderModel, begin_from
-from firth.training.epoch_loop import Loop, Progress, Slice
+from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.words.window_training import LEAST_RATE
 
 FOLD_PASSES = 200  # samples for each item of a new user
@@ -79,12 +79,12 @@ class Training(Loop):
     def position(self) -> int:
         return self.progress.position
 
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         progress = self.progress
         to = min(self.size, progress.position + max(1 << 14, int(units)))
         loss, samples = self.trainer.train(progress.position, to, self.rate(), seed, self.threads)
         progress.position = to
-        return Slice(loss, samples, to == self.size)
+        return SliceResult(loss, samples, to == self.size)
 
     def rate(self) -> float:
         """Falls linearly from epoch to epoch. Under a budget that binds, with the share of the time spent."""

@@ -15,7 +15,7 @@ from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels.sparse import Rows, multiply
 from firth.recommenders.recommender_model import RecommenderModel, rows_of
-from firth.training.epoch_loop import Slice
+from firth.training.epoch_loop import SliceResult
 from firth.words.window_training import Training
 
 
@@ -97,7 +97,7 @@ class BasketTraining(Training):
         met[places] = np.where(had > 0, np.exp(outputs[:, dim] / exponent), 0) if exponent else had
         return met
 
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         if not self.method.sessions and self._shuffled != self.progress.epoch:
             self._shuffled = self.progress.epoch
             places = np.random.default_rng([self.run.seed, self.progress.epoch]).random(len(self._ordered))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from firth.core.model import Model
 from firth.core.run import Run
-from firth.training.network_options import UserOptions, learner, model_in
+from firth.training.network_options import UserOptions, model_in, torch_module
 
 
 @model_in("recommenders.user_autoencoder", "UserModel")
@@ -19,4 +19,4 @@ class MultDAE(UserOptions):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from Ratings (or what they can be made of)."""
-        return learner("recommenders.user_autoencoder").learn(self, data, run, start)
+        return torch_module("recommenders.user_autoencoder").learn(self, data, run, start)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.training.network_options import CompressingOptions, learner, model_in
+from firth.training.network_options import CompressingOptions, model_in, torch_module
 
 
 @model_in("tables.autoencoder_model", "AutoencoderModel")
@@ -30,4 +30,4 @@ class Autoencoder(CompressingOptions):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from a table or vectors. With `start`, goes on from that model, with its columns and scales."""
-        return learner("tables.autoencoder_training").learn(self, data, run, start)
+        return torch_module("tables.autoencoder_training").learn(self, data, run, start)

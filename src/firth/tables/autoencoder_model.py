@@ -59,7 +59,7 @@ class Errors(NamedTuple):
         means: Array = self.cells.mean(axis=1)
         return means
 
-    def odd(self, k: int = 10) -> list[tuple[int, float, str]]:
+    def outliers(self, k: int = 10) -> list[tuple[int, float, str]]:
         """The `k` rows that are rebuilt worst, worst first: row, error, and the column that has most of it."""
         order = np.argsort(-self.rows, kind="stable")[:k]
         return [(int(row), float(self.rows[row]), self.columns[int(self.cells[row].argmax())]) for row in order]

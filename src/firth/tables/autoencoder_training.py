@@ -152,12 +152,12 @@ def opened(method: Any, data: Any, run: Run, start: Model | None) -> tuple[Layou
     else:
         table = Table(data)
         layout = Layout.fitted(table, method.numeric)
-    if len(table) < method.least_rows or not table.names:
+    if len(table) < method.min_rows or not table.names:
         raise FirthError(
             "too_few",
             "{name} needs at least {least_rows} rows and a column; got {got}.",
             name=name,
-            least_rows=method.least_rows,
+            min_rows=method.min_rows,
             got=table,
         )
     varying = sum(layout.varies) + sum(len(column.levels) > 1 for column in layout.categories)

@@ -127,7 +127,7 @@ class PCA(Method):
     summary: ClassVar[str] = "tables and vectors: the directions in which rows vary most, as few as you like"
     kind: ClassVar[str] = "table"
     model: ClassVar[type[Model]] = PCAModel
-    least_rows: ClassVar[int] = 2
+    min_rows: ClassVar[int] = 2
 
     dim: int | None = option(None, "how many components are kept; none = all", low=1)
 

@@ -197,7 +197,7 @@ def linear_baseline(train: Part, held_out: Part, words: int) -> NDArray[np.float
 # ---- what is reported ----
 
 
-class Verdict(NamedTuple):
+class BaselineComparison(NamedTuple):
     """A score on held-out rows beside its baselines."""
 
     metric: str
@@ -208,12 +208,12 @@ class Verdict(NamedTuple):
     weaker: bool | None  # whether it is clearly below that of the simple baseline
     baseline_rows: int | None = None  # training rows of the simple baseline, where it was not given all of them
 
-    def figures(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """As training.json has it."""
         found = {**self._asdict(), "baselines": dict(self.baselines)}
         return {"held_out_score": {name: value for name, value in found.items() if value is not None}}
 
-    def tell(self, report: Report, hint: str) -> None:
+    def add_notes(self, report: Report, hint: str) -> None:
         """Says that nothing was learned, or that the simple baseline is better; `hint` is what to try."""
         trivial, *simple = self.baselines.items()
         found = f"{self.metric} {self.score:.3f} on {self.rows:,} held-out rows"
@@ -265,7 +265,9 @@ def shares(labels: Sequence[Any] | NDArray[Any], count: int) -> NDArray[np.float
     return found
 
 
-def label_verdict(train: Part, held_out: Part, found: NDArray[Any], words: int, metric: str = "accuracy") -> Verdict:
+def compare_labels(
+    train: Part, held_out: Part, found: NDArray[Any], words: int, metric: str = "accuracy"
+) -> BaselineComparison:
     """Of predicted labels (ids; −1 for none) beside the majority label and the linear baseline. A prediction is right
     where it is one of the text's labels."""
     count = train.right.shape[1]
@@ -287,16 +289,16 @@ def label_verdict(train: Part, held_out: Part, found: NDArray[Any], words: int, 
     if metric != "accuracy":  # chosen because labels are unbalanced: accuracy may stay below the majority's
         learned = clearly_correlated(scores.matthews(truth, found), len(held_out))
         weaker = clearly_correlated(values[LINEAR["labels"]] - values["model"], len(held_out))
-    return Verdict(metric, len(held_out), values.pop("model"), values, learned, weaker)
+    return BaselineComparison(metric, len(held_out), values.pop("model"), values, learned, weaker)
 
 
-def number_verdict(train: Part, held_out: Part, found: NDArray[Any], words: int, metric: str) -> Verdict:
+def compare_numbers(train: Part, held_out: Part, found: NDArray[Any], words: int, metric: str) -> BaselineComparison:
     """Of predicted numbers, by a correlation; that of the mean is 0."""
     score = number_score(metric, held_out.right, found)
     linear = number_score(metric, held_out.right, linear_baseline(train, held_out, words))
     values = {TRIVIAL["numbers"]: 0.0, LINEAR["numbers"]: linear}
     rows = len(held_out)
-    return Verdict(
+    return BaselineComparison(
         metric, rows, score, values, clearly_correlated(score, rows), clearly_correlated(linear - score, rows)
     )
 
@@ -321,7 +323,9 @@ class Raw(NamedTuple):
         return Part([bags_of(list(side), known) for side in sides], np.arange(len(self.texts)), right, self.extra)
 
 
-def texts_verdict(train: Raw, held_out: Raw, found: NDArray[Any], labels: int, metric: str, seed: int) -> Verdict:
+def compare_texts(
+    train: Raw, held_out: Raw, found: NDArray[Any], labels: int, metric: str, seed: int
+) -> BaselineComparison:
     """Of predicted labels or (`labels` 0) numbers of texts or pairs."""
     rows, known = np.arange(len(train.texts)), dict[str, int]()
     if len(rows) > MOST_ROWS:
@@ -331,7 +335,7 @@ def texts_verdict(train: Raw, held_out: Raw, found: NDArray[Any], labels: int, m
     if len(some) < len(rows):
         part = replace(part, rows=some, right=part.right[some], extra=train.extra[rows[some]])
     judged = held_out.part(labels, known)
-    how = label_verdict if labels else number_verdict
+    how = compare_labels if labels else compare_numbers
     verdict = how(part, judged, found, len(known), metric)
     return verdict if len(some) == len(train.texts) else verdict._replace(baseline_rows=len(some))
 

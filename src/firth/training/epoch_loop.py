@@ -39,7 +39,7 @@ def nothing_learned(loss: float, baseline: float, remedy: str, of: str = "the un
     return f"Nothing was learned: the loss is {loss:.4g}, {of} is {baseline:.4g}. Try {remedy}."
 
 
-class Slice(NamedTuple):
+class SliceResult(NamedTuple):
     """What a slice of training came to."""
 
     loss: float
@@ -67,7 +67,7 @@ class Loop(ABC):
         """Units done in this epoch."""
 
     @abstractmethod
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         """Goes on by about so many units, and moves the position on."""
 
     @abstractmethod
@@ -115,7 +115,7 @@ class Loop(ABC):
             while progress.epoch < epochs and not self.out_of_time():
                 with interrupts_held():
                     self.slice()
-                report.step(self.done(), **self.told())
+                report.step(self.done(), **self.progress_metrics())
                 if checkpoints.due():
                     checkpoints.save(*self.state())
         except KeyboardInterrupt:
@@ -126,7 +126,7 @@ class Loop(ABC):
         if progress.seconds < 0.9 * self.run.budget:
             spent = f"{progress.seconds:.0f} of {self.run.budget:g} s"
             report.note(f"epochs={epochs} ended the run before its budget ({spent}); more epochs would use it.")
-        return self.figures() | self.check_learned()
+        return self.metrics() | self.check_learned()
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -156,7 +156,7 @@ class Loop(ABC):
                 "diverged",
                 "The loss is no longer a number in epoch {epoch}: {trouble}",
                 epoch=progress.epoch + 1,
-                trouble=self.trouble(),
+                trouble=self.divergence_cause(),
             )
         if found.over:
             figures = {"loss": progress.loss / max(1, progress.pairs), "pairs": progress.pairs}
@@ -164,7 +164,7 @@ class Loop(ABC):
             progress.epoch += 1
             progress.loss, progress.pairs = 0.0, 0
 
-    def trouble(self) -> str:
+    def divergence_cause(self) -> str:
         """Why the loss may have run away."""
         return f"learning_rate={self.method.learning_rate:g} is too high for this text."
 
@@ -223,7 +223,7 @@ class Loop(ABC):
         """Whether it stands within an epoch."""
         return 0 <= self.position() <= self.size
 
-    def told(self) -> dict[str, float]:
+    def progress_metrics(self) -> dict[str, float]:
         """What is shown while it learns: no loss yet where what was done so far has none."""
         return {"loss": self.loss()} if self.progress.pairs or self.progress.epochs else {}
 
@@ -234,7 +234,7 @@ class Loop(ABC):
             return progress.epochs[-1]["loss"]
         return progress.loss / max(1, progress.pairs)
 
-    def figures(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         progress = self.progress
         return {
             "epochs": progress.epochs,

@@ -34,7 +34,7 @@ def upload(array: NDArray[Any], where: torch.device) -> Tensor:
     return torch.tensor(np.ascontiguousarray(signed), device=where)
 
 
-class Card:
+class GPUTables:
     """The tables of a task on a GPU. Those in memory are what they were at the last `fetch`."""
 
     def __init__(
@@ -119,7 +119,7 @@ class Card:
         event.record()
         return event
 
-    def figures(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """Of this sitting. Bytes are those of the rows that windows read and add to, whether from memory or a cache."""
         found: dict[str, Any] = {
             "device": "Triton's interpreter",
@@ -142,25 +142,25 @@ class Card:
         return found
 
 
-class OnCard(Loop):
+class GPULoop(Loop):
     """A loop whose tables a card trains; before those of the CPU's training among the bases."""
 
-    card: Card
+    gpu_tables: GPUTables
 
     def go(self) -> dict[str, Any]:
         figures = super().go()
-        self.card.fetch()
+        self.gpu_tables.fetch()
         return figures
 
     @property
     def tables(self) -> dict[str, Table]:
-        self.card.fetch()
+        self.gpu_tables.fetch()
         return dict(super().tables)  # type: ignore[safe-super]
 
     def resume(self, checkpoints: Checkpoints) -> None:
         super().resume(checkpoints)
         if self.done():
-            self.card.send()
+            self.gpu_tables.send()
 
 
 def fitting_programs(task: Task, counts: NDArray[np.int64], noise: NDArray[np.float64], rate: float) -> int:

@@ -26,7 +26,7 @@ from firth.core.checkpoint import Checkpoints
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.training.device import device_of, distributed, peak_of
-from firth.training.epoch_loop import Loop, Progress, Slice, nothing_learned
+from firth.training.epoch_loop import Loop, Progress, SliceResult, nothing_learned
 from firth.training.network_options import LearningOptions
 from firth.training.optimizers import optimizer, rate_share
 
@@ -63,7 +63,7 @@ class Steps(Progress):
     measured: list[dict[str, float]] = field(default_factory=list)  # held-out figures, with the share of the run
 
 
-class Gradient(Loop):
+class GradientLoop(Loop):
     """Learns `net`'s weights."""
 
     unit: ClassVar[str] = "tokens"
@@ -137,7 +137,7 @@ class Gradient(Loop):
             if self.best:
                 self.net.load_state_dict(self.best)
             self.net.eval()
-            found = self.judge(self.judged_last())
+            found = self.evaluate_held_out(self.final_evaluation_size())
             return figures | found | self.check_baseline(found)
 
     def check_baseline(self, found: Mapping[str, float]) -> dict[str, float]:
@@ -150,7 +150,7 @@ class Gradient(Loop):
             self.run.report.note(text, "nothing_learned")
         return {"baseline_loss": baseline}
 
-    def judged_last(self) -> int:
+    def final_evaluation_size(self) -> int:
         """How much of what was held out is judged at the end: all, but where a budget ended the run, a third of what
         was trained on. That takes about a tenth of the time; all of a large text's share may take many budgets."""
         if self.unit != "tokens" or not self.out_of_time():  # dev texts are judged whole
@@ -199,7 +199,7 @@ class Gradient(Loop):
         dist.broadcast(told, 0)
         return float(told)
 
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         self.net.train()
         if self.world > 1:
             units = 1  # a step at a time: where slices end depends on the clock, and processes must agree
@@ -231,7 +231,7 @@ class Gradient(Loop):
         over = progress.batch >= len(batches)
         if over:
             progress.position = self.size
-        return Slice(float(total), trained, over)
+        return SliceResult(float(total), trained, over)
 
     def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
         """The batches of one step: as many as make up `batch_units` on all processes together."""
@@ -307,7 +307,7 @@ class Gradient(Loop):
         progress = self.progress
         whole = self.done() / share if share else self.method.epochs * self.size
         tenth = round(whole) // (10 * EVALUATIONS)  # together a tenth of what is trained on
-        found = self.judge(tenth)
+        found = self.evaluate_held_out(tenth)
         self.net.train()
         progress.evaluated = share
         if not found:
@@ -319,22 +319,22 @@ class Gradient(Loop):
             progress.best = worth
             self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.net.state_dict().items()}
 
-    def told(self) -> dict[str, float]:
-        return super().told() | self.held_out_figures()
+    def progress_metrics(self) -> dict[str, float]:
+        return super().progress_metrics() | self.latest_evaluation()
 
-    def held_out_figures(self) -> dict[str, float]:
+    def latest_evaluation(self) -> dict[str, float]:
         """Those measured last."""
         found = self.progress.measured[-1:]
         return {name: value for figures in found for name, value in figures.items() if name != "share"}
 
-    def judge(self, most: int) -> dict[str, float]:
+    def evaluate_held_out(self, most: int) -> dict[str, float]:
         self.net.eval()
         with torch.no_grad(), torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
             return self.evaluate(most)
 
     def end_epoch(self) -> dict[str, float]:
         self.progress.batch = self.progress.position = 0
-        return self.held_out_figures()
+        return self.latest_evaluation()
 
     # ---- what a checkpoint keeps ----
 
@@ -403,11 +403,11 @@ class Gradient(Loop):
     def is_inside(self) -> bool:
         return self.phase(0.0) <= self.progress.phase <= self.phase(1.0)
 
-    def figures(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         progress = self.progress
         trained = sum(int(epoch["pairs"]) for epoch in progress.epochs) + progress.pairs
         speed = trained / progress.seconds if progress.seconds else 0.0
-        figures = super().figures() | {
+        figures = super().metrics() | {
             f"{self.unit}_per_second": speed,
             "steps": progress.steps,
             "held_out": progress.measured,

@@ -25,7 +25,7 @@ STEPS, LEAST_BATCH, MOST_BATCH = 1000, 512, 8192  # of a run where batch_tokens 
 MOST_WIDE = 65536  # units of a hidden layer
 
 
-def learner(name: str) -> Any:
+def torch_module(name: str) -> Any:
     """The module firth.NAME, which needs torch."""
     try:
         return importlib.import_module(f"firth.{name}")
@@ -42,7 +42,7 @@ class Later:
         self.module, self.name = module, name
 
     def __get__(self, instance: Any, owner: Any) -> Any:
-        return getattr(learner(self.module), self.name)
+        return getattr(torch_module(self.module), self.name)
 
 
 def model_in(module: str, name: str) -> Callable[[Kind], Kind]:
@@ -73,7 +73,7 @@ class LearningOptions(Method):
     dropout: float = option(0.1, "share of values left out while learning", low=0, high=0.95)
 
     def check_run(self, run: Run) -> None:
-        learner("training.device").device_of(run)
+        torch_module("training.device").device_of(run)
 
     @property
     @abstractmethod
@@ -144,8 +144,8 @@ class CompressingOptions(RowOptions):
     """A network that squeezes the rows of a table through few numbers and rebuilds them."""
 
     kind: ClassVar[str] = "table"
-    least_rows: ClassVar[int] = 2
-    takes_gaps: ClassVar[bool] = True  # missing cells, and categories that fit did not meet
+    min_rows: ClassVar[int] = 2
+    accepts_missing: ClassVar[bool] = True  # missing cells, and categories that fit did not meet
 
     dim: int = option(8, "numbers that a row is squeezed to: the length of its code", low=1, high=65536)
     hidden_sizes: str = option(

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from torch import nn
 
 from firth.core.run import Run
-from firth.training.gradient_loop import Batch, Gradient
+from firth.training.gradient_loop import Batch, GradientLoop
 from firth.training.network_options import RowOptions
 
 MOST_ROWS = 8192  # of a batch that is held in memory at once; larger steps add up several
 LEAST_MEASURED = 2000  # held-out rows that are looked at each time, where there are as many
 
 
-class RowTraining(Gradient):
+class RowTraining(GradientLoop):
     """Learns from rows by number."""
 
     unit: ClassVar[str] = "rows"
@@ -45,5 +45,5 @@ class RowTraining(Gradient):
         """Rises from 0 to 1 in the first `share` of the run."""
         return min(1.0, self.share() / share) if share else 1.0
 
-    def trouble(self) -> str:
+    def divergence_cause(self) -> str:
         return f"learning_rate={self.method.learning_rate:g} is too high for these rows."

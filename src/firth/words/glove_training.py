@@ -21,7 +21,7 @@ from firth.data import cache
 from firth.data.cooccur import Cooccurrence, mapped, opened
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import glove as kernel
-from firth.training.epoch_loop import Loop, Progress, Slice
+from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.words.word_model import Phrases, WordModel, WordOptions
 
 UNKNOWN = "<unk>"
@@ -110,7 +110,7 @@ class Training(Loop):
     def position(self) -> int:
         return self.size * self.progress.step // (self.strata.parts * self.pieces)
 
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         """Whole pieces of diagonals; their order is drawn anew in each epoch."""
         parts, first = self.strata.parts, self.progress.step
         order = np.random.default_rng(seed).permutation(parts)
@@ -122,7 +122,7 @@ class Training(Loop):
             rate = self.method.learning_rate
             loss += self.trainer.diagonal(int(order[diagonal]), piece, self.pieces, rate, self.run.cores)
         self.progress.step = last
-        return Slice(loss, self.position() - before, last == parts * self.pieces)
+        return SliceResult(loss, self.position() - before, last == parts * self.pieces)
 
     def probe_loss(self) -> float | None:
         """Before the first step the loss of predicting the mean logarithm for every pair, which needs no vectors."""
@@ -134,10 +134,10 @@ class Training(Loop):
         self.progress.step = 0
         return {}
 
-    def figures(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         progress = self.progress
         speed = progress.words / progress.seconds if progress.seconds else 0.0
-        return super().figures() | {"pairs_per_second": speed}
+        return super().metrics() | {"pairs_per_second": speed}
 
 
 def parts_for(words: int, stride: int) -> int:

@@ -20,9 +20,9 @@ from firth.core.run import Run
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import predict as kernel
-from firth.training.epoch_loop import Loop, Progress, Slice
+from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.training.gpu_choice import on_gpu
-from firth.training.network_options import learner
+from firth.training.network_options import torch_module
 from firth.words.window_model import PredictedWords
 from firth.words.word_model import TextModel, WordModel, WordOptions, no_neighbours
 
@@ -156,7 +156,7 @@ class PredictingMethod(WindowMethod):
         tokens, reading = self.read_words(data, run, start)
         method, chosen = self.sized(tokens), Training
         if self.gpu and on_gpu(method, run, (method.epochs or 1) * len(tokens.ids)):
-            chosen = learner("words.window_training_gpu").CudaTraining
+            chosen = torch_module("words.window_training_gpu").CudaTraining
         training = chosen(method, tokens, run, start, self.held_out)
         figures = training.go() | {"reading_seconds": reading}
         words, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
@@ -255,7 +255,7 @@ class Training(Loop):
         within = zip(starts[:-1], progress.cursors, starts[1:], strict=True)
         return self.ordered and all(type(at) is int and first <= at <= last for first, at, last in within)
 
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         progress = self.progress
         first, last = self.rates()
         if self.ordered:
@@ -265,12 +265,12 @@ class Training(Loop):
             windows = self.round // self.grouping.get("group", 1)
             tally = self.trainer.ordered(cursors, windows, rounds, seed, first, last, self.threads)
             progress.cursors = cursors.tolist()
-            return Slice(tally[0], tally[1], progress.cursors == starts[1:])
+            return SliceResult(tally[0], tally[1], progress.cursors == starts[1:])
         blocks = max(self.threads, int(units / kernel.BLOCK))
         to = min(self.size, progress.position + blocks * kernel.BLOCK)
         tally = self.trainer.racing(progress.position, to, seed, first, last, self.threads)
         progress.position = to
-        return Slice(tally[0], tally[1], to == self.size)
+        return SliceResult(tally[0], tally[1], to == self.size)
 
     def rates(self) -> tuple[float, float]:
         """The learning rate at the first and the last word of this epoch. Under a budget that binds, the share of time
@@ -299,11 +299,11 @@ class Training(Loop):
             return None  # a trained model may have nothing more to learn
         return self.measured_loss(0, min(self.size, PROBED // 50 if self.method.loss == "softmax" else PROBED))
 
-    def figures(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         progress = self.progress
         raw = self.tokens.raw_tokens / max(1, len(self.tokens.ids))  # speed is told in words of the text
         speed = progress.words * raw / progress.seconds if progress.seconds else 0.0
-        return super().figures() | {
+        return super().metrics() | {
             "words_per_second": speed,
             "tokens": self.tokens.raw_tokens,
             "vocabulary": len(self.tokens.vocabulary),

@@ -15,8 +15,8 @@ from torch import Tensor
 from firth.core.run import Run
 from firth.data.tokens import Tokens
 from firth.kernels import predict as kernel
-from firth.training.epoch_loop import Slice
-from firth.training.gpu_tables import Card, OnCard
+from firth.training.epoch_loop import SliceResult
+from firth.training.gpu_tables import GPULoop, GPUTables
 from firth.words.window_training import Training, WindowMethod
 
 SLICE = 1 << 25  # tokens
@@ -34,7 +34,7 @@ class Part(NamedTuple):
     there: Any  # the event after which it is; None without a card
 
 
-class CudaTraining(OnCard, Training):
+class CudaTraining(GPULoop, Training):
     """The loop over a text whose windows a GPU trains."""
 
     def __init__(self, method: WindowMethod, tokens: Tokens, run: Run, start: Any = None, held_out: float = 0) -> None:
@@ -43,8 +43,8 @@ class CudaTraining(OnCard, Training):
         self.most = max(kernel.BLOCK, most)  # tokens of a slice; a CPU could go on wherever one ends
         counts = tokens.vocabulary.counts
         noise = kernel.noise_weights(counts, method.negative_exponent)
-        self.card = Card(self.task(), min(self.most, len(tokens.ids)), counts, noise, method.learning_rate)
-        cuda = self.card.device.type == "cuda"
+        self.gpu_tables = GPUTables(self.task(), min(self.most, len(tokens.ids)), counts, noise, method.learning_rate)
+        cuda = self.gpu_tables.device.type == "cuda"
         self.copying = torch.cuda.Stream() if cuda else None  # type: ignore[no-untyped-call]
         self.reader: ThreadPoolExecutor | None = None
         self.coming: tuple[tuple[int, int], Future[Part]] | None = None
@@ -64,7 +64,7 @@ class CudaTraining(OnCard, Training):
             yield
         self.coming = None
 
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         """One slice, whatever time it takes."""
         first = self.progress.position
         last = min(self.size, first + self.most)
@@ -75,7 +75,7 @@ class CudaTraining(OnCard, Training):
             self.prepare(after, min(self.size, after + self.most))
         tally = self.trained(part, seed, self.slice_rates(first, last))
         self.progress.position = last
-        return Slice(tally.loss, tally.pairs, last == self.size)
+        return SliceResult(tally.loss, tally.pairs, last == self.size)
 
     def slice_rates(self, first: int, last: int) -> tuple[float, float]:
         begin, end = self.rates()
@@ -84,7 +84,7 @@ class CudaTraining(OnCard, Training):
     def trained(self, part: Part, seed: int, rates: tuple[float, float], move: bool = True) -> kernel.Tally:
         if part.there is not None:
             torch.cuda.current_stream().wait_event(part.there)
-        return self.card.train(*part[:5], seed, rates, move)
+        return self.gpu_tables.train(*part[:5], seed, rates, move)
 
     def measured_loss(self, first: int, last: int) -> float:
         total = kernel.Tally(0.0, 0, 0)
@@ -121,14 +121,14 @@ class CudaTraining(OnCard, Training):
         if self.copying is None:
             return Part(parts[0], parts[1], begin, first, last, None)
         with torch.cuda.stream(self.copying):
-            sent = [part.to(self.card.device, non_blocking=True) for part in parts]
+            sent = [part.to(self.gpu_tables.device, non_blocking=True) for part in parts]
             return Part(sent[0], sent[1], begin, first, last, self.copying.record_event())
 
     # ---- what it came to ----
 
-    def figures(self) -> dict[str, Any]:
-        found, card = super().figures(), self.card
-        figures = found | card.figures()
+    def metrics(self) -> dict[str, Any]:
+        found, card = super().metrics(), self.gpu_tables
+        figures = found | card.metrics()
         if card.seconds:
             raw = self.tokens.raw_tokens / max(1, len(self.tokens.ids))
             figures["kernel_words_per_second"] = card.words * raw / card.seconds
