@@ -102,6 +102,17 @@ NAMES = (
     Name("number_verdict", "compare_numbers"),
     Name("texts_verdict", "compare_texts"),
     Name("learner", "torch_module"),
+    Name(
+        "SPECIAL",
+        "SPECIAL_TOKENS",
+        ("src/firth/training/network_options.py", "*/translation_model.py", "*/test_translation.py"),
+    ),
+    Name(
+        "Weights",
+        "TfIdf",
+        ("src/firth/training/baselines.py", "*/contrastive_training.py", "tests/training/test_baselines.py"),
+    ),
+    Name("ENOUGH", "MIN_HELD_OUT_ROWS", ("src/firth/training/baselines.py", "*/contrastive_training.py")),
     Name("least_rows", "min_rows"),
     Name("takes_gaps", "accepts_missing"),
     Name("judged_last", "final_evaluation_size"),

@@ -107,8 +107,8 @@ def test_directed_walks_stop_at_dead_ends():
 
 @pytest.mark.parametrize("method", [METHODS["Node2Vec, near"], METHODS["DeepWalk, Huffman tree"]])
 def test_a_resumed_run_equals_an_unbroken_one(method, graph, tmp_path, monkeypatch):
-    monkeypatch.setattr(walks, "CHUNK", 5000)
-    monkeypatch.setattr(walks, "NODES_A_STREAM", 100)
+    monkeypatch.setattr(walks, "CHUNK_STEPS", 5000)
+    monkeypatch.setattr(walks, "NODES_PER_STREAM", 100)
     whole = method.fit(graph, firth.Run(threads=1, deterministic=True))
     monkeypatch.setattr("firth.training.epoch_loop.SLICE_SECONDS", 0.001)
     run = firth.Run(threads=2, deterministic=True, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=Notes())
@@ -125,7 +125,7 @@ def test_a_resumed_run_equals_an_unbroken_one(method, graph, tmp_path, monkeypat
 def test_every_walk_is_walked_once_whatever_the_chunks(graph, monkeypatch):
     seen = {}
     for chunk in (80, 1000, 10**9):
-        monkeypatch.setattr(walks, "CHUNK", chunk)
+        monkeypatch.setattr(walks, "CHUNK_STEPS", chunk)
         training = walks.Training(METHODS["DeepWalk"], graph, firth.Run(), None)
         chunks = -(-training.walks_per_node // training.chunk)
         starts = [
@@ -158,7 +158,7 @@ def test_saved_and_loaded(graph, tmp_path: Path):
 
 
 def test_a_budget_stops_in_time(graph, monkeypatch):
-    monkeypatch.setattr(walks, "CHUNK", 20_000)
+    monkeypatch.setattr(walks, "CHUNK_STEPS", 20_000)
     run = firth.Run(budget=0.3, deterministic=True, report=Notes())
     model = firth.DeepWalk(dim=16, epochs=100_000).fit(graph, run)
     assert model.training["finished_epochs"] < 100_000 and 0.3 <= model.training["seconds"] < 5

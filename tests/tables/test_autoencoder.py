@@ -11,7 +11,7 @@ import firth
 from firth import FirthError, FirthWarning, Run, Table, Vectors
 from firth.nets.autoencoder import TableNet
 from firth.tables.autoencoder_model import AutoencoderModel, shape_of
-from firth.tables.autoencoder_training import CompressTraining, opened
+from firth.tables.autoencoder_training import AutoencoderTraining, prepare_table
 
 RUN = Run(deterministic=True)
 
@@ -32,11 +32,11 @@ def test_without_layers_it_finds_the_subspace_of_pca(tied):
     rows = random.normal(size=(400, 2)) @ random.normal(size=(2, 6)) * 3 + random.normal(size=(400, 6)) + 7
     settings = {"dim": 2, "hidden_sizes": "", "numeric": "common", "weight_decay": 0.0, "held_out": 0.0, "tied": tied}
     method = firth.Autoencoder(**settings, epochs=500, batch_size=400, learning_rate=0.02, schedule="linear")
-    layout, table = opened(method, rows, RUN, None)
+    layout, table = prepare_table(method, rows, RUN, None)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         net = TableNet(shape_of(method, layout))
-    figures = CompressTraining(method, net, layout.read(table), table.fingerprint(), RUN).go()
+    figures = AutoencoderTraining(method, net, layout.read(table), table.fingerprint(), RUN).go()
     model = AutoencoderModel(method, layout, net, figures)
     assert figures["loss"] < figures["epochs"][0]["loss"] / 3
     pca = firth.PCA(dim=2).fit(rows)

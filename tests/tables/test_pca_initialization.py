@@ -16,21 +16,21 @@ from firth.core.components import principal_components
 from firth.data.world import World
 from firth.evaluate.compression import lost_variance
 from firth.nets.autoencoder import TableNet, drawn
-from firth.tables import pca_initialization as straight
+from firth.tables import pca_initialization
 from firth.tables.autoencoder_model import AutoencoderModel, shape_of
-from firth.tables.autoencoder_training import opened
-from firth.tables.pca_initialization import begin_at_pca
+from firth.tables.autoencoder_training import prepare_table
+from firth.tables.pca_initialization import initialize_from_pca
 
 RUN = Run(deterministic=True)
 
 
-def beginning(method: Any, data: Any) -> AutoencoderModel:
+def initialized(method: Any, data: Any) -> AutoencoderModel:
     """The model that a method has before its first step."""
-    layout, table = opened(method, data, RUN, None)
+    layout, table = prepare_table(method, data, RUN, None)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         net = TableNet(shape_of(method, layout))
-    begin_at_pca(net, layout.read(table), RUN.seed)
+    initialize_from_pca(net, layout.read(table), RUN.seed)
     return AutoencoderModel(method, layout, net, {})
 
 
@@ -38,7 +38,7 @@ def matrix(table: Table) -> np.ndarray:
     return np.stack([table.numbers(name) for name in table.names], axis=1)
 
 
-def bent(rows: int = 80) -> np.ndarray:
+def nonlinear_rows(rows: int = 80) -> np.ndarray:
     """Eight columns, some far from 0, of three causes."""
     random = np.random.default_rng(1)
     causes = random.normal(size=(rows, 3))
@@ -49,11 +49,11 @@ def bent(rows: int = 80) -> np.ndarray:
 @pytest.mark.parametrize("widths", ["", "16,8"])
 @pytest.mark.parametrize("numeric", ["standardize", "common", "keep"])
 def test_before_any_step_it_is_pca(numeric, widths, tied):
-    rows = bent()
+    rows = nonlinear_rows()
     scale = rows.std(axis=0) if numeric == "standardize" else 1.0
-    model = beginning(firth.Autoencoder(dim=3, hidden_sizes=widths, tied=tied, numeric=numeric), rows)
+    model = initialized(firth.Autoencoder(dim=3, hidden_sizes=widths, tied=tied, numeric=numeric), rows)
     pca = firth.PCA(dim=3).fit(rows / scale)
-    new = bent(90)[80:]
+    new = nonlinear_rows(90)[80:]
     expected = matrix(pca.reconstruct(new / scale)) * scale
     np.testing.assert_allclose(matrix(model.reconstruct(new)), expected, rtol=1e-5, atol=1e-4)
     if numeric == "keep":
@@ -61,9 +61,9 @@ def test_before_any_step_it_is_pca(numeric, widths, tied):
 
 
 @pytest.mark.parametrize("category", ["embedding", "onehot"])
-def test_categories_begin_at_pca_of_their_ones_and_zeros(category):
+def test_categories_initialize_from_pca_of_their_ones_and_zeros(category):
     table = Table(World(seed=4).rows(300).complete)
-    model = beginning(firth.Autoencoder(dim=3, categorical=category), table)
+    model = initialized(firth.Autoencoder(dim=3, categorical=category), table)
     encoder = firth.OneHot(numeric="standardize").fit(table)
     found = principal_components(encoder.transform(table))
     plane = found.directions[:3].T @ found.directions[:3]
@@ -78,9 +78,9 @@ def test_categories_begin_at_pca_of_their_ones_and_zeros(category):
 
 @pytest.mark.parametrize("numeric", ["standardize", "keep"])
 def test_missing_numbers_count_as_the_mean(numeric):
-    rows = bent()
+    rows = nonlinear_rows()
     rows[::7, 2] = np.nan
-    model = beginning(firth.Autoencoder(dim=2, numeric=numeric), rows)
+    model = initialized(firth.Autoencoder(dim=2, numeric=numeric), rows)
     filled = np.where(np.isnan(rows), np.nanmean(rows, axis=0), rows)
     np.testing.assert_allclose(model.transform(rows), model.transform(filled), atol=1e-4)
     assert np.ptp(model.transform(rows), axis=0).min() > 0.5
@@ -88,9 +88,9 @@ def test_missing_numbers_count_as_the_mean(numeric):
 
 def test_a_vae_begins_at_probabilistic_pca():
     """What it takes rows to be distributed like, held against scikit-learn's; and codes of deviation about 1."""
-    rows = bent(400)
+    rows = nonlinear_rows(400)
     rows /= rows.std(axis=0)
-    net = beginning(firth.VAE(dim=3, numeric="keep"), rows).net
+    net = initialized(firth.VAE(dim=3, numeric="keep"), rows).net
     outward = net.decoder.straight.weight.detach().numpy()
     peer = sklearn.decomposition.PCA(3).fit(rows)
     ours = outward @ outward.T + peer.noise_variance_ * np.eye(8)
@@ -104,16 +104,16 @@ def test_a_vae_begins_at_probabilistic_pca():
 
 
 def test_of_a_large_table_some_rows_tell(monkeypatch):
-    rows = bent(400)
-    whole = beginning(firth.Autoencoder(dim=3, numeric="keep"), rows)
-    monkeypatch.setattr(straight, "PLACES", 8 * 200)
-    part = beginning(firth.Autoencoder(dim=3, numeric="keep"), rows)
+    rows = nonlinear_rows(400)
+    whole = initialized(firth.Autoencoder(dim=3, numeric="keep"), rows)
+    monkeypatch.setattr(pca_initialization, "MAX_MATRIX_CELLS", 8 * 200)
+    part = initialized(firth.Autoencoder(dim=3, numeric="keep"), rows)
     lost = [lost_variance(rows, matrix(model.reconstruct(rows))) for model in (whole, part)]
     assert lost[0] < lost[1] < 1.1 * lost[0]
 
 
 def test_what_makes_it_worse_is_not_kept():
-    rows = bent()
+    rows = nonlinear_rows()
     method = firth.Autoencoder(dim=2, numeric="keep", learning_rate=3.0, max_grad_norm=0, epochs=3)
     model = method.fit(rows, RUN)
     first, *later = model.training["held_out"]

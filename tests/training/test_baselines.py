@@ -28,18 +28,18 @@ def test_tf_idf_is_scikit_learns():
 
     counts, known = matrices()
     theirs = TfidfVectorizer(sublinear_tf=True, vocabulary=known, token_pattern=r"\S+").fit(TEXTS)
-    ours = baselines.Weights(counts, len(known))(counts)
+    ours = baselines.TfIdf(counts, len(known))(counts)
     np.testing.assert_allclose(ours.toarray(), theirs.transform(TEXTS).toarray(), atol=1e-12)
 
 
 def test_the_logistic_regression_is_scikit_learns(monkeypatch):
     from sklearn.linear_model import LogisticRegression
 
-    monkeypatch.setattr(baselines, "MOST_STEPS", 2000)
+    monkeypatch.setattr(baselines, "MAX_STEPS", 2000)
     counts, known = matrices()
-    x = baselines.Weights(counts, len(known))(counts)
+    x = baselines.TfIdf(counts, len(known))(counts)
     weights, bias = baselines.logistic(x, baselines.shares(IDS, 8))
-    theirs = LogisticRegression(C=baselines.STRENGTH, tol=1e-8, max_iter=5000).fit(x, IDS)
+    theirs = LogisticRegression(C=baselines.LOGISTIC_C, tol=1e-8, max_iter=5000).fit(x, IDS)
     ours = x @ weights + bias
     wanted = theirs.decision_function(x)
     apart = [found - found.mean(axis=1, keepdims=True) for found in (ours, wanted)]  # of a softmax a constant is free
@@ -51,10 +51,10 @@ def test_the_ridge_regression_is_scikit_learns():
     from sklearn.linear_model import Ridge
 
     counts, known = matrices()
-    x = baselines.Weights(counts, len(known))(counts)
+    x = baselines.TfIdf(counts, len(known))(counts)
     y = np.array([float(len(text)) for text in TEXTS])
     weights, bias = baselines.ridge(x, y)
-    theirs = Ridge(alpha=baselines.PENALTY, fit_intercept=False, solver="lsqr", tol=1e-10).fit(x, y - y.mean())
+    theirs = Ridge(alpha=baselines.RIDGE_PENALTY, fit_intercept=False, solver="lsqr", tol=1e-10).fit(x, y - y.mean())
     np.testing.assert_allclose(x @ weights + bias, theirs.predict(x) + y.mean(), rtol=1e-3)
 
 
@@ -62,11 +62,11 @@ def test_more_rows_than_the_bound_are_drawn_from_and_said(monkeypatch):
     train, held = Raw(TEXTS[:200], IDS[:200], NONE[:200]), Raw(TEXTS[200:], IDS[200:], NONE[200:])
     whole = compare_texts(train, held, IDS[200:], 8, "accuracy", 1)
     assert whole.baseline_rows is None and whole.score == 1
-    monkeypatch.setattr(baselines, "MOST_ROWS", 50)
+    monkeypatch.setattr(baselines, "MAX_ROWS", 50)
     few = compare_texts(train, held, IDS[200:], 8, "accuracy", 1)
     assert few.baseline_rows == 50 and few.metrics()["held_out_score"]["baseline_rows"] == 50
-    monkeypatch.setattr(baselines, "MOST_ROWS", 10_000)
-    monkeypatch.setattr(baselines, "MOST_WORK", 1)
+    monkeypatch.setattr(baselines, "MAX_ROWS", 10_000)
+    monkeypatch.setattr(baselines, "MAX_WORK", 1)
     assert compare_texts(train, held, IDS[200:], 8, "accuracy", 1).baseline_rows == 100
 
 

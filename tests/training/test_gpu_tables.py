@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import firth
-from firth.training import gpu_choice as chosen
-from firth.training.gpu_choice import LEAST_UNITS_A_CORE, on_gpu
+from firth.training import gpu_choice
+from firth.training.gpu_choice import MIN_UNITS_PER_CORE, on_gpu
 
 TRAINED = """
 import json, sys
@@ -28,7 +28,7 @@ from firth.words import window_training_gpu as words_cuda
 
 folder = Path(sys.argv[1])
 kernel.BLOCK = words_cuda.SLICE = 40  # tokens: two slices an epoch
-cuda.ROWS_A_PROGRAM = 16
+cuda.ROWS_PER_PROGRAM = 16
 rng = np.random.default_rng(0)
 docs = [" ".join(f"w{word}" for word in rng.integers(0, 40, 10)) for _ in range(9)]
 edges = [(str(a), str(b)) for a, b in rng.integers(0, 12, (30, 2))]
@@ -138,8 +138,8 @@ def test_what_a_gpu_cannot_is_refused(method: firth.Method, settings: dict[str, 
 
 
 def test_without_a_card_it_says_so_and_auto_is_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chosen, "NVIDIA", ())
-    monkeypatch.setattr(chosen, "LEAST_UNITS_A_CORE", 0)
+    monkeypatch.setattr(gpu_choice, "NVIDIA_PATHS", ())
+    monkeypatch.setattr(gpu_choice, "MIN_UNITS_PER_CORE", 0)
     method = firth.SkipGram(dim=8, epochs=1, min_count=1)
     with pytest.raises(firth.FirthError, match="there is no NVIDIA GPU here; device must be auto or cpu"):
         method.fit(["a b c d"] * 9, firth.Run(device="cuda"))
@@ -147,15 +147,15 @@ def test_without_a_card_it_says_so_and_auto_is_the_cpu(monkeypatch: pytest.Monke
 
 
 def test_without_triton_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(chosen, "NVIDIA", (str(tmp_path),))
-    monkeypatch.setattr(chosen, "find_spec", lambda name: None)
+    monkeypatch.setattr(gpu_choice, "NVIDIA_PATHS", (str(tmp_path),))
+    monkeypatch.setattr(gpu_choice, "find_spec", lambda name: None)
     with pytest.raises(firth.FirthError, match="the package torch is not installed"):
         on_gpu(firth.SkipGram(), firth.Run(device="cuda"), 0)
 
 
 def test_auto_takes_the_card_when_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chosen, "lacking", lambda: "")
-    most = 2 * LEAST_UNITS_A_CORE
+    monkeypatch.setattr(gpu_choice, "missing_requirement", lambda: "")
+    most = 2 * MIN_UNITS_PER_CORE
     assert on_gpu(firth.SkipGram(), firth.Run(threads=2), most)
     assert not on_gpu(firth.SkipGram(), firth.Run(threads=2), most - 1)
     assert not on_gpu(firth.SkipGram(), firth.Run(threads=2, device="cpu"), most)
@@ -165,7 +165,7 @@ def test_auto_takes_the_card_when_it_pays(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_more_a_program_moves_the_fewer_there_are() -> None:
     from firth.kernels import predict as kernel
-    from firth.training.gpu_tables import MOST_AT_ONCE, MOST_PROGRAMS, fitting_programs
+    from firth.training.gpu_tables import MAX_CONCURRENT_UPDATE, MAX_PROGRAMS, stable_programs
 
     def programs(rows: int, window: int = 5, rate: float = 0.05, exponent: float = 1.0, **settings: Any) -> int:
         counts = (10_000_000 / np.arange(1, rows + 1) ** exponent).astype(np.int64)
@@ -174,13 +174,17 @@ def test_the_more_a_program_moves_the_fewer_there_are() -> None:
             outputs=kernel.new_table(rows, 4), keep=kernel.keep_thresholds(counts, 1e-3),
             noise=kernel.alias_table(counts**0.75), paths=kernel.no_paths(), window=window, **settings,
         )  # fmt: skip
-        return fitting_programs(task, counts, counts**0.75, rate)
+        return stable_programs(task, counts, counts**0.75, rate)
 
-    assert programs(80_000, exponent=0.5) == MOST_PROGRAMS  # many rows, none of them much more frequent
+    assert programs(80_000, exponent=0.5) == MAX_PROGRAMS  # many rows, none of them much more frequent
     assert programs(640) <= 640 // 64
     wide = programs(50_000, window=15)
-    assert 1 < wide < programs(50_000, window=10) < MOST_PROGRAMS
+    assert 1 < wide < programs(50_000, window=10) < MAX_PROGRAMS
     assert programs(50_000, window=15, rate=0.1) == pytest.approx(wide / 2, abs=1)
     assert programs(50_000, window=15, negatives=10) == pytest.approx(wide / 2, abs=1)
     # All rows alike: a pair of rows is met by a share of 1 / rows² of the pairs, the norm of all shares is 1 / rows.
-    assert programs(820, window=1, rate=20, exponent=0.0, shrink=False) == int(MOST_AT_ONCE * 820 / (20 * 2 * 5)) == 8
+    assert (
+        programs(820, window=1, rate=20, exponent=0.0, shrink=False)
+        == int(MAX_CONCURRENT_UPDATE * 820 / (20 * 2 * 5))
+        == 8
+    )

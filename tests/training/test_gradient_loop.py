@@ -18,7 +18,7 @@ from breaking import Breaks
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.nets.transformer import Decoder, Size
-from firth.training.gradient_loop import AHEAD
+from firth.training.gradient_loop import PREFETCHED_BATCHES
 from firth.training.network_options import GradientOptions
 from firth.training.optimizers import rate_share
 from firth.transformers.language_modeling import LanguageTraining, Sampling, continued
@@ -102,7 +102,9 @@ def test_batches_are_loaded_ahead_and_in_order():
             task.progress.epoch = epoch
             for number, batch in enumerate(task.batches()):
                 assert torch.equal(task.loaded(number)[0], task.load(batch.what)[0])
-                assert set(task.loading) == set(range(number + 1, min(number + 1 + AHEAD, len(task.batches()))))
+                assert set(task.loading) == set(
+                    range(number + 1, min(number + 1 + PREFETCHED_BATCHES, len(task.batches())))
+                )
                 if number == 5:
                     break
 

@@ -17,7 +17,7 @@ from firth.training.truncated_svd import truncated_svd
 @pytest.fixture
 def always_random(monkeypatch):
     """The random solver also for matrices that are small enough for LAPACK."""
-    monkeypatch.setattr(module, "SMALL", 0)
+    monkeypatch.setattr(module, "MAX_EXACT_CELLS", 0)
 
 
 def zipfian(rows=400, columns=900, seed=0):
@@ -119,7 +119,7 @@ def test_small_values_are_not_blurred_by_large_ones(always_random):
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("solver", ["exact", "random"])
 def test_more_dimensions_than_the_rank(solver, turned, holes, monkeypatch):
-    monkeypatch.setattr(module, "SMALL", 0 if solver == "random" else 1 << 22)
+    monkeypatch.setattr(module, "MAX_EXACT_CELLS", 0 if solver == "random" else 1 << 22)
     rng = np.random.default_rng(1)
     left, right = rng.normal(size=(80, 7)), rng.normal(size=(7, 120))
     if holes:  # rows and columns of zeros: singular values that are zero exactly
@@ -135,7 +135,7 @@ def test_more_dimensions_than_the_rank(solver, turned, holes, monkeypatch):
 @pytest.mark.parametrize("solver", ["exact", "random"])
 def test_equal_singular_values(solver, monkeypatch):
     """The identity has one value 200 times: powers of AAᵀ alone never leave the first random block."""
-    monkeypatch.setattr(module, "SMALL", 0 if solver == "random" else 1 << 22)
+    monkeypatch.setattr(module, "MAX_EXACT_CELLS", 0 if solver == "random" else 1 << 22)
     found = truncated_svd(sparse.identity(200, format="csr"), 90)
     np.testing.assert_allclose(found.values, np.ones(90), rtol=1e-5)
     assert found.explained.sum() == pytest.approx(0.45, rel=1e-5)

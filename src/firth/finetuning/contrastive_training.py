@@ -29,7 +29,14 @@ from firth.finetuning.finetuning_loop import Sequences, batches_of, sequences
 from firth.nets.attention import Packed
 from firth.nets.bert import Bert, places_of
 from firth.nets.transformer import Dropout
-from firth.training.baselines import ENOUGH, BaselineComparison, Weights, bags_of, clearly_correlated, number_score
+from firth.training.baselines import (
+    MIN_HELD_OUT_ROWS,
+    BaselineComparison,
+    TfIdf,
+    bags_of,
+    clearly_correlated,
+    number_score,
+)
 from firth.training.gradient_loop import Batch, GradientLoop
 from firth.transformers.bert_model import BertModel
 from firth.transformers.packing import batch_ends
@@ -239,10 +246,10 @@ def verdict_of(dev: Rows, scores: NDArray[np.float64], before: float, after: flo
     known: dict[str, int] = {}
     sides, rows = [bags_of(side, known) for side in dev.sides[:2]], np.arange(len(dev))
     counts = [side.counts(rows, len(known)) for side in sides]
-    weigh = Weights(counts[0] + counts[1], len(known))
+    weigh = TfIdf(counts[0] + counts[1], len(known))
     cosines = np.asarray(weigh(counts[0]).multiply(weigh(counts[1])).sum(axis=1)).ravel()
     values = {"before training": before, "tf-idf cosine": number_score("spearman", scores, cosines)}
-    learned = None if len(dev) < ENOUGH else after > before
+    learned = None if len(dev) < MIN_HELD_OUT_ROWS else after > before
     weaker = clearly_correlated(values["tf-idf cosine"] - after, len(dev))
     return BaselineComparison("spearman", len(dev), after, values, learned, weaker)
 

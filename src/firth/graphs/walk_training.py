@@ -32,10 +32,13 @@ from firth.training.gpu_choice import on_gpu
 from firth.training.network_options import torch_module
 from firth.words.window_training import LEAST_RATE, MOST_STREAMS, MOST_WINDOWS, PROBED
 
-NOISE_EXPONENT = 0.75  # as in word2vec
-CHUNK = 1 << 18  # steps of walks trained in one go
-GROUP, GROUPED = 2, 5000  # steps of a walk whose windows share negative samples, from so many nodes on
-NODES_A_STREAM = 1000  # of deterministic runs: with fewer nodes two streams would change the same rows all the time
+NEGATIVE_EXPONENT = 0.75  # as in word2vec
+CHUNK_STEPS = 1 << 18  # steps of walks trained in one go
+WINDOWS_PER_GROUP, MIN_NODES_TO_GROUP = (
+    2,
+    5000,
+)  # steps of a walk whose windows share negative samples, from so many nodes on
+NODES_PER_STREAM = 1000  # of deterministic runs: with fewer nodes two streams would change the same rows all the time
 
 
 class NodeModel(Model):
@@ -49,11 +52,11 @@ class NodeModel(Model):
         self.vectors = Vectors(self._names, nodes, missing="the graph did not have this node")
 
     def _names(self) -> list[str]:
-        found = self._keys
-        if isinstance(found, Parts):
-            with found.reading():
-                self._keys = found = check_texts_of(found.documents["nodes"]["keys"], "keys of nodes.json")
-        return found
+        keys = self._keys
+        if isinstance(keys, Parts):
+            with keys.reading():
+                self._keys = keys = check_texts_of(keys.documents["nodes"]["keys"], "keys of nodes.json")
+        return keys
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
@@ -114,7 +117,7 @@ class WalkingMethod(Method):
         """This method with the options that were left out chosen by the size of the graph. In a small one, a negative
         sample shared by a whole window hits the same few nodes again and again: labels are read worse from the vectors
         (benchmarks/small_data.py). Where samples are shared, ten do what five for each pair do."""
-        method = self.resolved(share_negatives=nodes >= GROUPED or device == "cuda")
+        method = self.resolved(share_negatives=nodes >= MIN_NODES_TO_GROUP or device == "cuda")
         return method.resolved(negatives=10 if method.share_negatives else 5)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> NodeModel:
@@ -139,12 +142,12 @@ class WalkingMethod(Method):
             run.report.note(note)
         if isolated:
             run.report.note(f"{isolated:,} nodes have no edge; their vectors are zero.")
-        method, chosen = self.sized(len(graph), run.device), Training
+        method, training_class = self.sized(len(graph), run.device), Training
         if on_gpu(method, run, self.epochs * self.walks_per_node * self.walk_length * len(graph)):
-            chosen = torch_module("graphs.walk_training_gpu").CudaTraining
-        training = chosen(method, graph, run, start)
+            training_class = torch_module("graphs.walk_training_gpu").CudaTraining
+        training = training_class(method, graph, run, start)
         preparing = time.monotonic() - began
-        figures = training.go() | {
+        metrics = training.go() | {
             "preparing_seconds": preparing,
             "nodes": len(graph),
             "edges": graph.edges,
@@ -155,11 +158,11 @@ class WalkingMethod(Method):
             "threads": run.cores,
         }
         nodes, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
-        return NodeModel(method, training.keys, nodes, outputs, figures)
+        return NodeModel(method, training.keys, nodes, outputs, metrics)
 
 
 @dataclass
-class Walking(Progress):
+class WalkProgress(Progress):
     """Where in an epoch a run stands."""
 
     chunk: int = 0  # chunks done
@@ -169,15 +172,15 @@ class Training(Loop):
     """The tables, the walks and the loop over them."""
 
     unit: ClassVar[str] = "steps"
-    progress: Walking
+    progress: WalkProgress
 
     def __init__(self, method: WalkingMethod, graph: Graph, run: Run, start: NodeModel | None) -> None:
         #: Where walks start: a node that no link leads away from is met by walks of others alone.
         self.continued = start is not None
-        self.first = np.flatnonzero(np.diff(graph.starts)).astype(np.int32)
-        self.walks_per_node = len(self.first) * method.walks_per_node  # an epoch
+        self.start_nodes = np.flatnonzero(np.diff(graph.starts)).astype(np.int32)
+        self.walks_per_node = len(self.start_nodes) * method.walks_per_node  # an epoch
         super().__init__(method, graph.fingerprint(), run, self.walks_per_node * method.walk_length)
-        self.chunk = max(1, CHUNK // method.walk_length)  # walks
+        self.chunk = max(1, CHUNK_STEPS // method.walk_length)  # walks
         self.walker = self.new_walker(Links(graph.starts, graph.neighbors, graph.weights, graph.directed))
         #: The graph's nodes, then those that only the model to go on from had.
         self.keys = list(dict.fromkeys([*graph.keys, *start.vectors.keys])) if start else graph.keys
@@ -186,12 +189,12 @@ class Training(Loop):
         self.inputs, self.outputs = first_tables(method, self.keys, counts, run.seed, start)
         self.sampling: dict[str, Any] = {
             "keep": kernel.keep_thresholds(counts, method.subsample),
-            "noise": kernel.alias_table(kernel.noise_weights(counts, NOISE_EXPONENT)),
+            "noise": kernel.alias_table(kernel.noise_weights(counts, NEGATIVE_EXPONENT)),
             "paths": kernel.huffman_paths(counts) if method.loss == "hierarchical" else kernel.no_paths(),
         }
-        self.streams = max(1, min(MOST_STREAMS, len(graph) // NODES_A_STREAM))
-        self.permuted: tuple[tuple[int, int], NDArray[np.int32]] = (0, -1), self.first
-        self.progress = Walking()
+        self.streams = max(1, min(MOST_STREAMS, len(graph) // NODES_PER_STREAM))
+        self.permuted: tuple[tuple[int, int], NDArray[np.int32]] = (0, -1), self.start_nodes
+        self.progress = WalkProgress()
         if run.budget and run.deterministic:
             run.report.note("A budget of seconds ends a run at another walk each time: it can't be deterministic.")
 
@@ -211,34 +214,37 @@ class Training(Loop):
     def new_walker(self, links: Links) -> Any:
         return NativeWalks(links, self.run.cores)
 
-    def walk(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
+    def walk(self, start_nodes: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
         p, q = self.method.bias()
-        found: Walked = self.walker.walk(
-            first, number, walk_length=self.method.walk_length, p=p, q=q, seed=seed, threads=self.run.cores
+        walks: Walked = self.walker.walk(
+            start_nodes, number, walk_length=self.method.walk_length, p=p, q=q, seed=seed, threads=self.run.cores
         )
-        return found
+        return walks
 
     def visits(self, nodes: int) -> NDArray[np.int64]:
         """How often each node is met by one walk from every node: what noise nodes and the tree go by. Degrees would
         tell it for p = q = 1 alone; one walk more a node tells it for all."""
         counts = np.zeros(nodes, np.int64)
-        for begin in range(0, len(self.first), self.chunk):
-            first = self.first[begin : begin + self.chunk]
-            walked = self.walk(first, np.full(len(first), -1, np.int32), self.run.seed)
+        for begin in range(0, len(self.start_nodes), self.chunk):
+            start_nodes = self.start_nodes[begin : begin + self.chunk]
+            walked = self.walk(start_nodes, np.full(len(start_nodes), -1, np.int32), self.run.seed)
             counts += np.bincount(walked.ids, minlength=nodes)
         return counts
 
     def chunk_starts(self, chunk: int, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Start node and number of each walk of a chunk: all nodes in random order, then all in another, …"""
         begin, end = chunk * self.chunk, min(self.walks_per_node, (chunk + 1) * self.chunk)
-        nodes = len(self.first)
-        first, number = [], []
-        for turn in range(begin // nodes, -(-end // nodes)):
-            if self.permuted[0] != (seed, turn):
-                self.permuted = (seed, turn), np.random.default_rng([seed, turn]).permutation(self.first)
-            first.append(self.permuted[1][max(0, begin - turn * nodes) : end - turn * nodes])
-            number.append(np.full(len(first[-1]), turn, np.int32))
-        return np.concatenate(first), np.concatenate(number)
+        nodes = len(self.start_nodes)
+        start_nodes, number = [], []
+        for round_number in range(begin // nodes, -(-end // nodes)):
+            if self.permuted[0] != (seed, round_number):
+                self.permuted = (
+                    (seed, round_number),
+                    np.random.default_rng([seed, round_number]).permutation(self.start_nodes),
+                )
+            start_nodes.append(self.permuted[1][max(0, begin - round_number * nodes) : end - round_number * nodes])
+            number.append(np.full(len(start_nodes[-1]), round_number, np.int32))
+        return np.concatenate(start_nodes), np.concatenate(number)
 
     # ---- training ----
 
@@ -263,7 +269,7 @@ class Training(Loop):
             window=method.window,
             negatives=method.negatives,
             shared=method.share_negatives,
-            group=GROUP if method.share_negatives and len(self.keys) >= GROUPED else 1,
+            group=WINDOWS_PER_GROUP if method.share_negatives and len(self.keys) >= MIN_NODES_TO_GROUP else 1,
             **self.sampling,
         )
         return kernel.native_trainer(task)
@@ -271,8 +277,8 @@ class Training(Loop):
     def probe_loss(self) -> float | None:
         if self.continued:
             return None  # a trained model may have nothing more to learn
-        first = self.first[:: -(-len(self.first) * self.method.walk_length // PROBED)]
-        walked = self.walk(first, np.full(len(first), -1, np.int32), self.run.seed)
+        start_nodes = self.start_nodes[:: -(-len(self.start_nodes) * self.method.walk_length // PROBED)]
+        walked = self.walk(start_nodes, np.full(len(start_nodes), -1, np.int32), self.run.seed)
         loss, pairs, _ = self.trainer(walked).racing(0, len(walked.ids), self.run.seed, 0.0, 0.0, 1)
         return loss / max(1, pairs)
 
@@ -291,7 +297,7 @@ class Training(Loop):
         """The learning rate at the first and the last step of the next chunks. Under a budget that binds, the share of
         time spent takes the place of the share of steps."""
         total, length = self.method.epochs * self.size, chunks * self.chunk * self.method.walk_length
-        shares = [min(1.0, (self.done() + more) / total) for more in (0, length)]
+        shares = [min(1.0, (self.done() + steps) / total) for steps in (0, length)]
         if self.run.budget:
             shares = [max(share, min(1.0, self.progress.seconds / self.run.budget)) for share in shares]
         first, last = (self.method.learning_rate * (1 - (1 - LEAST_RATE) * share) for share in shares)
@@ -319,8 +325,8 @@ def first_tables(
     outputs = kernel.new_table(max(1, nodes - 1) if method.loss == "hierarchical" else nodes, dim)
     if start is not None:
         rows = {key: row for row, key in enumerate(keys)}
-        places = [rows[key] for key in start.vectors.keys]
-        inputs[places, :dim] = start.vectors.matrix
+        start_rows = [rows[key] for key in start.vectors.keys]
+        inputs[start_rows, :dim] = start.vectors.matrix
         if len(start.outputs) == len(start.vectors) and method.loss != "hierarchical":
-            outputs[places, :dim] = start.outputs  # a tree's nodes mean something else in a new tree
+            outputs[start_rows, :dim] = start.outputs  # a tree's nodes mean something else in a new tree
     return inputs, outputs

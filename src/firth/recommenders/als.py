@@ -20,11 +20,18 @@ from firth.kernels import als as kernel
 from firth.kernels.predict import new_table
 from firth.kernels.sparse import Rows
 from firth.recommenders import als_training as als
-from firth.recommenders.recommender_model import RecommenderModel, begin_from, joined, keys_of, take_ratings, take_start
+from firth.recommenders.recommender_model import (
+    RecommenderModel,
+    as_interactions,
+    check_start,
+    copy_start_vectors,
+    keys_of,
+    merge_interactions,
+)
 
 SOLVERS = ("cg", "cholesky")
-REGULARIZATION, FEW_PAIRS = 30.0, 1200  # with fewer pairs less: a handful would be pulled to zero altogether
-NOTHING = 1e-6  # products of users and items that tell nothing apart
+REGULARIZATION, SMALL_DATA_PAIRS = 30.0, 1200  # with fewer pairs less: a handful would be pulled to zero altogether
+NEGLIGIBLE_SCORE = 1e-6  # products of users and items that tell nothing apart
 WEIGHTINGS = ("linear", "log", "binary")
 
 
@@ -33,15 +40,15 @@ class ALSModel(RecommenderModel):
 
     stored: ClassVar[Mapping[str, str]] = {"scale": "float 1"}
     method: ALS
-    keeps_weights: ClassVar[bool] = True
+    stores_weights: ClassVar[bool] = True
 
     def fold(self, entries: Rows) -> Matrix:
         method = self.method
-        known = Rows(entries.starts, entries.columns, weighted(entries.values, method.weighting))
-        total = len(self.items) + method.alpha * sums(known)
+        weighted_entries = Rows(entries.starts, entries.columns, weighted(entries.values, method.weighting))
+        total = len(self.items) + method.alpha * sums(weighted_entries)
         scale = float(self._rows["scale"][0])
         ridge = np.asarray(scale * total**method.frequency_scaling, dtype=np.float32)
-        return als.solve_new(known, self.item_rows, ridge, Run(), alpha=method.alpha)
+        return als.solve_new(weighted_entries, self.item_rows, ridge, Run(), alpha=method.alpha)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,17 +79,19 @@ class ALS(Method):
         """Learns from Ratings (or what they can be made of). With `start`, continues from that model: its users and
         items keep what they were trained on and begin with their vectors; new ones, and new uses, are added."""
         began = time.monotonic()
-        first = take_start(start, ALSModel, self)
-        ratings = joined(first, take_ratings(self, data))
-        used = ratings.summed()
-        method = self.resolved(regularization=min(REGULARIZATION, len(used.columns) / FEW_PAIRS * REGULARIZATION))
-        rows = Rows(used.starts, used.columns, weighted(used.values, self.weighting))
-        columns = transposed(rows, len(ratings.items))
+        start_model = check_start(start, ALSModel, self)
+        interactions = merge_interactions(start_model, as_interactions(self, data))
+        summed = interactions.summed()
+        method = self.resolved(
+            regularization=min(REGULARIZATION, len(summed.columns) / SMALL_DATA_PAIRS * REGULARIZATION)
+        )
+        rows = Rows(summed.starts, summed.columns, weighted(summed.values, self.weighting))
+        columns = transposed(rows, len(interactions.items))
         stride = -(-self.dim // 16) * 16
-        users, items = new_table(len(ratings.users), stride), new_table(len(ratings.items), stride)
-        drawn = np.random.default_rng(run.seed).standard_normal((len(items), self.dim), dtype=np.float32)
-        np.multiply(drawn, np.float32(0.1), out=items[:, : self.dim])
-        begin_from(first, ratings, users, items)
+        users, items = new_table(len(interactions.users), stride), new_table(len(interactions.items), stride)
+        random_items = np.random.default_rng(run.seed).standard_normal((len(items), self.dim), dtype=np.float32)
+        np.multiply(random_items, np.float32(0.1), out=items[:, : self.dim])
+        copy_start_vectors(start_model, interactions, users, items)
         users[np.diff(rows.starts) == 0], items[np.diff(columns.starts) == 0] = 0, 0  # which is their solution
         user_total, item_total = (len(b) + self.alpha * sums(a) for a, b in ((rows, items), (columns, users)))
         common: dict[str, Any] = {"alpha": self.alpha, "steps": self.cg_steps if self.solver == "cg" else 0}
@@ -91,22 +100,22 @@ class ALS(Method):
             kernel.Side(columns, items, users, method.ridge(item_total), **common),
         )
         reading = time.monotonic() - began
-        figures = als.Training(method, ratings.fingerprint(), run, sides).go()
-        figures |= {"users": len(users), "items": len(items), "pairs": len(rows.columns), "reading_seconds": reading}
-        figures |= {"seed": run.seed, "deterministic": True, "threads": run.cores}
-        if np.abs(items).max() * np.abs(users).max() < NOTHING:
+        metrics = als.Training(method, interactions.fingerprint(), run, sides).go()
+        metrics |= {"users": len(users), "items": len(items), "pairs": len(rows.columns), "reading_seconds": reading}
+        metrics |= {"seed": run.seed, "deterministic": True, "threads": run.cores}
+        if np.abs(items).max() * np.abs(users).max() < NEGLIGIBLE_SCORE:
             run.report.note(
                 f"Nothing was learned: regularization={method.regularization:g} left only zeros of so few ratings; "
                 "try a tenth of it.",
                 "nothing_learned",
             )
-        learned = {
+        arrays = {
             "users": np.ascontiguousarray(users[:, : self.dim]),
             "items": np.ascontiguousarray(items[:, : self.dim]),
             "scale": np.array([(method.regularization or 0.0) / (user_total**self.frequency_scaling).mean()]),
-            "weights": used.values,
+            "weights": summed.values,
         }
-        return ALSModel(method, learned, Histories(rows.starts, rows.columns), keys_of(ratings), figures)
+        return ALSModel(method, arrays, Histories(rows.starts, rows.columns), keys_of(interactions), metrics)
 
     def ridge(self, totals: NDArray[np.float64]) -> NDArray[np.float32]:
         return als.ridges(totals, self.regularization or 0.0, self.frequency_scaling)
@@ -121,6 +130,8 @@ def weighted(values: NDArray[np.float32], weighting: str) -> NDArray[np.float32]
 
 def sums(rows: Rows) -> NDArray[np.float64]:
     """The sum of each row's values."""
-    found, filled = np.zeros(len(rows.starts) - 1), np.diff(rows.starts) > 0
-    found[filled] = np.add.reduceat(rows.values, rows.starts[:-1][filled], dtype=np.float64) if filled.any() else 0
-    return found
+    totals, nonempty = np.zeros(len(rows.starts) - 1), np.diff(rows.starts) > 0
+    totals[nonempty] = (
+        np.add.reduceat(rows.values, rows.starts[:-1][nonempty], dtype=np.float64) if nonempty.any() else 0
+    )
+    return totals

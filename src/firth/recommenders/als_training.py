@@ -21,7 +21,7 @@ from firth.training.epoch_loop import Loop, Progress, SliceResult
 
 
 @dataclass
-class Place(Progress):
+class ALSProgress(Progress):
     """Where in an epoch a run stands."""
 
     position: int = 0  # rows solved: users first, then items
@@ -31,13 +31,13 @@ class Training(Loop):
     """Two sides, users and items, solved in turn. `implicit` sides have the products of all pairs in them."""
 
     unit: ClassVar[str] = "rows"
-    progress: Place
+    progress: ALSProgress
 
     def __init__(self, method: Any, fingerprint: str, run: Run, sides: tuple[kernel.Side, kernel.Side]) -> None:
         self.sides, self.implicit = sides, sides[0].fixed < 0
         super().__init__(method, fingerprint, run, sum(len(side.rows) for side in sides))
         self.solvers = [kernel.native_solver(side) for side in sides]
-        self.progress = Place()
+        self.progress = ALSProgress()
         self._gram: tuple[tuple[int, int], Table] | None = None  # of which epoch and side
 
     @property
@@ -49,29 +49,29 @@ class Training(Loop):
 
     def train(self, units: float, seed: int) -> SliceResult:
         progress, users = self.progress, len(self.sides[0].rows)
-        which = int(progress.position >= users)
-        side = self.sides[which]
-        first = progress.position - which * users
-        last = min(len(side.rows), first + max(256, int(units)))
-        loss = self.solvers[which].solve(self.gram(which), first, last, self.run.cores)
-        progress.position += last - first
-        over = progress.position == self.size
-        if which == 0:
+        side_number = int(progress.position >= users)
+        side = self.sides[side_number]
+        first_row = progress.position - side_number * users
+        last_row = min(len(side.rows), first_row + max(256, int(units)))
+        loss = self.solvers[side_number].solve(self.gram(side_number), first_row, last_row, self.run.cores)
+        progress.position += last_row - first_row
+        epoch_finished = progress.position == self.size
+        if side_number == 0:
             return SliceResult(
-                0.0, 0, over
+                0.0, 0, epoch_finished
             )  # the loss is told with the items: it is that of both sides as they are then
-        if over:
+        if epoch_finished:
             loss += float(self.sides[0].ridge @ squared(self.sides[0].rows, self.sides[0].fixed))
         starts = side.entries.starts
-        return SliceResult(loss, int(starts[last] - starts[first]), over)
+        return SliceResult(loss, int(starts[last_row] - starts[first_row]), epoch_finished)
 
-    def gram(self, which: int) -> Table | None:
+    def gram(self, side_number: int) -> Table | None:
         """Σ y yᵀ of the side that is not being solved, made when its turn begins."""
         if not self.implicit:
             return None
-        name = (self.progress.epoch, which)
-        if self._gram is None or self._gram[0] != name:
-            self._gram = name, kernel.gram(self.sides[which].others, self.run.cores)
+        cache_key = (self.progress.epoch, side_number)
+        if self._gram is None or self._gram[0] != cache_key:
+            self._gram = cache_key, kernel.gram(self.sides[side_number].others, self.run.cores)
         return self._gram[1]
 
     def end_epoch(self) -> dict[str, float]:

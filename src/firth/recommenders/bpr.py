@@ -10,9 +10,9 @@ from firth.core.model import Histories, Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.recommenders.bpr_training import BPRModel, Training
-from firth.recommenders.recommender_model import joined, keys_of, take_ratings, take_start
+from firth.recommenders.recommender_model import as_interactions, check_start, keys_of, merge_interactions
 
-MANY_ITEMS = 30  # a user's, on average
+MANY_ITEMS_PER_USER = 30  # a user's, on average
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +37,13 @@ class BPR(Method):
         """Learns from Ratings (or what they can be made of); weights only tell used from not used. With `start`,
         continues from that model: its users and items keep what they were trained on and begin with their vectors; new
         ones are added."""
-        first = take_start(start, BPRModel, self)
-        ratings = joined(first, take_ratings(self, data))
-        pairs = len(ratings.summed().columns)
-        method = self.resolved(regularization=0.01 if pairs >= MANY_ITEMS * len(ratings.users) else 0.03)
-        training = Training(method, ratings, run, first)
-        figures = training.go()
-        figures |= {"users": len(ratings.users), "items": len(ratings.items), "pairs": training.size}
-        figures |= {"seed": run.seed, "deterministic": run.deterministic, "threads": training.threads}
+        start_model = check_start(start, BPRModel, self)
+        interactions = merge_interactions(start_model, as_interactions(self, data))
+        pairs = len(interactions.summed().columns)
+        method = self.resolved(regularization=0.01 if pairs >= MANY_ITEMS_PER_USER * len(interactions.users) else 0.03)
+        training = Training(method, interactions, run, start_model)
+        metrics = training.go()
+        metrics |= {"users": len(interactions.users), "items": len(interactions.items), "pairs": training.size}
+        metrics |= {"seed": run.seed, "deterministic": run.deterministic, "threads": training.threads}
         seen = Histories(training.entries.starts, training.entries.columns)
-        return BPRModel(method, training.learned(), seen, keys_of(ratings), figures)
+        return BPRModel(method, training.trained_rows(), seen, keys_of(interactions), metrics)

@@ -19,7 +19,7 @@ from firth.data.interactions import Interactions
 from firth.kernels import bpr as kernel
 from firth.kernels.predict import Table, alias_table, new_table, noise_weights
 from firth.kernels.sparse import Rows
-from firth.recommenders.recommender_model import RecommenderModel, begin_from
+from firth.recommenders.recommender_model import RecommenderModel, copy_start_vectors
 from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.words.window_training import LEAST_RATE
 
@@ -44,7 +44,7 @@ class BPRModel(RecommenderModel):
 
 
 @dataclass
-class Place(Progress):
+class BPRProgress(Progress):
     """Where in an epoch a run stands."""
 
     position: int = 0  # samples taken
@@ -54,23 +54,23 @@ class Training(Loop):
     """The tables and the loop over samples."""
 
     unit: ClassVar[str] = "pairs"
-    progress: Place
+    progress: BPRProgress
 
-    def __init__(self, method: Any, ratings: Interactions, run: Run, start: RecommenderModel | None) -> None:
-        self.entries = ratings.summed()
-        super().__init__(method, ratings.fingerprint(), run, len(self.entries.columns))
-        counts = np.bincount(self.entries.columns, minlength=len(ratings.items))
-        if not self.size or len(ratings.items) < 2:
+    def __init__(self, method: Any, interactions: Interactions, run: Run, start: RecommenderModel | None) -> None:
+        self.entries = interactions.summed()
+        super().__init__(method, interactions.fingerprint(), run, len(self.entries.columns))
+        counts = np.bincount(self.entries.columns, minlength=len(interactions.items))
+        if not self.size or len(interactions.items) < 2:
             raise FirthError(
                 "too_few",
                 "BPR compares items: it needs at least 2, used by someone; got {got}.",
-                got=len(ratings.items),
+                got=len(interactions.items),
             )
-        self.users, self.items = first_tables(method.dim, len(ratings.users), len(ratings.items), run.seed)
-        begin_from(start, ratings, self.users, self.items)
+        self.users, self.items = first_tables(method.dim, len(interactions.users), len(interactions.items), run.seed)
+        copy_start_vectors(start, interactions, self.users, self.items)
         self.trainer = kernel.native_trainer(task_of(method, self.entries, self.users, self.items, counts))
         self.threads = 1 if run.deterministic else run.cores  # a sample may touch any rows: in order means one thread
-        self.progress = Place()
+        self.progress = BPRProgress()
 
     @property
     def tables(self) -> Mapping[str, Table]:
@@ -81,17 +81,17 @@ class Training(Loop):
 
     def train(self, units: float, seed: int) -> SliceResult:
         progress = self.progress
-        to = min(self.size, progress.position + max(1 << 14, int(units)))
-        loss, samples = self.trainer.train(progress.position, to, self.rate(), seed, self.threads)
-        progress.position = to
-        return SliceResult(loss, samples, to == self.size)
+        end = min(self.size, progress.position + max(1 << 14, int(units)))
+        loss, samples = self.trainer.train(progress.position, end, self.rate(), seed, self.threads)
+        progress.position = end
+        return SliceResult(loss, samples, end == self.size)
 
     def rate(self) -> float:
         """Falls linearly from epoch to epoch. Under a budget that binds, with the share of the time spent."""
-        spent = self.progress.epoch / self.method.epochs
+        completed_share = self.progress.epoch / self.method.epochs
         if self.run.budget:
-            spent = max(spent, min(1.0, self.progress.seconds / self.run.budget))
-        return float(self.method.learning_rate * (1 - (1 - LEAST_RATE) * spent))
+            completed_share = max(completed_share, min(1.0, self.progress.seconds / self.run.budget))
+        return float(self.method.learning_rate * (1 - (1 - LEAST_RATE) * completed_share))
 
     def probe_loss(self) -> float | None:
         """Before the first step no item stands before another: log 2."""
@@ -101,7 +101,7 @@ class Training(Loop):
         self.progress.position = 0
         return {}
 
-    def learned(self) -> dict[str, Matrix]:
+    def trained_rows(self) -> dict[str, Matrix]:
         """Rows of vectors with the bias behind them: zero for users without items and items without users."""
         width = self.method.dim + 1
         users, items = (np.ascontiguousarray(table[:, :width]) for table in (self.users, self.items))
@@ -112,8 +112,10 @@ class Training(Loop):
 
 def task_of(method: Any, entries: Rows, users: Table, items: Table, counts: Any) -> kernel.Task:
     owners = np.repeat(np.arange(len(users), dtype=np.int32), np.diff(entries.starts))
-    noise = alias_table(noise_weights(counts, method.negative_exponent))
-    return kernel.Task(entries.starts, entries.columns, owners, users, items, noise, method.dim, method.regularization)
+    negative_sampling = alias_table(noise_weights(counts, method.negative_exponent))
+    return kernel.Task(
+        entries.starts, entries.columns, owners, users, items, negative_sampling, method.dim, method.regularization
+    )
 
 
 def first_tables(dim: int, users: int, items: int, seed: int) -> tuple[Table, Table]:

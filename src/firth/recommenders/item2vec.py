@@ -13,13 +13,13 @@ from firth.core.model import Histories, Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.kernels import predict as kernel
-from firth.recommenders.item2vec_training import BasketTraining, Item2VecModel, baskets, learned_rows
-from firth.recommenders.recommender_model import joined, keys_of, take_ratings, take_start
+from firth.recommenders.item2vec_training import BasketTraining, Item2VecModel, baskets, trained_rows
+from firth.recommenders.recommender_model import as_interactions, check_start, keys_of, merge_interactions
 from firth.words.window_training import Group, automatic_epochs
 
-LEAST_EPOCHS, MANY_EVENTS = 20, 25_000
+MIN_EPOCHS, MANY_EVENTS = 20, 25_000
 #: What a text's figures are called here.
-AS_BASKETS = {"words_per_second": "items_per_second", "documents": "users", "vocabulary": "items", "tokens": "events"}
+METRIC_NAMES = {"words_per_second": "items_per_second", "documents": "users", "vocabulary": "items", "tokens": "events"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,21 +62,21 @@ class Item2Vec(Method):
         """Learns from Ratings (or what they can be made of): each user's items, in the order of time, are a basket.
         Weights don't count; an item that occurs twice does. With `start`, continues from that model on the new baskets:
         its items keep their vectors, its users their items; new ones are added."""
-        first = take_start(start, Item2VecModel, self)
-        new = take_ratings(self, data)
-        ratings = joined(first, new)
-        if len(ratings.items) < 2:
+        start_model = check_start(start, Item2VecModel, self)
+        new_interactions = as_interactions(self, data)
+        interactions = merge_interactions(start_model, new_interactions)
+        if len(interactions.items) < 2:
             raise FirthError(
-                "too_few", "Item2Vec needs at least two different items; got {got}.", got=len(ratings.items)
+                "too_few", "Item2Vec needs at least two different items; got {got}.", got=len(interactions.items)
             )
-        entries = ratings.summed()
+        entries = interactions.summed()
         method = self.resolved(
-            epochs=automatic_epochs(len(new), LEAST_EPOCHS, MANY_EVENTS),
-            subsample=max(1e-3, 0.25 / len(ratings.items)),  # else every item of a small catalogue is frequent
+            epochs=automatic_epochs(len(new_interactions), MIN_EPOCHS, MANY_EVENTS),
+            subsample=max(1e-3, 0.25 / len(interactions.items)),  # else every item of a small catalogue is frequent
         )
-        training = BasketTraining(method, baskets(new, ratings.items), run)
-        met = training.begin_from(first) if first else np.zeros(len(ratings.items))
-        figures = {AS_BASKETS.get(name, name): figure for name, figure in training.go().items()}
-        figures |= {"events": len(new), "users": len(ratings.users)}  # events without weight too
-        rows = learned_rows(training, entries, met)
-        return Item2VecModel(method, rows, Histories(entries.starts, entries.columns), keys_of(ratings), figures)
+        training = BasketTraining(method, baskets(new_interactions, interactions.items), run)
+        previous_counts = training.copy_start_vectors(start_model) if start_model else np.zeros(len(interactions.items))
+        metrics = {METRIC_NAMES.get(name, name): value for name, value in training.go().items()}
+        metrics |= {"events": len(new_interactions), "users": len(interactions.users)}  # events without weight too
+        rows = trained_rows(training, entries, previous_counts)
+        return Item2VecModel(method, rows, Histories(entries.starts, entries.columns), keys_of(interactions), metrics)

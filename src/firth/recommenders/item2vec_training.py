@@ -53,10 +53,10 @@ def pooled(entries: Rows, items: Matrix) -> Matrix:
     return multiply(Rows(entries.starts, entries.columns, shares), items)
 
 
-def learned_rows(training: Training, entries: Rows, met: NDArray[np.float64]) -> dict[str, Matrix]:
+def trained_rows(training: Training, entries: Rows, previous_counts: NDArray[np.float64]) -> dict[str, Matrix]:
     """Vectors of items and users, and the items' output vectors with e · log n behind them; `met` is how often each
     item was met before, by the model that the training continues from."""
-    method, counts = training.method, training.tokens.vocabulary.counts + met
+    method, counts = training.method, training.tokens.vocabulary.counts + previous_counts
     inputs, outputs = training.inputs, training.outputs
     items = np.where(counts[:, None] > 0, inputs[:, : method.dim], np.float32(0))  # nobody used the others
     prior = method.negative_exponent * np.log(np.maximum(counts, 1))
@@ -64,12 +64,14 @@ def learned_rows(training: Training, entries: Rows, met: NDArray[np.float64]) ->
     return {"users": pooled(entries, items), "items": items, "outputs": targets}
 
 
-def baskets(ratings: Interactions, items: Sequence[str]) -> Tokens:
+def baskets(interactions: Interactions, items: Sequence[str]) -> Tokens:
     """Each user's items in their order, one document a user; a weight of 0 is no use. `items` are all that there are,
     those of the ratings among them."""
-    used = ratings.weights > 0
-    ids = rows_of(ratings.items, items).astype(np.int32)[ratings.item_ids[used]]  # a copy: it will be shuffled
-    starts = np.concatenate([[0], np.cumsum(used)])[ratings.starts].astype(np.int64)
+    used = interactions.weights > 0
+    ids = rows_of(interactions.items, items).astype(np.int32)[
+        interactions.item_ids[used]
+    ]  # a copy: it will be shuffled
+    starts = np.concatenate([[0], np.cumsum(used)])[interactions.starts].astype(np.int64)
     counts = np.bincount(ids, minlength=len(items))
     return Tokens(ids, starts, Vocabulary(items, counts), len(ids))
 
@@ -86,20 +88,24 @@ class BasketTraining(Training):
         self._owners = np.repeat(np.arange(len(tokens)), np.diff(tokens.starts))
         self._shuffled = -1  # the epoch that the baskets are shuffled for
 
-    def begin_from(self, start: RecommenderModel) -> NDArray[np.float64]:
+    def copy_start_vectors(self, start: RecommenderModel) -> NDArray[np.float64]:
         """The items of `start` begin with its vectors; how often it met each item, 0 for new ones."""
         dim, outputs = self.method.dim, start.item_rows
-        places = rows_of(start.items.keys, self.tokens.vocabulary.tokens)
-        self.inputs[places, :dim], self.outputs[places, :dim] = start.items.matrix, outputs[:, :dim]
-        met = np.zeros(len(self.tokens.vocabulary))
+        item_rows = rows_of(start.items.keys, self.tokens.vocabulary.tokens)
+        self.inputs[item_rows, :dim], self.outputs[item_rows, :dim] = start.items.matrix, outputs[:, :dim]
+        previous_counts = np.zeros(len(self.tokens.vocabulary))
         exponent = start.method.options()["negative_exponent"]
-        had = np.bincount(start.seen.items, minlength=len(start.items))  # by how many users
-        met[places] = np.where(had > 0, np.exp(outputs[:, dim] / exponent), 0) if exponent else had
-        return met
+        users_per_item = np.bincount(start.seen.items, minlength=len(start.items))  # by how many users
+        previous_counts[item_rows] = (
+            np.where(users_per_item > 0, np.exp(outputs[:, dim] / exponent), 0) if exponent else users_per_item
+        )
+        return previous_counts
 
     def train(self, units: float, seed: int) -> SliceResult:
         if not self.method.sessions and self._shuffled != self.progress.epoch:
             self._shuffled = self.progress.epoch
-            places = np.random.default_rng([self.run.seed, self.progress.epoch]).random(len(self._ordered))
-            self.tokens.ids[:] = self._ordered[np.lexsort((places, self._owners))]  # in place: the kernel reads it
+            shuffle_keys = np.random.default_rng([self.run.seed, self.progress.epoch]).random(len(self._ordered))
+            self.tokens.ids[:] = self._ordered[
+                np.lexsort((shuffle_keys, self._owners))
+            ]  # in place: the kernel reads it
         return super().train(units, seed)

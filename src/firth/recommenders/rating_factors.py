@@ -21,7 +21,14 @@ from firth.kernels import als as kernel
 from firth.kernels.predict import Table, new_table
 from firth.kernels.sparse import Rows
 from firth.recommenders import als_training as als
-from firth.recommenders.recommender_model import RecommenderModel, begin_from, joined, keys_of, take_ratings, take_start
+from firth.recommenders.recommender_model import (
+    RecommenderModel,
+    as_interactions,
+    check_start,
+    copy_start_vectors,
+    keys_of,
+    merge_interactions,
+)
 
 
 class RatingFactorsModel(RecommenderModel):
@@ -29,8 +36,8 @@ class RatingFactorsModel(RecommenderModel):
     bias and 1 (users), 1 and bias (items)."""
 
     extra: ClassVar[int] = 2
-    least_weight: ClassVar[float] = -np.inf
-    keeps_weights: ClassVar[bool] = True
+    min_weight: ClassVar[float] = -np.inf
+    stores_weights: ClassVar[bool] = True
     stored: ClassVar[Mapping[str, str]] = {"mean": "float 1"}
     method: RatingFactors
 
@@ -53,13 +60,13 @@ class RatingFactorsModel(RecommenderModel):
     def scores(self, users: Matrix) -> Matrix:
         return super().scores(users) + np.float32(self.mean)
 
-    def _weighed(self, history: History) -> dict[int, float]:
+    def _weights_by_row(self, history: History) -> dict[int, float]:
         if not hasattr(history, "items"):
             raise FirthError(
                 "wrong_input",
                 'RatingFactors folds in ratings: {"item": 4.5, …} (--items A=4.5,B=2); got items without them.',
             )
-        return super()._weighed(history)
+        return super()._weights_by_row(history)
 
     def fold(self, entries: Rows) -> Matrix:
         ridge = self.method.ridge(np.diff(entries.starts))
@@ -82,29 +89,29 @@ class RatingFactors(Method):
         """Learns from Ratings (or what they can be made of). Of a pair rated several times the last rating counts, or
         where times are unknown the mean. With `start`, continues from that model: its users and items keep their
         ratings, unless there are new ones, and begin with their vectors; new ones are added."""
-        first = take_start(start, RatingFactorsModel, self)
-        ratings = joined(first, take_ratings(self, data), adds=False)
-        rows = ratings.latest()
-        columns = transposed(rows, len(ratings.items))
+        start_model = check_start(start, RatingFactorsModel, self)
+        interactions = merge_interactions(start_model, as_interactions(self, data), add_weights=False)
+        rows = interactions.latest()
+        columns = transposed(rows, len(interactions.items))
         mean = float(rows.values.mean(dtype=np.float64))
-        users, items = self.first_tables(len(ratings.users), len(ratings.items), run.seed)
-        begin_from(first, ratings, users, items)
+        users, items = self.first_tables(len(interactions.users), len(interactions.items), run.seed)
+        copy_start_vectors(start_model, interactions, users, items)
         user_ridge, item_ridge = (self.ridge(np.diff(side.starts)) for side in (rows, columns))
         sides = (
             kernel.Side(rows, users, items, user_ridge, mean=mean, fixed=self.dim + 1),
             kernel.Side(columns, items, users, item_ridge, mean=mean, fixed=self.dim),
         )
-        figures = als.Training(self, ratings.fingerprint(), run, sides).go()
-        figures |= {"users": len(users), "items": len(items), "pairs": len(rows.columns)}
-        figures |= {"seed": run.seed, "deterministic": True, "threads": run.cores}
+        metrics = als.Training(self, interactions.fingerprint(), run, sides).go()
+        metrics |= {"users": len(users), "items": len(items), "pairs": len(rows.columns)}
+        metrics |= {"seed": run.seed, "deterministic": True, "threads": run.cores}
         width = self.dim + 2
-        learned = {
+        arrays = {
             "users": np.ascontiguousarray(users[:, :width]),
             "items": np.ascontiguousarray(items[:, :width]),
             "mean": np.array([mean]),
             "weights": rows.values,
         }
-        return RatingFactorsModel(self, learned, Histories(rows.starts, rows.columns), keys_of(ratings), figures)
+        return RatingFactorsModel(self, arrays, Histories(rows.starts, rows.columns), keys_of(interactions), metrics)
 
     def first_tables(self, users: int, items: int, seed: int) -> tuple[Table, Table]:
         """Users are solved first, from items drawn at random."""

@@ -19,11 +19,11 @@ from firth.data.interactions import SOURCES, Events, Interactions
 from firth.kernels.sparse import Rows
 
 KEYS = "keys"  # the document that names users and items
-NAMED = 5  # unknown items that a warning names
+MAX_NAMED_ITEMS = 5  # unknown items that a warning names
 ROUNDING = 1e-5  # of weights that were added up in single precision
 
 
-def take_ratings(method: Method, data: Any) -> Interactions:
+def as_interactions(method: Method, data: Any) -> Interactions:
     """`data` as ratings, refused where there is nothing to learn."""
     name = type(method).__name__
     if isinstance(data, (list, tuple)) and data and all(isinstance(row, str) for row in data):
@@ -33,10 +33,10 @@ def take_ratings(method: Method, data: Any) -> Interactions:
             name=name,
             sources=SOURCES,
         )
-    ratings = data if isinstance(data, Interactions) else Interactions(data)
-    if not len(ratings):
+    interactions = data if isinstance(data, Interactions) else Interactions(data)
+    if not len(interactions):
         raise FirthError("too_few", "{name} needs at least one user with an item; there are none.", name=name)
-    return ratings
+    return interactions
 
 
 class RecommenderModel(Model):
@@ -48,8 +48,8 @@ class RecommenderModel(Model):
     """
 
     extra: ClassVar[int] = 0  # columns of a row that are not of the vector
-    least_weight: ClassVar[float] = 0.0  # of an item in a history; 0 means not used, where it is the least
-    keeps_weights: ClassVar[bool] = False  # of the pairs in `seen`, in the array "weights": to continue needs them
+    min_weight: ClassVar[float] = 0.0  # of an item in a history; 0 means not used, where it is the least
+    stores_weights: ClassVar[bool] = False  # of the pairs in `seen`, in the array "weights": to continue needs them
     stored: ClassVar[Mapping[str, str]] = {}  # small arrays beside users and items, as `check_arrays` takes them
 
     def __init__(
@@ -106,22 +106,22 @@ class RecommenderModel(Model):
                 "fold_in takes a list of histories, each a list of items; put the one you have in a list.",
             )
         rows, weights, starts, unknown = list[int](), list[float](), [0], list[str]()
-        for given in histories:
-            history = given if isinstance(given, Mapping) else list(given)
+        for user_history in histories:
+            history = user_history if isinstance(user_history, Mapping) else list(user_history)
             missing = self.unknown_items(history)
             if missing and len(missing) == len(history):
                 self.items.row(missing[0])  # refuses it, with the way out
             unknown += missing
-            found = self._weighed(history)
-            rows += found
-            weights += found.values()
+            item_weights = self._weights_by_row(history)
+            rows += item_weights
+            weights += item_weights.values()
             starts.append(len(rows))
         if unknown:
             names = list(dict.fromkeys(unknown))
-            more = f" and {len(names) - NAMED:,} others" if len(names) > NAMED else ""
+            rest = f" and {len(names) - MAX_NAMED_ITEMS:,} others" if len(names) > MAX_NAMED_ITEMS else ""
             items, are = ("items", "are") if len(unknown) > 1 else ("item", "is")
             text = f"{len(unknown):,} {items} of the history {are} unknown to the model and left out: "
-            text += ", ".join(map(repr, names[:NAMED])) + f"{more}."
+            text += ", ".join(map(repr, names[:MAX_NAMED_ITEMS])) + f"{rest}."
             warnings.warn(FirthWarning(text, "unknown_items"), stacklevel=4)
         return Rows(np.array(starts, np.int64), np.array(rows, np.int32), np.array(weights, np.float32))
 
@@ -132,24 +132,24 @@ class RecommenderModel(Model):
                 self.items.row(item)  # refuses it: keys are text
         return [item for item in history if item not in self.items]
 
-    def _weighed(self, history: History) -> dict[int, float]:
+    def _weights_by_row(self, history: History) -> dict[int, float]:
         """Weights by item row, rows ascending; of known items."""
         pairs = history.items() if isinstance(history, Mapping) else ((item, 1.0) for item in history)
-        found: dict[int, float] = {}
+        weights: dict[int, float] = {}
         for item, weight in pairs:
             row = self.items.rows.get(item)
             if row is None:
                 continue
-            if not np.isfinite(weight) or weight < self.least_weight:
+            if not np.isfinite(weight) or weight < self.min_weight:
                 raise FirthError(
                     "invalid_value",
                     "The weight of {item!r} must be at least {least_weight:g}; got {got}.",
                     item=item,
-                    least_weight=self.least_weight,
+                    min_weight=self.min_weight,
                     got=weight,
                 )
-            found[row] = found.get(row, 0.0) + weight
-        return {row: found[row] for row in sorted(found) if found[row] != self.least_weight}
+            weights[row] = weights.get(row, 0.0) + weight
+        return {row: weights[row] for row in sorted(weights) if weights[row] != self.min_weight}
 
     def user_rows(self, users: Sequence[str]) -> Matrix:
         rows: Matrix = self._rows["users"][[self.users.row(user) for user in users]]
@@ -161,22 +161,22 @@ class RecommenderModel(Model):
     def recommend(self, user: str, k: int = 10, *, seen: bool = False) -> Hits:
         """The `k` best items for a user of the ratings; with `seen`, also those the user had."""
         row = self.users.row(user)
-        had = self.seen.items[self.seen.starts[row] : self.seen.starts[row + 1]]
-        return self._best(self.user_rows([user]), [] if seen else had.tolist(), k)
+        history_rows = self.seen.items[self.seen.starts[row] : self.seen.starts[row + 1]]
+        return self._best(self.user_rows([user]), [] if seen else history_rows.tolist(), k)
 
     def recommend_for(self, history: History, k: int = 10, *, seen: bool = False) -> Hits:
         """The `k` best items for someone with this history, who need not have been in the ratings. Unknown items are
         left out and counted, as in `fold_in`."""
         history = history if isinstance(history, Mapping) else list(history)
         row = self.fold_in([history])
-        had = [self.items.rows[item] for item in history if item in self.items]
-        return self._best(row, [] if seen else had, k)
+        history_rows = [self.items.rows[item] for item in history if item in self.items]
+        return self._best(row, [] if seen else history_rows, k)
 
-    def _best(self, row: Matrix, had: Sequence[int], k: int) -> Hits:
+    def _best(self, row: Matrix, excluded_rows: Sequence[int], k: int) -> Hits:
         if k < 1:
             raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="k", got=k)
         scores = self.scores(row)[0]
-        scores[list(had)] = -np.inf
+        scores[list(excluded_rows)] = -np.inf
         keys = self.items.keys
         return Hits(Hit(keys[item], float(scores[item])) for item in top_rows(scores, k) if scores[item] > -np.inf)
 
@@ -235,11 +235,11 @@ class StoredKeys(Mapping[str, Sequence[str]]):
         return 2
 
 
-def keys_of(ratings: Interactions) -> dict[str, Sequence[str]]:
-    return {"users": ratings.users, "items": ratings.items}
+def keys_of(interactions: Interactions) -> dict[str, Sequence[str]]:
+    return {"users": interactions.users, "items": interactions.items}
 
 
-def take_start(start: Model | None, kind: type[RecommenderModel], method: Any) -> RecommenderModel | None:
+def check_start(start: Model | None, kind: type[RecommenderModel], method: Any) -> RecommenderModel | None:
     """The model to go on from, refused where it is of another kind or size."""
     if start is None or (type(start) is kind and start.items.dim == method.dim):
         return start
@@ -252,62 +252,66 @@ def take_start(start: Model | None, kind: type[RecommenderModel], method: Any) -
     )
 
 
-def begin_from(start: RecommenderModel | None, ratings: Interactions, users: Matrix, items: Matrix) -> None:
+def copy_start_vectors(
+    start: RecommenderModel | None, interactions: Interactions, users: Matrix, items: Matrix
+) -> None:
     """Rows of `start` become first values of its users and items, all of which `ratings` has."""
     if start is not None:
-        for side, table, keys in (("users", users, ratings.users), ("items", items, ratings.items)):
-            places = rows_of(start.tables[side].keys, keys)
-            table[places, : start._rows[side].shape[1]] = start._rows[side]
+        for side, table, keys in (("users", users, interactions.users), ("items", items, interactions.items)):
+            start_rows = rows_of(start.tables[side].keys, keys)
+            table[start_rows, : start._rows[side].shape[1]] = start._rows[side]
 
 
-def rows_of(keys: Sequence[str], known: Sequence[str]) -> NDArray[np.int64]:
+def rows_of(keys: Sequence[str], all_keys: Sequence[str]) -> NDArray[np.int64]:
     """The place of each key among those that are known."""
-    rows = {key: row for row, key in enumerate(known)}
+    rows = {key: row for row, key in enumerate(all_keys)}
     return np.array([rows[key] for key in keys], dtype=np.int64)
 
 
-def joined(start: RecommenderModel | None, ratings: Interactions, adds: bool = True) -> Interactions:
+def merge_interactions(
+    start: RecommenderModel | None, interactions: Interactions, add_weights: bool = True
+) -> Interactions:
     """What `start` was trained on, and `ratings`: all users and items of both.
 
     The weights of a pair that is in both are added up, as uses are; without `adds` the new one counts, as of ratings.
     If `ratings` holds every pair of `start`, with at least its weight, it is the whole story and nothing is added.
     """
     if start is None:
-        return ratings
-    users = list(dict.fromkeys([*start.users.keys, *ratings.users]))
-    items = list(dict.fromkeys([*start.items.keys, *ratings.items]))
-    new, seen = ratings.events(), start.seen
+        return interactions
+    users = list(dict.fromkeys([*start.users.keys, *interactions.users]))
+    items = list(dict.fromkeys([*start.items.keys, *interactions.items]))
+    new, seen = interactions.events(), start.seen
     new = new._replace(
-        users=rows_of(ratings.users, users)[new.users], items=rows_of(ratings.items, items)[new.items]
+        users=rows_of(interactions.users, users)[new.users], items=rows_of(interactions.items, items)[new.items]
     )  # those of `start` come first, with the rows they have there
     owners, weights = np.repeat(np.arange(len(start.users)), np.diff(seen.starts)), start_weights(start)
     width = len(items)
-    pairs, place = np.unique(new.users * width + new.items, return_inverse=True)
-    totals = np.append(np.bincount(place, new.weights, minlength=len(pairs)), 0.0)
-    codes = owners * width + seen.items
-    found = np.searchsorted(pairs, codes)
-    both = np.append(pairs, -1)[found] == codes
-    whole = both.all() and (not adds or (totals[found] >= weights * (1 - ROUNDING)).all())
-    kept = np.zeros_like(both) if whole else np.ones_like(both) if adds else ~both
+    pairs, pair_positions = np.unique(new.users * width + new.items, return_inverse=True)
+    totals = np.append(np.bincount(pair_positions, new.weights, minlength=len(pairs)), 0.0)
+    start_pairs = owners * width + seen.items
+    positions = np.searchsorted(pairs, start_pairs)
+    in_both = np.append(pairs, -1)[positions] == start_pairs
+    covers_start = in_both.all() and (not add_weights or (totals[positions] >= weights * (1 - ROUNDING)).all())
+    retained = np.zeros_like(in_both) if covers_start else np.ones_like(in_both) if add_weights else ~in_both
     events = Events(
-        np.concatenate([owners[kept], new.users]),
-        np.concatenate([seen.items[kept].astype(np.int64), new.items]),
-        np.concatenate([weights[kept], new.weights]),
-        None if new.times is None else np.concatenate([np.full(kept.sum(), -np.inf), new.times]),
+        np.concatenate([owners[retained], new.users]),
+        np.concatenate([seen.items[retained].astype(np.int64), new.items]),
+        np.concatenate([weights[retained], new.weights]),
+        None if new.times is None else np.concatenate([np.full(retained.sum(), -np.inf), new.times]),
     )
     return Interactions.from_events(users, items, events)
 
 
 def start_weights(start: RecommenderModel) -> NDArray[np.float32]:
     """Of the pairs that a model was trained on; 1 where its method goes by whether, not how much."""
-    if not start.keeps_weights:
+    if not start.stores_weights:
         return np.ones(len(start.seen.items), np.float32)
-    found = start._rows.get("weights")
-    if found is None or found.shape != start.seen.items.shape:
+    weights = start._rows.get("weights")
+    if weights is None or weights.shape != start.seen.items.shape:
         raise FirthError(
             "incompatible_start",
             "start was saved by an earlier version, which did not keep the weights that {method} needs to continue; "
             "fit old and new ratings together.",
             method=type(start.method).__name__,
         )
-    return np.asarray(found, dtype=np.float32)
+    return np.asarray(weights, dtype=np.float32)

@@ -25,9 +25,9 @@ from firth.recommenders.recommender_model import (
     KEYS,
     RecommenderModel,
     StoredKeys,
+    as_interactions,
     keys_of,
     stored_histories,
-    take_ratings,
 )
 from firth.tables.autoencoder_model import NET
 from firth.tables.autoencoder_training import active_dimensions
@@ -36,8 +36,8 @@ from firth.training.network_options import UserOptions, hidden_sizes_of
 from firth.training.row_batches import RowTraining
 from firth.training.weight_files import with_weights
 
-USERS = 1024  # that go through the network at once
-TOLD = 0.8  # of what held-out users had; the rest is to be told from it
+USERS_PER_BATCH = 1024  # that go through the network at once
+INPUT_SHARE = 0.8  # of what held-out users had; the rest is to be told from it
 
 
 def new_net(method: UserOptions, items: int) -> UserNet:
@@ -50,12 +50,12 @@ def baskets_of(rows: Rows) -> Baskets:
     return Baskets(torch.from_numpy(rows.starts), items, torch.ones(len(items)))
 
 
-def some_users(rows: Rows, users: NDArray[np.int64]) -> Rows:
+def select_users(rows: Rows, users: NDArray[np.int64]) -> Rows:
     """The entries of these users."""
     sizes = np.diff(rows.starts)[users]
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    places = np.repeat(rows.starts[users] - starts[:-1], sizes) + np.arange(starts[-1])
-    return Rows(starts, rows.columns[places], rows.values[places])
+    positions = np.repeat(rows.starts[users] - starts[:-1], sizes) + np.arange(starts[-1])
+    return Rows(starts, rows.columns[positions], rows.values[positions])
 
 
 class UserModel(RecommenderModel):
@@ -87,9 +87,9 @@ class UserModel(RecommenderModel):
     def coded(self, entries: Rows) -> tuple[Matrix, Matrix]:
         """Means and deviations of users with these items."""
         means, deviations = np.zeros((2, len(entries.starts) - 1, self.method.dim), np.float32)
-        for first in range(0, len(means), USERS):
-            users = np.arange(first, min(first + USERS, len(means)))
-            code = self.net.encode(baskets_of(some_users(entries, users)))
+        for first in range(0, len(means), USERS_PER_BATCH):
+            users = np.arange(first, min(first + USERS_PER_BATCH, len(means)))
+            code = self.net.encode(baskets_of(select_users(entries, users)))
             means[users] = code.mean.numpy()
             deviations[users] = 0.0 if code.logvar is None else torch.exp(0.5 * code.logvar).numpy()
         return means, deviations
@@ -155,8 +155,8 @@ class UserTraining(RowTraining):
         assert isinstance(self.net, UserNet)
         return self.net
 
-    def load(self, what: Any) -> Any:
-        return list(baskets_of(some_users(self.entries, what)))
+    def load(self, users: Any) -> Any:
+        return list(baskets_of(select_users(self.entries, users)))
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
         baskets, net = Baskets(*tensors), self.user_net
@@ -170,39 +170,39 @@ class UserTraining(RowTraining):
 
     def baseline_loss(self) -> float | None:
         """−log p of the same items where p is the share of users who have an item."""
-        _, rest = parted(some_users(self.entries, self.held_out), self.run.seed)
-        if not len(rest.columns):
+        _, held_out_items = split_histories(select_users(self.entries, self.held_out), self.run.seed)
+        if not len(held_out_items.columns):
             return None
-        shares = token_shares(some_users(self.entries, self.rows).columns, self.user_net.last.out_features)
-        return float(-np.log(shares)[rest.columns].mean())
+        shares = token_shares(select_users(self.entries, self.rows).columns, self.user_net.last.out_features)
+        return float(-np.log(shares)[held_out_items.columns].mean())
 
     def evaluate(self, most: int) -> dict[str, float]:
         """−log p of an item that a held-out user had beside those that are told of them."""
         total = items = 0.0
         for users in self.measured_rows(most):
-            told, rest = parted(some_users(self.entries, users), self.run.seed)
-            code = self.user_net.encode(Baskets(*(part.to(self.device) for part in baskets_of(told))))
-            wanted = Baskets(*(part.to(self.device) for part in baskets_of(rest)))
-            total += float(self.user_net.surprise(self.user_net.decode(code.mean), wanted).sum())
-            items += len(wanted.items)
+            inputs, held_out_items = split_histories(select_users(self.entries, users), self.run.seed)
+            code = self.user_net.encode(Baskets(*(tensor.to(self.device) for tensor in baskets_of(inputs))))
+            targets = Baskets(*(tensor.to(self.device) for tensor in baskets_of(held_out_items)))
+            total += float(self.user_net.surprise(self.user_net.decode(code.mean), targets).sum())
+            items += len(targets.items)
         return {"held_out_loss": total / items} if items else {}
 
 
-def parted(rows: Rows, seed: int) -> tuple[Rows, Rows]:
+def split_histories(rows: Rows, seed: int) -> tuple[Rows, Rows]:
     """Four fifths of each user's items and the rest; of a user with one item, all is told."""
     sizes = np.diff(rows.starts)
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    order = np.lexsort((np.random.default_rng(seed).random(len(owner)), owner))
-    place = np.empty(len(owner), np.int64)
-    place[order] = np.arange(len(owner)) - np.repeat(rows.starts[:-1], sizes)
-    told = place < np.maximum(1, np.ceil(TOLD * sizes))[owner]
+    owners = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.lexsort((np.random.default_rng(seed).random(len(owners)), owners))
+    ranks = np.empty(len(owners), np.int64)
+    ranks[order] = np.arange(len(owners)) - np.repeat(rows.starts[:-1], sizes)
+    is_input = ranks < np.maximum(1, np.ceil(INPUT_SHARE * sizes))[owners]
     return tuple(  # type: ignore[return-value]
         Rows(
-            np.concatenate([[0], np.cumsum(np.bincount(owner[part], minlength=len(sizes)))]),
-            rows.columns[part],
-            rows.values[part],
+            np.concatenate([[0], np.cumsum(np.bincount(owners[selected], minlength=len(sizes)))]),
+            rows.columns[selected],
+            rows.values[selected],
         )
-        for part in (told, ~told)
+        for selected in (is_input, ~is_input)
     )
 
 
@@ -216,25 +216,25 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> UserModel:
             name=name,
         )
     began = time.monotonic()
-    ratings = take_ratings(method, data)
-    rows = ratings.summed()
+    interactions = as_interactions(method, data)
+    rows = interactions.summed()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        net = new_net(method, len(ratings.items))
+        net = new_net(method, len(interactions.items))
     reading = time.monotonic() - began
-    figures = UserTraining(method, net, rows, ratings.fingerprint(), run).go() | {
-        "users": len(ratings.users),
-        "items": len(ratings.items),
+    metrics = UserTraining(method, net, rows, interactions.fingerprint(), run).go() | {
+        "users": len(interactions.users),
+        "items": len(interactions.items),
         "pairs": len(rows.columns),
         "reading_seconds": reading,
         "seed": run.seed,
     }
     kind: type[UserModel] = type(method).model
-    blank = {"users": np.zeros((len(ratings.users), method.dim), np.float32)}
+    blank = {"users": np.zeros((len(interactions.users), method.dim), np.float32)}
     seen = Histories(rows.starts, rows.columns)
-    means, deviations = UserModel(method, net, blank, seen, keys_of(ratings), {}).coded(rows)
-    known = {"users": means}
+    means, deviations = UserModel(method, net, blank, seen, keys_of(interactions), {}).coded(rows)
+    arrays = {"users": means}
     if hasattr(method, "beta"):
-        known["deviations"] = deviations
-        figures["active"] = active_dimensions(means, deviations, "users", run)
-    return kind(method, net, known, seen, keys_of(ratings), figures)
+        arrays["deviations"] = deviations
+        metrics["active"] = active_dimensions(means, deviations, "users", run)
+    return kind(method, net, arrays, seen, keys_of(interactions), metrics)

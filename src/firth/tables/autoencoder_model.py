@@ -24,9 +24,9 @@ from firth.training.network_options import CompressingOptions, hidden_sizes_of
 from firth.training.weight_files import with_weights
 
 Array = NDArray[np.float64]
-ROWS = 4096  # rows that go through a network at once
+ROWS_PER_BATCH = 4096  # rows that go through a network at once
 NET = "net."  # before the names of the network's arrays
-KNOWN = ("known", "known_deviations")
+STORED_CODES = ("known", "known_deviations")
 
 
 def shape_of(method: Any, layout: Layout) -> Shape:
@@ -42,7 +42,7 @@ def shape_of(method: Any, layout: Layout) -> Shape:
         tied=getattr(method, "tied", False),
         variational=hasattr(method, "beta"),
         # A pixel that is nearly always white must not count a hundred times as much as the others.
-        least_deviation=0.1 if layout.one_scale else 0.01,
+        least_deviation=0.1 if layout.shared_scale else 0.01,
         dropout=method.dropout,
     )
 
@@ -91,7 +91,7 @@ class AutoencoderModel(TableModel):
 
     def features(self, names: Sequence[str]) -> list[str]:
         """autoencoder0, autoencoder1, …, whatever the table's columns are called."""
-        return [f"{type(self.method).method_name()}{place}" for place in range(self.method.dim)]
+        return [f"{type(self.method).method_name()}{number}" for number in range(self.method.dim)]
 
     # ---- storage ----
 
@@ -123,18 +123,18 @@ class AutoencoderModel(TableModel):
 
     def batches(self, cells: Cells) -> Iterator[tuple[slice, Tensor, Tensor]]:
         """Some rows at a time: which they are, their numbers and their ids."""
-        for first in range(0, len(cells.ids), ROWS):
-            part = slice(first, first + ROWS)
-            yield part, torch.from_numpy(cells.numbers[part]), torch.from_numpy(cells.ids[part])
+        for first in range(0, len(cells.ids), ROWS_PER_BATCH):
+            rows = slice(first, first + ROWS_PER_BATCH)
+            yield rows, torch.from_numpy(cells.numbers[rows]), torch.from_numpy(cells.ids[rows])
 
     @torch.inference_mode()
     def encoded(self, cells: Cells) -> tuple[Array, Array]:
         """Means and, variational, deviations of the codes."""
         means, deviations = np.empty((2, len(cells.ids), self.method.dim))
-        for part, numbers, ids in self.batches(cells):
+        for rows, numbers, ids in self.batches(cells):
             code = self.net.encode(numbers, ids)
-            means[part] = code.mean.numpy()
-            deviations[part] = 0.0 if code.logvar is None else torch.exp(0.5 * code.logvar).numpy()
+            means[rows] = code.mean.numpy()
+            deviations[rows] = 0.0 if code.logvar is None else torch.exp(0.5 * code.logvar).numpy()
         return means, deviations
 
     def coded(self, data: Any, *, sparse: bool = False) -> Coded:
@@ -159,7 +159,10 @@ class AutoencoderModel(TableModel):
                 dim=self.method.dim,
                 shape=points.shape,
             )
-        parts = [self.net.decode(torch.from_numpy(points[i : i + ROWS])) for i in range(0, len(points), ROWS)]
+        parts = [
+            self.net.decode(torch.from_numpy(points[i : i + ROWS_PER_BATCH]))
+            for i in range(0, len(points), ROWS_PER_BATCH)
+        ]
         return torch.cat([*parts, torch.zeros(0, self.net.shape.outputs, dtype=torch.float64)])
 
     def logits(self, outputs: Tensor) -> list[Tensor]:
@@ -169,8 +172,10 @@ class AutoencoderModel(TableModel):
     def inverse(self, matrix: Any) -> Table:
         """The rows that codes stand for: of numbers what is expected, of categories the likeliest."""
         outputs = self.outputs(matrix)
-        found = [part.argmax(1) if part.shape[1] else torch.full((len(part),), -1) for part in self.logits(outputs)]
-        ids = torch.stack(found, dim=1) if found else torch.zeros(len(outputs), 0, dtype=torch.long)
+        category_ids = [
+            logits.argmax(1) if logits.shape[1] else torch.full((len(logits),), -1) for logits in self.logits(outputs)
+        ]
+        ids = torch.stack(category_ids, dim=1) if category_ids else torch.zeros(len(outputs), 0, dtype=torch.long)
         return self.layout.table(outputs[:, : len(self.net.shape.varies)].numpy(), ids.numpy())
 
     @torch.inference_mode()
@@ -180,14 +185,14 @@ class AutoencoderModel(TableModel):
         table = self.open(data)
         cells = self.layout.read(table)
         names = [column.name for column in self.layout.numbers] + [column.name for column in self.layout.categories]
-        found = np.zeros((len(cells.ids), len(names)))
-        for part, numbers, ids in self.batches(cells):
+        cell_errors = np.zeros((len(cells.ids), len(names)))
+        for rows, numbers, ids in self.batches(cells):
             outputs = self.net.decode(self.net.encode(numbers, ids).mean)
-            found[part] = torch.cat(self.net.errors(outputs, numbers, ids), dim=1).numpy()
-        for place, category in enumerate(self.layout.categories, len(self.layout.numbers)):
-            found[category.read(table) < -1, place] = -np.log(1e-6)
-        order = sorted(range(len(names)), key=lambda place: self.names.index(names[place]))
-        return Errors([names[place] for place in order], found[:, order])
+            cell_errors[rows] = torch.cat(self.net.errors(outputs, numbers, ids), dim=1).numpy()
+        for position, category in enumerate(self.layout.categories, len(self.layout.numbers)):
+            cell_errors[category.read(table) < -1, position] = -np.log(1e-6)
+        order = sorted(range(len(names)), key=lambda position: self.names.index(names[position]))
+        return Errors([names[position] for position in order], cell_errors[:, order])
 
     def interpolate(self, data: Any, first: int, second: int, steps: int = 9) -> Table:
         """Rows on the straight line between the codes of two rows of `data`, both ends among them."""
@@ -213,11 +218,11 @@ class AutoencoderModel(TableModel):
     @cached_property
     def tables(self) -> Mapping[str, Vectors]:
         """The codes of the vectors it was fitted on, and the embedded categories of each column."""
-        found = {} if self.points is None else {"points": self.points}
+        tables = {} if self.points is None else {"points": self.points}
         for column, weights in zip(self.layout.categories, self.net.input.embeddings.parameters(), strict=False):
             matrix = weights.detach().float().numpy()[:-1]
-            found[column.name] = Vectors(column.levels, matrix, missing=f"no category of column {column.name}")
-        return found
+            tables[column.name] = Vectors(column.levels, matrix, missing=f"no category of column {column.name}")
+        return tables
 
     @property
     def vectors(self) -> Vectors:
@@ -233,15 +238,15 @@ class VAEModel(AutoencoderModel):
 
     def parts(self) -> Parts:
         stored = super().parts()
-        return Parts({**stored.arrays, **dict(zip(KNOWN, self.known, strict=True))}, stored.documents)
+        return Parts({**stored.arrays, **dict(zip(STORED_CODES, self.known, strict=True))}, stored.documents)
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> AutoencoderModel:
         model = super().from_parts(method, parts, training)
         assert isinstance(model, VAEModel)
-        check_arrays(parts.arrays, **dict.fromkeys(KNOWN, f"float rows {model.method.dim}"))
-        means, deviations = (parts.arrays[name] for name in KNOWN)
-        check_finite({name: parts.arrays[name] for name in KNOWN})
+        check_arrays(parts.arrays, **dict.fromkeys(STORED_CODES, f"float rows {model.method.dim}"))
+        means, deviations = (parts.arrays[name] for name in STORED_CODES)
+        check_finite({name: parts.arrays[name] for name in STORED_CODES})
         if not len(means):
             raise FirthError("damaged_model", "A VAE model needs codes of some rows.")
         model.known = means, deviations
@@ -260,12 +265,12 @@ class VAEModel(AutoencoderModel):
         `kl`, with −log p of the columns at one point drawn from each row's code."""
         cells = self.cells(data)
         generator = torch.Generator().manual_seed(seed)
-        parts = np.zeros(2)
+        sums = np.zeros(2)
         for _, numbers, ids in self.batches(cells):
             code = self.net.encode(numbers, ids)
             losses, kl = elbo_parts(self.net, code, numbers, ids, generator)
-            parts += (float(losses), float(kl.sum()))
-        reconstruction, kl = (parts / max(1, len(cells.ids))).tolist()
+            sums += (float(losses), float(kl.sum()))
+        reconstruction, kl = (sums / max(1, len(cells.ids))).tolist()
         return {"elbo": -reconstruction - kl, "reconstruction": reconstruction, "kl": kl}
 
     def sample(self, n: int = 1, *, seed: int = 1, noise: bool = True, prior: bool = False) -> Table:
@@ -289,18 +294,18 @@ class VAEModel(AutoencoderModel):
     def decoded(self, outputs: Tensor, generator: torch.Generator, noise: bool) -> Table:
         """Rows drawn from what the network says of them."""
         count = len(self.net.shape.varies)
-        numbers, found = outputs[:, :count], []
+        numbers, category_ids = outputs[:, :count], []
         if noise:
-            scatter = torch.randn(numbers.shape, generator=generator, dtype=torch.float64)
-            numbers = numbers + scatter * torch.exp(self.net.log_deviations()) * self.net.varies
-        for part in self.logits(outputs):
-            if not part.shape[1]:
-                found.append(torch.full((len(part),), -1))
+            noise_sample = torch.randn(numbers.shape, generator=generator, dtype=torch.float64)
+            numbers = numbers + noise_sample * torch.exp(self.net.log_deviations()) * self.net.varies
+        for logits in self.logits(outputs):
+            if not logits.shape[1]:
+                category_ids.append(torch.full((len(logits),), -1))
             elif noise:
-                found.append(torch.multinomial(torch.softmax(part, dim=1), 1, generator=generator)[:, 0])
+                category_ids.append(torch.multinomial(torch.softmax(logits, dim=1), 1, generator=generator)[:, 0])
             else:
-                found.append(part.argmax(1))
-        ids = torch.stack(found, dim=1) if found else torch.zeros(len(outputs), 0, dtype=torch.long)
+                category_ids.append(logits.argmax(1))
+        ids = torch.stack(category_ids, dim=1) if category_ids else torch.zeros(len(outputs), 0, dtype=torch.long)
         return self.layout.table(numbers.numpy(), ids.numpy(), like_data=True)
 
 

@@ -20,14 +20,14 @@ from firth.nets.autoencoder import TableNet, divergence_loss, drawn
 from firth.tables.autoencoder_model import AutoencoderModel, VAEModel, elbo_parts, shape_of
 from firth.tables.column_codes import DroppedColumn
 from firth.tables.network_inputs import Cells, Layout, describe, finite
-from firth.tables.pca_initialization import begin_at_pca
+from firth.tables.pca_initialization import initialize_from_pca
 from firth.training.row_batches import RowTraining
 
 ACTIVE = 0.01  # nats of KL above which a dimension of a code tells something
-KNOWN_ROWS = 5000  # whose codes are kept, to draw others from
+STORED_CODE_ROWS = 5000  # whose codes are kept, to draw others from
 
 
-class CompressTraining(RowTraining):
+class AutoencoderTraining(RowTraining):
     """Rows of a table, rebuilt."""
 
     measures_start = True
@@ -41,17 +41,17 @@ class CompressTraining(RowTraining):
         assert isinstance(self.net, TableNet)
         return self.net
 
-    def load(self, what: Any) -> Any:
-        return [part[what] for part in self.cells]
+    def load(self, rows: Any) -> Any:
+        return [tensor[rows] for tensor in self.cells]
 
     def hidden(self, numbers: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Some cells as if they were missing (Vincent et al. 2008)."""
-        share = getattr(self.method, "denoise", 0.0)
-        if not share:
+        hidden_share = getattr(self.method, "denoise", 0.0)
+        if not hidden_share:
             return numbers, ids
         return (
-            numbers.masked_fill(torch.rand_like(numbers) < share, torch.nan),
-            ids.masked_fill(torch.rand(ids.shape, device=ids.device) < share, -1),
+            numbers.masked_fill(torch.rand_like(numbers) < hidden_share, torch.nan),
+            ids.masked_fill(torch.rand(ids.shape, device=ids.device) < hidden_share, -1),
         )
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
@@ -73,7 +73,7 @@ class CompressTraining(RowTraining):
         total, nats = 0.0, torch.zeros(self.table_net.shape.dim, dtype=torch.float64)  # of each dimension
         generator = torch.Generator().manual_seed(self.run.seed)
         for rows in self.measured_rows(most):
-            numbers, ids = (part.to(self.device) for part in self.load(rows))
+            numbers, ids = (tensor.to(self.device) for tensor in self.load(rows))
             code = self.table_net.encode(numbers, ids)
             if code.logvar is None:
                 total += float(self.table_net.row_losses(self.table_net.decode(code.mean), numbers, ids).sum())
@@ -84,9 +84,9 @@ class CompressTraining(RowTraining):
         method: Any = self.method
         if not self.table_net.shape.variational:
             return {"held_out_loss": total / count}
-        paid = float(torch.clamp(nats / count, min=method.free_bits).sum())
+        kl_cost = float(torch.clamp(nats / count, min=method.free_bits).sum())
         kl = float(nats.sum()) / count
-        return {"held_out_loss": total / count + method.beta * paid, "reconstruction": total / count, "kl": kl}
+        return {"held_out_loss": total / count + method.beta * kl_cost, "reconstruction": total / count, "kl": kl}
 
 
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderModel:
@@ -96,7 +96,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
     if start is not None and type(start) is not kind:
         raise FirthError("incompatible_start", "start must be an {name} model; got {got!r}.", name=name, got=start)
     began = time.monotonic()
-    layout, table = opened(method, data, run, start)
+    layout, table = prepare_table(method, data, run, start)
     cells = layout.read(table)
     fingerprint = data.fingerprint() if isinstance(data, Vectors) else table.fingerprint()
     shape = shape_of(method, layout)
@@ -110,10 +110,12 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
                 shape_2=shape,
             )
         net = copy.deepcopy(start.net).float()
-        lost = set(start.points.keys if start.points else ()) - set(data.keys if isinstance(data, Vectors) else ())
-        if lost:
+        dropped_keys = set(start.points.keys if start.points else ()) - set(
+            data.keys if isinstance(data, Vectors) else ()
+        )
+        if dropped_keys:
             run.report.note(
-                f"{len(lost):,} vectors that start was trained on are not in this data: the new model has no codes of "
+                f"{len(dropped_keys):,} vectors of the start model are not in the data; the new model has no codes for "
                 "them.",
                 code="missing_points",
             )
@@ -121,9 +123,9 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(run.seed)
             net = TableNet(shape)
-        begin_at_pca(net, cells, run.seed)
-    figures = CompressTraining(method, net, cells, fingerprint, run).go()
-    figures |= {
+        initialize_from_pca(net, cells, run.seed)
+    metrics = AutoencoderTraining(method, net, cells, fingerprint, run).go()
+    metrics |= {
         "rows": len(table),
         "columns": len(layout.columns),
         "features": method.dim,
@@ -131,17 +133,17 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
         "data": fingerprint,
         "seed": run.seed,
     }
-    model = kind(method, layout, net, figures)
+    model = kind(method, layout, net, metrics)
     if isinstance(model, VAEModel):
-        rows = np.sort(np.random.default_rng(run.seed).permutation(len(table))[:KNOWN_ROWS])
+        rows = np.sort(np.random.default_rng(run.seed).permutation(len(table))[:STORED_CODE_ROWS])
         model.known = model.encoded(Cells(cells.numbers[rows], cells.ids[rows], cells.unseen[rows]))
-        figures["active"] = active_dimensions(*model.known, "rows", run)
+        metrics["active"] = active_dimensions(*model.known, "rows", run)
     if isinstance(data, Vectors):
         model.points = Vectors(data.keys, model.embed(table))
     return model
 
 
-def opened(method: Any, data: Any, run: Run, start: Model | None) -> tuple[Layout, Table]:
+def prepare_table(method: Any, data: Any, run: Run, start: Model | None) -> tuple[Layout, Table]:
     """Data as a table with its columns, or with those of `start`; refused where there is nothing to learn."""
     name = type(method).__name__
     if isinstance(start, AutoencoderModel):

@@ -75,8 +75,8 @@ class CategoryColumn:
     def read(self, table: Table) -> Ids:
         """The id of each row's category, MISSING or UNSEEN."""
         ids, levels = table.codes(self.name)
-        known = [self.index.get(level, UNSEEN) for level in levels]
-        return np.array([*known, MISSING])[ids]  # −1 is the last one
+        level_ids = [self.index.get(level, UNSEEN) for level in levels]
+        return np.array([*level_ids, MISSING])[ids]  # −1 is the last one
 
     def write(self, ids: Ids, out: NDArray[Any]) -> None:
         """Fills the column's features, which are zeros; ids below 0 are missing."""
@@ -86,8 +86,8 @@ class CategoryColumn:
         elif self.code == "label":
             out[:, 0] = np.where(ids < 0, np.nan, ids)
         else:
-            places = np.arange(self.width)[::-1]
-            out[:] = (np.maximum(ids + 1, 0)[:, None] >> places) & 1
+            bit_positions = np.arange(self.width)[::-1]
+            out[:] = (np.maximum(ids + 1, 0)[:, None] >> bit_positions) & 1
 
     def ids_of(self, block: Any) -> Ids:
         """The inverse of `write`. Of a one-hot code the largest number counts, where it is above 0."""
@@ -99,24 +99,24 @@ class CategoryColumn:
             return np.where(np.ravel(largest) > 0, np.ravel(block.argmax(axis=1)), MISSING)
         dense = block.toarray() if hasattr(block, "toarray") else block
         if self.code == "label":
-            numbers, none = dense[:, 0], np.isnan(dense[:, 0])
+            numbers, missing = dense[:, 0], np.isnan(dense[:, 0])
         else:
             numbers = np.where(dense == 1, 1.0, 0.0) @ (1 << np.arange(self.width)[::-1]) - 1
             numbers = np.where(np.isin(dense, (0, 1)).all(axis=1), numbers, np.nan)
-            none = numbers == MISSING
-        wrong = np.flatnonzero(
-            ~none & ~((numbers >= 0) & (numbers < len(self.levels)) & (np.floor(numbers) == numbers))
+            missing = numbers == MISSING
+        invalid = np.flatnonzero(
+            ~missing & ~((numbers >= 0) & (numbers < len(self.levels)) & (np.floor(numbers) == numbers))
         )
-        if len(wrong):
+        if len(invalid):
             raise FirthError(
                 "malformed_data",
                 "Row {problem:,} is no code of column {name!r}: {tolist}; it has {n_levels:,} categories.",
-                problem=wrong[0] + 1,
+                problem=invalid[0] + 1,
                 name=self.name,
-                tolist=dense[wrong[0]].tolist(),
+                tolist=dense[invalid[0]].tolist(),
                 n_levels=len(self.levels),
             )
-        return np.where(none, MISSING, numbers).astype(np.int64)
+        return np.where(missing, MISSING, numbers).astype(np.int64)
 
     def values(self, ids: Ids) -> Any:
         """Categories as an Arrow array."""
@@ -128,9 +128,9 @@ class CategoryColumn:
             values = pa.array([*(level == "true" for level in self.levels), None], pa.bool_())
         else:
             numbers = [number_of(level) for level in self.levels]
-            whole = all(isinstance(number, int) and abs(number) < 2**63 for number in numbers)
+            integral = all(isinstance(number, int) and abs(number) < 2**63 for number in numbers)
             values = pa.array(
-                [*(numbers if whole else map(float, numbers)), None], pa.int64() if whole else pa.float64()
+                [*(numbers if integral else map(float, numbers)), None], pa.int64() if integral else pa.float64()
             )
         return values.take(pa.array(np.where(ids < 0, len(self.levels), ids)))
 
@@ -140,7 +140,7 @@ class NumberColumn:
     """Numbers and the line they go through; `mean` may stand for missing ones."""
 
     CODES: ClassVar[tuple[str, ...]] = ("keep", "standardize", "normalize")
-    FIGURES: ClassVar[tuple[str, ...]] = ("mean", "shift", "scale", "low", "high")
+    PARAMETERS: ClassVar[tuple[str, ...]] = ("mean", "shift", "scale", "low", "high")
 
     name: str
     code: str
@@ -154,8 +154,8 @@ class NumberColumn:
     @classmethod
     def fitted(cls, table: Table, name: str, code: str, low: float, high: float) -> NumberColumn:
         numbers = finite_numbers(table, name)
-        gaps = np.isnan(numbers)
-        numbers = numbers[~gaps] if gaps.any() else numbers
+        missing = np.isnan(numbers)
+        numbers = numbers[~missing] if missing.any() else numbers
         if not len(numbers):
             return cls(name, code, np.nan)
         smallest, largest = float(numbers.min()), float(numbers.max())
@@ -168,11 +168,11 @@ class NumberColumn:
                 largest=largest,
             )
         extent = (largest - smallest) or 1.0  # of a constant, z-scores are 0 and min–max gives `low`
-        shares = numbers - smallest
-        shares /= extent  # in [0, 1]: no square can be too large or too small
-        mean = smallest + extent * float(shares.mean())
+        fractions = numbers - smallest
+        fractions /= extent  # in [0, 1]: no square can be too large or too small
+        mean = smallest + extent * float(fractions.mean())
         if code == "standardize":
-            return cls(name, code, mean, mean, extent * float(shares.std()) or 1.0)
+            return cls(name, code, mean, mean, extent * float(fractions.std()) or 1.0)
         if code == "normalize":
             return cls(name, code, mean, smallest, extent, low, high)
         return cls(name, code, mean)
@@ -196,8 +196,8 @@ class NumberColumn:
         import pyarrow as pa
 
         codes = np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64)[:, 0]
-        shares = (codes - self.low) / (self.high - self.low)
-        return pa.array(shares * self.scale + self.shift, from_pandas=True)
+        fractions = (codes - self.low) / (self.high - self.low)
+        return pa.array(fractions * self.scale + self.shift, from_pandas=True)
 
 
 Column = CategoryColumn | NumberColumn | DroppedColumn

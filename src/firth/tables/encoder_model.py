@@ -70,8 +70,8 @@ class EncoderModel(TableModel):
                 n_table=len(table),
                 width=self.width,
             ) from None
-        for column, cells, place in self._read(table, unseen):
-            column.write(cells, matrix[:, place : place + column.width])
+        for column, cells, offset in self._read(table, unseen):
+            column.write(cells, matrix[:, offset : offset + column.width])
         return Coded(matrix, unseen)
 
     def _sparse(self, table: Table, unseen: NDArray[np.int64]) -> Any:
@@ -80,9 +80,9 @@ class EncoderModel(TableModel):
         blocks = [csr_matrix((len(table), 0))]
         for column, cells, _ in self._read(table, unseen):
             if column.code == "onehot":
-                known = cells >= 0
-                starts = np.concatenate([[0], np.cumsum(known)])
-                block = csr_matrix((np.ones(starts[-1]), cells[known], starts), shape=(len(table), column.width))
+                present = cells >= 0
+                starts = np.concatenate([[0], np.cumsum(present)])
+                block = csr_matrix((np.ones(starts[-1]), cells[present], starts), shape=(len(table), column.width))
             else:
                 dense = np.zeros((len(table), column.width))
                 column.write(cells, dense)
@@ -94,7 +94,7 @@ class EncoderModel(TableModel):
         self, table: Table, unseen: NDArray[np.int64]
     ) -> Iterator[tuple[CategoryColumn | NumberColumn, NDArray[Any], int]]:
         """Each coded column with its cells and the place of its first feature; adds to `unseen`."""
-        place = 0
+        offset = 0
         for column in self.columns:
             if isinstance(column, DroppedColumn):
                 continue
@@ -102,20 +102,20 @@ class EncoderModel(TableModel):
             if isinstance(column, CategoryColumn):
                 self._check_unseen(column, table, cells)
                 unseen += cells == UNSEEN
-                gaps = cells == MISSING
+                missing = cells == MISSING
             else:
-                gaps = np.isnan(cells)
-            refuse_missing(self.method.missing, gaps, table, column.name)
+                missing = np.isnan(cells)
+            refuse_missing(self.method.missing, missing, table, column.name)
             if isinstance(column, NumberColumn) and self.method.missing == "mean":
-                cells = np.where(gaps, column.mean, cells)
-            yield column, cells, place
-            place += column.width
+                cells = np.where(missing, column.mean, cells)
+            yield column, cells, offset
+            offset += column.width
 
     def _check_unseen(self, column: CategoryColumn, table: Table, ids: NDArray[np.int64]) -> None:
         rows = np.flatnonzero(ids == UNSEEN)
         if len(rows) and self.method.unseen == "error":
             value = table.slice(int(rows[0]), int(rows[0]) + 1).categories(column.name)[0]
-            some = ", ".join(map(repr, column.levels[:3])) or "none"
+            examples = ", ".join(map(repr, column.levels[:3])) or "none"
             raise FirthError(
                 "unknown_category",
                 "Column {name!r}, row {row} has {value!r}, which fit did not meet (it met {n_levels:,}: "
@@ -124,7 +124,7 @@ class EncoderModel(TableModel):
                 row=table.row_number(rows[0]),
                 value=value,
                 n_levels=len(column.levels),
-                examples=some,
+                examples=examples,
             )
 
     def open(self, data: Any) -> Table:
@@ -147,26 +147,26 @@ class EncoderModel(TableModel):
                 width=self.width,
                 got=codes.shape,
             )
-        found, place = {}, 0
+        columns, offset = {}, 0
         for column in self.columns:
-            block = codes[:, place : place + column.width]
-            place += column.width
+            block = codes[:, offset : offset + column.width]
+            offset += column.width
             if isinstance(column, CategoryColumn):
-                found[column.name] = column.values(column.ids_of(block))
+                columns[column.name] = column.values(column.ids_of(block))
             elif isinstance(column, NumberColumn):
-                found[column.name] = column.values(block)
-        return Table(found)
+                columns[column.name] = column.values(block)
+        return Table(columns)
 
     @cached_property
     def tables(self) -> Mapping[str, Vectors]:
         """Categories and their codes, by column; a column whose codes would be larger than 1 GiB is left out."""
-        found = {}
+        tables = {}
         for column in self.columns:
             if isinstance(column, CategoryColumn) and 4 * len(column.levels) * column.width <= TABLE_BYTES:
                 codes = np.zeros((len(column.levels), column.width), np.float32)
                 column.write(np.arange(len(column.levels)), codes)
-                found[column.name] = Vectors(column.levels, codes, missing=f"no category of column {column.name}")
-        return found
+                tables[column.name] = Vectors(column.levels, codes, missing=f"no category of column {column.name}")
+        return tables
 
     @property
     def vectors(self) -> Vectors:
@@ -189,42 +189,42 @@ class EncoderModel(TableModel):
 def column_parts(columns: Sequence[Column]) -> Parts:
     """Columns as they are stored: the figures of numbers, and what else there is to know of each column."""
     numbers = [column for column in columns if isinstance(column, NumberColumn)]
-    figures = [[getattr(column, figure) for figure in NumberColumn.FIGURES] for column in numbers]
+    parameters = [[getattr(column, parameter) for parameter in NumberColumn.PARAMETERS] for column in numbers]
     documents = [
         {"name": column.name, "code": column.code}
         | ({"type": column.type, "categories": list(column.levels)} if isinstance(column, CategoryColumn) else {})
         for column in columns
     ]
     return Parts(
-        {"numbers": np.array(figures, np.float64).reshape(-1, len(NumberColumn.FIGURES))}, {"columns": documents}
+        {"numbers": np.array(parameters, np.float64).reshape(-1, len(NumberColumn.PARAMETERS))}, {"columns": documents}
     )
 
 
 def stored_columns(parts: Parts) -> Iterator[Column]:
     """The columns of a saved model, checked."""
-    figures, documents = parts.arrays["numbers"], parts.documents["columns"]
-    wrong = FirthError(
+    parameters, documents = parts.arrays["numbers"], parts.documents["columns"]
+    damaged = FirthError(
         "damaged_model", "A model of encoders needs columns with a name and a code, and the figures of its numbers."
     )
-    if figures.ndim != 2 or figures.shape[1] != len(NumberColumn.FIGURES) or not isinstance(documents, list):
-        raise wrong
-    rows = iter(figures.tolist())
+    if parameters.ndim != 2 or parameters.shape[1] != len(NumberColumn.PARAMETERS) or not isinstance(documents, list):
+        raise damaged
+    rows = iter(parameters.tolist())
     for document in documents:
-        facts = document if isinstance(document, dict) else {}
-        name, code, type, levels = (facts.get(key, "") for key in ("name", "code", "type", "categories"))
+        fields = document if isinstance(document, dict) else {}
+        name, code, type, levels = (fields.get(key, "") for key in ("name", "code", "type", "categories"))
         if not isinstance(name, str):
-            raise wrong
+            raise damaged
         if code in DroppedColumn.CODES:
             yield DroppedColumn(name)
         elif code in NumberColumn.CODES:
             row = next(rows, None)
             if row is None or not np.isfinite(row[1:]).all() or row[2] == 0 or row[3] == row[4]:
-                raise wrong
+                raise damaged
             yield NumberColumn(name, code, *row)
         elif code in CategoryColumn.CODES and type in CategoryColumn.TYPES and are_levels(levels, type):
             yield CategoryColumn(name, code, type, levels)
         else:
-            raise wrong
+            raise damaged
 
 
 def are_levels(levels: Any, type: str) -> bool:
@@ -237,9 +237,9 @@ def are_levels(levels: Any, type: str) -> bool:
         return False
 
 
-def refuse_missing(missing: str, gaps: NDArray[np.bool_], table: Table, name: str) -> None:
-    if missing == "error" and gaps.any():
-        row = table.row_number(int(gaps.argmax()))
+def refuse_missing(policy: str, is_missing: NDArray[np.bool_], table: Table, name: str) -> None:
+    if policy == "error" and is_missing.any():
+        row = table.row_number(int(is_missing.argmax()))
         raise FirthError(
             "missing_value",
             "Column {name!r}, row {row} is missing; fill it, or choose missing='keep' or 'mean'.",

@@ -15,7 +15,7 @@ from firth.tables.autoencoder_model import AutoencoderModel, VAEModel
 from firth.tables.column_codes import CategoryColumn, NumberColumn
 
 Array = NDArray[np.float64]
-MOST_LEVELS = 4  # categories of a column that are told with their probabilities
+MAX_LEVELS = 4  # categories of a column that are told with their probabilities
 
 
 class Plane(NamedTuple):
@@ -56,12 +56,12 @@ def code_plane(codes: Array) -> Plane:
     if dim <= 2:
         axes = np.eye(2)[:, :dim]
         return Plane(np.zeros(dim), axes, codes @ axes.T, 1.0)
-    found = principal_components(codes)
-    total = float(found.variances.sum())
+    components = principal_components(codes)
+    total = float(components.variances.sum())
     axes = np.zeros((2, dim))  # a single direction where all codes lie on one line
-    axes[: len(found.directions[:2])] = found.directions[:2]
-    explained = float(found.variances[:2].sum()) / total if total else 1.0
-    return Plane(found.mean, axes, (codes - found.mean) @ axes.T, explained)
+    axes[: len(components.directions[:2])] = components.directions[:2]
+    explained = float(components.variances[:2].sum()) / total if total else 1.0
+    return Plane(components.mean, axes, (codes - components.mean) @ axes.T, explained)
 
 
 @torch.inference_mode()
@@ -71,22 +71,22 @@ def decoded_cells(model: AutoencoderModel, codes: Any) -> list[list[Cell]]:
     layout = model.layout
     numbers = outputs[:, : len(layout.numbers)].numpy()
     limits = dict(zip((column.name for column in layout.numbers), layout.limits, strict=True))
-    places = {column.name: place for place, column in enumerate(layout.numbers)}
-    chances = {
-        column.name: torch.softmax(part, dim=1).numpy()
-        for column, part in zip(layout.categories, model.logits(outputs), strict=True)
+    positions = {column.name: position for position, column in enumerate(layout.numbers)}
+    probabilities_of = {
+        column.name: torch.softmax(logits, dim=1).numpy()
+        for column, logits in zip(layout.categories, model.logits(outputs), strict=True)
     }
     rows: list[list[Cell]] = [[] for _ in range(len(outputs))]
     for column in layout.columns:
         if isinstance(column, NumberColumn):
-            values = column.values(numbers[:, [places[column.name]]]).to_pylist()
+            values = column.values(numbers[:, [positions[column.name]]]).to_pylist()
             low, high, _ = limits[column.name]
             for row, value in zip(rows, values, strict=True):
                 row.append(Cell(column.name, value, low, high))
         elif isinstance(column, CategoryColumn):
-            for row, some in zip(rows, chances[column.name], strict=True):
-                best = np.argsort(-some, kind="stable")[:MOST_LEVELS]
-                levels = tuple((column.levels[place], float(some[place])) for place in best)
+            for row, probabilities in zip(rows, probabilities_of[column.name], strict=True):
+                best = np.argsort(-probabilities, kind="stable")[:MAX_LEVELS]
+                levels = tuple((column.levels[position], float(probabilities[position])) for position in best)
                 row.append(Cell(column.name, levels[0][0] if levels else None, levels=levels))
         else:
             for row in rows:
@@ -111,4 +111,4 @@ def picture_side(model: AutoencoderModel) -> int | None:
         return None
     lows, highs = np.array([(limits.low, limits.high) for limits in layout.limits]).T
     pixels = np.mean(lows == lows.min()) >= 0.75 and np.mean(highs == highs.max()) >= 0.25
-    return side if pixels or layout.one_scale else None
+    return side if pixels or layout.shared_scale else None

@@ -58,7 +58,7 @@ class Layout:
         return [column for column in self.columns if isinstance(column, CategoryColumn)]
 
     @property
-    def one_scale(self) -> bool:
+    def shared_scale(self) -> bool:
         """Whether all numbers are divided by the same, as pixels are."""
         scales = {column.scale for column in self.numbers if column.code == "standardize"}
         return len(self.numbers) > 1 and len(scales) == 1
@@ -76,20 +76,22 @@ class Layout:
                 columns.append(CategoryColumn.fitted(table, name, "onehot", "appearance"))
                 continue
             column = NumberColumn.fitted(table, name, "keep" if numeric == "keep" else "standardize", 0.0, 1.0)
-            known = table.numbers(name)
-            missing = np.isnan(known)
-            known = known[~missing]
-            if not len(known):
+            numbers = table.numbers(name)
+            missing = np.isnan(numbers)
+            numbers = numbers[~missing]
+            if not len(numbers):
                 columns.append(DroppedColumn(name))
                 continue
             if missing.any():
                 gaps.append(len(limits))
-            limits.append(Limits(float(known.min()), float(known.max()), bool((np.floor(known) == known).all())))
+            limits.append(
+                Limits(float(numbers.min()), float(numbers.max()), bool((np.floor(numbers) == numbers).all()))
+            )
             columns.append(column)
         layout = cls(columns, limits, gaps)
-        return layout.on_one_scale() if numeric == "common" else layout
+        return layout.with_shared_scale() if numeric == "common" else layout
 
-    def on_one_scale(self) -> Layout:
+    def with_shared_scale(self) -> Layout:
         """All numbers divided by the root of their mean variance."""
         varying = [column.scale**2 for column, varies in zip(self.numbers, self.varies, strict=True) if varies]
         scale = float(np.sqrt(np.mean(varying))) if varying else 1.0
@@ -113,30 +115,30 @@ class Layout:
 
     def read(self, table: Table) -> Cells:
         numbers = np.empty((len(table), len(self.numbers)))
-        for place, column in enumerate(self.numbers):
-            column.write(column.read(table), numbers[:, place : place + 1])
+        for position, column in enumerate(self.numbers):
+            column.write(column.read(table), numbers[:, position : position + 1])
         ids = np.empty((len(table), len(self.categories)), np.int64)
-        for place, category in enumerate(self.categories):
-            ids[:, place] = category.read(table)
+        for position, category in enumerate(self.categories):
+            ids[:, position] = category.read(table)
         return Cells(numbers, np.maximum(ids, -1), (ids < -1).sum(axis=1))
 
     def table(self, numbers: Floats, ids: NDArray[np.int64], *, like_data: bool = False) -> Table:
         """The table that has these cells; `like_data` keeps numbers within what was met, and whole where all were."""
         import pyarrow as pa
 
-        found: dict[str, Any] = {}
-        places = {column.name: place for place, column in enumerate(self.numbers)}
-        places |= {column.name: place for place, column in enumerate(self.categories)}
+        columns: dict[str, Any] = {}
+        positions = {column.name: position for position, column in enumerate(self.numbers)}
+        positions |= {column.name: position for position, column in enumerate(self.categories)}
         for column in self.columns:
-            place = places.get(column.name, -1)
+            position = positions.get(column.name, -1)
             if isinstance(column, NumberColumn):
-                values = column.values(numbers[:, place : place + 1])
-                found[column.name] = within(values, self.limits[place]) if like_data else values
+                values = column.values(numbers[:, position : position + 1])
+                columns[column.name] = clip_to_limits(values, self.limits[position]) if like_data else values
             elif isinstance(column, CategoryColumn):
-                found[column.name] = column.values(ids[:, place])
+                columns[column.name] = column.values(ids[:, position])
             else:
-                found[column.name] = pa.nulls(len(numbers))
-        return Table(found)
+                columns[column.name] = pa.nulls(len(numbers))
+        return Table(columns)
 
     def parts(self) -> Parts:
         stored = column_parts(self.columns)
@@ -155,7 +157,7 @@ class Layout:
         return cls(columns, [Limits(low, high, bool(whole)) for low, high, whole in limits.tolist()], gaps.tolist())
 
 
-def within(values: Any, limits: Limits) -> Any:
+def clip_to_limits(values: Any, limits: Limits) -> Any:
     """Numbers no smaller and no larger than those that were met, whole where all of these were."""
     import pyarrow as pa
 
@@ -167,12 +169,12 @@ def within(values: Any, limits: Limits) -> Any:
 
 def finite(vectors: Vectors) -> NDArray[np.float32]:
     """The matrix of vectors; a vector has no missing numbers."""
-    odd = np.flatnonzero(~np.isfinite(vectors.matrix).all(axis=1))
-    if len(odd):
+    non_finite = np.flatnonzero(~np.isfinite(vectors.matrix).all(axis=1))
+    if len(non_finite):
         raise FirthError(
             "non_finite",
             "The vector of {key!r} holds NaN or infinity; leave such vectors out.",
-            key=vectors.keys[odd[0]],
+            key=vectors.keys[non_finite[0]],
         )
     return vectors.matrix
 
@@ -181,21 +183,21 @@ def keys_of(table: Table, keys: str | Sequence[str] | None) -> list[str]:
     """What rows are called: the values of a column, given names, or their numbers from 1 on."""
     if keys is None:
         return [str(row + 1) for row in range(len(table))]
-    found: Sequence[str | None] = table.categories(keys) if isinstance(keys, str) else keys
-    if len(found) != len(table):
+    row_keys: Sequence[str | None] = table.categories(keys) if isinstance(keys, str) else keys
+    if len(row_keys) != len(table):
         raise FirthError(
             "shape_mismatch",
             "There must be a key for each row; got {got:,} keys for {n_table:,} rows.",
-            got=len(found),
+            got=len(row_keys),
             n_table=len(table),
         )
-    known = [key for key in found if key is not None]
-    if len(known) < len(found):
-        raise FirthError("malformed_data", "Row {row} has no key.", row=table.row_number(found.index(None)))
-    return known
+    present_keys = [key for key in row_keys if key is not None]
+    if len(present_keys) < len(row_keys):
+        raise FirthError("malformed_data", "Row {row} has no key.", row=table.row_number(row_keys.index(None)))
+    return present_keys
 
 
 def describe(names: Sequence[str]) -> str:
     """'a', 'b', 'c' and 4 more."""
-    some = ", ".join(map(repr, names[:3]))
-    return some if len(names) <= 3 else f"{some} and {len(names) - 3} more"
+    first_names = ", ".join(map(repr, names[:3]))
+    return first_names if len(names) <= 3 else f"{first_names} and {len(names) - 3} more"

@@ -50,7 +50,7 @@ class PCAModel(TableModel):
 
     def features(self, names: Sequence[str]) -> list[str]:
         """pca0, pca1, …, whatever the table's columns are called."""
-        return [f"pca{place}" for place in range(len(self.components))]
+        return [f"pca{number}" for number in range(len(self.components))]
 
     def open(self, data: Any) -> Table:
         return matched(Table(data.matrix if isinstance(data, Vectors) else data), self.names, self.names)
@@ -71,7 +71,7 @@ class PCAModel(TableModel):
                 got=points.shape,
             )
         rows = points @ self.components + self.mean
-        return Table({name: rows[:, place] for place, name in enumerate(self.names)})
+        return Table({name: rows[:, position] for position, name in enumerate(self.names)})
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
@@ -110,8 +110,8 @@ class PCAModel(TableModel):
         return cls(method, names, parts.arrays, training, stored_points(parts, sizes["dim"]))
 
     def __repr__(self) -> str:
-        kept = f"{self.explained_variance.sum():.1%} of the variance"
-        return f"PCA model: {len(self.names)} columns → {len(self.components)} components, {kept}"
+        share = f"{self.explained_variance.sum():.1%} of the variance"
+        return f"PCA model: {len(self.names)} columns → {len(self.components)} components, {share}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,26 +136,26 @@ class PCA(Method):
             raise FirthError("unsupported_start", "PCA can't go on from a model; fit all data at once.")
         table = Table(data.matrix if isinstance(data, Vectors) else data)
         rows, names = numeric_rows(table, table.names), table.names
-        most = min(rows.shape)
-        if self.dim is not None and self.dim > most and len(rows) > 1:
+        max_components = min(rows.shape)
+        if self.dim is not None and self.dim > max_components and len(rows) > 1:
             raise FirthError(
                 "invalid_value",
                 "{option} must be at most {limit}, the smaller of {shape:,} rows and {shape_2:,} columns; got {got}.",
                 option="PCA.dim",
-                limit=most,
+                limit=max_components,
                 shape=rows.shape[0],
                 shape_2=rows.shape[1],
                 got=self.dim,
             )
-        found = principal_components(rows)
-        dim = self.dim or most
+        components = principal_components(rows)
+        dim = self.dim or max_components
         arrays = {
-            "mean": found.mean,
-            "components": found.directions[:dim],
-            "variances": found.variances[:dim],
-            "explained": found.variances[:dim] / (found.variances.sum() or 1.0),
+            "mean": components.mean,
+            "components": components.directions[:dim],
+            "variances": components.variances[:dim],
+            "explained": components.variances[:dim] / (components.variances.sum() or 1.0),
         }
-        points = Vectors(data.keys, found.points(rows, dim)) if isinstance(data, Vectors) else None
+        points = Vectors(data.keys, components.points(rows, dim)) if isinstance(data, Vectors) else None
         training = {"rows": len(rows), "columns": len(names), "features": dim, "explained": arrays["explained"].sum()}
         return PCAModel(self, names, arrays, training, points)
 
@@ -163,17 +163,17 @@ class PCA(Method):
 def numeric_rows(table: Table, names: Sequence[str]) -> Array:
     """Columns of numbers, none missing, beside each other."""
     rows = np.empty((len(table), len(names)), order="F")
-    for place, name in enumerate(names):
+    for position, name in enumerate(names):
         if table.kind(name) == "category":
             raise FirthError(
                 "invalid_type",
                 "PCA needs numbers; column {name!r} holds categories: encode them first (OneHot).",
                 name=name,
             )
-        rows[:, place] = table.numbers(name)
-        odd = np.flatnonzero(~np.isfinite(rows[:, place]))
-        if len(odd):
-            where = f"column {name!r}, row {table.row_number(odd[0])} has {rows[odd[0], place]}"
+        rows[:, position] = table.numbers(name)
+        non_finite = np.flatnonzero(~np.isfinite(rows[:, position]))
+        if len(non_finite):
+            where = f"column {name!r}, row {table.row_number(non_finite[0])} has {rows[non_finite[0], position]}"
             raise FirthError(
                 "non_finite",
                 "PCA needs finite numbers; {where}: fill it (Standardize(missing='mean')) or leave it out.",

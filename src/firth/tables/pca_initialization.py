@@ -20,117 +20,122 @@ from firth.nets.autoencoder import GAIN, Mirror, RowInput, TableNet
 from firth.tables.network_inputs import Cells
 
 Array = NDArray[np.float64]
-PLACES = 1 << 22  # numbers of the matrix that is decomposed; of a larger table, rows are drawn
-SHARP = 4.0  # the logit of a category that is rebuilt as 1, beside 0 for the others
+MAX_MATRIX_CELLS = 1 << 22  # numbers of the matrix that is decomposed; of a larger table, rows are drawn
+CATEGORY_LOGIT = 4.0  # the logit of a category that is rebuilt as 1, beside 0 for the others
 
 
-class Plane(NamedTuple):
+class PrincipalSubspace(NamedTuple):
     """The rows' first components. Columns: numbers, then each category's levels."""
 
     mean: Array  # columns
     directions: Array  # dim × columns, orthonormal; those that the rows don't have are 0
     variances: Array  # dim
-    left: Array  # columns: the variance that the plane does not hold
+    residual_variance: Array  # columns: the variance that the plane does not hold
 
 
 @torch.no_grad()
-def begin_at_pca(net: TableNet, cells: Cells, seed: int) -> None:
+def initialize_from_pca(net: TableNet, cells: Cells, seed: int) -> None:
     """Sets the weights of a fresh network."""
-    plane = plane_of(net, cells, seed)
-    inward, outward = plane.directions.T, plane.directions
+    subspace = subspace_of(net, cells, seed)
+    inward, outward = subspace.directions.T, subspace.directions
     if net.spread is not None and net.deviations is not None:
-        least = net.shape.least_deviation
-        noise = max(float(plane.left.sum()) / max(1, len(plane.left) - net.shape.dim), least**2)
-        variances = np.maximum(plane.variances, noise)
+        min_deviation = net.shape.least_deviation
+        noise = max(
+            float(subspace.residual_variance.sum()) / max(1, len(subspace.residual_variance) - net.shape.dim),
+            min_deviation**2,
+        )
+        variances = np.maximum(subspace.variances, noise)
         signal = np.sqrt(variances - noise)
         inward, outward = inward * (signal / variances), outward * signal[:, None]
         net.spread.bias.copy_(torch.from_numpy(np.log(noise / variances)))
         # Around what is rebuilt of a drawn code lies what the plane leaves, and within the plane the noise.
-        around = (plane.left + noise * (plane.directions**2).sum(axis=0))[: len(net.shape.varies)]
-        deviations = np.maximum(np.sqrt(around), least)
+        output_variance = (subspace.residual_variance + noise * (subspace.directions**2).sum(axis=0))[
+            : len(net.shape.varies)
+        ]
+        deviations = np.maximum(np.sqrt(output_variance), min_deviation)
         net.deviations.copy_(torch.from_numpy(np.log(deviations) / GAIN))
-    set_encoder(net, plane, inward)
-    set_decoder(net, plane, outward)
+    set_encoder(net, subspace, inward)
+    set_decoder(net, subspace, outward)
 
 
-def plane_of(net: TableNet, cells: Cells, seed: int) -> Plane:
+def subspace_of(net: TableNet, cells: Cells, seed: int) -> PrincipalSubspace:
     """All rows count, those held out too: what is learned is kept only where it rebuilds these better than PCA that has
     seen them."""
     shape = net.shape
     rows = np.arange(len(cells.ids))
-    most = max(2, PLACES // shape.outputs)
-    if len(rows) > most:
-        rows = np.sort(np.random.default_rng(seed).permutation(rows)[:most])
-    matrix = spread_out(cells.numbers[rows] * np.array(shape.varies), cells.ids[rows], shape.levels)
-    found = principal_components(matrix)
-    kept = min(shape.dim, len(found.directions))
+    max_rows = max(2, MAX_MATRIX_CELLS // shape.outputs)
+    if len(rows) > max_rows:
+        rows = np.sort(np.random.default_rng(seed).permutation(rows)[:max_rows])
+    matrix = one_hot_matrix(cells.numbers[rows] * np.array(shape.varies), cells.ids[rows], shape.levels)
+    components = principal_components(matrix)
+    count = min(shape.dim, len(components.directions))
     directions, variances = np.zeros((shape.dim, matrix.shape[1])), np.zeros(shape.dim)
-    directions[:kept], variances[:kept] = found.directions[:kept], found.variances[:kept]
-    centred = matrix - found.mean
-    left = (centred - centred @ directions.T @ directions).var(axis=0, ddof=1)
-    return Plane(found.mean, directions, variances, left)
+    directions[:count], variances[:count] = components.directions[:count], components.variances[:count]
+    centred = matrix - components.mean
+    residual_variance = (centred - centred @ directions.T @ directions).var(axis=0, ddof=1)
+    return PrincipalSubspace(components.mean, directions, variances, residual_variance)
 
 
-def spread_out(numbers: Array, ids: NDArray[np.int64], levels: tuple[int, ...]) -> Array:
+def one_hot_matrix(numbers: Array, ids: NDArray[np.int64], levels: tuple[int, ...]) -> Array:
     """Numbers and one-hot categories, the mean of the column where one is missing."""
     parts = [numbers]
     for column, count in enumerate(levels):
-        here = ids[:, column]
-        parts.append(np.where(here[:, None] < 0, np.nan, here[:, None] == np.arange(count)))
+        ids_of_column = ids[:, column]
+        parts.append(np.where(ids_of_column[:, None] < 0, np.nan, ids_of_column[:, None] == np.arange(count)))
     matrix = np.hstack(parts)
     missing = np.isnan(matrix)
-    known = np.maximum(1, (~missing).sum(axis=0))
-    return np.where(missing, np.where(missing, 0.0, matrix).sum(axis=0) / known, matrix)
+    counts = np.maximum(1, (~missing).sum(axis=0))
+    return np.where(missing, np.where(missing, 0.0, matrix).sum(axis=0) / counts, matrix)
 
 
-def set_encoder(net: TableNet, plane: Plane, inward: Array) -> None:
+def set_encoder(net: TableNet, subspace: PrincipalSubspace, inward: Array) -> None:
     """`inward`: columns × dim."""
     shape, encoder = net.shape, net.encoder
     count = len(shape.varies)
-    parts = [inward[:count]]
-    shift = plane.mean[:count] @ inward[:count]
+    blocks = [inward[:count]]
+    shift = subspace.mean[:count] @ inward[:count]
     first = count
     for column, levels in enumerate(shape.levels):
-        part, mean = inward[first : first + levels], plane.mean[first : first + levels]
+        block, mean = inward[first : first + levels], subspace.mean[first : first + levels]
         first += levels
         if shape.embedding:
-            parts.append(embedded(net.input, column, part - mean @ part))
+            blocks.append(embedded(net.input, column, block - mean @ block))
         else:
-            parts.append(part)
-            shift = shift + mean @ part
+            blocks.append(block)
+            shift = shift + mean @ block
     gaps = list(shape.gaps)
-    parts.append(inward[gaps] * plane.mean[gaps, None])  # so that a missing number counts as the mean
-    encoder.straight.weight.copy_(torch.from_numpy(np.vstack(parts).T))
+    blocks.append(inward[gaps] * subspace.mean[gaps, None])  # so that a missing number counts as the mean
+    encoder.straight.weight.copy_(torch.from_numpy(np.vstack(blocks).T))
     encoder.straight.bias.copy_(torch.from_numpy(-shift))
     if encoder.last is not None:
         encoder.last.weight.zero_()
 
 
-def embedded(input: RowInput, column: int, wanted: Array) -> Array:
+def embedded(input: RowInput, column: int, targets: Array) -> Array:
     """Sets a category's vectors so that a matrix (length × dim), which is returned, makes `wanted` (levels × dim) of
     them, exactly where they are long enough. Missing is 0: the mean."""
     embedding = input.embeddings[column]
     assert isinstance(embedding, nn.Embedding)
     vectors = embedding.weight
-    size, levels = vectors.shape[1], len(wanted)
-    left, lengths, right = np.linalg.svd(wanted, full_matrices=False)
-    kept = min(size, int((lengths > 1e-6 * max(1e-6, lengths.max(initial=0.0))).sum()))
+    size, levels = vectors.shape[1], len(targets)
+    left_vectors, singular_values, right_vectors = np.linalg.svd(targets, full_matrices=False)
+    rank = min(size, int((singular_values > 1e-6 * max(1e-6, singular_values.max(initial=0.0))).sum()))
     scale = math.sqrt(levels)
-    vectors[:-1, :kept] = torch.from_numpy(left[:, :kept] * scale).to(vectors)
-    vectors[-1, :kept] = 0.0
-    found = np.zeros((size, wanted.shape[1]))
-    found[:kept] = lengths[:kept, None] * right[:kept] / scale
-    return found
+    vectors[:-1, :rank] = torch.from_numpy(left_vectors[:, :rank] * scale).to(vectors)
+    vectors[-1, :rank] = 0.0
+    projection = np.zeros((size, targets.shape[1]))
+    projection[:rank] = singular_values[:rank, None] * right_vectors[:rank] / scale
+    return projection
 
 
-def set_decoder(net: TableNet, plane: Plane, outward: Array) -> None:
+def set_decoder(net: TableNet, subspace: PrincipalSubspace, outward: Array) -> None:
     """`outward`: dim × columns. Tied, the matrix is the encoder's."""
     decoder = net.decoder
     if isinstance(decoder, Mirror):
-        decoder.biases[-1].copy_(torch.from_numpy(plane.mean))
+        decoder.biases[-1].copy_(torch.from_numpy(subspace.mean))
         return
-    sharp = np.where(np.arange(len(plane.mean)) < len(net.shape.varies), 1.0, SHARP)
-    decoder.straight.weight.copy_(torch.from_numpy((outward * sharp).T))
-    decoder.straight.bias.copy_(torch.from_numpy(plane.mean * sharp))
+    output_scale = np.where(np.arange(len(subspace.mean)) < len(net.shape.varies), 1.0, CATEGORY_LOGIT)
+    decoder.straight.weight.copy_(torch.from_numpy((outward * output_scale).T))
+    decoder.straight.bias.copy_(torch.from_numpy(subspace.mean * output_scale))
     if decoder.last is not None:
         decoder.last.weight.zero_()

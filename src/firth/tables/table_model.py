@@ -55,10 +55,10 @@ class TableModel(Model):
 
     def reconstruct(self, inputs: Any) -> Table | Vectors:
         """What is left of `inputs` when only their codes are known: a table, or vectors of vectors."""
-        found = self.inverse(self.coded(inputs).matrix)
+        table = self.inverse(self.coded(inputs).matrix)
         if not isinstance(inputs, Vectors):
-            return found
-        return Vectors(inputs.keys, np.stack([found.numbers(name) for name in found.names], axis=1))
+            return table
+        return Vectors(inputs.keys, np.stack([table.numbers(name) for name in table.names], axis=1))
 
     def embed(self, inputs: Any) -> Matrix:
         """`transform` as float32, never sparse."""
@@ -92,12 +92,12 @@ def matched(table: Table, names: Sequence[str], needed: Sequence[str]) -> Table:
                 got=len(table.names),
             )
         return table.renamed(names)
-    lacking = [name for name in needed if name not in table.names]
-    if lacking:
+    missing = [name for name in needed if name not in table.names]
+    if missing:
         raise FirthError(
             "unknown_column",
             "The table has no column {missing!r}; it has {available}.",
-            missing=lacking[0],
+            missing=missing[0],
             available=", ".join(table.names) or "none",
         )
     return table
@@ -107,9 +107,9 @@ def single_precision(matrix: NDArray[np.float64]) -> Matrix:
     """float32; refuses numbers that are too large for it."""
     with np.errstate(over="ignore"):
         single = matrix.astype(np.float32, order="C")
-    lost = np.isinf(single)
-    if lost.any():
-        row, column = (int(place[0]) for place in np.nonzero(lost))
+    overflow = np.isinf(single)
+    if overflow.any():
+        row, column = (int(indices[0]) for indices in np.nonzero(overflow))
         raise FirthError(
             "out_of_range",
             "Row {row:,} has {matrix:g}, too large for single precision; use transform, or scale the numbers "

@@ -17,10 +17,10 @@ PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # dense bf16 operation
 
 def device_of(run: Run) -> torch.device:
     """auto: the GPU where there is one."""
-    there = torch.cuda.is_available()
-    if run.device == "cuda" and not there:
+    available = torch.cuda.is_available()
+    if run.device == "cuda" and not available:
         raise FirthError("no_gpu", "device=cuda, and torch sees no GPU here; device=cpu works.")
-    if run.device == "cpu" or not there:
+    if run.device == "cpu" or not available:
         return torch.device("cpu")
     if run.deterministic:
         raise FirthError(
@@ -49,16 +49,16 @@ def join() -> None:
 
 def broadcast(value: Any) -> Any:
     """The first process's value, on all of them."""
-    told = [value]
-    dist.broadcast_object_list(told)
-    return told[0]
+    values = [value]
+    dist.broadcast_object_list(values)
+    return values[0]
 
 
 def gathered(value: Any) -> list[Any]:
     """The value of each process, on the first one."""
-    found: list[Any] | None = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
-    dist.gather_object(value, found)
-    return found or []
+    values: list[Any] | None = [None] * dist.get_world_size() if dist.get_rank() == 0 else None
+    dist.gather_object(value, values)
+    return values or []
 
 
 def peak_of(device: torch.device) -> float | None:
@@ -66,4 +66,4 @@ def peak_of(device: torch.device) -> float | None:
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)
-    return next((peak for card, peak in PEAKS.items() if card in name), None)
+    return next((peak for gpu_name, peak in PEAKS.items() if gpu_name in name), None)

@@ -18,7 +18,7 @@ from firth.core.run import Run
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 
 SLICE_SECONDS = 0.3
-LEAST_GAIN = 0.01  # share of the untrained loss by which it must fall, or nothing was learned
+MIN_GAIN = 0.01  # share of the untrained loss by which it must fall, or nothing was learned
 
 
 @dataclass
@@ -44,7 +44,7 @@ class SliceResult(NamedTuple):
 
     loss: float
     pairs: int
-    over: bool  # it was the last of its epoch
+    epoch_finished: bool  # it was the last of its epoch
 
 
 class Loop(ABC):
@@ -95,7 +95,7 @@ class Loop(ABC):
         if before == 0:  # there was no pair to measure it on
             text = f"Nothing was learned: of so few {self.unit} none stands beside another. Try more data."
             self.run.report.note(text, "nothing_learned")
-        elif after > (1 - LEAST_GAIN) * before:
+        elif after > (1 - MIN_GAIN) * before:
             self.run.report.note(nothing_learned(after, before, self.remedy()), "nothing_learned")
         return {"untrained_loss": before, "trained_loss": after}
 
@@ -146,11 +146,11 @@ class Loop(ABC):
         speed = progress.words / progress.seconds if progress.seconds else 100_000
         before, began = self.done(), time.perf_counter()
         units = min(speed * SLICE_SECONDS, self.size)  # an epoch at most, whatever a checkpoint says of the speed
-        found = self.train(units, mix((self.run.seed * GOLDEN + progress.epoch + 1) & MASK))
+        result = self.train(units, mix((self.run.seed * GOLDEN + progress.epoch + 1) & MASK))
         progress.seconds += time.perf_counter() - began
         progress.words += self.done() - before
-        progress.loss += found.loss
-        progress.pairs += found.pairs
+        progress.loss += result.loss
+        progress.pairs += result.pairs
         if not math.isfinite(progress.loss):
             raise FirthError(
                 "diverged",
@@ -158,9 +158,9 @@ class Loop(ABC):
                 epoch=progress.epoch + 1,
                 trouble=self.divergence_cause(),
             )
-        if found.over:
-            figures = {"loss": progress.loss / max(1, progress.pairs), "pairs": progress.pairs}
-            progress.epochs.append(figures | self.end_epoch())
+        if result.epoch_finished:
+            metrics = {"loss": progress.loss / max(1, progress.pairs), "pairs": progress.pairs}
+            progress.epochs.append(metrics | self.end_epoch())
             progress.epoch += 1
             progress.loss, progress.pairs = 0.0, 0
 
@@ -172,10 +172,10 @@ class Loop(ABC):
         return self.tables, asdict(self.progress)
 
     def resume(self, checkpoints: Checkpoints) -> None:
-        found = checkpoints.load()
-        if not found:
+        checkpoint = checkpoints.load()
+        if not checkpoint:
             return
-        arrays, state = found
+        arrays, state = checkpoint
         with checkpoints.restoring():
             tables = dict(self.tables)
             self.progress = self.progress_of(state)
@@ -195,29 +195,29 @@ class Loop(ABC):
 
     def progress_of(self, state: Mapping[str, Any]) -> Any:
         """Where a checkpoint says that the run stands, checked: kernels go to where it points."""
-        found, before = type(self.progress)(**state), self.progress
-        for item in fields(found):
-            value, default = getattr(found, item.name), getattr(before, item.name)
+        progress, before = type(self.progress)(**state), self.progress
+        for item in fields(progress):
+            value, default = getattr(progress, item.name), getattr(before, item.name)
             if value is None and default is None:
                 continue
             number = (default is None or isinstance(default, float)) and type(value) in (int, float)
-            odd = value != default and not math.isfinite(value) if number else type(value) is not type(default)
-            if odd or (type(value) is int and value < 0):
+            invalid = value != default and not math.isfinite(value) if number else type(value) is not type(default)
+            if invalid or (type(value) is int and value < 0):
                 raise FirthError("damaged_checkpoint", "{name} is {got!r:.60}", name=item.name, got=value)
-        measured = [*found.epochs, *getattr(found, "measured", ())]
+        measured = [*progress.epochs, *getattr(progress, "measured", ())]
         numbers = all(
-            type(value) in (int, float) and math.isfinite(value) for figures in measured for value in figures.values()
+            type(value) in (int, float) and math.isfinite(value) for metrics in measured for value in metrics.values()
         )
-        if not numbers or not all({"loss", "pairs"} <= figures.keys() for figures in found.epochs):
+        if not numbers or not all({"loss", "pairs"} <= metrics.keys() for metrics in progress.epochs):
             raise FirthError("damaged_checkpoint", "the metrics of its epochs are no finite numbers")
         try:
-            self.progress = found
-            inside = found.epoch <= self.epochs and self.is_inside()
+            self.progress = progress
+            inside = progress.epoch <= self.epochs and self.is_inside()
         finally:
             self.progress = before
         if not inside:
             raise FirthError("damaged_checkpoint", "it stands at a place beyond the end of the run")
-        return found
+        return progress
 
     def is_inside(self) -> bool:
         """Whether it stands within an epoch."""

@@ -16,16 +16,16 @@ from firth.core.report import human
 from firth.kernels.predict import Table, Tally, Task
 from firth.nets.windows_cuda import Rules, Windows
 from firth.training.epoch_loop import Loop
-from firth.training.gpu_choice import interpreted
+from firth.training.gpu_choice import runs_interpreted
 
-MOST_PROGRAMS = 1024  # more are hardly faster; see benchmarks/gpu_words.py
-ROWS_A_PROGRAM = 64  # with fewer, programs would move the same rows from the same old values all the time
-MOST_AT_ONCE = 2.0  # see `fitting_programs`
-LAID_BYTES = 44  # of a token beside its noise words: places, spans and what sorting them takes
+MAX_PROGRAMS = 1024  # more are hardly faster; see benchmarks/gpu_words.py
+ROWS_PER_PROGRAM = 64  # with fewer, programs would move the same rows from the same old values all the time
+MAX_CONCURRENT_UPDATE = 2.0  # see `fitting_programs`
+LAYOUT_BYTES_PER_TOKEN = 44  # of a token beside its noise words: places, spans and what sorting them takes
 
 
 def device() -> torch.device:
-    return torch.device("cpu" if interpreted() else "cuda")
+    return torch.device("cpu" if runs_interpreted() else "cuda")
 
 
 def upload(array: NDArray[Any], where: torch.device) -> Tensor:
@@ -49,21 +49,21 @@ class GPUTables:
             upload(table, self.device) for table in (task.inputs, task.outputs, task.keep, task.noise)
         )
         self.windows = Windows(rules, inputs, outputs, keep, alias)
-        self.programs = fitting_programs(task, counts, noise, rate * self.windows.tiles.group)
+        self.programs = stable_programs(task, counts, noise, rate * self.windows.tiles.group)
         self.compile()
         self.starting_seconds = time.perf_counter() - began
 
     def compile(self) -> None:
         """Trains on an empty slice, so that no later one waits for compilers; counts begin anew."""
-        self.seconds = self.laying_seconds = 0.0  # of the kernels that train, and of those that lay out
+        self.seconds = self.layout_seconds = 0.0  # of the kernels that train, and of those that lay out
         self.words = self.pairs = self.bytes = 0
         raw, starts = (torch.zeros(0, dtype=kind, device=self.device) for kind in (torch.int32, torch.int64))
         self.train(raw, starts, 0, 0, 0, 0, (0.0, 0.0))
-        self.seconds = self.laying_seconds = 0.0
+        self.seconds = self.layout_seconds = 0.0
 
     def check_room(self, tokens: int) -> None:
         task = self.task
-        needed = task.inputs.nbytes + task.outputs.nbytes + tokens * (LAID_BYTES + 4 * task.negatives)
+        needed = task.inputs.nbytes + task.outputs.nbytes + tokens * (LAYOUT_BYTES_PER_TOKEN + 4 * task.negatives)
         if self.device.type == "cuda" and needed > (free := torch.cuda.mem_get_info()[0]):
             raise FirthError(
                 "out_of_memory",
@@ -77,15 +77,15 @@ class GPUTables:
 
     def send(self) -> None:
         """From memory to the card."""
-        for mine, table in self.both():
-            mine.copy_(torch.from_numpy(table))
+        for device_table, table in self.table_pairs():
+            device_table.copy_(torch.from_numpy(table))
 
     def fetch(self) -> None:
         """From the card to memory."""
-        for mine, table in self.both():
-            torch.from_numpy(table).copy_(mine)
+        for device_table, table in self.table_pairs():
+            torch.from_numpy(table).copy_(device_table)
 
-    def both(self) -> tuple[tuple[Tensor, NDArray[np.float32]], ...]:
+    def table_pairs(self) -> tuple[tuple[Tensor, NDArray[np.float32]], ...]:
         return (self.windows.inputs, self.task.inputs), (self.windows.outputs, self.task.outputs)
 
     # ---- training ----
@@ -96,20 +96,22 @@ class GPUTables:
     ) -> Tally:  # fmt: skip
         """`Windows.lay` and `Windows.train`, and what they came to; waits for the card."""
         times = [self.mark()]
-        laid = self.windows.lay(raw, starts, origin, first, last, seed)
+        layout = self.windows.lay(raw, starts, origin, first, last, seed)
         times.append(self.mark())
-        losses, pairs = self.windows.train(laid, *rates, self.programs, move)
+        losses, pairs = self.windows.train(layout, *rates, self.programs, move)
         times.append(self.mark())
-        moved = self.windows.bytes_moved(laid)
-        loss, made, rows = torch.stack([losses.double().sum(), pairs.sum().double(), moved.double()]).tolist()
-        words = laid.last - laid.first
+        bytes_tensor = self.windows.bytes_moved(layout)
+        loss, pair_count, bytes_moved = torch.stack(
+            [losses.double().sum(), pairs.sum().double(), bytes_tensor.double()]
+        ).tolist()
+        words = layout.last - layout.first
         if move:
-            self.laying_seconds += between(times[0], times[1])
-            self.seconds += between(times[1], times[2])
+            self.layout_seconds += seconds_between(times[0], times[1])
+            self.seconds += seconds_between(times[1], times[2])
             self.words += last - first
-            self.pairs += int(made)
-            self.bytes += int(rows)
-        return Tally(loss, int(made), words)
+            self.pairs += int(pair_count)
+            self.bytes += int(bytes_moved)
+        return Tally(loss, int(pair_count), words)
 
     def mark(self) -> Any:
         """A moment, on the card's own clock."""
@@ -121,25 +123,25 @@ class GPUTables:
 
     def metrics(self) -> dict[str, Any]:
         """Of this sitting. Bytes are those of the rows that windows read and add to, whether from memory or a cache."""
-        found: dict[str, Any] = {
+        metrics: dict[str, Any] = {
             "device": "Triton's interpreter",
             "programs": self.programs,
             "products": self.windows.tiles.kind,
             "starting_seconds": self.starting_seconds,
             "kernel_seconds": self.seconds,
-            "laying_seconds": self.laying_seconds,
+            "laying_seconds": self.layout_seconds,
         }
         if self.seconds:
-            found["pairs_per_second"] = self.pairs / self.seconds
-            found["bytes_per_second"] = self.bytes / self.seconds
+            metrics["pairs_per_second"] = self.pairs / self.seconds
+            metrics["bytes_per_second"] = self.bytes / self.seconds
         if self.device.type == "cuda":
-            card = torch.cuda.get_device_properties(self.device)
-            found["device"] = card.name
-            clock, width = (getattr(card, name, 0) for name in ("memory_clock_rate", "memory_bus_width"))
+            properties = torch.cuda.get_device_properties(self.device)
+            metrics["device"] = properties.name
+            clock, width = (getattr(properties, name, 0) for name in ("memory_clock_rate", "memory_bus_width"))
             bandwidth = 2 * clock * 1000 * width / 8  # both edges of a clock in kHz, bits to bytes
             if bandwidth and self.seconds:
-                found |= {"bandwidth": bandwidth, "bandwidth_share": found["bytes_per_second"] / bandwidth}
-        return found
+                metrics |= {"bandwidth": bandwidth, "bandwidth_share": metrics["bytes_per_second"] / bandwidth}
+        return metrics
 
 
 class GPULoop(Loop):
@@ -148,9 +150,9 @@ class GPULoop(Loop):
     gpu_tables: GPUTables
 
     def go(self) -> dict[str, Any]:
-        figures = super().go()
+        metrics = super().go()
         self.gpu_tables.fetch()
-        return figures
+        return metrics
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -163,18 +165,18 @@ class GPULoop(Loop):
             self.gpu_tables.send()
 
 
-def fitting_programs(task: Task, counts: NDArray[np.int64], noise: NDArray[np.float64], rate: float) -> int:
+def stable_programs(task: Task, counts: NDArray[np.int64], noise: NDArray[np.float64], rate: float) -> int:
     """How many programs may move rows at the same moment. Each has some windows in its hands, computed from rows that
     the others are changing; what all of them add to the rows of a frequent context and a frequent noise word is
     `rate` times the pairs of the two under way. The matrix of these numbers has rank one, and where its norm is too
     large, each step overshoots the last until nothing is left but infinity (benchmarks/LOG.md)."""
-    kept = counts * (task.keep / 2**32)
-    common = np.linalg.norm(kept) / kept.sum() * np.linalg.norm(noise) / noise.sum()
+    sampled_counts = counts * (task.keep / 2**32)
+    collision_rate = np.linalg.norm(sampled_counts) / sampled_counts.sum() * np.linalg.norm(noise) / noise.sum()
     contexts = task.window + 1 if task.shrink else 2 * task.window
-    most = MOST_AT_ONCE / (rate * contexts * task.negatives * common)
-    return max(1, int(min(MOST_PROGRAMS, len(counts) // ROWS_A_PROGRAM, most)))
+    max_programs = MAX_CONCURRENT_UPDATE / (rate * contexts * task.negatives * collision_rate)
+    return max(1, int(min(MAX_PROGRAMS, len(counts) // ROWS_PER_PROGRAM, max_programs)))
 
 
-def between(begin: Any, end: Any) -> float:
+def seconds_between(begin: Any, end: Any) -> float:
     """Seconds between two marks that have both gone by."""
     return float(end - begin if isinstance(begin, float) else begin.elapsed_time(end) / 1000)

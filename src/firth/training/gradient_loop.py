@@ -30,10 +30,10 @@ from firth.training.epoch_loop import Loop, Progress, SliceResult, nothing_learn
 from firth.training.network_options import LearningOptions
 from firth.training.optimizers import optimizer, rate_share
 
-AHEAD = 3  # batches that are loaded while one is learned from
-MOST_SECONDS = 2.0  # of a slice
+PREFETCHED_BATCHES = 3  # batches that are loaded while one is learned from
+MAX_SLICE_SECONDS = 2.0  # of a slice
 EVALUATIONS = 20  # times in a run that the held-out loss is measured
-SHORT_STEP = 1e9  # multiplications and additions, some milliseconds of a core
+SHORT_STEP_OPERATIONS = 1e9  # multiplications and additions, some milliseconds of a core
 
 
 def token_shares(ids: NDArray[np.int32], words: int) -> NDArray[np.float64]:
@@ -50,7 +50,7 @@ class Batch(NamedTuple):
 
 
 @dataclass
-class Steps(Progress):
+class GradientProgress(Progress):
     """Where a run stands."""
 
     batch: int = 0  # of this epoch: the next one
@@ -70,7 +70,7 @@ class GradientLoop(Loop):
     compiles: ClassVar[bool] = False  # batches have one shape, so that torch.compile pays
     measures_start: ClassVar[bool] = False  # what is there before the first step may be the best
     baseline: ClassVar[str] = "that of guessing by frequency alone"
-    progress: Steps
+    progress: GradientProgress
     method: LearningOptions
 
     def __init__(self, method: LearningOptions, net: nn.Module, fingerprint: str, run: Run, size: int) -> None:
@@ -79,7 +79,7 @@ class GradientLoop(Loop):
         self.device = device_of(run)
         self.net = net.to(self.device)
         self.optimizer = optimizer(method, net, self.device)
-        self.progress = Steps()
+        self.progress = GradientProgress()
         self.best: dict[str, Tensor] = {}
         self.mixed = self.device.type == "cuda"
         self.compiled = torch.compile(self.batch_loss, dynamic=False) if self.compiles and self.mixed else None
@@ -117,11 +117,11 @@ class GradientLoop(Loop):
 
     def operations(self) -> float:
         """Multiplications and additions a token costs, forward and back: 6 a weight (Kaplan et al. 2020)."""
-        return 6.0 * sum(part.numel() for part in self.net.parameters())
+        return 6.0 * sum(parameter.numel() for parameter in self.net.parameters())
 
     def threads(self) -> int:
         """Threads worth starting: where a step is short, they wait for each other longer than they work."""
-        short = self.operations() * self.method.batch_units < SHORT_STEP
+        short = self.operations() * self.method.batch_units < SHORT_STEP_OPERATIONS
         return 1 if self.run.deterministic or short else self.run.cores
 
     def peak_rate(self) -> float:
@@ -133,20 +133,20 @@ class GradientLoop(Loop):
     def go(self) -> dict[str, Any]:
         with self.settings(), ThreadPoolExecutor(1) as loader:
             self.loader = loader if self.device.type == "cuda" else None  # a CPU would only be taken from the net
-            figures = super().go()
+            metrics = super().go()
             if self.best:
                 self.net.load_state_dict(self.best)
             self.net.eval()
-            found = self.evaluate_held_out(self.final_evaluation_size())
-            return figures | found | self.check_baseline(found)
+            held_out_metrics = self.evaluate_held_out(self.final_evaluation_size())
+            return metrics | held_out_metrics | self.check_baseline(held_out_metrics)
 
-    def check_baseline(self, found: Mapping[str, float]) -> dict[str, float]:
+    def check_baseline(self, held_out_metrics: Mapping[str, float]) -> dict[str, float]:
         """The held-out loss beside that of a model without a network; a note where the network is not better."""
-        baseline = self.baseline_loss() if "held_out_loss" in found else None
+        baseline = self.baseline_loss() if "held_out_loss" in held_out_metrics else None
         if baseline is None:
             return {}
-        if found["held_out_loss"] >= baseline:
-            text = nothing_learned(found["held_out_loss"], baseline, self.remedy(), self.baseline)
+        if held_out_metrics["held_out_loss"] >= baseline:
+            text = nothing_learned(held_out_metrics["held_out_loss"], baseline, self.remedy(), self.baseline)
             self.run.report.note(text, "nothing_learned")
         return {"baseline_loss": baseline}
 
@@ -171,9 +171,9 @@ class GradientLoop(Loop):
             torch.set_num_threads(threads)
 
     def batches(self) -> Sequence[Batch]:
-        wanted = self.progress.epoch, self.progress.phase
-        if self.plans[0] != wanted:
-            self.plans = wanted, self.plan(self.progress.epoch)
+        plan_key = self.progress.epoch, self.progress.phase
+        if self.plans[0] != plan_key:
+            self.plans = plan_key, self.plan(self.progress.epoch)
             self.loading.clear()
         return self.plans[1]
 
@@ -189,15 +189,15 @@ class GradientLoop(Loop):
         return self.progress.position
 
     def out_of_time(self) -> bool:
-        return bool(self.agreed(super().out_of_time()))  # all must stop at the same step
+        return bool(self.broadcast_value(super().out_of_time()))  # all must stop at the same step
 
-    def agreed(self, value: float) -> float:
+    def broadcast_value(self, value: float) -> float:
         """The first process's: clocks differ."""
         if self.world == 1 or not self.run.budget:
             return value
-        told = torch.tensor(float(value), dtype=torch.float64, device=self.device)
-        dist.broadcast(told, 0)
-        return float(told)
+        tensor = torch.tensor(float(value), dtype=torch.float64, device=self.device)
+        dist.broadcast(tensor, 0)
+        return float(tensor)
 
     def train(self, units: float, seed: int) -> SliceResult:
         self.net.train()
@@ -213,9 +213,9 @@ class GradientLoop(Loop):
             self.measure(0.0)
         while progress.batch < len(batches):
             # The first slice is of a guessed size: a slow net must not overrun its budget in it.
-            if trained and (trained >= units or time.perf_counter() - began > MOST_SECONDS):
+            if trained and (trained >= units or time.perf_counter() - began > MAX_SLICE_SECONDS):
                 break
-            share = self.agreed(self.share(time.perf_counter() - began))
+            share = self.broadcast_value(self.share(time.perf_counter() - began))
             self.enter_phase(share)
             batches = self.batches()
             group = self.next_group(batches)
@@ -228,10 +228,10 @@ class GradientLoop(Loop):
             if self.due(len(batches), time.perf_counter() - began) and math.isfinite(float(total)):
                 self.measure(self.share(time.perf_counter() - began))
         progress.batches = len(batches)
-        over = progress.batch >= len(batches)
-        if over:
+        epoch_finished = progress.batch >= len(batches)
+        if epoch_finished:
             progress.position = self.size
-        return SliceResult(float(total), trained, over)
+        return SliceResult(float(total), trained, epoch_finished)
 
     def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
         """The batches of one step: as many as make up `batch_units` on all processes together."""
@@ -244,8 +244,8 @@ class GradientLoop(Loop):
     def step(self, group: Sequence[Batch], share: float) -> Tensor:
         """One step along the mean gradient of a group's tokens. Each process takes its part of the group."""
         rate = self.peak_rate() * rate_share(self.method, share)
-        for part in self.optimizer.param_groups:
-            part["lr"] = rate
+        for group_options in self.optimizer.param_groups:
+            group_options["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
         tokens = sum(batch.tokens for batch in group)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
@@ -268,7 +268,7 @@ class GradientLoop(Loop):
 
     def loaded(self, number: int) -> list[Tensor]:
         """A batch of the plan, while the next ones that this process takes are being loaded."""
-        batches, end = self.batches(), number + (AHEAD + 1) * self.world
+        batches, end = self.batches(), number + (PREFETCHED_BATCHES + 1) * self.world
         if self.loader is None:
             return self.prepared(batches[number])
         for later in range(number, min(end, len(batches)), self.world):
@@ -305,18 +305,18 @@ class GradientLoop(Loop):
         """The held-out figures; the weights with the highest score are kept, without scores those with the least
         loss."""
         progress = self.progress
-        whole = self.done() / share if share else self.method.epochs * self.size
-        tenth = round(whole) // (10 * EVALUATIONS)  # together a tenth of what is trained on
-        found = self.evaluate_held_out(tenth)
+        total = self.done() / share if share else self.method.epochs * self.size
+        size = round(total) // (10 * EVALUATIONS)  # together a tenth of what is trained on
+        metrics = self.evaluate_held_out(size)
         self.net.train()
         progress.evaluated = share
-        if not found:
+        if not metrics:
             return
-        progress.measured.append({"share": share, **found})
-        loss = found.get("held_out_loss", 0.0)
-        worth = 1e-9 * loss - found["score"] if "score" in found else loss  # of equal scores the one with less loss
-        if worth < progress.best:
-            progress.best = worth
+        progress.measured.append({"share": share, **metrics})
+        loss = metrics.get("held_out_loss", 0.0)
+        cost = 1e-9 * loss - metrics["score"] if "score" in metrics else loss  # of equal scores the one with less loss
+        if cost < progress.best:
+            progress.best = cost
             self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.net.state_dict().items()}
 
     def progress_metrics(self) -> dict[str, float]:
@@ -324,8 +324,8 @@ class GradientLoop(Loop):
 
     def latest_evaluation(self) -> dict[str, float]:
         """Those measured last."""
-        found = self.progress.measured[-1:]
-        return {name: value for figures in found for name, value in figures.items() if name != "share"}
+        latest = self.progress.measured[-1:]
+        return {name: value for metrics in latest for name, value in metrics.items() if name != "share"}
 
     def evaluate_held_out(self, most: int) -> dict[str, float]:
         self.net.eval()
@@ -344,25 +344,25 @@ class GradientLoop(Loop):
 
     def state(self) -> tuple[Mapping[str, NDArray[Any]], dict[str, Any]]:
         arrays, state = super().state()
-        kept = {f"net.{name}": array for name, array in arrays.items()}
-        kept |= {f"best.{name}": tensor.numpy() for name, tensor in self.best.items()}
+        stored = {f"net.{name}": array for name, array in arrays.items()}
+        stored |= {f"best.{name}": tensor.numpy() for name, tensor in self.best.items()}
         for number, moments in self.optimizer.state_dict()["state"].items():
-            kept |= {f"moments.{number}.{name}": np.asarray(value.cpu().numpy()) for name, value in moments.items()}
-        kept["random.cpu"] = torch.get_rng_state().numpy()
+            stored |= {f"moments.{number}.{name}": np.asarray(value.cpu().numpy()) for name, value in moments.items()}
+        stored["random.cpu"] = torch.get_rng_state().numpy()
         if self.device.type == "cuda":
-            kept["random.cuda"] = torch.cuda.get_rng_state(self.device).numpy()
+            stored["random.cuda"] = torch.cuda.get_rng_state(self.device).numpy()
         best = state["best"]
-        return kept, state | {"best": best if math.isfinite(best) else None}
+        return stored, state | {"best": best if math.isfinite(best) else None}
 
     def resume(self, checkpoints: Checkpoints) -> None:
-        found = checkpoints.load() if self.rank == 0 else None
+        checkpoint = checkpoints.load() if self.rank == 0 else None
         if self.world > 1:  # one process reads and writes; the others are told
-            told = [found]
-            dist.broadcast_object_list(told)
-            found = told[0]
-        if not found:
+            values = [checkpoint]
+            dist.broadcast_object_list(values)
+            checkpoint = values[0]
+        if not checkpoint:
             return
-        arrays, state = found
+        arrays, state = checkpoint
         with checkpoints.restoring():
             self.restore({name: torch.from_numpy(array) for name, array in arrays.items()}, state)
         self.run.report.note(f"Going on from a checkpoint at {self.share():.0%}.")
@@ -370,24 +370,24 @@ class GradientLoop(Loop):
     def restore(self, tensors: Mapping[str, Tensor], state: dict[str, Any]) -> None:
         """Everything is checked before anything is changed."""
 
-        def part(prefix: str) -> dict[str, Tensor]:
+        def with_prefix(prefix: str) -> dict[str, Tensor]:
             return {name[len(prefix) :]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
         progress = self.progress_of(state | {"best": math.inf if state["best"] is None else state["best"]})
-        weights, best = part("net."), part("best.")
+        weights, best = with_prefix("net."), with_prefix("best.")
         for name, tensor in self.net.state_dict().items():
-            for kept in (weights, best) if best else (weights,):
-                if kept[name].shape != tensor.shape or kept[name].dtype != tensor.dtype:
+            for stored in (weights, best) if best else (weights,):
+                if stored[name].shape != tensor.shape or stored[name].dtype != tensor.dtype:
                     raise FirthError("damaged_checkpoint", "{name} does not fit the network", name=name)
         moments: dict[int, dict[str, Tensor]] = {}
         parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
-        for name, tensor in part("moments.").items():
-            number, _, what = name.partition(".")
-            moments.setdefault(int(number), {})[what] = tensor
-            wanted = torch.Size() if what == "step" else parameters[int(number)].shape
-            if tensor.shape != wanted or not tensor.is_floating_point():
+        for name, tensor in with_prefix("moments.").items():
+            number, _, moment_name = name.partition(".")
+            moments.setdefault(int(number), {})[moment_name] = tensor
+            expected_shape = torch.Size() if moment_name == "step" else parameters[int(number)].shape
+            if tensor.shape != expected_shape or not tensor.is_floating_point():
                 raise FirthError("damaged_checkpoint", "moments.{name} does not fit the network", name=name)
-        if any(found.keys() != {"step", "exp_avg", "exp_avg_sq"} for found in moments.values()):
+        if any(moment.keys() != {"step", "exp_avg", "exp_avg_sq"} for moment in moments.values()):
             raise FirthError("damaged_checkpoint", "the moments of AdamW are incomplete")
         if self.rank:  # each process leaves out other values
             torch.manual_seed(self.run.seed + self.rank + self.world * (1 + progress.steps))
@@ -407,15 +407,15 @@ class GradientLoop(Loop):
         progress = self.progress
         trained = sum(int(epoch["pairs"]) for epoch in progress.epochs) + progress.pairs
         speed = trained / progress.seconds if progress.seconds else 0.0
-        figures = super().metrics() | {
+        metrics = super().metrics() | {
             f"{self.unit}_per_second": speed,
             "steps": progress.steps,
             "held_out": progress.measured,
         }
-        figures["parameters"] = sum(part.numel() for part in self.net.parameters())
+        metrics["parameters"] = sum(parameter.numel() for parameter in self.net.parameters())
         if self.device.type == "cuda":
-            figures["device"] = torch.cuda.get_device_name(self.device)
+            metrics["device"] = torch.cuda.get_device_name(self.device)
             peak = peak_of(self.device)
             if peak:
-                figures["mfu"] = speed * self.operations() / (peak * self.world)
-        return figures
+                metrics["mfu"] = speed * self.operations() / (peak * self.world)
+        return metrics

@@ -20,9 +20,9 @@ from firth.core.options import option
 from firth.core.run import Run
 
 Kind = TypeVar("Kind", bound=type)
-SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")  # of translators: their ids are 0, 1, 2, 3
-STEPS, LEAST_BATCH, MOST_BATCH = 1000, 512, 8192  # of a run where batch_tokens is left out
-MOST_WIDE = 65536  # units of a hidden layer
+SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")  # of translators: their ids are 0, 1, 2, 3
+STEPS, MIN_BATCH, MAX_BATCH = 1000, 512, 8192  # of a run where batch_tokens is left out
+MAX_HIDDEN_SIZE = 65536  # units of a hidden layer
 
 
 def torch_module(name: str) -> Any:
@@ -35,7 +35,7 @@ def torch_module(name: str) -> Any:
         raise missing_package("Networks need", str(error.name), "neural") from None
 
 
-class Later:
+class LazyModelClass:
     """The class of a method's model, found when it is asked for."""
 
     def __init__(self, module: str, name: str) -> None:
@@ -48,11 +48,11 @@ class Later:
 def model_in(module: str, name: str) -> Callable[[Kind], Kind]:
     """Tells where a method's model stands. (Said around the class: `dataclass` would ask for what it finds within.)"""
 
-    def tell(method: Kind) -> Kind:
-        method.model = Later(module, name)  # type: ignore[attr-defined]
+    def decorate(method: Kind) -> Kind:
+        method.model = LazyModelClass(module, name)  # type: ignore[attr-defined]
         return method
 
-    return tell
+    return decorate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ Sized = TypeVar("Sized", bound="GradientOptions")
 def automatic_batch(tokens: int) -> int:
     """Tokens a step of a run that reads so many in all: a power of two. With 8192 a step, ten passes over 200 documents
     would be 50 steps, in which a network learns less than how frequent each token is (benchmarks/small_data.py)."""
-    return int(min(MOST_BATCH, max(LEAST_BATCH, 2 ** round(math.log2(max(1, tokens) / STEPS)))))
+    return int(min(MAX_BATCH, max(MIN_BATCH, 2 ** round(math.log2(max(1, tokens) / STEPS)))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,7 @@ class GradientOptions(LearningOptions):
 
     @property
     def batch_units(self) -> int:
-        return self.batch_tokens or MOST_BATCH
+        return self.batch_tokens or MAX_BATCH
 
     def sized(self: Sized, tokens: int) -> Sized:
         """This method with the options that were left out chosen by the size of the text."""
@@ -125,18 +125,18 @@ class RowOptions(LearningOptions):
 
 def hidden_sizes_of(method: Any) -> tuple[int, ...]:
     """ "128,64" -> (128, 64); "" -> ()."""
-    parts = [part.strip() for part in method.hidden_sizes.split(",")] if method.hidden_sizes.strip() else []
-    if not all(part.isdecimal() and 1 <= int(part) <= MOST_WIDE for part in parts):
+    sizes = [size.strip() for size in method.hidden_sizes.split(",")] if method.hidden_sizes.strip() else []
+    if not all(size.isdecimal() and 1 <= int(size) <= MAX_HIDDEN_SIZE for size in sizes):
         name = type(method).__name__
         raise FirthError(
             "invalid_value",
             "{name}.hidden_sizes must be whole numbers from 1 to {most_wide:,} with commas between them, as in 128,64; "
             "got {got!r}.",
             name=name,
-            most_wide=MOST_WIDE,
+            most_wide=MAX_HIDDEN_SIZE,
             got=method.hidden_sizes,
         )
-    return tuple(map(int, parts))
+    return tuple(map(int, sizes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,6 +201,6 @@ class TranslatorOptions(GradientOptions):
     tokenizer: str = option(
         "bpe", "how text of both sides is cut: pieces of words, or single characters", choices=("bpe", "characters")
     )
-    vocabulary: int = option(8000, "tokens of bpe", low=len(SPECIAL) + 256, high=1_000_000)
+    vocabulary: int = option(8000, "tokens of bpe", low=len(SPECIAL_TOKENS) + 256, high=1_000_000)
     label_smoothing: float = option(0.1, "share of probability that the wrong tokens get in the truth", low=0, high=0.9)
     held_out: float = option(0.02, "share of the pairs to measure on, where no validation is given", low=0, high=0.5)

@@ -13,8 +13,8 @@ from firth.core.run import Run
 from firth.training.gradient_loop import Batch, GradientLoop
 from firth.training.network_options import RowOptions
 
-MOST_ROWS = 8192  # of a batch that is held in memory at once; larger steps add up several
-LEAST_MEASURED = 2000  # held-out rows that are looked at each time, where there are as many
+MAX_ROWS = 8192  # of a batch that is held in memory at once; larger steps add up several
+MIN_MEASURED = 2000  # held-out rows that are looked at each time, where there are as many
 
 
 class RowTraining(GradientLoop):
@@ -24,22 +24,22 @@ class RowTraining(GradientLoop):
     method: RowOptions
 
     def __init__(self, method: RowOptions, net: nn.Module, rows: int, fingerprint: str, run: Run) -> None:
-        kept = min(int(rows * method.held_out), rows - 1)
+        held_out_count = min(int(rows * method.held_out), rows - 1)
         order = np.random.default_rng([run.seed, rows]).permutation(rows)
-        self.held_out, self.rows = np.sort(order[:kept]), np.sort(order[kept:])
+        self.held_out, self.rows = np.sort(order[:held_out_count]), np.sort(order[held_out_count:])
         super().__init__(method, net, fingerprint, run, len(self.rows))
 
     def plan(self, epoch: int) -> Sequence[Batch]:
         order = self.rows[np.random.default_rng([self.run.seed, epoch]).permutation(len(self.rows))]
-        most = max(1, min(MOST_ROWS, self.method.batch_size // self.world))
-        parts = [order[first : first + most] for first in range(0, len(order), most)]
+        rows_per_batch = max(1, min(MAX_ROWS, self.method.batch_size // self.world))
+        parts = [order[first : first + rows_per_batch] for first in range(0, len(order), rows_per_batch)]
         return [Batch(part, len(part)) for part in parts]
 
     def measured_rows(self, most: int) -> Iterator[NDArray[np.int64]]:
         """The held-out rows to be measured on, some at a time."""
-        here = self.held_out[: max(most, LEAST_MEASURED)]
-        for first in range(0, len(here), MOST_ROWS):
-            yield here[first : first + MOST_ROWS]
+        rows = self.held_out[: max(most, MIN_MEASURED)]
+        for first in range(0, len(rows), MAX_ROWS):
+            yield rows[first : first + MAX_ROWS]
 
     def annealed(self, share: float) -> float:
         """Rises from 0 to 1 in the first `share` of the run."""

@@ -21,13 +21,13 @@ from firth.core.run import Run
 from firth.core.vectors import Matrix
 from firth.kernels.sparse import Rows, multiply
 
-SMALL = 1 << 22  # a matrix of at most so many places is decomposed exactly
+MAX_EXACT_CELLS = 1 << 22  # a matrix of at most so many places is decomposed exactly
 BLOCK = 32  # columns multiplied at a time: few give more powers in the same space, more keep the product busy
-LEAST_BLOCK, STEPS = 8, 16  # a small space is still filled in so many steps
+MIN_BLOCK, STEPS = 8, 16  # a small space is still filled in so many steps
 CHUNK = 512  # columns of wide products at a time, to bound memory
 PROBES = 10  # random vectors for the bound on the error, which fails with probability 10^−PROBES
 POWERS = 8  # of the residual, for the same bound: each brings it nearer to the true norm
-LEAST = 2e-6  # singular values below this share of the first are rounding errors of single precision
+MIN_RELATIVE_VALUE = 2e-6  # singular values below this share of the first are rounding errors of single precision
 
 Numbers = NDArray[np.float64]
 
@@ -71,12 +71,16 @@ def truncated_svd(matrix: Any, k: int, run: Run = Run(), oversample: int | None 
             "empty_data", "All {shape} numbers of the matrix are zero: there is nothing to decompose.", shape=shape
         )
     width = k + (default_oversample(k) if oversample is None else oversample)
-    found = exact(matrix, k, norm) if math.prod(matrix.shape) <= SMALL else randomized(matrix, k, width, norm, run)
-    if len(found.values) < k:
+    svd = (
+        exact(matrix, k, norm)
+        if math.prod(matrix.shape) <= MAX_EXACT_CELLS
+        else randomized(matrix, k, width, norm, run)
+    )
+    if len(svd.values) < k:
         run.report.note(
-            f"The matrix has rank {len(found.values)}: it gives {len(found.values)} dimensions, not the {k} asked for."
+            f"The matrix has rank {len(svd.values)}: it gives {len(svd.values)} dimensions, not the {k} asked for."
         )
-    return found
+    return svd
 
 
 def default_oversample(k: int) -> int:
@@ -95,9 +99,9 @@ def as_rows(matrix: Any) -> Any:
 
 def exact(matrix: Any, k: int, norm: float) -> SVD:
     left, values, right = np.linalg.svd(matrix.toarray().astype(np.float64), full_matrices=False)
-    kept = min(k, int((values > LEAST * values[0]).sum()))
-    bound = float(values[kept]) if kept < len(values) else 0.0
-    return signed(left[:, :kept], values[:kept], right[:kept].T, norm, bound)
+    rank = min(k, int((values > MIN_RELATIVE_VALUE * values[0]).sum()))
+    bound = float(values[rank]) if rank < len(values) else 0.0
+    return signed(left[:, :rank], values[:rank], right[:rank].T, norm, bound)
 
 
 def signed(left: NDArray[Any], values: Numbers, right: NDArray[Any], norm: float, bound: float) -> SVD:
@@ -129,13 +133,13 @@ def randomized(matrix: Any, k: int, width: int, norm: float, run: Run) -> SVD:
     # Once more inside the space that was found: its columns are now sorted by size, so that the small ones are no
     # longer blurred by the rounding errors of the large ones. Of each pair the entry from the smaller column counts.
     squares, turn = top((short.T @ square(short)).astype(np.float64), k)
-    short = short @ turn[:, squares > LEAST**2 * squares[0]].astype(np.float32)
+    short = short @ turn[:, squares > MIN_RELATIVE_VALUE**2 * squares[0]].astype(np.float32)
     left, values, right = tall_left(short, square, tall, run) if turned else short_left(short, tall, run)
-    kept = int((values > LEAST * values[0]).sum())
-    left, values, right = left[:, :kept], values[:kept], right[:, :kept]
+    rank = int((values > MIN_RELATIVE_VALUE * values[0]).sum())
+    left, values, right = left[:, :rank], values[:rank], right[:, :rank]
     probes = rng.standard_normal((matrix.shape[1], PROBES), dtype=np.float32)
-    missed = math.sqrt(max(0.0, norm**2 - float((values**2).sum())))
-    return signed(left, values, right, norm, min(missed, residual_bound(rows, columns, left, probes, run)))
+    residual_norm = math.sqrt(max(0.0, norm**2 - float((values**2).sum())))
+    return signed(left, values, right, norm, min(residual_norm, residual_bound(rows, columns, left, probes, run)))
 
 
 def short_left(left: Matrix, tall: Rows, run: Run) -> tuple[Matrix, Numbers, Matrix]:
@@ -158,7 +162,9 @@ def tall_left(
     value decomposition VΣE gives U = WEᵀ."""
     product = square(short)
     squares = np.einsum("ij,ij->j", short, product, dtype=np.float64)
-    lengths = np.sqrt(np.maximum(squares, LEAST**2 * squares.max()))  # rounding can make those of no length negative
+    lengths = np.sqrt(
+        np.maximum(squares, MIN_RELATIVE_VALUE**2 * squares.max())
+    )  # rounding can make those of no length negative
     product /= lengths.astype(np.float32)
     squares, turn = top((product.T @ product).astype(np.float64), len(lengths))
     values = np.sqrt(np.maximum(squares, 0))
@@ -196,7 +202,7 @@ def krylov(
     basis = np.empty((size, width), dtype=np.float32, order="F")  # columns filled one block after the other
     inside = np.zeros((width, width))
     block, filled = np.empty((size, 0), dtype=np.float32), 0
-    step = max(LEAST_BLOCK, min(BLOCK, width // STEPS))
+    step = max(MIN_BLOCK, min(BLOCK, width // STEPS))
     run.report.begin("decomposing", width, "vectors")
     try:
         while filled < width:
@@ -220,10 +226,10 @@ def completed(block: Matrix, done: Matrix, columns: int, rng: np.random.Generato
     it has a singular value more often than the block has columns, or once its rank is spent."""
     if block.shape[1] >= columns:
         return np.ascontiguousarray(block[:, :columns])
-    drawn = rng.standard_normal((len(block), columns - block.shape[1]), dtype=np.float32)
+    random_columns = rng.standard_normal((len(block), columns - block.shape[1]), dtype=np.float32)
     others = np.hstack([done, block])
-    drawn -= others @ (others.T @ drawn)
-    fresh = orthonormal(drawn, others, 1.0)
+    random_columns -= others @ (others.T @ random_columns)
+    fresh = orthonormal(random_columns, others, 1.0)
     return np.ascontiguousarray(np.hstack([block, fresh]))
 
 
@@ -231,14 +237,14 @@ def orthonormal(block: Matrix, done: Matrix, scale: float) -> Matrix:
     """Orthonormal columns that span what of `block` is orthogonal to `done`, largest first; what is small beside
     `scale` is rounding error and left out. By the eigenvectors of the block's Gram matrix, twice: the first time
     leaves an error of single precision times the block's condition (Stathopoulos & Wu 2002)."""
-    least = 1e-5 * scale
+    min_value = 1e-5 * scale
     for _ in range(2):
         block = block - done @ (done.T @ block)
         gram = (block.T @ block).astype(np.float64)
         values, vectors = np.linalg.eigh(gram)
-        kept = np.flatnonzero(values > least**2)[::-1]
-        block = block @ (vectors[:, kept] / np.sqrt(values[kept])).astype(np.float32)
-        least = 0.0
+        columns = np.flatnonzero(values > min_value**2)[::-1]
+        block = block @ (vectors[:, columns] / np.sqrt(values[columns])).astype(np.float32)
+        min_value = 0.0
     return block
 
 

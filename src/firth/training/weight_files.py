@@ -19,8 +19,8 @@ Arrays = Mapping[str, NDArray[Any] | torch.Tensor]
 def with_weights(make: Callable[[], Net], arrays: Arrays, name_of: Callable[[str], str] = str) -> Net:
     """The network that `make` gives, with these weights; `name_of` says by which name a weight stands in `arrays`."""
     with torch.device("meta"):  # shapes without numbers
-        wanted = {name_of(name): tensor for name, tensor in make().state_dict().items()}
-    for name, tensor in wanted.items():
+        expected = {name_of(name): tensor for name, tensor in make().state_dict().items()}
+    for name, tensor in expected.items():
         array = arrays.get(name)
         if array is None or tuple(array.shape) != tuple(tensor.shape):
             raise FirthError(
@@ -32,7 +32,7 @@ def with_weights(make: Callable[[], Net], arrays: Arrays, name_of: Callable[[str
             )
         if tensor.is_floating_point() and np.asarray(array).dtype.kind != "f":
             raise FirthError("damaged_model", "{name} does not hold floating-point numbers.", name=name)
-    check_finite({name: arrays[name] for name in wanted})
+    check_finite({name: arrays[name] for name in expected})
     net = make()
     copy_weights(net, arrays, name_of)
     return net
