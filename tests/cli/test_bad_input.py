@@ -75,7 +75,7 @@ def test_wrong_names_and_values(call, text, model, tmp_path):
     refused(train("--learning-rate", "nan"), "SkipGram.learning_rate must be a finite number; got nan.")
     refused(train("--memory", "many"), "memory must be a size")
     refused(train("--device", "cuda", "--deterministic"), "no fixed order")
-    refused(train("--device", "cuda", "--loss", "softmax"), "SkipGram with loss=softmax runs on the CPU")
+    refused(train("--device", "cuda", "--loss", "softmax"), "SkipGram with loss=softmax does not run on a GPU")
     refused(train("--start", tmp_path / "no-model"), "No model folder")
     refused(train("--start", model), "dim=100")
     refused(call("train", "word3vec", text, "-o", tmp_path / "m"), "no method 'word3vec'", "skipgram")

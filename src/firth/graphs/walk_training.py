@@ -49,7 +49,7 @@ class NodeModel(Model):
     ) -> None:
         self.method, self.training, self.outputs = method, training, outputs
         self._keys = keys  # stored parts are read at the first use
-        self.vectors = Vectors(self._names, nodes, missing="the graph did not have this node")
+        self.vectors = Vectors(self._names, nodes, missing="the graph has no such node")
 
     def _names(self) -> list[str]:
         keys = self._keys
@@ -127,7 +127,7 @@ class WalkingMethod(Method):
         if start is not None and not (isinstance(start, NodeModel) and start.vectors.dim == self.dim):
             raise FirthError(
                 "incompatible_start",
-                "start must be a model of nodes with dim={dim}; got {got!r}.",
+                "start must be a node model with dim={dim}; got {got!r}.",
                 dim=self.dim,
                 got=start,
             )
@@ -136,12 +136,12 @@ class WalkingMethod(Method):
         isolated = int(graph.isolated().sum())
         if len(graph) - isolated < 2:
             raise FirthError(
-                "too_few", "{name} needs at least two nodes with an edge; got {got!r}.", name=name, got=graph
+                "too_few", "{method} needs at least two nodes that have an edge; got {got!r}.", method=name, got=graph
             )
         for note in graph.notes():
-            run.report.note(note)
+            run.report.note(note, "graph_input")
         if isolated:
-            run.report.note(f"{isolated:,} nodes have no edge; their vectors are zero.")
+            run.report.note(f"{isolated:,} nodes have no edges; their vectors are zero.", "isolated_nodes")
         method, training_class = self.sized(len(graph), run.device), Training
         if on_gpu(method, run, self.epochs * self.walks_per_node * self.walk_length * len(graph)):
             training_class = torch_module("graphs.walk_training_gpu").CudaTraining
@@ -196,7 +196,10 @@ class Training(Loop):
         self.permuted: tuple[tuple[int, int], NDArray[np.int32]] = (0, -1), self.start_nodes
         self.progress = WalkProgress()
         if run.budget and run.deterministic:
-            run.report.note("A budget of seconds ends a run at another walk each time: it can't be deterministic.")
+            run.report.note(
+                "A run with a time budget is not deterministic: the number of walks it completes varies.",
+                "nondeterministic_budget",
+            )
 
     @property
     def tables(self) -> dict[str, kernel.Table]:

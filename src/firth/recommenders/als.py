@@ -105,8 +105,8 @@ class ALS(Method):
         metrics |= {"seed": run.seed, "deterministic": True, "threads": run.cores}
         if np.abs(items).max() * np.abs(users).max() < NEGLIGIBLE_SCORE:
             run.report.note(
-                f"Nothing was learned: regularization={method.regularization:g} left only zeros of so few ratings; "
-                "try a tenth of it.",
+                f"Nothing was learned: with regularization={method.regularization:g} all vectors are close to zero. "
+                "Try a tenth of it.",
                 "nothing_learned",
             )
         arrays = {

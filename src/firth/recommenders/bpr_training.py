@@ -63,7 +63,9 @@ class Training(Loop):
         if not self.size or len(interactions.items) < 2:
             raise FirthError(
                 "too_few",
-                "BPR compares items: it needs at least 2, used by someone; got {got}.",
+                "{method} needs at least {minimum} items with interactions; got {got}.",
+                method=type(method).__name__,
+                minimum=2,
                 got=len(interactions.items),
             )
         self.users, self.items = first_tables(method.dim, len(interactions.users), len(interactions.items), run.seed)

@@ -67,7 +67,11 @@ class Item2Vec(Method):
         interactions = merge_interactions(start_model, new_interactions)
         if len(interactions.items) < 2:
             raise FirthError(
-                "too_few", "Item2Vec needs at least two different items; got {got}.", got=len(interactions.items)
+                "too_few",
+                "{method} needs at least {minimum} different items; got {got}.",
+                method=type(self).__name__,
+                minimum=2,
+                got=len(interactions.items),
             )
         entries = interactions.summed()
         method = self.resolved(

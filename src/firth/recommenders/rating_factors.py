@@ -50,8 +50,8 @@ class RatingFactorsModel(RecommenderModel):
         if len(users) != len(items):
             raise FirthError(
                 "shape_mismatch",
-                "rate needs an item beside each user; got {got:,} and {n_items:,}.",
-                got=len(users),
+                "rate needs one item per user; got {n_users:,} users and {n_items:,} items.",
+                n_users=len(users),
                 n_items=len(items),
             )
         rows = self.item_rows[[self.items.row(item) for item in items]]
@@ -64,7 +64,7 @@ class RatingFactorsModel(RecommenderModel):
         if not hasattr(history, "items"):
             raise FirthError(
                 "wrong_input",
-                'RatingFactors folds in ratings: {"item": 4.5, …} (--items A=4.5,B=2); got items without them.',
+                'RatingFactors needs a history with ratings: {"item": 4.5, …} (--items A=4.5,B=2); got items only.',
             )
         return super()._weights_by_row(history)
 

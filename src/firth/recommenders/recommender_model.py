@@ -29,13 +29,13 @@ def as_interactions(method: Method, data: Any) -> Interactions:
     if isinstance(data, (list, tuple)) and data and all(isinstance(row, str) for row in data):
         raise FirthError(
             "invalid_type",
-            "{name} learns from who used what: {sources}; got a list of texts.",
-            name=name,
+            "{method} needs interactions ({sources}); got a list of texts.",
+            method=name,
             sources=SOURCES,
         )
     interactions = data if isinstance(data, Interactions) else Interactions(data)
     if not len(interactions):
-        raise FirthError("too_few", "{name} needs at least one user with an item; there are none.", name=name)
+        raise FirthError("too_few", "{method} needs at least one interaction; got none.", method=name)
     return interactions
 
 
@@ -63,7 +63,7 @@ class RecommenderModel(Model):
         self.method, self.training, self.seen = method, training, seen
         self._rows, self._keys = rows, keys  # stored keys are read at their first use
         dim = rows["items"].shape[1] - self.extra
-        self.items = Vectors(self._names("items"), rows["items"][:, :dim], missing="it was not in the ratings")
+        self.items = Vectors(self._names("items"), rows["items"][:, :dim], missing="the training data has no such item")
         self.users = Vectors(self._names("users"), rows["users"][:, :dim], missing=self._new_user)
 
     def _names(self, side: str) -> Any:
@@ -71,7 +71,7 @@ class RecommenderModel(Model):
 
     def _new_user(self) -> str:
         ways = "`firth recommend --items A,B`, recommend_for([a, b]), fold_in([[a, b]])"
-        return f"no user of the ratings; say what they had: {ways}"
+        return f"the training data has no such user; pass the history instead: {ways}"
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
@@ -103,7 +103,8 @@ class RecommenderModel(Model):
         if isinstance(histories, (str, Mapping)) or any(isinstance(history, str) for history in histories):
             raise FirthError(
                 "invalid_type",
-                "fold_in takes a list of histories, each a list of items; put the one you have in a list.",
+                "{argument} must be a list of histories, each a list of items. Wrap a single history in a list.",
+                argument="histories",
             )
         rows, weights, starts, unknown = list[int](), list[float](), [0], list[str]()
         for user_history in histories:
@@ -143,7 +144,7 @@ class RecommenderModel(Model):
             if not np.isfinite(weight) or weight < self.min_weight:
                 raise FirthError(
                     "invalid_value",
-                    "The weight of {item!r} must be at least {least_weight:g}; got {got}.",
+                    "The weight of {item!r} must be at least {min_weight:g}; got {got}.",
                     item=item,
                     min_weight=self.min_weight,
                     got=weight,
@@ -193,7 +194,7 @@ class RecommenderModel(Model):
         if sizes["width"] != dim + cls.extra:
             raise FirthError(
                 "damaged_model",
-                "The rows of users and items must have {expected} numbers (dim={dim}); they have {got}.",
+                "The arrays of users and items must have {expected} columns (dim={dim}); got {got}.",
                 expected=dim + cls.extra,
                 dim=dim,
                 got=sizes["width"],
@@ -212,9 +213,9 @@ def stored_histories(parts: Parts, items: int) -> Histories:
     check_arrays(parts.arrays, starts="int64 users+1", seen="int32 entries")
     starts, seen = parts.arrays["starts"], parts.arrays["seen"]
     if not len(starts) or int(starts[0]) != 0 or int(starts[-1]) != len(seen) or (np.diff(starts) < 0).any():
-        raise FirthError("damaged_model", "starts must rise from 0 to the length of seen: what each user had.")
+        raise FirthError("damaged_model", "{name} must increase from 0 to the length of seen.", name="starts")
     if len(seen) and not (int(seen.min()) >= 0 and int(seen.max()) < items):
-        raise FirthError("damaged_model", "What users had must be rows of the items.")
+        raise FirthError("damaged_model", "{name} must contain row numbers of items.", name="seen")
     return Histories(starts, seen)
 
 
@@ -310,8 +311,9 @@ def start_weights(start: RecommenderModel) -> NDArray[np.float32]:
     if weights is None or weights.shape != start.seen.items.shape:
         raise FirthError(
             "incompatible_start",
-            "start was saved by an earlier version, which did not keep the weights that {method} needs to continue; "
-            "fit old and new ratings together.",
+            "start was saved by an earlier version without the interaction {missing} that {method} needs to continue. "
+            "Fit the old and the new interactions together.",
+            missing="weights",
             method=type(start.method).__name__,
         )
     return np.asarray(weights, dtype=np.float32)

@@ -212,8 +212,8 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> UserModel:
     if start is not None:
         raise FirthError(
             "unsupported_start",
-            "{name} can't go on from a model; its recommend_for and fold_in take new users as they are.",
-            name=name,
+            "{method} cannot continue from a model. Its fold_in and recommend_for handle new users without training.",
+            method=name,
         )
     began = time.monotonic()
     interactions = as_interactions(method, data)

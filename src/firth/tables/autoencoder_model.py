@@ -155,7 +155,7 @@ class AutoencoderModel(TableModel):
         if points.ndim != 2 or points.shape[1] != self.method.dim or not np.isfinite(points).all():
             raise FirthError(
                 "shape_mismatch",
-                "A code has {dim} finite numbers; got an array of the shape {shape}.",
+                "Codes must be a matrix of finite numbers with {dim} columns; got shape {shape}.",
                 dim=self.method.dim,
                 shape=points.shape,
             )
@@ -201,13 +201,13 @@ class AutoencoderModel(TableModel):
             if not 0 <= row < len(table):
                 raise FirthError(
                     "invalid_value",
-                    "Rows are numbered from 0 to {n_table:,}; got {got}.",
-                    n_table=len(table) - 1,
+                    "Row numbers range from 0 to {last_row:,}; got {got}.",
+                    last_row=len(table) - 1,
                     got=row,
                 )
         if steps < 2:
             raise FirthError(
-                "invalid_value", "{option} must be at least 2, the ends; got {got}.", option="steps", got=steps
+                "invalid_value", "{option} must be at least 2 (both ends); got {got}.", option="steps", got=steps
             )
         ends = [self.transform(table.slice(row, row + 1)) for row in (first, second)]
         along = np.linspace(0, 1, steps)[:, None]
@@ -221,12 +221,16 @@ class AutoencoderModel(TableModel):
         tables = {} if self.points is None else {"points": self.points}
         for column, weights in zip(self.layout.categories, self.net.input.embeddings.parameters(), strict=False):
             matrix = weights.detach().float().numpy()[:-1]
-            tables[column.name] = Vectors(column.levels, matrix, missing=f"no category of column {column.name}")
+            tables[column.name] = Vectors(column.levels, matrix, missing=f"column {column.name} has no such category")
         return tables
 
     @property
     def vectors(self) -> Vectors:
-        nothing = Vectors([], np.zeros((0, 0)), missing="rows have codes: codes(table), or `firth embed`")
+        nothing = Vectors(
+            [],
+            np.zeros((0, 0)),
+            missing="the model has no vectors of its own; encode rows with codes(table) or `firth embed`",
+        )
         return next(iter(self.tables.values()), nothing)
 
 
@@ -248,7 +252,7 @@ class VAEModel(AutoencoderModel):
         means, deviations = (parts.arrays[name] for name in STORED_CODES)
         check_finite({name: parts.arrays[name] for name in STORED_CODES})
         if not len(means):
-            raise FirthError("damaged_model", "A VAE model needs codes of some rows.")
+            raise FirthError("damaged_model", "A VAE model must store the codes of at least one row.")
         model.known = means, deviations
         return model
 

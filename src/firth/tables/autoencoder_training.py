@@ -94,7 +94,9 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
     name = type(method).__name__
     kind: type[AutoencoderModel] = type(method).model
     if start is not None and type(start) is not kind:
-        raise FirthError("incompatible_start", "start must be an {name} model; got {got!r}.", name=name, got=start)
+        raise FirthError(
+            "incompatible_start", "start must be a model of {method}; got {got!r}.", method=name, got=start
+        )
     began = time.monotonic()
     layout, table = prepare_table(method, data, run, start)
     cells = layout.read(table)
@@ -105,9 +107,9 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
         if start.net.shape._replace(dropout=0.0) != shape._replace(dropout=0.0):
             raise FirthError(
                 "incompatible_start",
-                "start must be a model of the same size; it has {shape}, not {shape_2}.",
-                shape=start.net.shape,
-                shape_2=shape,
+                "start must have a network of the shape {expected}; got {got}.",
+                expected=shape,
+                got=start.net.shape,
             )
         net = copy.deepcopy(start.net).float()
         dropped_keys = set(start.points.keys if start.points else ()) - set(
@@ -157,28 +159,34 @@ def prepare_table(method: Any, data: Any, run: Run, start: Model | None) -> tupl
     if len(table) < method.min_rows or not table.names:
         raise FirthError(
             "too_few",
-            "{name} needs at least {least_rows} rows and a column; got {got}.",
-            name=name,
+            "{method} needs at least {min_rows} rows and one column; got {got}.",
+            method=name,
             min_rows=method.min_rows,
             got=table,
         )
     varying = sum(layout.varies) + sum(len(column.levels) > 1 for column in layout.categories)
     if not varying:
         raise FirthError(
-            "no_variation", "{name} needs a column that varies; in this table each has one value or none.", name=name
+            "no_variation",
+            "{method} needs a column that varies; each column has at most one distinct value.",
+            method=name,
         )
     empty = [column.name for column in layout.columns if isinstance(column, DroppedColumn)]
     if empty and start is None:
-        run.report.note(f"Nothing is known of {describe(empty)}: all cells are missing, and are rebuilt as missing.")
+        run.report.note(
+            f"No values in {describe(empty)}: all cells are missing and are reconstructed as missing.", "empty_column"
+        )
     if getattr(method, "tied", False) and layout.categories and method.categorical == "embedding":
         raise FirthError(
             "conflicting_options",
-            "{name}.tied needs categorical='onehot': an embedding has no way back through its own matrix.",
-            name=name,
+            "{option} needs categorical='onehot', because an embedding cannot be inverted by its transpose.",
+            option=f"{name}.tied",
         )
     width = sum(layout.varies) + sum(len(column.levels) for column in layout.categories)
     if method.dim > width:
-        run.report.note(f"dim={method.dim} is more than the {width} numbers of a row: nothing need be left out.")
+        run.report.note(
+            f"dim={method.dim} exceeds the row width of {width}, so nothing would be compressed.", "wide_code"
+        )
     return layout, table
 
 
@@ -189,7 +197,8 @@ def active_dimensions(means: NDArray[Any], deviations: NDArray[Any], rows: str, 
     active = int((nats.mean(axis=0) > ACTIVE).sum())
     if not active:
         run.report.note(
-            f"The codes have collapsed: no dimension tells {rows} apart, and all of them are decoded alike. A lower "
-            "beta, a longer anneal or more epochs help, unless there is nothing to tell."
+            f"The codes have collapsed: no dimension distinguishes the {rows}. Try a lower beta, a larger "
+            "kl_annealing or more epochs.",
+            "collapsed_codes",
         )
     return active

@@ -110,11 +110,11 @@ class CategoryColumn:
         if len(invalid):
             raise FirthError(
                 "malformed_data",
-                "Row {problem:,} is no code of column {name!r}: {tolist}; it has {n_levels:,} categories.",
-                problem=invalid[0] + 1,
+                "Row {row:,} is not a valid code of column {name!r}, which has {n_levels:,} categories; got {got}.",
+                row=invalid[0] + 1,
                 name=self.name,
-                tolist=dense[invalid[0]].tolist(),
                 n_levels=len(self.levels),
+                got=dense[invalid[0]].tolist(),
             )
         return np.where(missing, MISSING, numbers).astype(np.int64)
 
@@ -162,7 +162,7 @@ class NumberColumn:
         if not np.isfinite(largest - smallest):
             raise FirthError(
                 "out_of_range",
-                "Column {name!r} reaches from {smallest:g} to {largest:g}, too far; scale it down first.",
+                "The range of column {name!r}, {smallest:g} to {largest:g}, is too large. Scale the column down first.",
                 name=name,
                 smallest=smallest,
                 largest=largest,
@@ -207,8 +207,12 @@ def finite_numbers(table: Table, name: str) -> Array:
     numbers = table.numbers(name)
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
-        where = f"Column {name!r}, row {table.row_number(infinite[0])}"
-        raise FirthError("non_finite", "{where} is infinite; replace such numbers or make them missing.", where=where)
+        raise FirthError(
+            "non_finite",
+            "Column {name!r}, row {row} is infinite. Replace infinite numbers or mark them as missing.",
+            name=name,
+            row=table.row_number(infinite[0]),
+        )
     return numbers
 
 

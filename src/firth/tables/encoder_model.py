@@ -66,8 +66,8 @@ class EncoderModel(TableModel):
         except MemoryError:
             raise FirthError(
                 "out_of_memory",
-                "{n_table:,} × {width:,} numbers don't fit into memory; use OneHot(sparse=True) or Binary.",
-                n_table=len(table),
+                "A {n_rows:,} × {width:,} matrix does not fit into memory. Use OneHot(sparse=True) or Binary.",
+                n_rows=len(table),
                 width=self.width,
             ) from None
         for column, cells, offset in self._read(table, unseen):
@@ -118,8 +118,8 @@ class EncoderModel(TableModel):
             examples = ", ".join(map(repr, column.levels[:3])) or "none"
             raise FirthError(
                 "unknown_category",
-                "Column {name!r}, row {row} has {value!r}, which fit did not meet (it met {n_levels:,}: "
-                "{examples}, …); fit with it, or unseen='missing' codes it as missing.",
+                "Column {name!r}, row {row} has the category {value!r}, which is not one of the {n_levels:,} of the "
+                "training data ({examples}, …). Fit with it, or set unseen='missing' to encode it as missing.",
                 name=column.name,
                 row=table.row_number(rows[0]),
                 value=value,
@@ -143,7 +143,7 @@ class EncoderModel(TableModel):
         if codes.ndim != 2 or codes.shape[1] != self.width:
             raise FirthError(
                 "shape_mismatch",
-                "inverse needs a matrix of {width} columns; got the shape {got}.",
+                "inverse needs a matrix with {width} columns; got shape {got}.",
                 width=self.width,
                 got=codes.shape,
             )
@@ -165,13 +165,15 @@ class EncoderModel(TableModel):
             if isinstance(column, CategoryColumn) and 4 * len(column.levels) * column.width <= TABLE_BYTES:
                 codes = np.zeros((len(column.levels), column.width), np.float32)
                 column.write(np.arange(len(column.levels)), codes)
-                tables[column.name] = Vectors(column.levels, codes, missing=f"no category of column {column.name}")
+                tables[column.name] = Vectors(
+                    column.levels, codes, missing=f"column {column.name} has no such category"
+                )
         return tables
 
     @property
     def vectors(self) -> Vectors:
         """The codes of the first category column."""
-        nothing = Vectors([], np.zeros((0, 0)), missing="there is no category column whose codes can be listed")
+        nothing = Vectors([], np.zeros((0, 0)), missing="the model has no categorical column whose codes are listed")
         return next(iter(self.tables.values()), nothing)
 
     def parts(self) -> Parts:
@@ -204,7 +206,9 @@ def stored_columns(parts: Parts) -> Iterator[Column]:
     """The columns of a saved model, checked."""
     parameters, documents = parts.arrays["numbers"], parts.documents["columns"]
     damaged = FirthError(
-        "damaged_model", "A model of encoders needs columns with a name and a code, and the figures of its numbers."
+        "damaged_model",
+        "{name}.json must give a name and a code for each column, and numbers the parameters of numeric columns.",
+        name="columns",
     )
     if parameters.ndim != 2 or parameters.shape[1] != len(NumberColumn.PARAMETERS) or not isinstance(documents, list):
         raise damaged
@@ -242,7 +246,7 @@ def refuse_missing(policy: str, is_missing: NDArray[np.bool_], table: Table, nam
         row = table.row_number(int(is_missing.argmax()))
         raise FirthError(
             "missing_value",
-            "Column {name!r}, row {row} is missing; fill it, or choose missing='keep' or 'mean'.",
+            "Column {name!r}, row {row} is missing. Fill it, or set missing='keep' or missing='mean'.",
             name=name,
             row=row,
         )
@@ -283,7 +287,7 @@ class EncodingMethod(Method):
         if start is not None:
             raise FirthError(
                 "unsupported_start",
-                "{method} can't go on from a model; fit all data at once.",
+                "{method} cannot continue from a model. Fit all data at once.",
                 method=type(self).__name__,
             )
         words = data if isinstance(data, Vocabulary) else getattr(data, "vocabulary", None)
@@ -311,7 +315,7 @@ class EncodingMethod(Method):
         refuse_missing(self.missing, np.isnan(table.numbers(name)), table, name)
         if self.missing == "mean" and np.isnan(column.mean):
             raise FirthError(
-                "empty_data", "Column {name!r} has no value to take the mean of; leave the column out.", name=name
+                "empty_data", "Column {name!r} has no values, so it has no mean. Leave the column out.", name=name
             )
         return column
 

@@ -28,7 +28,7 @@ class MinMax(NumberEncoding):
         if self.low >= self.high:
             raise FirthError(
                 "invalid_value",
-                "{option} must be below high; got {got:g} and {high:g}.",
+                "{option} must be below high; got low={got:g} and high={high:g}.",
                 option="MinMax.low",
                 got=self.low,
                 high=self.high,

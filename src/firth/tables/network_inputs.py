@@ -151,9 +151,9 @@ class Layout:
         limits, gaps = parts.arrays["limits"], parts.arrays["gaps"]
         count = sum(isinstance(column, NumberColumn) for column in columns)
         if limits.shape != (count, len(Limits._fields)) or not np.isfinite(limits).all() or gaps.ndim != 1:
-            raise FirthError("damaged_model", "A model of rows needs the limits of each of its columns of numbers.")
+            raise FirthError("damaged_model", "{name} must have the limits of each numeric column.", name="limits")
         if len(gaps) and not (int(gaps.min()) >= 0 and int(gaps.max()) < count):
-            raise FirthError("damaged_model", "Columns with missing cells must be columns of numbers.")
+            raise FirthError("damaged_model", "{name} must contain numbers of numeric columns.", name="gaps")
         return cls(columns, [Limits(low, high, bool(whole)) for low, high, whole in limits.tolist()], gaps.tolist())
 
 
@@ -173,7 +173,7 @@ def finite(vectors: Vectors) -> NDArray[np.float32]:
     if len(non_finite):
         raise FirthError(
             "non_finite",
-            "The vector of {key!r} holds NaN or infinity; leave such vectors out.",
+            "The vector of {key!r} contains NaN or infinity. Leave such vectors out.",
             key=vectors.keys[non_finite[0]],
         )
     return vectors.matrix
@@ -187,9 +187,9 @@ def keys_of(table: Table, keys: str | Sequence[str] | None) -> list[str]:
     if len(row_keys) != len(table):
         raise FirthError(
             "shape_mismatch",
-            "There must be a key for each row; got {got:,} keys for {n_table:,} rows.",
+            "keys must have one key per row; got {got:,} keys for {n_rows:,} rows.",
             got=len(row_keys),
-            n_table=len(table),
+            n_rows=len(table),
         )
     present_keys = [key for key in row_keys if key is not None]
     if len(present_keys) < len(row_keys):

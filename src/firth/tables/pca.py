@@ -66,7 +66,7 @@ class PCAModel(TableModel):
         if points.ndim != 2 or points.shape[1] != len(self.components):
             raise FirthError(
                 "shape_mismatch",
-                "inverse needs {n_components} columns; got the shape {got}.",
+                "inverse needs a matrix with {n_components} columns; got shape {got}.",
                 n_components=len(self.components),
                 got=points.shape,
             )
@@ -75,7 +75,7 @@ class PCAModel(TableModel):
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
-        columns = Vectors(self.names, self.components.T, missing="no column of the table")
+        columns = Vectors(self.names, self.components.T, missing="the table has no such column")
         return {"columns": columns} if self.points is None else {"points": self.points, "columns": columns}
 
     @property
@@ -133,18 +133,21 @@ class PCA(Method):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> PCAModel:
         if start is not None:
-            raise FirthError("unsupported_start", "PCA can't go on from a model; fit all data at once.")
+            raise FirthError(
+                "unsupported_start", "{method} cannot continue from a model. Fit all data at once.", method="PCA"
+            )
         table = Table(data.matrix if isinstance(data, Vectors) else data)
         rows, names = numeric_rows(table, table.names), table.names
         max_components = min(rows.shape)
         if self.dim is not None and self.dim > max_components and len(rows) > 1:
             raise FirthError(
                 "invalid_value",
-                "{option} must be at most {limit}, the smaller of {shape:,} rows and {shape_2:,} columns; got {got}.",
+                "{option} must be at most {limit}, the smaller of {n_rows:,} rows and {n_columns:,} columns; "
+                "got {got}.",
                 option="PCA.dim",
                 limit=max_components,
-                shape=rows.shape[0],
-                shape_2=rows.shape[1],
+                n_rows=rows.shape[0],
+                n_columns=rows.shape[1],
                 got=self.dim,
             )
         components = principal_components(rows)
@@ -167,16 +170,18 @@ def numeric_rows(table: Table, names: Sequence[str]) -> Array:
         if table.kind(name) == "category":
             raise FirthError(
                 "invalid_type",
-                "PCA needs numbers; column {name!r} holds categories: encode them first (OneHot).",
+                "PCA needs numeric columns; column {name!r} is categorical. Encode it first (OneHot).",
                 name=name,
             )
         rows[:, position] = table.numbers(name)
         non_finite = np.flatnonzero(~np.isfinite(rows[:, position]))
         if len(non_finite):
-            where = f"column {name!r}, row {table.row_number(non_finite[0])} has {rows[non_finite[0], position]}"
             raise FirthError(
                 "non_finite",
-                "PCA needs finite numbers; {where}: fill it (Standardize(missing='mean')) or leave it out.",
-                where=where,
+                "PCA needs finite numbers; column {name!r}, row {row} is {got}. Fill it (Standardize(missing='mean')) "
+                "or leave it out.",
+                name=name,
+                row=table.row_number(non_finite[0]),
+                got=float(rows[non_finite[0], position]),
             )
     return rows

@@ -87,8 +87,8 @@ def matched(table: Table, names: Sequence[str], needed: Sequence[str]) -> Table:
         if len(table.names) != len(names):
             raise FirthError(
                 "shape_mismatch",
-                "The model has {n_available} columns; got {got}, which have no names.",
-                n_available=len(names),
+                "The model has {expected} columns; got {got} columns without names.",
+                expected=len(names),
                 got=len(table.names),
             )
         return table.renamed(names)
@@ -112,9 +112,9 @@ def single_precision(matrix: NDArray[np.float64]) -> Matrix:
         row, column = (int(indices[0]) for indices in np.nonzero(overflow))
         raise FirthError(
             "out_of_range",
-            "Row {row:,} has {matrix:g}, too large for single precision; use transform, or scale the numbers "
+            "Row {row:,} contains {got:g}, which is too large for float32. Use transform, or scale the numbers "
             "(numeric='standardize').",
             row=row + 1,
-            matrix=matrix[row, column],
+            got=matrix[row, column],
         )
     return single

@@ -19,13 +19,16 @@ def device_of(run: Run) -> torch.device:
     """auto: the GPU where there is one."""
     available = torch.cuda.is_available()
     if run.device == "cuda" and not available:
-        raise FirthError("no_gpu", "device=cuda, and torch sees no GPU here; device=cpu works.")
+        raise FirthError(
+            "no_gpu", "device=cuda is not available: {reason}. Use device=cpu.", reason="torch finds no GPU"
+        )
     if run.device == "cpu" or not available:
         return torch.device("cpu")
     if run.deterministic:
         raise FirthError(
             "unsupported_device",
-            "deterministic runs of networks are on the CPU: a GPU adds in no fixed order; give device=cpu.",
+            "{option} is not available on CUDA, where sums are unordered. Use device=cpu.",
+            option="deterministic=True",
         )
     return torch.device("cuda", local_rank())
 

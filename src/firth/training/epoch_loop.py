@@ -93,7 +93,7 @@ class Loop(ABC):
         if before is None or after is None:
             return {}
         if before == 0:  # there was no pair to measure it on
-            text = f"Nothing was learned: of so few {self.unit} none stands beside another. Try more data."
+            text = f"Nothing was learned: the {self.unit} form no training pairs. Try more data."
             self.run.report.note(text, "nothing_learned")
         elif after > (1 - MIN_GAIN) * before:
             self.run.report.note(nothing_learned(after, before, self.remedy()), "nothing_learned")
@@ -125,7 +125,10 @@ class Loop(ABC):
             report.end()
         if progress.seconds < 0.9 * self.run.budget:
             spent = f"{progress.seconds:.0f} of {self.run.budget:g} s"
-            report.note(f"epochs={epochs} ended the run before its budget ({spent}); more epochs would use it.")
+            report.note(
+                f"The run finished its epochs={epochs} before its time budget ({spent}). Increase epochs to use it.",
+                "unused_budget",
+            )
         return self.metrics() | self.check_learned()
 
     def identity(self) -> dict[str, Any]:
@@ -154,9 +157,9 @@ class Loop(ABC):
         if not math.isfinite(progress.loss):
             raise FirthError(
                 "diverged",
-                "The loss is no longer a number in epoch {epoch}: {trouble}",
+                "The loss became NaN or infinite in epoch {epoch}: {cause}",
                 epoch=progress.epoch + 1,
-                trouble=self.divergence_cause(),
+                cause=self.divergence_cause(),
             )
         if result.epoch_finished:
             metrics = {"loss": progress.loss / max(1, progress.pairs), "pairs": progress.pairs}
@@ -183,7 +186,7 @@ class Loop(ABC):
                 if arrays[name].shape != table.shape or arrays[name].dtype != table.dtype:
                     raise FirthError(
                         "damaged_checkpoint",
-                        "{name} is {got} where {expected} is needed",
+                        "{name} must be {expected}; got {got}",
                         name=name,
                         got=f"{arrays[name].dtype} {arrays[name].shape}",
                         expected=f"{table.dtype} {table.shape}",
@@ -191,7 +194,7 @@ class Loop(ABC):
             for name, table in tables.items():
                 table[:] = arrays[name]
             share = self.done() / (self.method.epochs * self.size)
-        self.run.report.note(f"Going on from a checkpoint at {share:.0%}.")
+        self.run.report.note(f"Resuming from a checkpoint at {share:.0%}.", "resumed")
 
     def progress_of(self, state: Mapping[str, Any]) -> Any:
         """Where a checkpoint says that the run stands, checked: kernels go to where it points."""
@@ -203,20 +206,22 @@ class Loop(ABC):
             number = (default is None or isinstance(default, float)) and type(value) in (int, float)
             invalid = value != default and not math.isfinite(value) if number else type(value) is not type(default)
             if invalid or (type(value) is int and value < 0):
-                raise FirthError("damaged_checkpoint", "{name} is {got!r:.60}", name=item.name, got=value)
+                raise FirthError(
+                    "damaged_checkpoint", "{name} has the invalid value {got!r:.60}", name=item.name, got=value
+                )
         measured = [*progress.epochs, *getattr(progress, "measured", ())]
         numbers = all(
             type(value) in (int, float) and math.isfinite(value) for metrics in measured for value in metrics.values()
         )
         if not numbers or not all({"loss", "pairs"} <= metrics.keys() for metrics in progress.epochs):
-            raise FirthError("damaged_checkpoint", "the metrics of its epochs are no finite numbers")
+            raise FirthError("damaged_checkpoint", "its epoch metrics are not finite numbers")
         try:
             self.progress = progress
             inside = progress.epoch <= self.epochs and self.is_inside()
         finally:
             self.progress = before
         if not inside:
-            raise FirthError("damaged_checkpoint", "it stands at a place beyond the end of the run")
+            raise FirthError("damaged_checkpoint", "its position is beyond the end of the run")
         return progress
 
     def is_inside(self) -> bool:

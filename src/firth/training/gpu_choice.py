@@ -40,19 +40,21 @@ def on_gpu(method: Any, run: Run, units: int) -> bool:
     if unsupported:
         raise FirthError(
             "unsupported_device",
-            "{name} with {hindered} runs on the CPU; device must be auto or cpu, got cuda.",
-            name=name,
-            unsupported=unsupported,
+            "{method} with {option} does not run on a GPU. Use device=auto or device=cpu.",
+            method=name,
+            option=unsupported,
         )
     if run.deterministic:
         raise FirthError(
             "unsupported_device",
-            "deterministic, and device=cuda: a thousand programs of a GPU add to the same rows in no fixed order; "
-            "give device=cpu.",
+            "{option} is not available on CUDA, where updates are unordered. Use device=cpu.",
+            option="deterministic=True",
         )
     problem = "" if runs_interpreted() else missing_requirement()
     if problem:
-        raise FirthError("no_gpu", "device=cuda, and {got}; device must be auto or cpu.", got=problem)
+        raise FirthError(
+            "no_gpu", "device=cuda is not available: {reason}. Use device=auto or device=cpu.", reason=problem
+        )
     return True
 
 
@@ -64,10 +66,10 @@ def runs_interpreted() -> bool:
 def missing_requirement() -> str:
     """What keeps this machine from training on a GPU; empty if nothing does."""
     if not any(Path(path).exists() for path in NVIDIA_PATHS):
-        return "there is no NVIDIA GPU here"
+        return "there is no NVIDIA GPU"
     for package in ("torch", "triton"):
         if find_spec(package) is None:
             return f"the package {package} is not installed (on Linux {how_to_install('neural')})"
     import torch
 
-    return "" if torch.cuda.is_available() else "torch sees no GPU here"
+    return "" if torch.cuda.is_available() else "torch finds no GPU"

@@ -67,8 +67,8 @@ class GPUTables:
         if self.device.type == "cuda" and needed > (free := torch.cuda.mem_get_info()[0]):
             raise FirthError(
                 "out_of_memory",
-                "The tables and a slice of text need {needed}B, the GPU has {free}B left; a smaller dim or "
-                "vocabulary needs less, device=cpu works.",
+                "The tables and one slice of tokens need {needed}B, but the GPU has {free}B free. Reduce dim or the "
+                "vocabulary, or use device=cpu.",
                 needed=human(needed),
                 free=human(free),
             )

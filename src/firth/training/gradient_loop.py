@@ -365,7 +365,7 @@ class GradientLoop(Loop):
         arrays, state = checkpoint
         with checkpoints.restoring():
             self.restore({name: torch.from_numpy(array) for name, array in arrays.items()}, state)
-        self.run.report.note(f"Going on from a checkpoint at {self.share():.0%}.")
+        self.run.report.note(f"Resuming from a checkpoint at {self.share():.0%}.", "resumed")
 
     def restore(self, tensors: Mapping[str, Tensor], state: dict[str, Any]) -> None:
         """Everything is checked before anything is changed."""

@@ -130,10 +130,9 @@ def hidden_sizes_of(method: Any) -> tuple[int, ...]:
         name = type(method).__name__
         raise FirthError(
             "invalid_value",
-            "{name}.hidden_sizes must be whole numbers from 1 to {most_wide:,} with commas between them, as in 128,64; "
-            "got {got!r}.",
-            name=name,
-            most_wide=MAX_HIDDEN_SIZE,
+            "{option} must be whole numbers from 1 to {limit:,}, separated by commas, such as 128,64; got {got!r}.",
+            option=f"{name}.hidden_sizes",
+            limit=MAX_HIDDEN_SIZE,
             got=method.hidden_sizes,
         )
     return tuple(map(int, sizes))

@@ -61,14 +61,16 @@ def truncated_svd(matrix: Any, k: int, run: Run = Run(), oversample: int | None 
     """
     matrix = as_rows(matrix)
     if k < 1:
-        raise FirthError("too_few", "A decomposition needs at least one dimension; got {got}.", got=k)
+        raise FirthError("too_few", "k must be at least 1; got {got}.", got=k)
     if not np.isfinite(matrix.data).all():
-        raise FirthError("non_finite", "The matrix holds NaN or infinity; a decomposition needs finite numbers.")
+        raise FirthError(
+            "non_finite", "The matrix contains NaN or infinity. Replace these entries before decomposing it."
+        )
     norm = math.sqrt(float(np.square(matrix.data, dtype=np.float64).sum()))
     if norm == 0:
         shape = " × ".join(f"{size:,}" for size in matrix.shape)
         raise FirthError(
-            "empty_data", "All {shape} numbers of the matrix are zero: there is nothing to decompose.", shape=shape
+            "empty_data", "All entries of the {shape} matrix are zero, so there is nothing to decompose.", shape=shape
         )
     width = k + (default_oversample(k) if oversample is None else oversample)
     svd = (
@@ -78,7 +80,8 @@ def truncated_svd(matrix: Any, k: int, run: Run = Run(), oversample: int | None 
     )
     if len(svd.values) < k:
         run.report.note(
-            f"The matrix has rank {len(svd.values)}: it gives {len(svd.values)} dimensions, not the {k} asked for."
+            f"The matrix has rank {len(svd.values)}: only {len(svd.values)} of the {k} requested dimensions exist.",
+            "low_rank",
         )
     return svd
 

@@ -25,13 +25,13 @@ def with_weights(make: Callable[[], Net], arrays: Arrays, name_of: Callable[[str
         if array is None or tuple(array.shape) != tuple(tensor.shape):
             raise FirthError(
                 "damaged_model",
-                "{name} has {shape} where this model needs {shape_2}.",
+                "{name} must be an array of shape {expected}; got {got}.",
                 name=name,
-                shape="no array" if array is None else f"the shape {tuple(array.shape)}",
-                shape_2=tuple(tensor.shape),
+                expected=tuple(tensor.shape),
+                got="no array" if array is None else f"shape {tuple(array.shape)}",
             )
         if tensor.is_floating_point() and np.asarray(array).dtype.kind != "f":
-            raise FirthError("damaged_model", "{name} does not hold floating-point numbers.", name=name)
+            raise FirthError("damaged_model", "{name} must contain floating-point numbers.", name=name)
     check_finite({name: arrays[name] for name in expected})
     net = make()
     copy_weights(net, arrays, name_of)
