@@ -79,7 +79,7 @@ class Training(Loop):
         return {}
 
     def divergence_cause(self) -> str:
-        return "the weights are too large for single precision; scale them down."
+        return "the weights are too large for float32; scale them down."
 
 
 def squared(rows: Table, fixed: int) -> NDArray[np.float64]:
