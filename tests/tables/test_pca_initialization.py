@@ -46,12 +46,12 @@ def nonlinear_rows(rows: int = 80) -> np.ndarray:
 
 
 @pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("widths", ["", "16,8"])
+@pytest.mark.parametrize("hidden_sizes", ["", "16,8"])
 @pytest.mark.parametrize("numeric", ["standardize", "common", "keep"])
-def test_the_initial_network_equals_pca(numeric, widths, tied):
+def test_the_initial_network_equals_pca(numeric, hidden_sizes, tied):
     rows = nonlinear_rows()
     scale = rows.std(axis=0) if numeric == "standardize" else 1.0
-    model = initialized(firth.Autoencoder(dim=3, hidden_sizes=widths, tied=tied, numeric=numeric), rows)
+    model = initialized(firth.Autoencoder(dim=3, hidden_sizes=hidden_sizes, tied=tied, numeric=numeric), rows)
     pca = firth.PCA(dim=3).fit(rows / scale)
     new = nonlinear_rows(90)[80:]
     expected = matrix(pca.reconstruct(new / scale)) * scale
@@ -65,9 +65,9 @@ def test_categories_are_initialized_from_pca_of_their_one_hot_codes(category):
     table = Table(World(seed=4).rows(300).complete)
     model = initialized(firth.Autoencoder(dim=3, categorical=category), table)
     encoder = firth.OneHot(numeric="standardize").fit(table)
-    found = principal_components(encoder.transform(table))
-    plane = found.directions[:3].T @ found.directions[:3]
-    expected = encoder.inverse((encoder.transform(table) - found.mean) @ plane + found.mean).to_dict()
+    components = principal_components(encoder.transform(table))
+    plane = components.directions[:3].T @ components.directions[:3]
+    expected = encoder.inverse((encoder.transform(table) - components.mean) @ plane + components.mean).to_dict()
     again = model.reconstruct(table).to_dict()
     for name in ("age", "height", "income"):
         np.testing.assert_allclose(again[name], expected[name], rtol=1e-4)
