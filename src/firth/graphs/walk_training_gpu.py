@@ -1,4 +1,4 @@
-"""Node vectors on a GPU: walks are made there, trained on and forgotten; only the graph and the tables are sent."""
+"""Training of node vectors on a GPU, where the walks are generated too; only the graph and the tables are copied."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from firth.nets.walks_cuda import CudaWalks
 from firth.training.epoch_loop import SliceResult
 from firth.training.gpu_tables import GPULoop, GPUTables, device, seconds_between
 
-STEPS_PER_LAUNCH = 1 << 23  # steps walked and trained on in one go
+STEPS_PER_LAUNCH = 1 << 23  # steps generated and trained per kernel launch
 
 
 class CudaTraining(GPULoop, Training):
-    """The loop over walks that a GPU makes and trains on."""
+    """The training loop with walks and tables on the GPU."""
 
     def __init__(self, method: WalkingMethod, graph: Graph, run: Run, start: NodeModel | None) -> None:
         super().__init__(method, graph, run, start)
@@ -56,7 +56,7 @@ class CudaTraining(GPULoop, Training):
         return Walked(ids.cpu().numpy(), starts.cpu().numpy(), 0)
 
     def train(self, units: float, seed: int) -> SliceResult:
-        """Some chunks at once, whatever time they take."""
+        """Train on the next `chunks_per_launch` chunks, regardless of `units`."""
         begin, chunks = self.progress.chunk, -(-self.walks_per_node // self.chunk)
         end = min(chunks, begin + self.chunks_per_launch)
         first, number = map(np.concatenate, zip(*(self.chunk_starts(c, seed) for c in range(begin, end)), strict=True))

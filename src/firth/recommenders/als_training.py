@@ -1,6 +1,7 @@
-"""Alternating least squares over users and items: sides in slices, checkpoints, and folding in.
+"""Alternating least squares over users and items: the training loop, and folding in of new users.
 
-The arithmetic stands in `kernels/als.py`; Hu, Koren & Volinsky 2008 describe it, Rendle et al. 2021 what matters in it.
+`kernels/als.py` has the arithmetic. Hu, Koren & Volinsky 2008 describe the method; Rendle et al. 2021 study its
+hyperparameters.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from firth.training.epoch_loop import Loop, Progress, SliceResult
 
 @dataclass
 class ALSProgress(Progress):
-    """Where in an epoch a run stands."""
+    """Progress within an epoch."""
 
-    position: int = 0  # rows solved: users first, then items
+    position: int = 0  # solved rows: users first, then items
 
 
 class Training(Loop):
-    """Two sides, users and items, solved in turn. `implicit` sides have the products of all pairs in them."""
+    """Solve users and items in turn. In the `implicit` objective all pairs count, so a Gram matrix is needed."""
 
     unit: ClassVar[str] = "rows"
     progress: ALSProgress
@@ -38,7 +39,7 @@ class Training(Loop):
         super().__init__(method, fingerprint, run, sum(len(side.rows) for side in sides))
         self.solvers = [kernel.native_solver(side) for side in sides]
         self.progress = ALSProgress()
-        self._gram: tuple[tuple[int, int], Table] | None = None  # of which epoch and side
+        self._gram: tuple[tuple[int, int], Table] | None = None  # (epoch, side) and its Gram matrix
 
     @property
     def tables(self) -> Mapping[str, Table]:
@@ -66,7 +67,7 @@ class Training(Loop):
         return SliceResult(loss, int(starts[last_row] - starts[first_row]), epoch_finished)
 
     def gram(self, side_number: int) -> Table | None:
-        """Σ y yᵀ of the side that is not being solved, made when its turn begins."""
+        """Return Σ y yᵀ over the fixed side, computed once per half epoch."""
         if not self.implicit:
             return None
         cache_key = (self.progress.epoch, side_number)
@@ -83,27 +84,29 @@ class Training(Loop):
 
 
 def squared(rows: Table, fixed: int) -> NDArray[np.float64]:
-    """|x|² of each row; the column that holds 1 is no part of x."""
+    """Return |x|² of each row, without the column that is fixed to 1."""
     squares: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
     return squares - (1 if fixed >= 0 else 0)
 
 
 def ridges(weights: NDArray[np.float64], regularization: float, exponent: float) -> NDArray[np.float32]:
-    """Each row's regularization: in proportion to its whole weight to this power, the mean over all rows being
-    `regularization` (Rendle et al. 2021, eq. 8, scaled so that exponents can be compared)."""
+    """Return the regularization of each row, proportional to its total weight to the power `exponent`.
+
+    The mean over all rows is `regularization` (Rendle et al. 2021, eq. 8, rescaled to make exponents comparable).
+    """
     scaled = np.maximum(weights, 1e-12) ** exponent
     return np.asarray(regularization * scaled / scaled.mean(), dtype=np.float32)
 
 
 def padded(rows: Matrix, stride: int) -> Table:
-    """A copy of the rows as a table that kernels read."""
+    """Return a copy of the rows, padded to `stride` columns for the kernels."""
     table = new_table(len(rows), stride)
     table[:, : rows.shape[1]] = rows
     return table
 
 
 def solve_new(entries: Rows, items: Matrix, ridge: NDArray[np.float32], run: Run, **settings: Any) -> Matrix:
-    """Rows for users with these entries, exactly, the items as they are."""
+    """Return the exact rows of new users with these entries, for fixed items."""
     others = padded(items, -(-items.shape[1] // 16) * 16)
     rows = new_table(len(ridge), others.shape[1])
     side = kernel.Side(entries, rows, others, ridge, **settings)

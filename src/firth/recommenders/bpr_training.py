@@ -1,6 +1,6 @@
-"""Learning to rank pairs of items for users: samples, epochs and folding in.
+"""Bayesian personalized ranking: the training loop, and folding in of new users.
 
-The arithmetic stands in `kernels/bpr.py`; Rendle et al. 2009 describe it.
+`kernels/bpr.py` has the arithmetic; Rendle et al. 2009 describe the method.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from firth.recommenders.recommender_model import RecommenderModel, copy_start_ve
 from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.words.window_training import LEAST_RATE
 
-FOLD_PASSES = 200  # samples for each item of a new user
+FOLD_PASSES = 200  # samples per item of a new user
 
 
 class BPRModel(RecommenderModel):
-    """Users and items; a user's score for an item is the product of their vectors and the item's bias, which is the
-    last column of the items' rows."""
+    """User and item vectors; a score is their dot product plus the item's bias, the last column of the item rows."""
 
     extra: ClassVar[int] = 1
 
@@ -45,13 +44,13 @@ class BPRModel(RecommenderModel):
 
 @dataclass
 class BPRProgress(Progress):
-    """Where in an epoch a run stands."""
+    """Progress within an epoch."""
 
-    position: int = 0  # samples taken
+    position: int = 0  # finished samples
 
 
 class Training(Loop):
-    """The tables and the loop over samples."""
+    """The training loop over sampled triples of a user, an item and a negative item."""
 
     unit: ClassVar[str] = "pairs"
     progress: BPRProgress
@@ -71,7 +70,7 @@ class Training(Loop):
         self.users, self.items = first_tables(method.dim, len(interactions.users), len(interactions.items), run.seed)
         copy_start_vectors(start, interactions, self.users, self.items)
         self.trainer = kernel.native_trainer(task_of(method, self.entries, self.users, self.items, counts))
-        self.threads = 1 if run.deterministic else run.cores  # a sample may touch any rows: in order means one thread
+        self.threads = 1 if run.deterministic else run.cores  # samples share rows, so a fixed order needs one thread
         self.progress = BPRProgress()
 
     @property
@@ -89,14 +88,14 @@ class Training(Loop):
         return SliceResult(loss, samples, end == self.size)
 
     def rate(self) -> float:
-        """Falls linearly from epoch to epoch. Under a budget that binds, with the share of the time spent."""
+        """Return the learning rate: linear decay by epoch or, under a time budget, by time if that is further."""
         completed_share = self.progress.epoch / self.method.epochs
         if self.run.budget:
             completed_share = max(completed_share, min(1.0, self.progress.seconds / self.run.budget))
         return float(self.method.learning_rate * (1 - (1 - LEAST_RATE) * completed_share))
 
     def probe_loss(self) -> float | None:
-        """Before the first step no item stands before another: log 2."""
+        """Return the loss so far; before the first step all scores are equal and it is log 2."""
         return self.loss() if self.progress.words else math.log(2)
 
     def end_epoch(self) -> dict[str, float]:
@@ -104,7 +103,7 @@ class Training(Loop):
         return {}
 
     def trained_rows(self) -> dict[str, Matrix]:
-        """Rows of vectors with the bias behind them: zero for users without items and items without users."""
+        """Return user and item rows (vector, then bias); those of users and items without interactions are zero."""
         width = self.method.dim + 1
         users, items = (np.ascontiguousarray(table[:, :width]) for table in (self.users, self.items))
         users[np.diff(self.entries.starts) == 0, : self.method.dim] = 0
@@ -121,7 +120,7 @@ def task_of(method: Any, entries: Rows, users: Table, items: Table, counts: Any)
 
 
 def first_tables(dim: int, users: int, items: int, seed: int) -> tuple[Table, Table]:
-    """Vectors drawn from ±1/(2·dim), behind them 1 for users and a bias of 0 for items."""
+    """Return initial tables: vectors uniform in ±1/(2·dim), followed by 1 for users and a bias of 0 for items."""
     generator, stride = np.random.default_rng(seed), -(-(dim + 1) // 16) * 16
     tables = new_table(users, stride), new_table(items, stride)
     for table in tables:

@@ -1,4 +1,4 @@
-"""RatingFactors: ratings as a mean, what a user and an item differ from it, and a product (Koren et al. 2009)."""
+"""RatingFactors: biased matrix factorization of explicit ratings (Koren et al. 2009)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ from firth.recommenders.recommender_model import (
 
 
 class RatingFactorsModel(RecommenderModel):
-    """A rating is `mean` + the user's bias + the item's + the product of their vectors. Rows hold, behind the vector,
-    bias and 1 (users), 1 and bias (items)."""
+    """A rating is `mean` + user bias + item bias + the dot product of the vectors.
+
+    After its vector, a user row has the bias and 1, an item row 1 and the bias.
+    """
 
     extra: ClassVar[int] = 2
     min_weight: ClassVar[float] = -np.inf
@@ -46,7 +48,7 @@ class RatingFactorsModel(RecommenderModel):
         return float(self._rows["mean"][0])
 
     def rate(self, users: Sequence[str], items: Sequence[str]) -> NDArray[np.float32]:
-        """The rating that each user would give to the item beside it."""
+        """Return the predicted rating of each pair `users[n]`, `items[n]`."""
         if len(users) != len(items):
             raise FirthError(
                 "shape_mismatch",
@@ -75,20 +77,23 @@ class RatingFactorsModel(RecommenderModel):
 
 @dataclass(frozen=True, kw_only=True)
 class RatingFactors(Method):
-    """Minimises Σ (r − mean − b_u − b_i − u · i)² + λ Σ (|u|² + |i|² + b_u² + b_i²) over the ratings."""
+    """Minimize Σ (r − mean − b_u − b_i − u · i)² + λ Σ (|u|² + |i|² + b_u² + b_i²) over the ratings."""
 
-    summary: ClassVar[str] = "users and items from ratings: mean, biases and products fit what was given"
+    summary: ClassVar[str] = "user and item vectors from explicit ratings: matrix factorization with biases"
     model: ClassVar[type[Model]] = RatingFactorsModel
     kind: ClassVar[str] = "ratings"
 
     dim: int = option(32, "length of the vectors", low=1, high=1024)
-    regularization: float = option(0.1, "pulls vectors and biases towards zero, once for each rating", low=1e-6)
-    epochs: int = option(15, "passes: all users, then all items", low=1)
+    regularization: float = option(0.1, "L2 penalty of vectors and biases, per rating", low=1e-6)
+    epochs: int = option(15, "passes, each over all users and then all items", low=1)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> RatingFactorsModel:
-        """Learns from Ratings (or what they can be made of). Of a pair rated several times the last rating counts, or
-        where times are unknown the mean. With `start`, continues from that model: its users and items keep their
-        ratings, unless there are new ones, and begin with their vectors; new ones are added."""
+        """Train on `Interactions` with ratings as weights, or on anything they accept.
+
+        If a pair was rated several times, the last rating counts, or the mean if there are no times. With `start`,
+        training continues from that model: its ratings are kept unless there are new ones, its users and items begin
+        with their vectors, and new ones are added.
+        """
         start_model = check_start(start, RatingFactorsModel, self)
         interactions = merge_interactions(start_model, as_interactions(self, data), add_weights=False)
         rows = interactions.latest()
@@ -114,7 +119,7 @@ class RatingFactors(Method):
         return RatingFactorsModel(self, arrays, Histories(rows.starts, rows.columns), keys_of(interactions), metrics)
 
     def first_tables(self, users: int, items: int, seed: int) -> tuple[Table, Table]:
-        """Users are solved first, from items drawn at random."""
+        """Return initial tables with random items; users are solved first."""
         stride = -(-(self.dim + 2) // 16) * 16
         tables = new_table(users, stride), new_table(items, stride)
         tables[1][:, : self.dim] = np.random.default_rng(seed).normal(0, 0.1, (items, self.dim))
@@ -122,5 +127,5 @@ class RatingFactors(Method):
         return tables
 
     def ridge(self, counts: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Once for each rating (Zhou et al. 2008), and once for who has none."""
+        """Return the regularization of each row: once per rating (Zhou et al. 2008), and at least once."""
         return np.asarray(self.regularization * np.maximum(counts, 1), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""What methods of people and items share: how data is taken, and the model that recommends."""
+"""The base model of recommenders, and how they read interactions and continue from a model."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from firth.core.vectors import Hit, Hits, Matrix, Vectors, top_rows
 from firth.data.interactions import SOURCES, Events, Interactions
 from firth.kernels.sparse import Rows
 
-KEYS = "keys"  # the document that names users and items
-MAX_NAMED_ITEMS = 5  # unknown items that a warning names
-ROUNDING = 1e-5  # of weights that were added up in single precision
+KEYS = "keys"  # the document with the keys of users and items
+MAX_NAMED_ITEMS = 5  # unknown items listed in a warning
+ROUNDING = 1e-5  # relative rounding error of weights that were summed in float32
 
 
 def as_interactions(method: Method, data: Any) -> Interactions:
-    """`data` as ratings, refused where there is nothing to learn."""
+    """Return `data` as `Interactions`; refuse texts and empty data."""
     name = type(method).__name__
     if isinstance(data, (list, tuple)) and data and all(isinstance(row, str) for row in data):
         raise FirthError(
@@ -40,17 +40,17 @@ def as_interactions(method: Method, data: Any) -> Interactions:
 
 
 class RecommenderModel(Model):
-    """Users and items with their vectors: `tables["items"]` (the main one) and `tables["users"]`.
+    """Users and items with their vectors: `tables["items"]` (the main table) and `tables["users"]`.
 
-    A score is the product of a user's row and an item's. Rows are vectors with, where a method has biases, some columns
-    behind them (`extra`). A user without items has the zero vector: items come in the order of their biases, and where
-    there are none, from the most used to the least.
+    A score is the dot product of a user row and an item row. A row is a vector, followed by `extra` columns if the
+    method has biases. A user without items has the zero vector, so items are ranked by their biases, or by popularity
+    if there are none.
     """
 
-    extra: ClassVar[int] = 0  # columns of a row that are not of the vector
-    min_weight: ClassVar[float] = 0.0  # of an item in a history; 0 means not used, where it is the least
-    stores_weights: ClassVar[bool] = False  # of the pairs in `seen`, in the array "weights": to continue needs them
-    stored: ClassVar[Mapping[str, str]] = {}  # small arrays beside users and items, as `check_arrays` takes them
+    extra: ClassVar[int] = 0  # columns of a row after the vector
+    min_weight: ClassVar[float] = 0.0  # of an item in a history; a weight of 0 means not used
+    stores_weights: ClassVar[bool] = False  # whether the array "weights" has the weights of `seen`, for continuing
+    stored: ClassVar[Mapping[str, str]] = {}  # further arrays, in the notation of `check_arrays`
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class RecommenderModel(Model):
         training: Mapping[str, Any],
     ) -> None:
         self.method, self.training, self.seen = method, training, seen
-        self._rows, self._keys = rows, keys  # stored keys are read at their first use
+        self._rows, self._keys = rows, keys  # stored keys are read on first use
         dim = rows["items"].shape[1] - self.extra
         self.items = Vectors(self._names("items"), rows["items"][:, :dim], missing="the training data has no such item")
         self.users = Vectors(self._names("users"), rows["users"][:, :dim], missing=self._new_user)
@@ -87,19 +87,19 @@ class RecommenderModel(Model):
 
     @abstractmethod
     def fold(self, entries: Rows) -> Matrix:
-        """Rows for users with these items."""
+        """Return one row per user with these items."""
 
     def fold_in(self, histories: Sequence[History]) -> Matrix:
-        """Rows for users that were not in the ratings, one a history: items, or items with their weights. An item that
-        stands twice counts twice. Without any items the row is that of a user without items.
+        """Return one row per history, for users that were not in the training data.
 
-        Items that the model does not know are left out and counted in a `FirthWarning` (unknown_items); a history that
-        has no others is refused (unknown_key).
+        A history is a list of items, or items with their weights. An item that occurs twice counts twice. An empty
+        history gives the row of a user without items. Unknown items are left out and counted in a `FirthWarning`
+        (unknown_items); a history of unknown items only is refused (unknown_key).
         """
         return self.fold(self.entries(histories))
 
     def entries(self, histories: Sequence[History]) -> Rows:
-        """Histories as rows of items."""
+        """Return histories as sparse rows over the items."""
         if isinstance(histories, (str, Mapping)) or any(isinstance(history, str) for history in histories):
             raise FirthError(
                 "invalid_type",
@@ -111,7 +111,7 @@ class RecommenderModel(Model):
             history = user_history if isinstance(user_history, Mapping) else list(user_history)
             missing = self.unknown_items(history)
             if missing and len(missing) == len(history):
-                self.items.row(missing[0])  # refuses it, with the way out
+                self.items.row(missing[0])  # raises unknown_key
             unknown += missing
             item_weights = self._weights_by_row(history)
             rows += item_weights
@@ -121,20 +121,20 @@ class RecommenderModel(Model):
             names = list(dict.fromkeys(unknown))
             rest = f" and {len(names) - MAX_NAMED_ITEMS:,} others" if len(names) > MAX_NAMED_ITEMS else ""
             items, are = ("items", "are") if len(unknown) > 1 else ("item", "is")
-            text = f"{len(unknown):,} {items} of the history {are} unknown to the model and left out: "
+            text = f"{len(unknown):,} {items} of the history {are} unknown and left out: "
             text += ", ".join(map(repr, names[:MAX_NAMED_ITEMS])) + f"{rest}."
             warnings.warn(FirthWarning(text, "unknown_items"), stacklevel=4)
         return Rows(np.array(starts, np.int64), np.array(rows, np.int32), np.array(weights, np.float32))
 
     def unknown_items(self, history: History) -> list[str]:
-        """The items of a history that were not in the ratings."""
+        """Return the items of a history that were not in the training data."""
         for item in history:
             if not isinstance(item, str):
-                self.items.row(item)  # refuses it: keys are text
+                self.items.row(item)  # raises unknown_key: keys are texts
         return [item for item in history if item not in self.items]
 
     def _weights_by_row(self, history: History) -> dict[int, float]:
-        """Weights by item row, rows ascending; of known items."""
+        """Return the weights of known items by item row, in ascending order of rows."""
         pairs = history.items() if isinstance(history, Mapping) else ((item, 1.0) for item in history)
         weights: dict[int, float] = {}
         for item, weight in pairs:
@@ -160,14 +160,16 @@ class RecommenderModel(Model):
         return finite_rows(users @ self.item_rows.T, "User")
 
     def recommend(self, user: str, k: int = 10, *, seen: bool = False) -> Hits:
-        """The `k` best items for a user of the ratings; with `seen`, also those the user had."""
+        """Return the `k` best items for a user of the training data; with `seen`, including items of the history."""
         row = self.users.row(user)
         history_rows = self.seen.items[self.seen.starts[row] : self.seen.starts[row + 1]]
         return self._best(self.user_rows([user]), [] if seen else history_rows.tolist(), k)
 
     def recommend_for(self, history: History, k: int = 10, *, seen: bool = False) -> Hits:
-        """The `k` best items for someone with this history, who need not have been in the ratings. Unknown items are
-        left out and counted, as in `fold_in`."""
+        """Return the `k` best items for a user with this history, who need not be in the training data.
+
+        Unknown items are left out and counted, as in `fold_in`.
+        """
         history = history if isinstance(history, Mapping) else list(history)
         row = self.fold_in([history])
         history_rows = [self.items.rows[item] for item in history if item in self.items]
@@ -209,7 +211,7 @@ class RecommenderModel(Model):
 
 
 def stored_histories(parts: Parts, items: int) -> Histories:
-    """What users had, checked."""
+    """Return the stored user histories, checked."""
     check_arrays(parts.arrays, starts="int64 users+1", seen="int32 entries")
     starts, seen = parts.arrays["starts"], parts.arrays["seen"]
     if not len(starts) or int(starts[0]) != 0 or int(starts[-1]) != len(seen) or (np.diff(starts) < 0).any():
@@ -220,7 +222,7 @@ def stored_histories(parts: Parts, items: int) -> Histories:
 
 
 class StoredKeys(Mapping[str, Sequence[str]]):
-    """Keys read from their document at the first use."""
+    """Keys of users and items, read from their document on first use."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
@@ -241,7 +243,7 @@ def keys_of(interactions: Interactions) -> dict[str, Sequence[str]]:
 
 
 def check_start(start: Model | None, kind: type[RecommenderModel], method: Any) -> RecommenderModel | None:
-    """The model to go on from, refused where it is of another kind or size."""
+    """Return `start`; refuse a model of another class or dim."""
     if start is None or (type(start) is kind and start.items.dim == method.dim):
         return start
     raise FirthError(
@@ -256,7 +258,7 @@ def check_start(start: Model | None, kind: type[RecommenderModel], method: Any) 
 def copy_start_vectors(
     start: RecommenderModel | None, interactions: Interactions, users: Matrix, items: Matrix
 ) -> None:
-    """Rows of `start` become first values of its users and items, all of which `ratings` has."""
+    """Copy the rows of `start` into the tables; `interactions` has all of its users and items."""
     if start is not None:
         for side, table, keys in (("users", users, interactions.users), ("items", items, interactions.items)):
             start_rows = rows_of(start.tables[side].keys, keys)
@@ -264,7 +266,7 @@ def copy_start_vectors(
 
 
 def rows_of(keys: Sequence[str], all_keys: Sequence[str]) -> NDArray[np.int64]:
-    """The place of each key among those that are known."""
+    """Return the position of each key in `all_keys`."""
     rows = {key: row for row, key in enumerate(all_keys)}
     return np.array([rows[key] for key in keys], dtype=np.int64)
 
@@ -272,10 +274,11 @@ def rows_of(keys: Sequence[str], all_keys: Sequence[str]) -> NDArray[np.int64]:
 def merge_interactions(
     start: RecommenderModel | None, interactions: Interactions, add_weights: bool = True
 ) -> Interactions:
-    """What `start` was trained on, and `ratings`: all users and items of both.
+    """Return the interactions of `start` and the new ones together, with the users and items of both.
 
-    The weights of a pair that is in both are added up, as uses are; without `adds` the new one counts, as of ratings.
-    If `ratings` holds every pair of `start`, with at least its weight, it is the whole story and nothing is added.
+    The weights of a pair in both are added, as for implicit feedback; without `add_weights` the new weight replaces the
+    old one, as for ratings. If the new interactions contain every pair of `start` with at least its weight, they are
+    taken to be the complete data and nothing is added.
     """
     if start is None:
         return interactions
@@ -284,7 +287,7 @@ def merge_interactions(
     new, seen = interactions.events(), start.seen
     new = new._replace(
         users=rows_of(interactions.users, users)[new.users], items=rows_of(interactions.items, items)[new.items]
-    )  # those of `start` come first, with the rows they have there
+    )  # users and items of `start` come first and keep their row numbers
     owners, weights = np.repeat(np.arange(len(start.users)), np.diff(seen.starts)), start_weights(start)
     width = len(items)
     pairs, pair_positions = np.unique(new.users * width + new.items, return_inverse=True)
@@ -304,7 +307,7 @@ def merge_interactions(
 
 
 def start_weights(start: RecommenderModel) -> NDArray[np.float32]:
-    """Of the pairs that a model was trained on; 1 where its method goes by whether, not how much."""
+    """Return the weight of each pair that a model was trained on; 1 if its method does not use weights."""
     if not start.stores_weights:
         return np.ones(len(start.seen.items), np.float32)
     weights = start._rows.get("weights")

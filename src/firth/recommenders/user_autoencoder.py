@@ -1,4 +1,4 @@
-"""How `MultVAE` and `MultDAE` learn, and what comes out: users as codes of what they had."""
+"""Training and model of `MultVAE` and `MultDAE`: autoencoders of user histories."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from firth.training.network_options import UserOptions, hidden_sizes_of
 from firth.training.row_batches import RowTraining
 from firth.training.weight_files import with_weights
 
-USERS_PER_BATCH = 1024  # that go through the network at once
-INPUT_SHARE = 0.8  # of what held-out users had; the rest is to be told from it
+USERS_PER_BATCH = 1024  # of inference
+INPUT_SHARE = 0.8  # of a held-out user's items; the rest is to be predicted
 
 
 def new_net(method: UserOptions, items: int) -> UserNet:
@@ -45,13 +45,13 @@ def new_net(method: UserOptions, items: int) -> UserNet:
 
 
 def baskets_of(rows: Rows) -> Baskets:
-    """Weights don't count, only what was used (Liang et al. 2018, section 4.1)."""
+    """Return binarized histories: weights are ignored (Liang et al. 2018, section 4.1)."""
     items = torch.from_numpy(rows.columns.astype(np.int64))
     return Baskets(torch.from_numpy(rows.starts), items, torch.ones(len(items)))
 
 
 def select_users(rows: Rows, users: NDArray[np.int64]) -> Rows:
-    """The entries of these users."""
+    """Return the entries of these users."""
     sizes = np.diff(rows.starts)[users]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     positions = np.repeat(rows.starts[users] - starts[:-1], sizes) + np.arange(starts[-1])
@@ -59,9 +59,9 @@ def select_users(rows: Rows, users: NDArray[np.int64]) -> Rows:
 
 
 class UserModel(RecommenderModel):
-    """Users with the codes of what they had; `tables["items"]` are the last layer's rows, one an item.
+    """Users with the codes of their histories; `tables["items"]` has the last layer's weights, one row per item.
 
-    A user's row for `scores` is the code. A new user's is made of the history alone, without any retraining.
+    The user rows of `scores` are codes. The encoder gives the code of a new user without training.
     """
 
     method: UserOptions
@@ -85,7 +85,7 @@ class UserModel(RecommenderModel):
 
     @torch.inference_mode()
     def coded(self, entries: Rows) -> tuple[Matrix, Matrix]:
-        """Means and deviations of users with these items."""
+        """Return the means and standard deviations of the codes of users with these items."""
         means, deviations = np.zeros((2, len(entries.starts) - 1, self.method.dim), np.float32)
         for first in range(0, len(means), USERS_PER_BATCH):
             users = np.arange(first, min(first + USERS_PER_BATCH, len(means)))
@@ -123,7 +123,7 @@ class UserModel(RecommenderModel):
 
 
 class MultVAEModel(UserModel):
-    """Users whose codes are distributions: `tables["deviations"]` tells how unsure each number is."""
+    """Users whose codes are distributions; `tables["deviations"]` has their standard deviations."""
 
     @cached_property
     def deviations(self) -> Vectors:
@@ -134,7 +134,7 @@ class MultVAEModel(UserModel):
         return {**super().tables, "deviations": self.deviations}
 
     def uncertainty(self, histories: Sequence[History]) -> Matrix:
-        """The deviations of users with these histories; who had more is surer."""
+        """Return the standard deviations of the codes of these histories; longer histories have smaller ones."""
         return self.coded(self.entries(histories))[1]
 
     def __repr__(self) -> str:
@@ -142,9 +142,9 @@ class MultVAEModel(UserModel):
 
 
 class UserTraining(RowTraining):
-    """What users had, told again from a part of it."""
+    """Reconstruct user histories from a part of them."""
 
-    baseline = "that of recommending by popularity alone"
+    baseline = "the loss of recommending by popularity"
 
     def __init__(self, method: UserOptions, net: UserNet, rows: Rows, fingerprint: str, run: Run) -> None:
         self.entries = rows
@@ -169,7 +169,7 @@ class UserTraining(RowTraining):
         return loss
 
     def baseline_loss(self) -> float | None:
-        """−log p of the same items where p is the share of users who have an item."""
+        """Return −log p of the held-out items, where p is the smoothed frequency of an item."""
         _, held_out_items = split_histories(select_users(self.entries, self.held_out), self.run.seed)
         if not len(held_out_items.columns):
             return None
@@ -177,7 +177,7 @@ class UserTraining(RowTraining):
         return float(-np.log(shares)[held_out_items.columns].mean())
 
     def evaluate(self, most: int) -> dict[str, float]:
-        """−log p of an item that a held-out user had beside those that are told of them."""
+        """Return the mean −log p of the hidden items of held-out users, given the rest of their history."""
         total = items = 0.0
         for users in self.measured_rows(most):
             inputs, held_out_items = split_histories(select_users(self.entries, users), self.run.seed)
@@ -189,7 +189,7 @@ class UserTraining(RowTraining):
 
 
 def split_histories(rows: Rows, seed: int) -> tuple[Rows, Rows]:
-    """Four fifths of each user's items and the rest; of a user with one item, all is told."""
+    """Split each history at random into input items (`INPUT_SHARE`, at least one) and the rest."""
     sizes = np.diff(rows.starts)
     owners = np.repeat(np.arange(len(sizes)), sizes)
     order = np.lexsort((np.random.default_rng(seed).random(len(owners)), owners))
@@ -207,7 +207,7 @@ def split_histories(rows: Rows, seed: int) -> tuple[Rows, Rows]:
 
 
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> UserModel:
-    """Network and codes."""
+    """Train the network and encode all users."""
     name = type(method).__name__
     if start is not None:
         raise FirthError(

@@ -1,4 +1,4 @@
-"""What `Autoencoder` and `VAE` learned: rows to codes and back, errors, and new rows."""
+"""Models of `Autoencoder` and `VAE`: encoding, decoding, reconstruction errors and samples."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from firth.training.network_options import CompressingOptions, hidden_sizes_of
 from firth.training.weight_files import with_weights
 
 Array = NDArray[np.float64]
-ROWS_PER_BATCH = 4096  # rows that go through a network at once
-NET = "net."  # before the names of the network's arrays
+ROWS_PER_BATCH = 4096  # of inference
+NET = "net."  # prefix of the network's arrays
 STORED_CODES = ("known", "known_deviations")
 
 
 def shape_of(method: Any, layout: Layout) -> Shape:
-    """The network that a method's options tell of, for a table."""
+    """Return the network shape that a method's options give for a table."""
     return Shape(
         varies=layout.varies,
         gaps=tuple(layout.gaps),
@@ -41,35 +41,35 @@ def shape_of(method: Any, layout: Layout) -> Shape:
         embedding=method.categorical == "embedding",
         tied=getattr(method, "tied", False),
         variational=hasattr(method, "beta"),
-        # A pixel that is nearly always white must not count a hundred times as much as the others.
+        # Limits the weight of nearly constant columns, such as pixels that are almost always white.
         least_deviation=0.1 if layout.shared_scale else 0.01,
         dropout=method.dropout,
     )
 
 
 class Errors(NamedTuple):
-    """What is rebuilt wrongly: of a number (x − x̂)² in units of its column's scale, of a category −log p."""
+    """Reconstruction errors: (x − x̂)² of numbers, in units of the column's scale, and −log p of categories."""
 
     columns: list[str]
-    cells: Array  # (rows, columns); 0 where a cell is missing
+    cells: Array  # (rows, columns); 0 for missing cells
 
     @property
     def rows(self) -> Array:
-        """Of each row, the mean over its columns: what is unlike the rest stands out."""
+        """The mean error of each row, which is large for outliers."""
         means: Array = self.cells.mean(axis=1)
         return means
 
     def outliers(self, k: int = 10) -> list[tuple[int, float, str]]:
-        """The `k` rows that are rebuilt worst, worst first: row, error, and the column that has most of it."""
+        """Return the `k` rows with the largest errors: row number, error, and the column with the largest error."""
         order = np.argsort(-self.rows, kind="stable")[:k]
         return [(int(row), float(self.rows[row]), self.columns[int(self.cells[row].argmax())]) for row in order]
 
 
 class AutoencoderModel(TableModel):
-    """`transform` gives the codes of rows, `inverse` rows of codes.
+    """`transform` encodes rows, `inverse` decodes codes.
 
-    Fitted on `Vectors`, their codes are the main table, `tables["points"]`. Where categories are embedded, each column
-    of them has a table of its levels.
+    If the model was fitted on `Vectors`, their codes are the main table, `tables["points"]`. Each embedded categorical
+    column has a table of its categories.
     """
 
     method: CompressingOptions
@@ -83,14 +83,14 @@ class AutoencoderModel(TableModel):
         points: Vectors | None = None,
     ) -> None:
         self.method, self.layout, self.training, self.points = method, layout, training, points
-        self.net = net.cpu().double().eval()  # so that a row's code does not depend on its neighbours in a batch
+        self.net = net.cpu().double().eval()  # float64, so that a code does not depend on the batch
         self.names = layout.names
 
     def __repr__(self) -> str:
         return f"{type(self.method).__name__} model: {len(self.names)} columns → {self.method.dim} numbers"
 
     def features(self, names: Sequence[str]) -> list[str]:
-        """autoencoder0, autoencoder1, …, whatever the table's columns are called."""
+        """Return autoencoder0, autoencoder1, …, regardless of the column names."""
         return [f"{type(self.method).method_name()}{number}" for number in range(self.method.dim)]
 
     # ---- storage ----
@@ -122,14 +122,14 @@ class AutoencoderModel(TableModel):
         return self.layout.read(self.open(data))
 
     def batches(self, cells: Cells) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Some rows at a time: which they are, their numbers and their ids."""
+        """Yield batches of rows: their slice, numbers and category ids."""
         for first in range(0, len(cells.ids), ROWS_PER_BATCH):
             rows = slice(first, first + ROWS_PER_BATCH)
             yield rows, torch.from_numpy(cells.numbers[rows]), torch.from_numpy(cells.ids[rows])
 
     @torch.inference_mode()
     def encoded(self, cells: Cells) -> tuple[Array, Array]:
-        """Means and, variational, deviations of the codes."""
+        """Return the means and standard deviations of the codes; the deviations are 0 unless variational."""
         means, deviations = np.empty((2, len(cells.ids), self.method.dim))
         for rows, numbers, ids in self.batches(cells):
             code = self.net.encode(numbers, ids)
@@ -142,8 +142,10 @@ class AutoencoderModel(TableModel):
         return Coded(self.encoded(cells)[0], cells.unseen)
 
     def codes(self, data: Any, keys: str | Sequence[str] | None = None) -> Vectors:
-        """Codes as `Vectors`; `keys` names a column of the table that tells rows apart, or gives the keys. Without it
-        rows are called by their numbers from 1 on (vectors by their own keys)."""
+        """Return codes as `Vectors`; `keys` is the name of a key column, or the keys themselves.
+
+        By default vectors keep their keys, and rows of a table are numbered from 1.
+        """
         if isinstance(data, Vectors) and keys is None:
             keys = data.keys
         table = self.open(data)
@@ -166,11 +168,11 @@ class AutoencoderModel(TableModel):
         return torch.cat([*parts, torch.zeros(0, self.net.shape.outputs, dtype=torch.float64)])
 
     def logits(self, outputs: Tensor) -> list[Tensor]:
-        """Of each column of categories."""
+        """Return the logits of each categorical column."""
         return list(torch.split(outputs[:, len(self.net.shape.varies) :], list(self.net.shape.levels), dim=1))
 
     def inverse(self, matrix: Any) -> Table:
-        """The rows that codes stand for: of numbers what is expected, of categories the likeliest."""
+        """Return the decoded rows: expected values of numbers, and the most probable categories."""
         outputs = self.outputs(matrix)
         category_ids = [
             logits.argmax(1) if logits.shape[1] else torch.full((len(logits),), -1) for logits in self.logits(outputs)
@@ -180,8 +182,7 @@ class AutoencoderModel(TableModel):
 
     @torch.inference_mode()
     def errors(self, data: Any) -> Errors:
-        """How far each cell is from what the row's code makes of it; a category that fit did not meet counts as
-        unlikely as one in a million."""
+        """Return the reconstruction error of each cell; an unseen category has −log p of one in a million."""
         table = self.open(data)
         cells = self.layout.read(table)
         names = [column.name for column in self.layout.numbers] + [column.name for column in self.layout.categories]
@@ -195,7 +196,7 @@ class AutoencoderModel(TableModel):
         return Errors([names[position] for position in order], cell_errors[:, order])
 
     def interpolate(self, data: Any, first: int, second: int, steps: int = 9) -> Table:
-        """Rows on the straight line between the codes of two rows of `data`, both ends among them."""
+        """Return `steps` decoded rows on the line between the codes of two rows of `data`, including both ends."""
         table = self.open(data)
         for row in (first, second):
             if not 0 <= row < len(table):
@@ -217,7 +218,7 @@ class AutoencoderModel(TableModel):
 
     @cached_property
     def tables(self) -> Mapping[str, Vectors]:
-        """The codes of the vectors it was fitted on, and the embedded categories of each column."""
+        """The codes of the vectors that the model was fitted on, and the embedded categories of each column."""
         tables = {} if self.points is None else {"points": self.points}
         for column, weights in zip(self.layout.categories, self.net.input.embeddings.parameters(), strict=False):
             matrix = weights.detach().float().numpy()[:-1]
@@ -235,9 +236,9 @@ class AutoencoderModel(TableModel):
 
 
 class VAEModel(AutoencoderModel):
-    """An autoencoder whose codes are distributions, and which can make up rows."""
+    """An autoencoder whose codes are distributions, and which can sample rows."""
 
-    #: Codes of rows that it learned from (means, and the deviations around them): where new rows' codes are drawn.
+    #: Codes of training rows (means and standard deviations), from which the codes of samples are drawn.
     known: tuple[Array, Array]
 
     def parts(self) -> Parts:
@@ -260,13 +261,15 @@ class VAEModel(AutoencoderModel):
         return f"{super().__repr__()}, {self.training['active']} of them in use"
 
     def deviations(self, data: Any) -> Array:
-        """How unsure each number of a row's code is: the standard deviation around what `transform` gives."""
+        """Return the standard deviations of the codes of rows, whose means `transform` gives."""
         return self.encoded(self.cells(data))[1]
 
     @torch.inference_mode()
     def elbo(self, data: Any, *, seed: int = 1) -> dict[str, float]:
-        """The evidence lower bound of a row in nats, the mean over `data`, and its parts: `elbo` = −`reconstruction` −
-        `kl`, with −log p of the columns at one point drawn from each row's code."""
+        """Return the mean evidence lower bound of the rows in nats, and its parts: `elbo` = −`reconstruction` − `kl`.
+
+        The reconstruction term is −log p of the columns at one sample of each row's code.
+        """
         cells = self.cells(data)
         generator = torch.Generator().manual_seed(seed)
         sums = np.zeros(2)
@@ -278,12 +281,14 @@ class VAEModel(AutoencoderModel):
         return {"elbo": -reconstruction - kl, "reconstruction": reconstruction, "kl": kl}
 
     def sample(self, n: int = 1, *, seed: int = 1, noise: bool = True, prior: bool = False) -> Table:
-        """`n` new rows. Numbers lie within those that fit saw, whole where all of these were; categories are drawn from
-        those it met. Without `noise`, numbers are what is expected at a drawn code and categories the likeliest:
-        smoother pictures, less varied rows.
+        """Return `n` sampled rows.
 
-        Codes are drawn from where rows' codes lie, the mixture of their distributions, which is the prior under which
-        the rows are likeliest (Tomczak & Welling 2018, section 2.2); with `prior`, from N(0, 1), the textbook's.
+        Numbers stay within the range of the training data and are whole if all of those were; categories are those of
+        the training data. Without `noise`, numbers are expected values and categories the most probable ones, which
+        gives smoother images and less varied rows.
+
+        Codes are drawn from the aggregate posterior, the mixture of the training rows' codes, which is the optimal
+        prior (Tomczak & Welling 2018, section 2.2); with `prior`, from N(0, 1).
         """
         if n < 1:
             raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="n", got=n)
@@ -296,7 +301,7 @@ class VAEModel(AutoencoderModel):
 
     @torch.inference_mode()
     def decoded(self, outputs: Tensor, generator: torch.Generator, noise: bool) -> Table:
-        """Rows drawn from what the network says of them."""
+        """Return rows sampled from the decoder's distributions, or their modes without `noise`."""
         count = len(self.net.shape.varies)
         numbers, category_ids = outputs[:, :count], []
         if noise:
@@ -316,7 +321,7 @@ class VAEModel(AutoencoderModel):
 def elbo_parts(
     net: TableNet, code: Code, numbers: Tensor, ids: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Of a batch, summed: −log p of what its rows hold at one drawn point each, and KL of each dimension."""
+    """Return, summed over a batch, −log p of the rows at one sample of each code, and the KL of each dimension."""
     noise = torch.randn(code.mean.shape, generator=generator, dtype=torch.float64).to(code.mean)
     losses = net.row_losses(net.decode(drawn(code, noise)), numbers, ids)
     return losses.sum(), divergences(code).sum(0)

@@ -1,4 +1,4 @@
-"""How `Autoencoder` and `VAE` learn: from a table or from vectors to a model."""
+"""Training of `Autoencoder` and `VAE` on tables and vectors."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from firth.tables.network_inputs import Cells, Layout, describe, finite
 from firth.tables.pca_initialization import initialize_from_pca
 from firth.training.row_batches import RowTraining
 
-ACTIVE = 0.01  # nats of KL above which a dimension of a code tells something
-STORED_CODE_ROWS = 5000  # whose codes are kept, to draw others from
+ACTIVE = 0.01  # nats of KL above which a dimension of the code is active
+STORED_CODE_ROWS = 5000  # rows whose codes a VAE stores for sampling
 
 
 class AutoencoderTraining(RowTraining):
-    """Rows of a table, rebuilt."""
+    """Training on the reconstruction loss of table rows."""
 
     measures_start = True
 
@@ -45,7 +45,7 @@ class AutoencoderTraining(RowTraining):
         return [tensor[rows] for tensor in self.cells]
 
     def hidden(self, numbers: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Some cells as if they were missing (Vincent et al. 2008)."""
+        """Mark a random share of the cells (`denoise`) as missing (Vincent et al. 2008)."""
         hidden_share = getattr(self.method, "denoise", 0.0)
         if not hidden_share:
             return numbers, ids
@@ -67,7 +67,7 @@ class AutoencoderTraining(RowTraining):
         return loss
 
     def evaluate(self, most: int) -> dict[str, float]:
-        """With noise that is the same each time, and the whole weight of KL however far the run is."""
+        """Return held-out losses, with the same noise each time and the full KL weight during annealing."""
         if not len(self.held_out):
             return {}
         total, nats = 0.0, torch.zeros(self.table_net.shape.dim, dtype=torch.float64)  # of each dimension
@@ -90,7 +90,7 @@ class AutoencoderTraining(RowTraining):
 
 
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderModel:
-    """Columns, network, codes."""
+    """Fit the columns, train the network and encode the rows."""
     name = type(method).__name__
     kind: type[AutoencoderModel] = type(method).model
     if start is not None and type(start) is not kind:
@@ -146,7 +146,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
 
 
 def prepare_table(method: Any, data: Any, run: Run, start: Model | None) -> tuple[Layout, Table]:
-    """Data as a table with its columns, or with those of `start`; refused where there is nothing to learn."""
+    """Return the fitted layout (or that of `start`) and the table; refuse data without rows or variation."""
     name = type(method).__name__
     if isinstance(start, AutoencoderModel):
         layout, table = start.layout, start.open(data)
@@ -191,8 +191,10 @@ def prepare_table(method: Any, data: Any, run: Run, start: Model | None) -> tupl
 
 
 def active_dimensions(means: NDArray[Any], deviations: NDArray[Any], rows: str, run: Run) -> int:
-    """How many dimensions tell rows apart; where none does, the codes have collapsed to the prior (Bowman et al. 2016),
-    and that is said."""
+    """Return the number of active dimensions.
+
+    If there are none, the codes have collapsed to the prior (Bowman et al. 2016), and a note says so.
+    """
     nats = 0.5 * (means**2 + deviations**2 - 1) - np.log(deviations)
     active = int((nats.mean(axis=0) > ACTIVE).sum())
     if not active:
