@@ -27,4 +27,5 @@ class Node2Vec(WalkingMethod):
     )
 
     def bias(self) -> tuple[float, float]:
+        """Return p and q of the walks."""
         return self.p, self.q

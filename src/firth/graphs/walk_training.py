@@ -57,15 +57,18 @@ class NodeModel(Model):
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
+        """The node vectors and, unless the loss is hierarchical, the output vectors."""
         if len(self.outputs) != len(self.vectors):  # rows of a Huffman tree's inner nodes, not of graph nodes
             return {"nodes": self.vectors}
         return {"nodes": self.vectors, "contexts": Vectors(self._names, self.outputs)}
 
     def parts(self) -> Parts:
+        """Return the arrays and documents that are saved."""
         return Parts({"nodes": self.vectors.matrix, "outputs": self.outputs}, {"nodes": {"keys": self._names()}})
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> NodeModel:
+        """Return the saved model, checked."""
         check_arrays(parts.arrays, nodes="float nodes dim", outputs="float outputs dim")
         return cls(method, parts, parts.arrays["nodes"], parts.arrays["outputs"], training)
 
@@ -207,21 +210,26 @@ class Training(Loop):
 
     @property
     def tables(self) -> dict[str, kernel.Table]:
+        """The input and output vectors."""
         return {"inputs": self.inputs, "outputs": self.outputs}
 
     def position(self) -> int:
+        """Return the number of steps finished in this epoch."""
         done: int = self.progress.chunk * self.chunk * self.method.walk_length
         return min(self.size, done)
 
     def is_inside(self) -> bool:
+        """Return whether the current chunk is within the epoch."""
         return self.progress.chunk * self.chunk < self.walks_per_node
 
     # ---- walks ----
 
     def new_walker(self, links: Links) -> Any:
+        """Return the generator of random walks."""
         return NativeWalks(links, self.run.cores)
 
     def walk(self, start_nodes: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
+        """Generate one walk per start node."""
         p, q = self.method.bias()
         walks: Walked = self.walker.walk(
             start_nodes, number, walk_length=self.method.walk_length, p=p, q=q, seed=seed, threads=self.run.cores
@@ -268,6 +276,7 @@ class Training(Loop):
         return SliceResult(tally.loss, tally.pairs, self.progress.chunk == chunks)
 
     def trainer(self, walked: Walked) -> Trainer:
+        """Return the skip-gram kernel for these walks."""
         method = self.method
         task = kernel.Task(
             ids=walked.ids,
@@ -284,6 +293,7 @@ class Training(Loop):
         return kernel.native_trainer(task)
 
     def probe_loss(self) -> float | None:
+        """Return the loss on some extra walks without training, or None when continuing from a model."""
         if self.continued:
             return None  # the loss of a trained model need not fall further
         start_nodes = self.start_nodes[:: -(-len(self.start_nodes) * self.method.walk_length // PROBED)]
@@ -292,6 +302,7 @@ class Training(Loop):
         return loss / max(1, pairs)
 
     def train_chunk(self, chunk: int, seed: int) -> tuple[float, int, int]:
+        """Generate and train on one chunk; return its loss and counts."""
         walked = self.walk(*self.chunk_starts(chunk, seed), seed)
         trainer = self.trainer(walked)
         seed = mix((seed + (chunk + 1) * GOLDEN) & MASK)  # positions count from 0 in each chunk
@@ -315,10 +326,12 @@ class Training(Loop):
         return first, last
 
     def end_epoch(self) -> dict[str, float]:
+        """Reset the position for the next epoch."""
         self.progress.chunk = 0
         return {}
 
     def metrics(self) -> dict[str, Any]:
+        """Return the metrics of training, with the speed in steps per second."""
         progress = self.progress
         speed = progress.words / progress.seconds if progress.seconds else 0.0
         return super().metrics() | {"steps_per_second": speed}

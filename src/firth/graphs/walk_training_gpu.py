@@ -44,14 +44,17 @@ class CudaTraining(GPULoop, Training):
         self.walking_seconds = 0.0
 
     def new_walker(self, links: Links) -> Any:
+        """Return the generator of random walks on the GPU."""
         return CudaWalks(links, device())
 
     def walks_on_device(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> tuple[Tensor, Tensor]:
+        """Generate one walk per start node; return ids and starts on the device."""
         p, q = self.method.bias()
         ids, starts = self.walker.walk(first, number, walk_length=self.method.walk_length, p=p, q=q, seed=seed)
         return ids, starts
 
     def walk(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
+        """Generate walks and copy them to host memory."""
         ids, starts = self.walks_on_device(first, number, seed)
         return Walked(ids.cpu().numpy(), starts.cpu().numpy(), 0)
 
@@ -70,7 +73,9 @@ class CudaTraining(GPULoop, Training):
         return SliceResult(tally.loss, tally.pairs, end == chunks)
 
     def probe_loss(self) -> float | None:
+        """Return None: the tables are on the GPU."""
         return None  # the tables are on the GPU
 
     def metrics(self) -> dict[str, Any]:
+        """Return the metrics of training, including those of the GPU."""
         return super().metrics() | self.gpu_tables.metrics() | {"walking_seconds": self.walking_seconds}

@@ -44,6 +44,7 @@ class ALSModel(RecommenderModel):
     stores_weights: ClassVar[bool] = True
 
     def fold(self, entries: Rows) -> Matrix:
+        """Return the exact rows of users with these items."""
         method = self.method
         weighted_entries = Rows(entries.starts, entries.columns, weighted(entries.values, method.weighting))
         total = len(self.items) + method.alpha * sums(weighted_entries)
@@ -99,10 +100,8 @@ class ALS(Method):
         random_items = np.random.default_rng(run.seed).standard_normal((len(items), self.dim), dtype=np.float32)
         np.multiply(random_items, np.float32(0.1), out=items[:, : self.dim])
         copy_start_vectors(start_model, interactions, users, items)
-        users[np.diff(rows.starts) == 0], items[np.diff(columns.starts) == 0] = (
-            0,
-            0,
-        )  # the exact solution of an empty row
+        for table, side in ((users, rows), (items, columns)):
+            table[np.diff(side.starts) == 0] = 0  # the exact solution of an empty row
         user_total, item_total = (len(b) + self.alpha * sums(a) for a, b in ((rows, items), (columns, users)))
         common: dict[str, Any] = {"alpha": self.alpha, "steps": self.cg_steps if self.solver == "cg" else 0}
         sides = (
@@ -128,6 +127,7 @@ class ALS(Method):
         return ALSModel(method, arrays, Histories(rows.starts, rows.columns), keys_of(interactions), metrics)
 
     def ridge(self, totals: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Return the regularization of each row by its total confidence."""
         return als.ridges(totals, self.regularization or 0.0, self.frequency_scaling)
 
 

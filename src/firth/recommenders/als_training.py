@@ -43,12 +43,15 @@ class Training(Loop):
 
     @property
     def tables(self) -> Mapping[str, Table]:
+        """The user and item rows."""
         return {"users": self.sides[0].rows, "items": self.sides[1].rows}
 
     def position(self) -> int:
+        """Return the number of rows solved in this epoch."""
         return self.progress.position
 
     def train(self, units: float, seed: int) -> SliceResult:
+        """Solve about `units` rows of one side."""
         progress, users = self.progress, len(self.sides[0].rows)
         side_number = int(progress.position >= users)
         side = self.sides[side_number]
@@ -58,9 +61,7 @@ class Training(Loop):
         progress.position += last_row - first_row
         epoch_finished = progress.position == self.size
         if side_number == 0:
-            return SliceResult(
-                0.0, 0, epoch_finished
-            )  # the loss is told with the items: it is that of both sides as they are then
+            return SliceResult(0.0, 0, epoch_finished)  # the loss of both sides is reported with the items
         if epoch_finished:
             loss += float(self.sides[0].ridge @ squared(self.sides[0].rows, self.sides[0].fixed))
         starts = side.entries.starts
@@ -76,10 +77,12 @@ class Training(Loop):
         return self._gram[1]
 
     def end_epoch(self) -> dict[str, float]:
+        """Reset the position for the next epoch."""
         self.progress.position = 0
         return {}
 
     def divergence_cause(self) -> str:
+        """Return why the loss may have diverged."""
         return "the weights are too large for float32; scale them down."
 
 

@@ -32,6 +32,7 @@ class BPRModel(RecommenderModel):
     extra: ClassVar[int] = 1
 
     def fold(self, entries: Rows) -> Matrix:
+        """Return rows of users with these items, trained by SGD with fixed items."""
         method: Any = self.method
         width = self.item_rows.shape[1]
         users, items = (new_table(rows, -(-width // 16) * 16) for rows in (len(entries.starts) - 1, len(self.items)))
@@ -75,12 +76,15 @@ class Training(Loop):
 
     @property
     def tables(self) -> Mapping[str, Table]:
+        """The user and item rows."""
         return {"users": self.users, "items": self.items}
 
     def position(self) -> int:
+        """Return the number of samples finished in this epoch."""
         return self.progress.position
 
     def train(self, units: float, seed: int) -> SliceResult:
+        """Train on about `units` samples."""
         progress = self.progress
         end = min(self.size, progress.position + max(1 << 14, int(units)))
         loss, samples = self.trainer.train(progress.position, end, self.rate(), seed, self.threads)
@@ -99,6 +103,7 @@ class Training(Loop):
         return self.loss() if self.progress.words else math.log(2)
 
     def end_epoch(self) -> dict[str, float]:
+        """Reset the position for the next epoch."""
         self.progress.position = 0
         return {}
 
@@ -112,6 +117,7 @@ class Training(Loop):
 
 
 def task_of(method: Any, entries: Rows, users: Table, items: Table, counts: Any) -> kernel.Task:
+    """Return the kernel task of these entries and tables."""
     owners = np.repeat(np.arange(len(users), dtype=np.int32), np.diff(entries.starts))
     negative_sampling = alias_table(noise_weights(counts, method.negative_exponent))
     return kernel.Task(

@@ -59,6 +59,7 @@ class Item2Vec(Method):
     learning_rate: float = option(0.025, "initial learning rate; decays linearly to almost 0", low=1e-9, high=100)
 
     def kernel_settings(self) -> dict[str, Any]:
+        """Return no additional settings of the skip-gram kernel."""
         return {}
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Item2VecModel:

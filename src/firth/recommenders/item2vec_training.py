@@ -32,12 +32,15 @@ class Item2VecModel(RecommenderModel):
 
     @property
     def item_rows(self) -> Matrix:
+        """The output vectors of the items, followed by e · log n."""
         return self._rows["outputs"]
 
     def user_rows(self, users: Sequence[str]) -> Matrix:
+        """Return the vectors of users, followed by 1."""
         return with_one(super().user_rows(users))
 
     def fold(self, entries: Rows) -> Matrix:
+        """Return the means of the item vectors, followed by 1."""
         return with_one(pooled(entries, self.items.matrix))
 
 
@@ -106,6 +109,7 @@ class BasketTraining(Training):
         return previous_counts
 
     def train(self, units: float, seed: int) -> SliceResult:
+        """Shuffle the baskets at the start of an epoch, unless they are sessions, and train."""
         if not self.method.sessions and self._shuffled != self.progress.epoch:
             self._shuffled = self.progress.epoch
             shuffle_keys = np.random.default_rng([self.run.seed, self.progress.epoch]).random(len(self._ordered))

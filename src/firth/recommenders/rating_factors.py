@@ -45,6 +45,7 @@ class RatingFactorsModel(RecommenderModel):
 
     @property
     def mean(self) -> float:
+        """The mean of all ratings."""
         return float(self._rows["mean"][0])
 
     def rate(self, users: Sequence[str], items: Sequence[str]) -> NDArray[np.float32]:
@@ -60,6 +61,7 @@ class RatingFactorsModel(RecommenderModel):
         return finite_rows(self.mean + np.einsum("ij,ij->i", self.user_rows(users), rows), "Rating")
 
     def scores(self, users: Matrix) -> Matrix:
+        """Return the predicted ratings of all items."""
         return super().scores(users) + np.float32(self.mean)
 
     def _weights_by_row(self, history: History) -> dict[int, float]:
@@ -71,6 +73,7 @@ class RatingFactorsModel(RecommenderModel):
         return super()._weights_by_row(history)
 
     def fold(self, entries: Rows) -> Matrix:
+        """Return the exact rows of users with these ratings."""
         ridge = self.method.ridge(np.diff(entries.starts))
         return als.solve_new(entries, self.item_rows, ridge, Run(), mean=self.mean, fixed=self.method.dim + 1)
 

@@ -75,14 +75,17 @@ class RecommenderModel(Model):
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
+        """The item vectors and the user vectors."""
         return {"items": self.items, "users": self.users}
 
     @property
     def vectors(self) -> Vectors:
+        """The item vectors."""
         return self.items
 
     @property
     def item_rows(self) -> Matrix:
+        """The item rows of `scores`."""
         return self._rows["items"]
 
     @abstractmethod
@@ -153,10 +156,12 @@ class RecommenderModel(Model):
         return {row: weights[row] for row in sorted(weights) if weights[row] != self.min_weight}
 
     def user_rows(self, users: Sequence[str]) -> Matrix:
+        """Return the rows of users of the training data."""
         rows: Matrix = self._rows["users"][[self.users.row(user) for user in users]]
         return rows
 
     def scores(self, users: Matrix) -> Matrix:
+        """Return the scores of all items, one row per user."""
         return finite_rows(users @ self.item_rows.T, "User")
 
     def recommend(self, user: str, k: int = 10, *, seen: bool = False) -> Hits:
@@ -184,11 +189,13 @@ class RecommenderModel(Model):
         return Hits(Hit(keys[item], float(scores[item])) for item in top_rows(scores, k) if scores[item] > -np.inf)
 
     def parts(self) -> Parts:
+        """Return the arrays and documents that are saved."""
         arrays: dict[str, NDArray[Any]] = {**self._rows, "starts": self.seen.starts, "seen": self.seen.items}
         return Parts(arrays, {KEYS: {"users": list(self.users.keys), "items": list(self.items.keys)}})
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> RecommenderModel:
+        """Return the saved model, checked."""
         declared = {"users": "float users width", "items": "float items width", "starts": "int64 users+1"}
         sizes = check_arrays(parts.arrays, **declared, **cls.stored)
         check_finite({name: parts.arrays[name] for name in cls.stored if parts.arrays[name].size == 1})
@@ -239,6 +246,7 @@ class StoredKeys(Mapping[str, Sequence[str]]):
 
 
 def keys_of(interactions: Interactions) -> dict[str, Sequence[str]]:
+    """Return the keys of users and items."""
     return {"users": interactions.users, "items": interactions.items}
 
 
@@ -285,9 +293,10 @@ def merge_interactions(
     users = list(dict.fromkeys([*start.users.keys, *interactions.users]))
     items = list(dict.fromkeys([*start.items.keys, *interactions.items]))
     new, seen = interactions.events(), start.seen
+    # Users and items of `start` come first and keep their row numbers.
     new = new._replace(
         users=rows_of(interactions.users, users)[new.users], items=rows_of(interactions.items, items)[new.items]
-    )  # users and items of `start` come first and keep their row numbers
+    )
     owners, weights = np.repeat(np.arange(len(start.users)), np.diff(seen.starts)), start_weights(start)
     width = len(items)
     pairs, pair_positions = np.unique(new.users * width + new.items, return_inverse=True)

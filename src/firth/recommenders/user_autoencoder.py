@@ -41,6 +41,7 @@ INPUT_SHARE = 0.8  # of a held-out user's items; the rest is to be predicted
 
 
 def new_net(method: UserOptions, items: int) -> UserNet:
+    """Return an untrained network."""
     return UserNet(items, hidden_sizes_of(method), method.dim, variational=hasattr(method, "beta"))
 
 
@@ -81,6 +82,7 @@ class UserModel(RecommenderModel):
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
+        """The item vectors and the user codes."""
         return {"items": self.items, "users": self.users}
 
     @torch.inference_mode()
@@ -95,13 +97,16 @@ class UserModel(RecommenderModel):
         return means, deviations
 
     def fold(self, entries: Rows) -> Matrix:
+        """Return the codes of users with these items."""
         return self.coded(entries)[0]
 
     @torch.inference_mode()
     def scores(self, users: Matrix) -> Matrix:
+        """Return the logits of all items, one row per code."""
         return finite_rows(self.net.decode(torch.from_numpy(np.array(users, np.float32))).numpy(), "User")
 
     def parts(self) -> Parts:
+        """Return the arrays and documents that are saved."""
         arrays: dict[str, NDArray[Any]] = {
             **{name: array for name, array in self._rows.items() if name != "items"},
             **{NET + name: tensor.numpy() for name, tensor in self.net.state_dict().items()},
@@ -112,6 +117,7 @@ class UserModel(RecommenderModel):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> UserModel:
+        """Return the saved model, checked."""
         assert isinstance(method, UserOptions)
         items = len(parts.arrays[NET + "last.weight"])
         net = with_weights(lambda: new_net(method, items), parts.arrays, NET.__add__)
@@ -127,10 +133,12 @@ class MultVAEModel(UserModel):
 
     @cached_property
     def deviations(self) -> Vectors:
+        """The standard deviations of the user codes."""
         return Vectors(self._names("users"), self._rows["deviations"], missing=self._new_user)
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
+        """The item vectors, the user codes and their standard deviations."""
         return {**super().tables, "deviations": self.deviations}
 
     def uncertainty(self, histories: Sequence[History]) -> Matrix:
@@ -152,13 +160,16 @@ class UserTraining(RowTraining):
 
     @property
     def user_net(self) -> UserNet:
+        """The network."""
         assert isinstance(self.net, UserNet)
         return self.net
 
     def load(self, users: Any) -> Any:
+        """Return the histories of these users as tensors."""
         return list(baskets_of(select_users(self.entries, users)))
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
+        """Return the summed loss of the users of a batch."""
         baskets, net = Baskets(*tensors), self.user_net
         method: Any = self.method
         code = net.encode(baskets, method.dropout)

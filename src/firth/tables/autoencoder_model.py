@@ -96,6 +96,7 @@ class AutoencoderModel(TableModel):
     # ---- storage ----
 
     def parts(self) -> Parts:
+        """Return the arrays and documents that are saved."""
         stored = self.layout.parts()
         arrays: dict[str, NDArray[Any]] = dict(stored.arrays)
         arrays |= {NET + name: tensor.float().numpy() for name, tensor in self.net.state_dict().items()}
@@ -107,6 +108,7 @@ class AutoencoderModel(TableModel):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> AutoencoderModel:
+        """Return the saved model, checked."""
         assert isinstance(method, CompressingOptions)
         layout = Layout.from_parts(parts)
         net = with_weights(lambda: TableNet(shape_of(method, layout)), parts.arrays, NET.__add__)
@@ -116,9 +118,11 @@ class AutoencoderModel(TableModel):
     # ---- rows and codes ----
 
     def open(self, data: Any) -> Table:
+        """Return `data` as a table that has this model's columns."""
         return self.layout.open(data)
 
     def cells(self, data: Any) -> Cells:
+        """Return `data` as network inputs."""
         return self.layout.read(self.open(data))
 
     def batches(self, cells: Cells) -> Iterator[tuple[slice, Tensor, Tensor]]:
@@ -138,6 +142,7 @@ class AutoencoderModel(TableModel):
         return means, deviations
 
     def coded(self, data: Any, *, sparse: bool = False) -> Coded:
+        """Return the codes of `data`, one row per table row."""
         cells = self.cells(data)
         return Coded(self.encoded(cells)[0], cells.unseen)
 
@@ -153,6 +158,7 @@ class AutoencoderModel(TableModel):
 
     @torch.inference_mode()
     def outputs(self, codes: Any) -> Tensor:
+        """Return the decoder's outputs (rows × outputs) for codes."""
         points = np.asarray(codes, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != self.method.dim or not np.isfinite(points).all():
             raise FirthError(
@@ -227,6 +233,7 @@ class AutoencoderModel(TableModel):
 
     @property
     def vectors(self) -> Vectors:
+        """The first of `tables`."""
         nothing = Vectors(
             [],
             np.zeros((0, 0)),
@@ -242,11 +249,13 @@ class VAEModel(AutoencoderModel):
     known: tuple[Array, Array]
 
     def parts(self) -> Parts:
+        """Return the arrays and documents that are saved."""
         stored = super().parts()
         return Parts({**stored.arrays, **dict(zip(STORED_CODES, self.known, strict=True))}, stored.documents)
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> AutoencoderModel:
+        """Return the saved model, checked."""
         model = super().from_parts(method, parts, training)
         assert isinstance(model, VAEModel)
         check_arrays(parts.arrays, **dict.fromkeys(STORED_CODES, f"float rows {model.method.dim}"))

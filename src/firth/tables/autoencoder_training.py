@@ -38,10 +38,12 @@ class AutoencoderTraining(RowTraining):
 
     @property
     def table_net(self) -> TableNet:
+        """The network."""
         assert isinstance(self.net, TableNet)
         return self.net
 
     def load(self, rows: Any) -> Any:
+        """Return the numbers and category ids of these rows."""
         return [tensor[rows] for tensor in self.cells]
 
     def hidden(self, numbers: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
@@ -55,6 +57,7 @@ class AutoencoderTraining(RowTraining):
         )
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
+        """Return the summed loss of a batch: reconstruction and, variational, the KL term."""
         numbers, ids = tensors
         net: TableNet = self.table_net
         method: Any = self.method

@@ -1,9 +1,9 @@
-"""One column of an encoded table: how its values become numbers and numbers become its values again.
+"""The columns of an encoded table: encoding of values as numbers, and the inverse.
 
-`onehot`: category i of n is the i-th of n numbers, 1 among zeros. `label`: it is the number i, from 0 on. `binary`: it
-is i + 1 in base 2, the highest bit first; 0 is nobody's id and stands for missing. Numbers go through a straight line,
-low + (high − low) · (x − shift) / scale: for `standardize` shift and scale are the mean and the standard deviation, for
-`normalize` the smallest number and the range, for `keep` 0 and 1.
+`onehot`: category i of n is the i-th unit vector. `label`: it is the integer i, from 0. `binary`: it is i + 1 in base
+2, highest bit first; 0 means missing. Numbers are scaled linearly, low + (high − low) · (x − shift) / scale: for
+`standardize` shift and scale are the mean and the standard deviation, for `normalize` the minimum and the range, for
+`keep` 0 and 1.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from firth.data.table import Table, is_whole_text
 
 Array = NDArray[np.float64]
 Ids = NDArray[np.int64]
-MISSING, UNSEEN = -1, -2  # ids of cells that are no known category
+MISSING, UNSEEN = -1, -2  # ids of cells without a known category
 
 
 @dataclass(frozen=True)
 class DroppedColumn:
-    """Gives no features and can't be given back."""
+    """A column that is left out: it has no features and no inverse."""
 
     CODES: ClassVar[tuple[str, ...]] = ("drop",)
 
@@ -35,12 +35,13 @@ class DroppedColumn:
     width: ClassVar[int] = 0
 
     def features(self, name: str) -> list[str]:
+        """Return no names."""
         return []
 
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """Categories and their code; `type` is what they are given back as: text, boolean or number."""
+    """A categorical column; `type` is the type of its values: text, boolean or number."""
 
     CODES: ClassVar[tuple[str, ...]] = ("onehot", "label", "binary")
     TYPES: ClassVar[tuple[str, ...]] = ("text", "boolean", "number")
@@ -52,6 +53,7 @@ class CategoryColumn:
 
     @classmethod
     def fitted(cls, table: Table, name: str, code: str, order: str) -> CategoryColumn:
+        """Return the categories of a column in the given order."""
         levels, type = table.codes(name).levels, table.type(name)
         if order == "sorted":
             levels = sorted(levels, key=number_of if type == "number" else None)
@@ -59,27 +61,28 @@ class CategoryColumn:
 
     @cached_property
     def index(self) -> dict[str, int]:
+        """The id of each category."""
         return {level: id for id, level in enumerate(self.levels)}
 
     @property
     def width(self) -> int:
-        """How many features."""
+        """The number of features."""
         return {"onehot": len(self.levels), "label": 1, "binary": len(self.levels).bit_length()}[self.code]
 
     def features(self, name: str) -> list[str]:
-        """Names of the features; `name` is what the column is called."""
+        """Return the names of the features of a column called `name`."""
         if self.code == "onehot":
             return [f"{name}={level}" for level in self.levels]
         return [name] if self.code == "label" else [f"{name}_{bit}" for bit in range(self.width)]
 
     def read(self, table: Table) -> Ids:
-        """The id of each row's category, MISSING or UNSEEN."""
+        """Return the category id of each row, or MISSING or UNSEEN."""
         ids, levels = table.codes(self.name)
         level_ids = [self.index.get(level, UNSEEN) for level in levels]
-        return np.array([*level_ids, MISSING])[ids]  # −1 is the last one
+        return np.array([*level_ids, MISSING])[ids]  # id −1 selects the last entry
 
     def write(self, ids: Ids, out: NDArray[Any]) -> None:
-        """Fills the column's features, which are zeros; ids below 0 are missing."""
+        """Fill `out`, which is zero, with the features; ids below 0 are missing."""
         if self.code == "onehot":
             rows = np.flatnonzero(ids >= 0)
             out[rows, ids[rows]] = 1
@@ -90,7 +93,10 @@ class CategoryColumn:
             out[:] = (np.maximum(ids + 1, 0)[:, None] >> bit_positions) & 1
 
     def ids_of(self, block: Any) -> Ids:
-        """The inverse of `write`. Of a one-hot code the largest number counts, where it is above 0."""
+        """Return the category ids of features, the inverse of `write`.
+
+        In a one-hot code the largest number counts, if it is above 0.
+        """
         if self.code == "onehot":
             if not self.levels:
                 return np.full(block.shape[0], MISSING)
@@ -119,7 +125,7 @@ class CategoryColumn:
         return np.where(missing, MISSING, numbers).astype(np.int64)
 
     def values(self, ids: Ids) -> Any:
-        """Categories as an Arrow array."""
+        """Return the categories of `ids` as an Arrow array."""
         import pyarrow as pa
 
         if self.type == "text":
@@ -137,7 +143,7 @@ class CategoryColumn:
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """Numbers and the line they go through; `mean` may stand for missing ones."""
+    """A numeric column and its linear scaling; `mean` can replace missing values."""
 
     CODES: ClassVar[tuple[str, ...]] = ("keep", "standardize", "normalize")
     PARAMETERS: ClassVar[tuple[str, ...]] = ("mean", "shift", "scale", "low", "high")
@@ -153,6 +159,7 @@ class NumberColumn:
 
     @classmethod
     def fitted(cls, table: Table, name: str, code: str, low: float, high: float) -> NumberColumn:
+        """Return the scaling of a column."""
         numbers = finite_numbers(table, name)
         missing = np.isnan(numbers)
         numbers = numbers[~missing] if missing.any() else numbers
@@ -167,9 +174,9 @@ class NumberColumn:
                 smallest=smallest,
                 largest=largest,
             )
-        extent = (largest - smallest) or 1.0  # of a constant, z-scores are 0 and min–max gives `low`
+        extent = (largest - smallest) or 1.0  # constant columns become 0 (z-scores) or `low` (min–max)
         fractions = numbers - smallest
-        fractions /= extent  # in [0, 1]: no square can be too large or too small
+        fractions /= extent  # in [0, 1], so that squares neither overflow nor underflow
         mean = smallest + extent * float(fractions.mean())
         if code == "standardize":
             return cls(name, code, mean, mean, extent * float(fractions.std()) or 1.0)
@@ -178,12 +185,15 @@ class NumberColumn:
         return cls(name, code, mean)
 
     def features(self, name: str) -> list[str]:
+        """Return the name of the only feature."""
         return [name]
 
     def read(self, table: Table) -> Array:
+        """Return the numbers of the column; NaN is missing."""
         return finite_numbers(table, self.name)
 
     def write(self, numbers: Array, out: NDArray[Any]) -> None:
+        """Fill `out` with the scaled numbers."""
         codes = numbers - self.shift
         codes /= self.scale
         if self.code == "normalize":
@@ -192,7 +202,7 @@ class NumberColumn:
         out[:, 0] = codes
 
     def values(self, block: Any) -> Any:
-        """The inverse of `write`, as an Arrow array."""
+        """Return the numbers of `block`, the inverse of `write`, as an Arrow array."""
         import pyarrow as pa
 
         codes = np.asarray(block.toarray() if hasattr(block, "toarray") else block, dtype=np.float64)[:, 0]
@@ -204,6 +214,7 @@ Column = CategoryColumn | NumberColumn | DroppedColumn
 
 
 def finite_numbers(table: Table, name: str) -> Array:
+    """Return the numbers of a column; refuse infinity."""
     numbers = table.numbers(name)
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
@@ -217,5 +228,5 @@ def finite_numbers(table: Table, name: str) -> Array:
 
 
 def number_of(text: str) -> int | float:
-    """A number that is written as text; whole ones exactly."""
+    """Parse a number; integers are exact."""
     return int(text) if is_whole_text(text) else float(text)

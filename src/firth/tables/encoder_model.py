@@ -1,4 +1,4 @@
-"""Encoders of tables: what one-hot, label, binary, standardize and normalize share, and the model that comes out."""
+"""The common base and the model of the table encoders: one-hot, ordinal, binary, standardize and min–max."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from firth.data.vocabulary import Vocabulary
 from firth.tables.column_codes import MISSING, UNSEEN, CategoryColumn, Column, DroppedColumn, NumberColumn, number_of
 from firth.tables.table_model import Coded, TableModel, matched
 
-TABLE_BYTES = 1 << 30  # the codes of a column's categories are listed as vectors up to this size
+TABLE_BYTES = 1 << 30  # largest table of category codes that `tables` lists
 
 
 class Plan(NamedTuple):
-    """Which code the columns of each kind get ("drop" = none), and how."""
+    """The code of categorical and numeric columns ("drop" = none), and its settings."""
 
     category: str
     numeric: str
@@ -37,9 +37,9 @@ class Plan(NamedTuple):
 
 
 class EncoderModel(TableModel):
-    """The columns of a table with their codes: `transform`, `inverse`, `feature_names`.
+    """Fitted encoders of the columns of a table: `transform`, `inverse`, `feature_names`.
 
-    `tables` lists the categories of each coded column with their codes; `vectors` is the first of these.
+    `tables` has the codes of the categories of each encoded column; `vectors` is the first of these tables.
     """
 
     method: EncodingMethod
@@ -49,14 +49,16 @@ class EncoderModel(TableModel):
         self.names = [column.name for column in columns]
 
     def features(self, names: Sequence[str]) -> list[str]:
-        """color=red, color_0 (a bit), age."""
+        """Return feature names such as color=red, color_0 (a bit) or age."""
         return [f for column, name in zip(self.columns, names, strict=True) for f in column.features(name)]
 
     @property
     def width(self) -> int:
+        """The number of features."""
         return sum(column.width for column in self.columns)
 
     def coded(self, data: Any, *, sparse: bool = False) -> Coded:
+        """Return the features of `data`, one row per table row."""
         table = self.open(data)
         unseen = np.zeros(len(table), np.int64)
         if sparse:
@@ -93,7 +95,7 @@ class EncoderModel(TableModel):
     def _read(
         self, table: Table, unseen: NDArray[np.int64]
     ) -> Iterator[tuple[CategoryColumn | NumberColumn, NDArray[Any], int]]:
-        """Each coded column with its cells and the place of its first feature; adds to `unseen`."""
+        """Yield each encoded column with its cells and the offset of its first feature; update the counts `unseen`."""
         offset = 0
         for column in self.columns:
             if isinstance(column, DroppedColumn):
@@ -128,16 +130,17 @@ class EncoderModel(TableModel):
             )
 
     def open(self, data: Any) -> Table:
+        """Return `data` as a table that has this model's columns."""
         texts = [c.name for c in self.columns if isinstance(c, CategoryColumn) and c.type == "text"]
-        is_file = isinstance(data, (str, os.PathLike))  # read as it is written: 007 is no number where fit saw text
+        is_file = isinstance(data, (str, os.PathLike))  # keep text columns as text: 007 must not become 7
         table = Table(data, categories=texts if is_file else ())
         return matched(table, self.names, [c.name for c in self.columns if not isinstance(c, DroppedColumn)])
 
     def inverse(self, matrix: Any) -> Table:
-        """The table that `transform` gives this matrix for; columns that were dropped are not in it.
+        """Return the table whose `transform` is `matrix`, without dropped columns.
 
-        Of a one-hot code the largest number counts, and none above 0 is missing. A label or binary code that is
-        nobody's is refused. Unseen categories come back as missing; numbers that were scaled or kept as floats.
+        In a one-hot code the largest number counts; if none is above 0, the category is missing. An unused ordinal or
+        binary code is refused. Unseen categories become missing, and numbers become floats.
         """
         codes = matrix.tocsc() if hasattr(matrix, "tocsc") else np.asarray(matrix)
         if codes.ndim != 2 or codes.shape[1] != self.width:
@@ -159,7 +162,7 @@ class EncoderModel(TableModel):
 
     @cached_property
     def tables(self) -> Mapping[str, Vectors]:
-        """Categories and their codes, by column; a column whose codes would be larger than 1 GiB is left out."""
+        """The codes of the categories, by column; a column whose codes exceed 1 GiB is left out."""
         tables = {}
         for column in self.columns:
             if isinstance(column, CategoryColumn) and 4 * len(column.levels) * column.width <= TABLE_BYTES:
@@ -172,15 +175,17 @@ class EncoderModel(TableModel):
 
     @property
     def vectors(self) -> Vectors:
-        """The codes of the first category column."""
+        """The codes of the first categorical column."""
         nothing = Vectors([], np.zeros((0, 0)), missing="the model has no categorical column whose codes are listed")
         return next(iter(self.tables.values()), nothing)
 
     def parts(self) -> Parts:
+        """Return the arrays and documents that are saved."""
         return column_parts(self.columns)
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> EncoderModel:
+        """Return the saved model, checked."""
         assert isinstance(method, EncodingMethod)
         return cls(method, list(stored_columns(parts)), training)
 
@@ -189,7 +194,7 @@ class EncoderModel(TableModel):
 
 
 def column_parts(columns: Sequence[Column]) -> Parts:
-    """Columns as they are stored: the figures of numbers, and what else there is to know of each column."""
+    """Return columns as stored: the parameters of numeric columns, and a document per column."""
     numbers = [column for column in columns if isinstance(column, NumberColumn)]
     parameters = [[getattr(column, parameter) for parameter in NumberColumn.PARAMETERS] for column in numbers]
     documents = [
@@ -203,7 +208,7 @@ def column_parts(columns: Sequence[Column]) -> Parts:
 
 
 def stored_columns(parts: Parts) -> Iterator[Column]:
-    """The columns of a saved model, checked."""
+    """Yield the columns of a saved model, checked."""
     parameters, documents = parts.arrays["numbers"], parts.documents["columns"]
     damaged = FirthError(
         "damaged_model",
@@ -232,7 +237,7 @@ def stored_columns(parts: Parts) -> Iterator[Column]:
 
 
 def are_levels(levels: Any, type: str) -> bool:
-    """Whether these can be the categories of a column."""
+    """Return whether these are valid categories of a column."""
     if not isinstance(levels, list) or not all(isinstance(level, str) for level in levels):
         return False
     try:
@@ -242,6 +247,7 @@ def are_levels(levels: Any, type: str) -> bool:
 
 
 def refuse_missing(policy: str, is_missing: NDArray[np.bool_], table: Table, name: str) -> None:
+    """Refuse missing cells if the option `missing` is error."""
     if policy == "error" and is_missing.any():
         row = table.row_number(int(is_missing.argmax()))
         raise FirthError(
@@ -254,15 +260,15 @@ def refuse_missing(policy: str, is_missing: NDArray[np.bool_], table: Table, nam
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingMethod(Method):
-    """A code for each column of a table, by the column's kind.
+    """Encode each column of a table by its type.
 
-    - Missing cells: the option `missing`. A missing category is all zeros (onehot, binary) or NaN (label).
-    - Categories that were not in the data of `fit`: the option `unseen`.
-    - Infinite numbers are refused, in `fit` and later: replace them or make them missing.
-    - A column with no value at all counts as numbers and stays NaN. A table without rows or columns can't be fitted;
-      later, one without rows gives a matrix without rows.
-    - Later tables must have the columns of the first one, by name; other columns are not looked at. Columns without
-      names (arrays, lists) are told by their place, and there must be as many.
+    - Missing cells: see `missing`. A missing category is all zeros (onehot, binary) or NaN (label).
+    - Unseen categories, those not in the data of `fit`: see `unseen`.
+    - Infinite numbers are refused, in `fit` and later. Replace them or mark them as missing.
+    - A column without any values is numeric and stays NaN. A table without rows or columns cannot be fitted; later, a
+      table without rows gives a matrix without rows.
+    - Later tables must have the columns of the first one, by name; additional columns are ignored. Columns without
+      names (arrays, lists) are matched by position, and their number must be equal.
     """
 
     kind: ClassVar[str] = "table"
@@ -270,20 +276,22 @@ class EncodingMethod(Method):
 
     missing: str = option(
         "keep",
-        "missing cells: keep (numbers stay NaN, categories have a code for it), mean (numbers become the column's "
-        "mean) or error",
+        "missing cells: keep (numbers stay NaN, categories get the code of missing), mean (numbers become the mean of "
+        "the column) or error",
         choices=("keep", "mean", "error"),
     )
     unseen: str = option(
-        "error", "categories that fit did not meet: an error, or coded like missing ones", choices=("error", "missing")
+        "error",
+        "categories not in the training data: raise an error, or encode as missing",
+        choices=("error", "missing"),
     )
 
     @abstractmethod
     def plan(self) -> Plan:
-        """Which codes the columns get."""
+        """Return the codes of the columns."""
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> EncoderModel:
-        """Learns the codes of a `Table` (or of what one can be made of), of a `Vocabulary` or of `Tokens`."""
+        """Fit the codes of a `Table` (or of anything it accepts), a `Vocabulary` or `Tokens`."""
         if start is not None:
             raise FirthError(
                 "unsupported_start",
@@ -326,27 +334,28 @@ class EncodingMethod(Method):
 
 @dataclass(frozen=True, kw_only=True)
 class CategoryEncoding(EncodingMethod):
-    """A code for categories; `numeric` says what becomes of numbers."""
+    """An encoding of categorical columns, with the option `numeric` for numeric columns."""
 
     code: ClassVar[str]
 
     order: str = option(
-        "appearance", "how categories are numbered: as they are first met, or sorted", choices=("appearance", "sorted")
+        "appearance", "order of the categories: by first appearance, or sorted", choices=("appearance", "sorted")
     )
     numeric: str = option(
         "keep",
-        "columns of numbers: as they are, scaled, encoded as if they were categories, or left out",
+        "numeric columns: keep, scale (standardize, normalize), encode as categories, or drop",
         choices=("keep", "standardize", "normalize", "encode", "drop"),
     )
 
     def plan(self) -> Plan:
+        """Return the codes of the columns."""
         return Plan(self.code, self.code if self.numeric == "encode" else self.numeric, self.order)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumberEncoding(EncodingMethod):
-    """A scale for numbers; `category` says what becomes of categories."""
+    """A scaling of numeric columns, with the option `categorical` for categorical columns."""
 
     categorical: str = option(
-        "onehot", "columns of categories: their code, or left out", choices=("onehot", "label", "binary", "drop")
+        "onehot", "code of categorical columns, or drop", choices=("onehot", "label", "binary", "drop")
     )

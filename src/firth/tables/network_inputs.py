@@ -1,4 +1,4 @@
-"""A table as a network reads it, scaled numbers and numbers of categories, and the way back to a table."""
+"""Conversion of tables to network inputs (scaled numbers and category ids) and back."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Floats = NDArray[np.float64]
 
 
 class Cells(NamedTuple):
-    """Rows as a network takes them."""
+    """Table rows as network inputs."""
 
-    numbers: Floats  # (rows, columns of numbers); NaN = missing
-    ids: NDArray[np.int64]  # (rows, columns of categories); −1 = missing, or a category that fit did not meet
-    unseen: NDArray[np.int64]  # of the latter, how many a row has
+    numbers: Floats  # (rows, numeric columns); NaN = missing
+    ids: NDArray[np.int64]  # (rows, categorical columns); −1 = missing or unseen
+    unseen: NDArray[np.int64]  # (rows,): number of unseen categories
 
 
 class Limits(NamedTuple):
-    """What the numbers of a column were: between these, and whether all of them were whole."""
+    """The range of a numeric column in the training data, and whether all its numbers were integers."""
 
     low: float
     high: float
@@ -39,37 +39,41 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a table, in its order. Those without any value are dropped ones: there is nothing to learn."""
+    """The fitted columns of a table, in its order. Columns without values are dropped."""
 
     columns: Sequence[Column]
-    limits: Sequence[Limits]  # of the columns of numbers
-    gaps: Sequence[int]  # of these, which had missing cells
+    limits: Sequence[Limits]  # of the numeric columns
+    gaps: Sequence[int]  # numbers of the numeric columns that had missing cells
 
     @property
     def names(self) -> list[str]:
+        """The names of all columns."""
         return [column.name for column in self.columns]
 
     @property
     def numbers(self) -> list[NumberColumn]:
+        """The numeric columns."""
         return [column for column in self.columns if isinstance(column, NumberColumn)]
 
     @property
     def categories(self) -> list[CategoryColumn]:
+        """The categorical columns."""
         return [column for column in self.columns if isinstance(column, CategoryColumn)]
 
     @property
     def shared_scale(self) -> bool:
-        """Whether all numbers are divided by the same, as pixels are."""
+        """Whether all numeric columns have the same scale, as pixels do."""
         scales = {column.scale for column in self.numbers if column.code == "standardize"}
         return len(self.numbers) > 1 and len(scales) == 1
 
     @property
     def varies(self) -> tuple[bool, ...]:
+        """Whether each numeric column varies."""
         return tuple(limits.low < limits.high for limits in self.limits)
 
     @classmethod
     def fitted(cls, table: Table, numeric: str) -> Layout:
-        """Scales and categories of a table's columns; `numeric` as in `CompressingOptions`."""
+        """Fit scales and categories of the columns; `numeric` is an option of `CompressingOptions`."""
         columns, limits, gaps = list[Column](), list[Limits](), list[int]()
         for name in table.names:
             if table.kind(name) == "category":
@@ -92,7 +96,7 @@ class Layout:
         return layout.with_shared_scale() if numeric == "common" else layout
 
     def with_shared_scale(self) -> Layout:
-        """All numbers divided by the root of their mean variance."""
+        """Return this layout with one scale for all numeric columns, the root of their mean variance."""
         varying = [column.scale**2 for column, varies in zip(self.numbers, self.varies, strict=True) if varies]
         scale = float(np.sqrt(np.mean(varying))) if varying else 1.0
         columns = [
@@ -104,7 +108,7 @@ class Layout:
         return Layout(columns, self.limits, self.gaps)
 
     def open(self, data: Any) -> Table:
-        """`data` as a table that has these columns."""
+        """Return `data` as a table with these columns."""
         if isinstance(data, Vectors):
             data = finite(data)
         texts = [column.name for column in self.categories if column.type == "text"]
@@ -114,6 +118,7 @@ class Layout:
         )
 
     def read(self, table: Table) -> Cells:
+        """Return the cells of a table as network inputs."""
         numbers = np.empty((len(table), len(self.numbers)))
         for position, column in enumerate(self.numbers):
             column.write(column.read(table), numbers[:, position : position + 1])
@@ -123,7 +128,7 @@ class Layout:
         return Cells(numbers, np.maximum(ids, -1), (ids < -1).sum(axis=1))
 
     def table(self, numbers: Floats, ids: NDArray[np.int64], *, like_data: bool = False) -> Table:
-        """The table that has these cells; `like_data` keeps numbers within what was met, and whole where all were."""
+        """Return the table with these cells; `like_data` clips and rounds numbers as in the training data."""
         import pyarrow as pa
 
         columns: dict[str, Any] = {}
@@ -141,12 +146,14 @@ class Layout:
         return Table(columns)
 
     def parts(self) -> Parts:
+        """Return the arrays and documents that are saved."""
         stored = column_parts(self.columns)
         limits = np.array(self.limits, np.float64).reshape(-1, len(Limits._fields))
         return Parts({**stored.arrays, "limits": limits, "gaps": np.array(self.gaps, np.int64)}, stored.documents)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Layout:
+        """Return the saved layout, checked."""
         columns = list(stored_columns(parts))
         limits, gaps = parts.arrays["limits"], parts.arrays["gaps"]
         count = sum(isinstance(column, NumberColumn) for column in columns)
@@ -158,7 +165,7 @@ class Layout:
 
 
 def clip_to_limits(values: Any, limits: Limits) -> Any:
-    """Numbers no smaller and no larger than those that were met, whole where all of these were."""
+    """Clip numbers to the range of the training data, and round them if all of those were integers."""
     import pyarrow as pa
 
     clipped = np.clip(values.to_numpy(zero_copy_only=False), limits.low, limits.high)
@@ -168,7 +175,7 @@ def clip_to_limits(values: Any, limits: Limits) -> Any:
 
 
 def finite(vectors: Vectors) -> NDArray[np.float32]:
-    """The matrix of vectors; a vector has no missing numbers."""
+    """Return the matrix of `vectors`; refuse NaN and infinity."""
     non_finite = np.flatnonzero(~np.isfinite(vectors.matrix).all(axis=1))
     if len(non_finite):
         raise FirthError(
@@ -180,7 +187,7 @@ def finite(vectors: Vectors) -> NDArray[np.float32]:
 
 
 def keys_of(table: Table, keys: str | Sequence[str] | None) -> list[str]:
-    """What rows are called: the values of a column, given names, or their numbers from 1 on."""
+    """Return the keys of rows: the values of a key column, the given keys, or row numbers from 1."""
     if keys is None:
         return [str(row + 1) for row in range(len(table))]
     row_keys: Sequence[str | None] = table.categories(keys) if isinstance(keys, str) else keys
@@ -198,6 +205,6 @@ def keys_of(table: Table, keys: str | Sequence[str] | None) -> list[str]:
 
 
 def describe(names: Sequence[str]) -> str:
-    """'a', 'b', 'c' and 4 more."""
+    """Return a short list such as "'a', 'b', 'c' and 4 more"."""
     first_names = ", ".join(map(repr, names[:3]))
     return first_names if len(names) <= 3 else f"{first_names} and {len(names) - 3} more"

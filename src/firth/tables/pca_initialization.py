@@ -1,8 +1,10 @@
-"""Where autoencoders begin: at PCA. The straight paths of a network are set to the rows' principal components, and the
-hidden layers beside them say nothing yet: learning begins with what a plane rebuilds and need only find what is bent.
+"""Initialization of autoencoders from PCA.
 
-A VAE begins at probabilistic PCA (Tipping & Bishop 1999), which is the best that a linear VAE can do (Lucas et al.
-2019): codes of deviation 1, and a variance around them.
+The linear skip connections of the network are set to the principal components of the rows, and the hidden layers beside
+them output 0, so that training only has to find the nonlinear part.
+
+A VAE is initialized from probabilistic PCA (Tipping & Bishop 1999), the optimum of a linear VAE (Lucas et al. 2019):
+codes with a standard deviation of 1, and a noise variance.
 """
 
 from __future__ import annotations
@@ -20,22 +22,22 @@ from firth.nets.autoencoder import GAIN, Mirror, RowInput, TableNet
 from firth.tables.network_inputs import Cells
 
 Array = NDArray[np.float64]
-MAX_MATRIX_CELLS = 1 << 22  # numbers of the matrix that is decomposed; of a larger table, rows are drawn
-CATEGORY_LOGIT = 4.0  # the logit of a category that is rebuilt as 1, beside 0 for the others
+MAX_MATRIX_CELLS = 1 << 22  # of the decomposed matrix; rows of larger tables are sampled
+CATEGORY_LOGIT = 4.0  # logit of a category whose one-hot value is reconstructed as 1
 
 
 class PrincipalSubspace(NamedTuple):
-    """The rows' first components. Columns: numbers, then each category's levels."""
+    """The first principal components of the rows. Columns: numbers, then the one-hot categories."""
 
     mean: Array  # columns
-    directions: Array  # dim × columns, orthonormal; those that the rows don't have are 0
+    directions: Array  # dim × columns, orthonormal; 0 beyond the rank
     variances: Array  # dim
-    residual_variance: Array  # columns: the variance that the plane does not hold
+    residual_variance: Array  # columns: variance outside the subspace
 
 
 @torch.no_grad()
 def initialize_from_pca(net: TableNet, cells: Cells, seed: int) -> None:
-    """Sets the weights of a fresh network."""
+    """Set the weights of a new network."""
     subspace = subspace_of(net, cells, seed)
     inward, outward = subspace.directions.T, subspace.directions
     if net.spread is not None and net.deviations is not None:
@@ -48,7 +50,7 @@ def initialize_from_pca(net: TableNet, cells: Cells, seed: int) -> None:
         signal = np.sqrt(variances - noise)
         inward, outward = inward * (signal / variances), outward * signal[:, None]
         net.spread.bias.copy_(torch.from_numpy(np.log(noise / variances)))
-        # Around what is rebuilt of a drawn code lies what the plane leaves, and within the plane the noise.
+        # The output variance at a sampled code: the residual, and the noise within the subspace.
         output_variance = (subspace.residual_variance + noise * (subspace.directions**2).sum(axis=0))[
             : len(net.shape.varies)
         ]
@@ -59,8 +61,10 @@ def initialize_from_pca(net: TableNet, cells: Cells, seed: int) -> None:
 
 
 def subspace_of(net: TableNet, cells: Cells, seed: int) -> PrincipalSubspace:
-    """All rows count, those held out too: what is learned is kept only where it rebuilds these better than PCA that has
-    seen them."""
+    """Return the principal subspace of all rows, including held-out ones.
+
+    So trained weights are selected only if they reconstruct held-out rows better than a PCA fitted on them.
+    """
     shape = net.shape
     rows = np.arange(len(cells.ids))
     max_rows = max(2, MAX_MATRIX_CELLS // shape.outputs)
@@ -77,7 +81,7 @@ def subspace_of(net: TableNet, cells: Cells, seed: int) -> PrincipalSubspace:
 
 
 def one_hot_matrix(numbers: Array, ids: NDArray[np.int64], levels: tuple[int, ...]) -> Array:
-    """Numbers and one-hot categories, the mean of the column where one is missing."""
+    """Return numbers and one-hot categories side by side; missing cells are the column mean."""
     parts = [numbers]
     for column, count in enumerate(levels):
         ids_of_column = ids[:, column]
@@ -89,7 +93,7 @@ def one_hot_matrix(numbers: Array, ids: NDArray[np.int64], levels: tuple[int, ..
 
 
 def set_encoder(net: TableNet, subspace: PrincipalSubspace, inward: Array) -> None:
-    """`inward`: columns × dim."""
+    """Set the encoder's linear path to the matrix `inward` (columns × dim) of centered rows."""
     shape, encoder = net.shape, net.encoder
     count = len(shape.varies)
     blocks = [inward[:count]]
@@ -104,7 +108,7 @@ def set_encoder(net: TableNet, subspace: PrincipalSubspace, inward: Array) -> No
             blocks.append(block)
             shift = shift + mean @ block
     gaps = list(shape.gaps)
-    blocks.append(inward[gaps] * subspace.mean[gaps, None])  # so that a missing number counts as the mean
+    blocks.append(inward[gaps] * subspace.mean[gaps, None])  # makes a missing number count as the mean
     encoder.straight.weight.copy_(torch.from_numpy(np.vstack(blocks).T))
     encoder.straight.bias.copy_(torch.from_numpy(-shift))
     if encoder.last is not None:
@@ -112,8 +116,11 @@ def set_encoder(net: TableNet, subspace: PrincipalSubspace, inward: Array) -> No
 
 
 def embedded(input: RowInput, column: int, targets: Array) -> Array:
-    """Sets a category's vectors so that a matrix (length × dim), which is returned, makes `wanted` (levels × dim) of
-    them, exactly where they are long enough. Missing is 0: the mean."""
+    """Set the embeddings of a column, and return the matrix (size × dim) that maps them to `targets` (levels × dim).
+
+    The map is exact if the embeddings are long enough for the rank of `targets`. The embedding of missing is 0, which
+    stands for the mean.
+    """
     embedding = input.embeddings[column]
     assert isinstance(embedding, nn.Embedding)
     vectors = embedding.weight
@@ -129,7 +136,7 @@ def embedded(input: RowInput, column: int, targets: Array) -> Array:
 
 
 def set_decoder(net: TableNet, subspace: PrincipalSubspace, outward: Array) -> None:
-    """`outward`: dim × columns. Tied, the matrix is the encoder's."""
+    """Set the decoder's linear path to the matrix `outward` (dim × columns); a tied decoder has only its bias."""
     decoder = net.decoder
     if isinstance(decoder, Mirror):
         decoder.biases[-1].copy_(torch.from_numpy(subspace.mean))

@@ -1,11 +1,10 @@
-"""What a supervised model has to beat on its held-out rows: a trivial baseline and a simple one, and what is said when
-it does not.
+"""Baselines of supervised models on held-out rows: a trivial and a simple one, and notes if the model is not better.
 
-Labels: the majority label, and a logistic regression over tf-idf. Numbers: the mean, and a ridge regression over
-tf-idf. Pairs of texts are represented by the products and the differences of their tf-idf rows and by their cosine.
-Tags: the majority tag, and the most frequent tag of each word. Answers: the first words of the passage, and its
-sentence that shares most words with the question. NumPy and SciPy alone; the work is bounded, so that it stays below
-that of training (`MAX_ROWS`, `MAX_WORK`, `MAX_WEIGHTS`).
+Labels: the majority label, and logistic regression over tf-idf. Numbers: the mean, and ridge regression over tf-idf.
+Pairs of texts are represented by the products and differences of their tf-idf rows and by their cosine. Tags: the
+majority tag, and the most frequent tag of each word. Answers: the first words of the passage, and the sentence of the
+passage that shares most words with the question. Only NumPy and SciPy are needed. The cost is bounded (`MAX_ROWS`,
+`MAX_WORK`, `MAX_WEIGHTS`) to stay below that of training.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from firth.core import scores
 from firth.core.report import Report
 from firth.data.tokenizer import tokenizer
 
-MAX_ROWS = 20_000  # training rows of a baseline; of more, some are drawn
+MAX_ROWS = 20_000  # training rows of a baseline; larger data is sampled
 MAX_WORK = 20_000_000  # words × labels of one step of the logistic regression
-MAX_WEIGHTS = 600_000  # words × labels: of more words the most frequent are kept
+MAX_WEIGHTS = 600_000  # words × labels; the most frequent words are used
 MAX_STEPS = 40  # of the logistic regression
-LBFGS_HISTORY = 5  # of which L-BFGS makes the next one
-LOGISTIC_C = 10.0  # C of the logistic regression, as scikit-learn has it
-RIDGE_PENALTY = 1.0  # of the ridge regression
-MIN_HELD_OUT_ROWS = 20  # held-out rows: of fewer no verdict is given
-SIGNIFICANT_ERRORS = 1.64  # standard errors: 5% of models that learned nothing are not recognised as such
+LBFGS_HISTORY = 5  # previous steps that L-BFGS uses
+LOGISTIC_C = 10.0  # inverse regularization strength, as in scikit-learn
+RIDGE_PENALTY = 1.0
+MIN_HELD_OUT_ROWS = 20  # with fewer, no comparison is made
+SIGNIFICANT_ERRORS = 1.64  # standard errors: a one-sided test at the 5% level
 TRIVIAL = {"labels": "majority label", "numbers": "mean"}
 HINT = "Try more epochs, another learning_rate or another base."
 LINEAR = {"labels": "tf-idf + logistic regression", "numbers": "tf-idf + ridge regression"}
@@ -41,13 +40,13 @@ Objective = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
 
 
 class Bags(NamedTuple):
-    """Words of texts: `ids[starts[i]:starts[i + 1]]` are those of text i."""
+    """The words of texts: `ids[starts[i]:starts[i + 1]]` are those of text i."""
 
     ids: NDArray[Any]
     starts: NDArray[np.int64]
 
     def counts(self, rows: Rows, words: int) -> Any:
-        """How often each word stands in some of the texts: scipy.sparse, a row a text."""
+        """Return the word counts of some of the texts as a scipy.sparse matrix, one row per text."""
         from scipy import sparse
 
         lengths = self.starts[rows + 1] - self.starts[rows]
@@ -60,7 +59,7 @@ class Bags(NamedTuple):
 
 
 def bags_of(texts: Sequence[str], vocabulary: dict[str, int]) -> Bags:
-    """Texts cut into words in lower case; `known` numbers the words, and new ones are added."""
+    """Split texts into lowercase words; new words are added to `vocabulary`, which maps words to ids."""
     split = tokenizer("words", lowercase=True)
     ids = [[vocabulary.setdefault(word, len(vocabulary)) for word in split(text)] for text in texts]
     flat = np.fromiter((id for each in ids for id in each), np.int64)
@@ -68,8 +67,10 @@ def bags_of(texts: Sequence[str], vocabulary: dict[str, int]) -> Bags:
 
 
 class TfIdf:
-    """tf-idf as scikit-learn has it, with sublinear_tf: (1 + log tf) · (1 + log((1 + n) / (1 + df))), rows of length
-    1. Words that the training rows lack are left out, and the rarest beyond `most`."""
+    """tf-idf as in scikit-learn with sublinear_tf: (1 + log tf) · (1 + log((1 + n) / (1 + df))), rows of length 1.
+
+    Only words of the training rows are used, and at most the `max_columns` most frequent ones.
+    """
 
     def __init__(self, train: Any, max_columns: int) -> None:
         documents = np.bincount(train.indices, minlength=train.shape[1])
@@ -87,7 +88,7 @@ class TfIdf:
 
 
 def features(sides: Sequence[Any], extra: NDArray[Any] | None = None) -> Any:
-    """tf-idf rows of single texts, or what tells of pairs; other columns beside them."""
+    """Return the tf-idf rows of texts, or the features of pairs, followed by the `extra` columns."""
     from scipy import sparse
 
     parts = list(sides)
@@ -100,8 +101,10 @@ def features(sides: Sequence[Any], extra: NDArray[Any] | None = None) -> Any:
 
 
 def logistic(x: Any, targets: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Weights and biases of a multinomial logistic regression: the least of C · Σ loss + |weights|² / 2, by L-BFGS.
-    `right` has a row a text and a column a label: the share of each label."""
+    """Return weights and biases of multinomial logistic regression: the minimum of C · Σ loss + |weights|² / 2.
+
+    `targets` has the share of each label, one row per text.
+    """
     width, labels = x.shape[1], targets.shape[1]
 
     def objective(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
@@ -120,16 +123,15 @@ def logistic(x: Any, targets: NDArray[np.float64]) -> tuple[NDArray[np.float64],
 
 
 def dot(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Without BLAS, whose threads wait for each other on a busy machine."""
+    """Return x · y without BLAS, whose threads block each other on a busy machine."""
     return float(np.einsum("i,i", x, y))
 
 
 def minimize_lbfgs(objective: Objective, x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """L-BFGS (Nocedal 1980) with halved steps; `objective` gives value and gradient."""
+    """Minimize by L-BFGS (Nocedal 1980) with step halving; `objective` returns value and gradient."""
     value, gradient = objective(x)
-    history: list[
-        tuple[NDArray[np.float64], NDArray[np.float64], float]
-    ] = []  # steps, what they changed, 1 / their product
+    # Each entry: a step, the change of the gradient, and 1 / their dot product.
+    history: list[tuple[NDArray[np.float64], NDArray[np.float64], float]] = []
     for _ in range(MAX_STEPS):
         direction, products = -gradient, list[float]()
         for step_vector, gradient_change, scale in reversed(history):
@@ -159,7 +161,7 @@ def minimize_lbfgs(objective: Objective, x: NDArray[np.float64]) -> NDArray[np.f
 
 
 def ridge(x: Any, targets: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Weights and bias of a ridge regression."""
+    """Return weights and bias of ridge regression."""
     from scipy.sparse.linalg import lsqr
 
     mean = float(targets.mean())
@@ -168,8 +170,10 @@ def ridge(x: Any, targets: NDArray[np.float64]) -> tuple[NDArray[np.float64], fl
 
 @dataclass(frozen=True)
 class Part:
-    """Texts (or both sides of pairs), what is right for them, and other columns. Of labels, `right` is a matrix: a row
-    a text, the share of each label; of numbers, a list of them."""
+    """Texts (or both sides of pairs) with their targets and extra columns.
+
+    For labels, `targets` is a matrix with the share of each label, one row per text; for numbers, a vector.
+    """
 
     sides: Sequence[Bags]
     rows: Rows
@@ -181,14 +185,14 @@ class Part:
 
 
 def affordable(rows: Rows, sides: Sequence[Bags], labels: int, seed: int) -> Rows:
-    """The training rows of the linear baseline: all, or as many drawn as the bounds allow."""
+    """Return the training rows of the linear baseline: all of them, or a sample within the bounds."""
     words = sum(int((side.starts[rows + 1] - side.starts[rows]).sum()) for side in sides)
     max_rows = min(MAX_ROWS, max(100, int(MAX_WORK * len(rows) / max(1, words * labels))))
     return rows if len(rows) <= max_rows else np.sort(np.random.default_rng(seed).permutation(rows)[:max_rows])
 
 
 def linear_baseline(train: Part, held_out: Part, words: int) -> NDArray[np.float64]:
-    """What a linear model over tf-idf predicts for the held-out rows: scores of labels, or numbers."""
+    """Return the predictions of a linear model over tf-idf for the held-out rows: label scores, or numbers."""
     labels = train.targets.shape[1] if train.targets.ndim > 1 else 1
     counts = [side.counts(train.rows, words) for side in train.sides]
     tf_idf = TfIdf(counts[0] if len(counts) == 1 else counts[0] + counts[1], max(1, MAX_WEIGHTS // labels))
@@ -198,27 +202,27 @@ def linear_baseline(train: Part, held_out: Part, words: int) -> NDArray[np.float
     return np.asarray(held_out_features @ weights + bias)
 
 
-# ---- what is reported ----
+# ---- comparison ----
 
 
 class BaselineComparison(NamedTuple):
-    """A score on held-out rows beside its baselines."""
+    """A score on held-out rows and the scores of its baselines."""
 
     metric: str
     rows: int
     score: float
     baselines: Mapping[str, float]  # the trivial one first
-    learned: bool | None  # whether the score is clearly above that of the trivial baseline; None: too few rows to tell
-    weaker: bool | None  # whether it is clearly below that of the simple baseline
-    baseline_rows: int | None = None  # training rows of the simple baseline, where it was not given all of them
+    learned: bool | None  # whether the score is clearly above the trivial baseline; None: too few rows
+    weaker: bool | None  # whether the score is clearly below the simple baseline
+    baseline_rows: int | None = None  # training rows of the simple baseline, if it was fitted on a sample
 
     def metrics(self) -> dict[str, Any]:
-        """As training.json has it."""
+        """Return the entry of training.json."""
         fields = {**self._asdict(), "baselines": dict(self.baselines)}
         return {"held_out_score": {name: value for name, value in fields.items() if value is not None}}
 
     def add_notes(self, report: Report, hint: str) -> None:
-        """Says that nothing was learned, or that the simple baseline is better; `hint` is what to try."""
+        """Report if nothing was learned or the simple baseline is better; `hint` says what to try."""
         trivial, *simple = self.baselines.items()
         result = f"{self.metric} {self.score:.3f} on {self.rows:,} held-out rows"
         if self.learned is False:
@@ -233,7 +237,7 @@ class BaselineComparison(NamedTuple):
 
 
 def clearly_better(model: NDArray[Any], baseline: NDArray[Any]) -> bool | None:
-    """Whether the scores of rows are higher on average, by a paired test; None where there are too few rows."""
+    """Return whether the mean score of the model is higher, by a paired test; None if there are too few rows."""
     differences = np.asarray(model, np.float64) - np.asarray(baseline, np.float64)
     if len(differences) < MIN_HELD_OUT_ROWS:
         return None
@@ -244,19 +248,19 @@ def clearly_better(model: NDArray[Any], baseline: NDArray[Any]) -> bool | None:
 
 
 def clearly_correlated(correlation: float, rows: int) -> bool | None:
-    """Whether a correlation, or a difference of two, is clearly above 0."""
+    """Return whether a correlation, or a difference of two, is clearly above 0; None if there are too few rows."""
     return None if rows < MIN_HELD_OUT_ROWS else bool(correlation * np.sqrt(rows - 1) > SIGNIFICANT_ERRORS)
 
 
 def label_score(metric: str, targets: NDArray[Any], predicted: NDArray[Any], labels: int) -> float:
-    """A metric by its name: of label ids."""
+    """Return a metric of label ids by its name."""
     if metric == "f1":
         return scores.f1(targets, predicted, labels)
     return scores.matthews(targets, predicted) if metric == "matthews" else scores.accuracy(targets, predicted)
 
 
 def number_score(metric: str, targets: NDArray[Any], predicted: NDArray[Any]) -> float:
-    """A correlation by its name; 0 where it is not defined."""
+    """Return a correlation by its name; 0 if it is undefined."""
     x, y = np.asarray(targets, np.float64), np.asarray(predicted, np.float64)
     if metric == "spearman":
         x, y = scores.ranks(x), scores.ranks(y)
@@ -264,7 +268,7 @@ def number_score(metric: str, targets: NDArray[Any], predicted: NDArray[Any]) ->
 
 
 def shares(labels: Sequence[Any] | NDArray[Any], count: int) -> NDArray[np.float64]:
-    """Of each text, the share of each label among its own."""
+    """Return the share of each label among the labels of each text (texts × labels)."""
     matrix = np.zeros((len(labels), count))
     for row, row_labels in enumerate(labels):
         ids = np.atleast_1d(row_labels)
@@ -275,14 +279,16 @@ def shares(labels: Sequence[Any] | NDArray[Any], count: int) -> NDArray[np.float
 def compare_labels(
     train: Part, held_out: Part, predicted: NDArray[Any], words: int, metric: str = "accuracy"
 ) -> BaselineComparison:
-    """Of predicted labels (ids; −1 for none) beside the majority label and the linear baseline. A prediction is right
-    where it is one of the text's labels."""
+    """Compare predicted label ids (−1 for none) with the majority label and the linear baseline.
+
+    A prediction is correct if it is one of the labels of the text.
+    """
     count = train.targets.shape[1]
     linear = linear_baseline(train, held_out, words)
     majority = np.full(len(held_out), int(train.targets.sum(axis=0).argmax()))
     predictions = {"model": predicted, TRIVIAL["labels"]: majority, LINEAR["labels"]: linear.argmax(axis=1)}
     truth = held_out.targets.argmax(axis=1)
-    truth[held_out.targets.sum(axis=1) == 0] = -1  # a label that no training row has
+    truth[held_out.targets.sum(axis=1) == 0] = -1  # labels without training rows
     hits = {
         name: (prediction >= 0) & (held_out.targets[np.arange(len(prediction)), np.maximum(prediction, 0)] > 0)
         for name, prediction in predictions.items()
@@ -293,7 +299,9 @@ def compare_labels(
     }
     learned = clearly_better(hits["model"], hits[TRIVIAL["labels"]])
     weaker = clearly_better(hits[LINEAR["labels"]], hits["model"])
-    if metric != "accuracy":  # chosen because labels are unbalanced: accuracy may stay below the majority's
+    if (
+        metric != "accuracy"
+    ):  # used for unbalanced labels, where a useful model may have a lower accuracy than the majority label
         learned = clearly_correlated(scores.matthews(truth, predicted), len(held_out))
         weaker = clearly_correlated(values[LINEAR["labels"]] - values["model"], len(held_out))
     return BaselineComparison(metric, len(held_out), values.pop("model"), values, learned, weaker)
@@ -302,7 +310,7 @@ def compare_labels(
 def compare_numbers(
     train: Part, held_out: Part, predicted: NDArray[Any], words: int, metric: str
 ) -> BaselineComparison:
-    """Of predicted numbers, by a correlation; that of the mean is 0."""
+    """Compare predicted numbers by a correlation with the mean, whose correlation is 0, and the linear baseline."""
     score = number_score(metric, held_out.targets, predicted)
     linear = number_score(metric, held_out.targets, linear_baseline(train, held_out, words))
     values = {TRIVIAL["numbers"]: 0.0, LINEAR["numbers"]: linear}
@@ -312,20 +320,22 @@ def compare_numbers(
     )
 
 
-# ---- texts as they stand ----
+# ---- raw texts ----
 
 
 class Raw(NamedTuple):
-    """Texts or pairs, ids of their labels (−1: unknown) or their numbers, and other columns."""
+    """Texts or pairs with label ids (−1: unknown) or numbers as targets, and extra columns."""
 
     texts: Sequence[Any]
     targets: NDArray[Any]
     extra: NDArray[Any]
 
     def take(self, rows: Rows) -> Raw:
+        """Return some of the rows."""
         return Raw([self.texts[row] for row in rows], self.targets[rows], self.extra[rows])
 
     def part(self, labels: int, vocabulary: dict[str, int]) -> Part:
+        """Return the texts as bags of words with their targets."""
         pairs = bool(len(self.texts)) and not isinstance(self.texts[0], str)
         sides = zip(*self.texts, strict=True) if pairs else [self.texts]
         targets = shares(self.targets, labels) if labels else self.targets.astype(np.float64)
@@ -337,7 +347,7 @@ class Raw(NamedTuple):
 def compare_texts(
     train: Raw, held_out: Raw, predicted: NDArray[Any], labels: int, metric: str, seed: int
 ) -> BaselineComparison:
-    """Of predicted labels or (`labels` 0) numbers of texts or pairs."""
+    """Compare predicted labels, or numbers if `labels` is 0, of texts or pairs with the baselines."""
     rows, vocabulary = np.arange(len(train.texts)), dict[str, int]()
     if len(rows) > MAX_ROWS:
         rows = np.sort(np.random.default_rng(seed).permutation(rows)[:MAX_ROWS])
@@ -361,8 +371,10 @@ def compare_texts(
 def tag_guesses(
     train: Sequence[tuple[Sequence[str], Sequence[int]]], held_out: Sequence[Sequence[str]]
 ) -> dict[str, list[NDArray[np.int64]]]:
-    """Ids of tags that two baselines give the words: the majority tag; and the most frequent tag of each word in lower
-    case, which for a new word is the majority tag. `train` has words with the ids of their tags."""
+    """Return the tag ids that two baselines predict: the majority tag, and the most frequent tag of each word.
+
+    Words are compared in lower case, and new words get the majority tag. `train` has words with their tag ids.
+    """
     by_word: dict[str, Counter[int]] = {}
     for words, tags in train:
         for word, tag in zip(words, tags, strict=True):
@@ -381,8 +393,11 @@ SENTENCE = re.compile(r"[^.!?]+(?:[.!?](?!\s)[^.!?]*)*[.!?]*")
 
 
 def answer_guesses(train: Sequence[Any], held_out: Sequence[Any]) -> dict[str, list[str]]:
-    """Answers of two baselines to questions with passages: the first words of the passage, as many as training answers
-    have (the median); and the sentence that shares most words with the question, rare words counting more."""
+    """Return the answers that two baselines predict.
+
+    The first takes the first words of the passage, as many as the median training answer has. The second takes the
+    sentence that shares most words with the question, weighted by rarity.
+    """
     split = tokenizer("words", lowercase=True)
     lengths = [len(row.answers[0].split()) for row in train if row.answers]
     answer_length = max(1, round(float(np.median(lengths)))) if lengths else 1

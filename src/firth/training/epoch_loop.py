@@ -1,4 +1,4 @@
-"""Epochs in slices of a fraction of a second: progress, checkpoints, a budget and Ctrl-C between them."""
+"""The training loop: epochs in slices of a fraction of a second; progress, checkpoints, a time budget and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from firth.core.run import Run
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 
 SLICE_SECONDS = 0.3
-MIN_GAIN = 0.01  # share of the untrained loss by which it must fall, or nothing was learned
+MIN_GAIN = 0.01  # smallest relative decrease of the loss that counts as learning
 
 
 @dataclass
 class Progress:
-    """Where a run stands: everything besides the tables that a resumed run needs. Subclasses say where in an epoch."""
+    """The state of a run besides the tables, as needed to resume it. Subclasses add the position within an epoch."""
 
     epoch: int = 0
-    seconds: float = 0.0  # spent training, over all sittings
-    words: int = 0  # trained on, over all epochs (or pairs of words, as `unit` says)
-    loss: float = 0.0  # of this epoch so far
-    pairs: int = 0  # that the loss is summed over
-    untrained: float | None = None  # the loss before the first step
+    seconds: float = 0.0  # training time, over all sessions
+    words: int = 0  # units trained on, over all epochs
+    loss: float = 0.0  # summed over this epoch so far
+    pairs: int = 0  # terms of that sum
+    untrained: float | None = None  # loss before the first step
     epochs: list[dict[str, float]] = field(default_factory=list)
 
 
-def nothing_learned(loss: float, baseline: float, remedy: str, of: str = "the untrained model's") -> str:
-    """The text of a note with the code nothing_learned."""
+def nothing_learned(loss: float, baseline: float, remedy: str, of: str = "the loss of the untrained model") -> str:
+    """Return the text of a note with the code nothing_learned."""
     return f"Nothing was learned: the loss is {loss:.4g}, {of} is {baseline:.4g}. Try {remedy}."
 
 
 class SliceResult(NamedTuple):
-    """What a slice of training came to."""
+    """The result of a slice of training."""
 
     loss: float
     pairs: int
-    epoch_finished: bool  # it was the last of its epoch
+    epoch_finished: bool
 
 
 class Loop(ABC):
-    """Trains `tables` in place, `size` units an epoch."""
+    """Trains `tables` in place, `size` units per epoch."""
 
     unit: ClassVar[str]
     progress: Progress
@@ -60,35 +60,35 @@ class Loop(ABC):
     @property
     @abstractmethod
     def tables(self) -> Mapping[str, NDArray[np.float32]]:
-        """What is learned, by name: a checkpoint keeps it."""
+        """The trained arrays by name, as stored in checkpoints."""
 
     @abstractmethod
     def position(self) -> int:
-        """Units done in this epoch."""
+        """Return the number of units finished in this epoch."""
 
     @abstractmethod
     def train(self, units: float, seed: int) -> SliceResult:
-        """Goes on by about so many units, and moves the position on."""
+        """Train on about `units` units and advance the position."""
 
     @abstractmethod
     def end_epoch(self) -> dict[str, float]:
-        """Back to the first position; figures of the epoch beside its loss."""
+        """Reset the position, and return metrics of the epoch in addition to its loss."""
 
     @property
     def epochs(self) -> int:
-        """Of the whole run."""
+        """The number of epochs of the run."""
         return int(self.method.epochs)
 
     def done(self) -> int:
+        """Return the number of units finished in all epochs."""
         return self.progress.epoch * self.size + self.position()
 
     def probe_loss(self) -> float | None:
-        """The loss of the tables as they are, on a small part of the data, without a step; None where it is not
-        measured."""
+        """Return the current loss on a small part of the data without training, or None if it is not measured."""
         return None
 
     def check_learned(self) -> dict[str, float]:
-        """The loss before and after training on the same part of the data; a note where training changed nothing."""
+        """Return the loss before and after training on the same data; add a note if it did not fall."""
         before, after = self.progress.untrained, self.probe_loss()
         if before is None or after is None:
             return {}
@@ -100,11 +100,11 @@ class Loop(ABC):
         return {"untrained_loss": before, "trained_loss": after}
 
     def remedy(self) -> str:
-        """What to do where nothing was learned."""
+        """Return what to try if nothing was learned."""
         return f"more than epochs={self.epochs} passes, a higher learning_rate or more data"
 
     def go(self) -> dict[str, Any]:
-        """Trains to the end (or the budget's), going on from a checkpoint if there is one; the figures."""
+        """Train to the end of the epochs or the budget, resuming from a checkpoint if there is one; return metrics."""
         checkpoints = Checkpoints(self.run.checkpoint_folder, self.run.checkpoint_every, self.identity())
         self.resume(checkpoints)
         if not self.progress.words:
@@ -132,6 +132,7 @@ class Loop(ABC):
         return self.metrics() | self.check_learned()
 
     def identity(self) -> dict[str, Any]:
+        """Return what a checkpoint must agree on to be resumed."""
         return {
             "method": self.method.method_name(),
             "options": self.method.options(),
@@ -141,14 +142,15 @@ class Loop(ABC):
         }
 
     def out_of_time(self) -> bool:
+        """Return whether the time budget is used up."""
         return 0 < self.run.budget <= self.progress.seconds
 
     def slice(self) -> None:
-        """A fraction of a second of training."""
+        """Train for a fraction of a second."""
         progress = self.progress
         speed = progress.words / progress.seconds if progress.seconds else 100_000
         before, began = self.done(), time.perf_counter()
-        units = min(speed * SLICE_SECONDS, self.size)  # an epoch at most, whatever a checkpoint says of the speed
+        units = min(speed * SLICE_SECONDS, self.size)  # at most an epoch, whatever speed a checkpoint implies
         result = self.train(units, mix((self.run.seed * GOLDEN + progress.epoch + 1) & MASK))
         progress.seconds += time.perf_counter() - began
         progress.words += self.done() - before
@@ -168,13 +170,15 @@ class Loop(ABC):
             progress.loss, progress.pairs = 0.0, 0
 
     def divergence_cause(self) -> str:
-        """Why the loss may have run away."""
+        """Return why the loss may have diverged."""
         return f"learning_rate={self.method.learning_rate:g} is too high for this text."
 
     def state(self) -> tuple[Mapping[str, NDArray[np.float32]], dict[str, Any]]:
+        """Return the arrays and the progress of a checkpoint."""
         return self.tables, asdict(self.progress)
 
     def resume(self, checkpoints: Checkpoints) -> None:
+        """Restore the latest checkpoint, if there is one."""
         checkpoint = checkpoints.load()
         if not checkpoint:
             return
@@ -197,7 +201,7 @@ class Loop(ABC):
         self.run.report.note(f"Resuming from a checkpoint at {share:.0%}.", "resumed")
 
     def progress_of(self, state: Mapping[str, Any]) -> Any:
-        """Where a checkpoint says that the run stands, checked: kernels go to where it points."""
+        """Return the progress of a checkpoint, checked, because kernels index arrays by it."""
         progress, before = type(self.progress)(**state), self.progress
         for item in fields(progress):
             value, default = getattr(progress, item.name), getattr(before, item.name)
@@ -225,21 +229,22 @@ class Loop(ABC):
         return progress
 
     def is_inside(self) -> bool:
-        """Whether it stands within an epoch."""
+        """Return whether the position is within an epoch."""
         return 0 <= self.position() <= self.size
 
     def progress_metrics(self) -> dict[str, float]:
-        """What is shown while it learns: no loss yet where what was done so far has none."""
+        """Return the metrics shown during training; without a loss until there is one."""
         return {"loss": self.loss()} if self.progress.pairs or self.progress.epochs else {}
 
     def loss(self) -> float:
-        """The average of this epoch so far, or of the last one at its end."""
+        """Return the mean loss of this epoch so far, or of the previous one at the start of an epoch."""
         progress = self.progress
         if progress.epochs and not progress.pairs:
             return progress.epochs[-1]["loss"]
         return progress.loss / max(1, progress.pairs)
 
     def metrics(self) -> dict[str, Any]:
+        """Return the metrics of the run."""
         progress = self.progress
         return {
             "epochs": progress.epochs,

@@ -1,4 +1,4 @@
-"""Whether windows are trained on a GPU, decided without loading torch where there is none."""
+"""Decides whether windows are trained on a GPU, without importing torch if there is none."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from firth.core.errors import FirthError
 from firth.core.extras import how_to_install
 from firth.core.run import Run
 
-#: From here on it pays to wait some seconds for torch, the card and its compiler: 5.3 million words for each of 16
-#: cores took them 8.0 s, a new process with a GPU 3.9, or 5.7 with nothing compiled before (benchmarks/gpu_words.py).
+#: From this size training on a GPU is faster despite the time to load torch and compile kernels: with 5.3 million words
+#: per core, 16 cores took 8.0 s and a new process with a GPU 3.9 s, or 5.7 s without compiled kernels
+#: (benchmarks/gpu_words.py).
 MIN_UNITS_PER_CORE = 5_000_000
 MAX_NEGATIVES = 127
-NVIDIA_PATHS = ("/dev/nvidiactl", "/dev/dxg")  # of Linux, and of Linux within Windows
+NVIDIA_PATHS = ("/dev/nvidiactl", "/dev/dxg")  # Linux, and WSL
 
 
 def unsupported_option(method: Any) -> str:
-    """Which of a method's options the kernels of a GPU do not know; empty if none."""
+    """Return the option of a method that the GPU kernels do not support, or an empty string."""
     if method.loss != "negative":
         return f"loss={method.loss}"
     if getattr(method, "share_negatives", True) is False:
@@ -30,7 +31,7 @@ def unsupported_option(method: Any) -> str:
 
 
 def on_gpu(method: Any, run: Run, units: int) -> bool:
-    """Whether a run that trains on so many words is one for the GPU; says why where it was asked for and can't be."""
+    """Return whether a run over `units` units uses the GPU; refuse device=cuda if that is not possible."""
     name, unsupported = type(method).__name__, unsupported_option(method)
     if run.device == "cpu":
         return False
@@ -59,12 +60,12 @@ def on_gpu(method: Any, run: Run, units: int) -> bool:
 
 
 def runs_interpreted() -> bool:
-    """Whether Triton runs kernels step by step without a card, as tests do."""
+    """Return whether Triton interprets kernels without a GPU, as tests do."""
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def missing_requirement() -> str:
-    """What keeps this machine from training on a GPU; empty if nothing does."""
+    """Return what this machine lacks for training on a GPU, or an empty string."""
     if not any(Path(path).exists() for path in NVIDIA_PATHS):
         return "there is no NVIDIA GPU"
     for package in ("torch", "triton"):

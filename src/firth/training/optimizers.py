@@ -1,4 +1,4 @@
-"""How gradients become steps: AdamW, and its rate through a run."""
+"""The optimizer (AdamW) and its learning rate schedule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firth.training.network_options import LearningOptions
 
 
 def optimizer(method: LearningOptions, net: nn.Module, device: torch.device) -> torch.optim.AdamW:
-    """AdamW (Loshchilov & Hutter 2019): decay pulls at matrices, not at biases and norms."""
+    """Return AdamW (Loshchilov & Hutter 2019) with weight decay of matrices, not of biases and norms."""
     trainable = [parameter for parameter in net.parameters() if parameter.requires_grad]
     groups = [
         {"params": [parameter for parameter in trainable if parameter.dim() >= 2], "weight_decay": method.weight_decay},
@@ -21,7 +21,7 @@ def optimizer(method: LearningOptions, net: nn.Module, device: torch.device) -> 
 
 
 def rate_share(method: LearningOptions, share: float) -> float:
-    """The learning rate at this share of the run, as a share of the highest."""
+    """Return the learning rate at this share of the run, as a fraction of its peak."""
     if share < method.warmup:
         return max(1e-3, share / method.warmup)
     if method.schedule == "inverse_sqrt":  # Vaswani et al. 2017, 5.3

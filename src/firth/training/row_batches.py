@@ -1,4 +1,4 @@
-"""Rows in shuffled batches, some of them held out: how networks of tables and of users learn."""
+"""Training on shuffled batches of rows, with held-out rows: for networks over tables and users."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from firth.core.run import Run
 from firth.training.gradient_loop import Batch, GradientLoop
 from firth.training.network_options import RowOptions
 
-MAX_ROWS = 8192  # of a batch that is held in memory at once; larger steps add up several
-MIN_MEASURED = 2000  # held-out rows that are looked at each time, where there are as many
+MAX_ROWS = 8192  # per batch in memory; larger steps accumulate several batches
+MIN_MEASURED = 2000  # held-out rows of each evaluation, if there are as many
 
 
 class RowTraining(GradientLoop):
-    """Learns from rows by number."""
+    """Training on rows, which batches give by number."""
 
     unit: ClassVar[str] = "rows"
     method: RowOptions
@@ -30,20 +30,22 @@ class RowTraining(GradientLoop):
         super().__init__(method, net, fingerprint, run, len(self.rows))
 
     def plan(self, epoch: int) -> Sequence[Batch]:
+        """Return the shuffled batches of an epoch."""
         order = self.rows[np.random.default_rng([self.run.seed, epoch]).permutation(len(self.rows))]
         rows_per_batch = max(1, min(MAX_ROWS, self.method.batch_size // self.world))
         parts = [order[first : first + rows_per_batch] for first in range(0, len(order), rows_per_batch)]
         return [Batch(part, len(part)) for part in parts]
 
     def measured_rows(self, most: int) -> Iterator[NDArray[np.int64]]:
-        """The held-out rows to be measured on, some at a time."""
+        """Yield the held-out rows of an evaluation in batches."""
         rows = self.held_out[: max(most, MIN_MEASURED)]
         for first in range(0, len(rows), MAX_ROWS):
             yield rows[first : first + MAX_ROWS]
 
     def annealed(self, share: float) -> float:
-        """Rises from 0 to 1 in the first `share` of the run."""
+        """Return a factor that rises from 0 to 1 in the first `share` of the run."""
         return min(1.0, self.share() / share) if share else 1.0
 
     def divergence_cause(self) -> str:
+        """Return why the loss may have diverged."""
         return f"learning_rate={self.method.learning_rate:g} is too high for these rows."
