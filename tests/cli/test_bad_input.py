@@ -74,7 +74,7 @@ def test_wrong_names_and_values(call, text, model, tmp_path):
     refused(train("--window", 0), "SkipGram.window must be at least 1; got 0.")
     refused(train("--learning-rate", "nan"), "SkipGram.learning_rate must be a finite number; got nan.")
     refused(train("--memory", "many"), "memory must be a size")
-    refused(train("--device", "cuda", "--deterministic"), "no fixed order")
+    refused(train("--device", "cuda", "--deterministic"), "deterministic=True is not available on CUDA")
     refused(train("--device", "cuda", "--loss", "softmax"), "SkipGram with loss=softmax does not run on a GPU")
     refused(train("--start", tmp_path / "no-model"), "No model folder")
     refused(train("--start", model), "dim=100")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusing import warns_code
 from sklearn.decomposition import TruncatedSVD
 
 import firth
@@ -44,7 +45,7 @@ def test_worked_by_hand():
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("solver", ["exact", "random, fewer words", "random, fewer documents"])
 def test_a_document_folded_in_is_itself(power, solver, sentences, monkeypatch):
-    monkeypatch.setattr(svd, "SMALL", 1 << 22 if solver == "exact" else 0)
+    monkeypatch.setattr(svd, "MAX_EXACT_CELLS", 1 << 22 if solver == "exact" else 0)
     texts = sentences[:100] if solver.endswith("documents") else sentences
     model = firth.LSA(dim=20, power=power).fit(texts)
     assert (len(texts) < len(model.words)) == solver.endswith("documents")
@@ -103,7 +104,7 @@ def test_saved_and_loaded(sentences, tmp_path):
 
 
 def test_the_same_bytes_for_any_number_of_threads(sentences, monkeypatch):
-    monkeypatch.setattr(svd, "SMALL", 0)
+    monkeypatch.setattr(svd, "MAX_EXACT_CELLS", 0)
     found = {firth.LSA(dim=8).fit(sentences, firth.Run(threads=t)).words.matrix.tobytes() for t in (1, 2)}
     assert len(found) == 1
 
@@ -115,7 +116,7 @@ def test_unknown_words_are_counted(sentences):
 
 
 def test_bad_input():
-    with pytest.warns(firth.FirthWarning, match="rank 2: it gives 2 dimensions, not the 100"):
+    with warns_code("low_rank"):
         model = firth.LSA().fit(["a b", "c d", ""])
     assert model.words.matrix.shape == (4, 2)
     with pytest.raises(firth.FirthError, match=r"weights of the 2 documents are zero.*idf=smooth"):

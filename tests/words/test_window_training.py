@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from breaking import Notes, break_off
+from refusing import refuses
 
 import firth
 from firth.data.tokens import read_tokens
@@ -213,7 +214,7 @@ def test_what_cannot_be_learned_is_said(world):
         firth.SkipGram(window=0)
     with pytest.raises(firth.FirthError, match="learning_rate=100 is too high"):
         firth.CBOW(learning_rate=100, dim=8, combine="sum", loss="softmax", min_count=1).fit(list(world.sentences(300)))
-    with pytest.raises(firth.FirthError, match="device must be auto or cpu"):
+    with refuses("no_gpu"):
         firth.SkipGram().fit(["a b"], firth.Run(device="cuda"))
 
 
