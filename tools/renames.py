@@ -113,8 +113,8 @@ NAMES = (
         ("src/firth/training/baselines.py", "*/contrastive_training.py", "tests/training/test_baselines.py"),
     ),
     Name("ENOUGH", "MIN_HELD_OUT_ROWS", ("src/firth/training/baselines.py", "*/contrastive_training.py")),
-    Name("least_rows", "min_rows"),
-    Name("takes_gaps", "accepts_missing"),
+    Name("least_rows", "min_rows", quoted=True),
+    Name("takes_gaps", "accepts_missing", quoted=True),
     Name("judged_last", "final_evaluation_size"),
     Name("held_out_figures", "latest_evaluation"),
 )

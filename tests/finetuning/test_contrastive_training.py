@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from breaking import Notes
+from refusing import warns_code
 from sentence_transformers import SentenceTransformer, losses
 from tiny import tiny_bert
 from torch import Tensor, nn
@@ -240,7 +241,7 @@ def test_a_resumed_run_equals_an_unbroken_one(tmp_path: Path, monkeypatch):
     run = firth.Run(deterministic=True, checkpoint_folder=tmp_path, checkpoint_every=1e-9)
     with pytest.raises(KeyboardInterrupt):
         settings.fit(SENTENCES[:40], run, tiny_bert())
-    with pytest.warns(firth.FirthWarning, match="Going on"):
+    with warns_code("resumed"):
         resumed = settings.fit(SENTENCES[:40], run, tiny_bert())
     assert np.array_equal(resumed.embed(SENTENCES[:5]), whole.embed(SENTENCES[:5]))
 
