@@ -224,7 +224,7 @@ def held_out(model: BertModel, net: Bert, corpus: Any, run: Any) -> dict[str, fl
     words = len(model.tokenizer)
     set_rows(net, words, -(-words // MULTIPLE) * MULTIPLE)
     task = Pretraining(model.method, net, read_sentences(model.tokenizer, corpus, run), model.tokenizer, run)
-    found = task.judge(sys.maxsize)
+    found = task.evaluate_held_out(sys.maxsize)
     set_rows(net.cpu(), words, words)
     return found
 

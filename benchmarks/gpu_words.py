@@ -120,9 +120,9 @@ def trained(tokens: Tokens, chosen: Any, tiles: Any = None, programs: int = 0, s
     from firth.words.window_training_gpu import CudaTraining
 
     training = CudaTraining(chosen, tokens, firth.Run(seed=seed, device="cuda"))
-    training.card.windows.tiles = tiles or training.card.windows.tiles
-    training.card.programs = programs or training.card.programs
-    training.card.compile()
+    training.gpu_tables.windows.tiles = tiles or training.gpu_tables.windows.tiles
+    training.gpu_tables.programs = programs or training.gpu_tables.programs
+    training.gpu_tables.compile()
     return training, training.go()
 
 
@@ -213,7 +213,7 @@ def measure_check(bench: Bench) -> None:
     from firth.kernels import predict as kernel
     from firth.kernels.walks import Links, NativeWalks
     from firth.nets.walks_cuda import CudaWalks
-    from firth.training.gpu_tables import Card, device
+    from firth.training.gpu_tables import GPUTables, device
     from firth.words.window_training import random_table
 
     rng = np.random.default_rng(0)
@@ -229,7 +229,7 @@ def measure_check(bench: Bench) -> None:
             keep=kernel.keep_thresholds(counts, 1e-2), noise=kernel.alias_table(counts**0.75),
             paths=kernel.no_paths(), architecture=architecture, exact=False,
         )  # fmt: skip
-        card, before = Card(task, size, counts, counts**0.75, 0.01), task.inputs.copy()
+        card, before = GPUTables(task, size, counts, counts**0.75, 0.01), task.inputs.copy()
         card.programs = 1
         there = (torch.tensor(part, device=card.device) for part in (task.ids, task.starts))
         found = card.train(*there, 0, 0, size, 7, (0.01, 0.01))
@@ -374,7 +374,7 @@ def plain_torch(bench: Bench, seed: int) -> None:
 
     epochs, batch = 5, 256  # of 1,024 windows at once, all from the same old rows, two of three seeds went astray
     training = CudaTraining(method(epochs=epochs), bench.tokens, firth.Run(device="cuda", seed=seed))
-    windows = training.card.windows
+    windows = training.gpu_tables.windows
     card = windows.inputs.device
     raw, starts = (torch.tensor(np.array(part), device=card) for part in (bench.tokens.ids, bench.tokens.starts))
     offsets = torch.tensor([*range(-5, 0), *range(1, 6)], device=card)

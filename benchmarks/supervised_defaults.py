@@ -171,7 +171,7 @@ def words_report(data: Path) -> Iterator[dict[str, Any]]:
 
 
 def baselines(train: list[Any], test: list[Any]) -> dict[str, float]:
-    from firth.training.baselines import Raw, texts_verdict
+    from firth.training.baselines import Raw, compare_texts
 
     names = sorted({label for _, label in train})
     ids = [np.array([names.index(label) if label in names else -1 for _, label in part]) for part in (train, test)]
@@ -179,7 +179,7 @@ def baselines(train: list[Any], test: list[Any]) -> dict[str, float]:
         Raw([text for text, _ in part], own, np.zeros((len(part), 0)))
         for part, own in zip((train, test), ids, strict=True)
     ]
-    return dict(texts_verdict(*raw, ids[1], len(names), "accuracy", 1).baselines)
+    return dict(compare_texts(*raw, ids[1], len(names), "accuracy", 1).baselines)
 
 
 def words_page(results: list[dict[str, Any]]) -> Iterator[str]:

@@ -100,6 +100,81 @@ NAMES = (
         quoted=True,
     ),
     Name("drawn_table", "random_table"),
+    Name("Card", "GPUTables"),
+    Name("OnCard", "GPULoop"),
+    Name("Gradient", "GradientLoop"),
+    Name("Slice", "SliceResult", without=("*onnx_export*",)),
+    Name("Verdict", "BaselineComparison"),
+    Name("label_verdict", "compare_labels"),
+    Name("number_verdict", "compare_numbers"),
+    Name("texts_verdict", "compare_texts"),
+    Name("learner", "torch_module"),
+    Name(
+        "SPECIAL",
+        "SPECIAL_TOKENS",
+        ("src/firth/training/network_options.py", "*/translation_model.py", "*/test_translation.py"),
+    ),
+    Name(
+        "Weights",
+        "TfIdf",
+        ("src/firth/training/baselines.py", "*/contrastive_training.py", "tests/training/test_baselines.py"),
+    ),
+    Name("ENOUGH", "MIN_HELD_OUT_ROWS", ("src/firth/training/baselines.py", "*/contrastive_training.py")),
+    Name("least_rows", "min_rows", quoted=True),
+    Name("takes_gaps", "accepts_missing", quoted=True),
+    Name("judged_last", "final_evaluation_size"),
+    Name("held_out_figures", "latest_evaluation"),
+)
+
+#: Methods and attributes whose old name is a plain word: renamed after a dot, and where they are defined.
+MEMBERS = (
+    Name(
+        "figures",
+        "metrics",
+        (
+            "src/firth/*_training*",
+            "src/firth/training/*",
+            "src/firth/finetuning/*",
+            "src/firth/documents/*",
+            "src/firth/transformers/*",
+            "tests/training/*",
+            "tests/finetuning/*",
+            "benchmarks/*",
+        ),
+    ),
+    Name(
+        "judge",
+        "evaluate_held_out",
+        (
+            "src/firth/training/*",
+            "src/firth/finetuning/*",
+            "tests/training/*",
+            "tests/finetuning/*",
+            "benchmarks/bert_scratch.py",
+        ),
+    ),
+    Name("told", "progress_metrics", ("src/firth/training/*", "src/firth/finetuning/*_loop*", "src/firth/words/*")),
+    Name("trouble", "divergence_cause", ("src/firth/*",)),
+    Name(
+        "tell",
+        "add_notes",
+        (
+            "src/firth/training/baselines.py",
+            "src/firth/finetuning/*",
+            "src/firth/documents/*",
+            "tests/training/test_baselines.py",
+        ),
+    ),
+    Name(
+        "odd",
+        "outliers",
+        ("src/firth/tables/autoencoder_model.py", "src/firth/cli/reconstruct.py", "tests/tables/*", "docs/*"),
+    ),
+    Name(
+        "card",
+        "gpu_tables",
+        ("src/firth/graphs/*", "src/firth/words/*", "src/firth/training/*", "benchmarks/gpu_words.py"),
+    ),
 )
 
 
@@ -191,6 +266,10 @@ def rewrite(file: str, text: str) -> str:
         if name.quoted:
             text = re.sub(rf"(?<=[\"'`]){name.old}(?=[\"'`=])", name.new, text)
             text = text.replace(f"--{name.old.replace('_', '-')}", f"--{name.new.replace('_', '-')}")
+    for name in MEMBERS:
+        if fits(file, name.files):
+            call = "" if name.old == "card" else r"(?=\()"
+            text = re.sub(rf"((?<=\w)\.|(?<=\))\.|\bdef ){name.old}\b{call}", rf"\g<1>{name.new}", text)
     for option in OPTIONS:
         text = rewrite_option(file, text, option)
     for old, new in MODULES.items():

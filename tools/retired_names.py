@@ -3,8 +3,8 @@
     python tools/retired_names.py          # fails where one is used
     python tools/retired_names.py --count  # how many there are in each package
 
-Retired are the old names of `tools/renames.py` (classes, modules, methods) anywhere in the project, and generic names for
-things that have a proper one, as names in the source: `found` says nothing that `neighbor_ids` does not say better.
+Retired are the old names of `tools/renames.py` (classes, modules, methods) anywhere in the project, and in the source
+generic names for things that have a proper one: `neighbor_ids` says more than `found`.
 """
 
 from __future__ import annotations

@@ -196,7 +196,7 @@ class TableTransformer(Transformer):
         if hasattr(X, "columns") and hasattr(X, "shape"):  # a data frame: an array of it would lose the kinds
             validate_data(self, X, reset=reset, skip_check_array=True)
         else:
-            least = getattr(self.method, "least_rows", 1) if reset else 1
+            least = getattr(self.method, "min_rows", 1) if reset else 1
             X = validate_data(  # noqa: N806
                 self, X, reset=reset, dtype=None, ensure_all_finite=finite, ensure_min_samples=least
             )
@@ -209,7 +209,7 @@ class TableTransformer(Transformer):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         options = {item.name for item in options_of(self.method)}
-        gaps = getattr(self.method, "takes_gaps", False)
+        gaps = getattr(self.method, "accepts_missing", False)
         tags.input_tags.allow_nan = gaps or ("missing" in options and self.missing != "error")
         tags.input_tags.categorical = gaps or "unseen" in options
         return tags

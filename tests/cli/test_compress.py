@@ -125,7 +125,7 @@ def test_what_is_wrong_is_said(call, folder):
     (folder / "empty.csv").write_text("a,b,kind\n")
     for message, arguments in (
         ("can't make up rows (autoencoder)", ("sample", "autoencoder")),
-        ("Rows are numbered from 0 to 119; got 199", ("sample", "vae", "--between", 1, 200, "--of", "t.csv")),
+        ("Row numbers range from 0 to 119; got 199", ("sample", "vae", "--between", 1, 200, "--of", "t.csv")),
         ("written as .csv, .tsv, .jsonl or .parquet; got s.txt", ("sample", "vae", "-o", "s.txt")),
         ("has no rows", ("reconstruct", "vae", "empty.csv")),
         ("no column 'kind'", ("reconstruct", "vae", "p.csv")),

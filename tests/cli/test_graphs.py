@@ -53,9 +53,9 @@ def test_kinds_of_files(call, tmp_path):
 
 
 BAD = {
-    "empty": ("", (), "at least two nodes with an edge"),
-    "one node": ("a\n", (), "at least two nodes with an edge"),
-    "a self loop alone": ("a a\n", (), "at least two nodes with an edge"),
+    "empty": ("", (), "at least two nodes that have an edge"),
+    "one node": ("a\n", (), "at least two nodes that have an edge"),
+    "a self loop alone": ("a a\n", (), "at least two nodes that have an edge"),
     "negative": ("a b 1\nb c -1\n", (), "line 2: weights must be finite and not negative; got -1"),
     "NaN": ("a b nan\n", (), "line 1: weights must be finite"),
     "adjacency": ("a b c d\n", (), "layout=adjacency"),

@@ -106,7 +106,10 @@ def test_evaluate_without_the_baselines(call, als, files):
 
 
 BAD = {
-    "unknown user": (("recommend", "ALS", "--user", "nobody"), "say what they had: `firth recommend --items A,B`"),
+    "unknown user": (
+        ("recommend", "ALS", "--user", "nobody"),
+        "pass the history instead: `firth recommend --items A,B`",
+    ),
     "unknown item": (("recommend", "ALS", "--items", "nothing"), "No vector for 'nothing'"),
     "weights for some": (("recommend", "ALS", "--items", "i3,i4=2"), "all items a number or none"),
     "weight that is none": (("recommend", "ALS", "--items", "i3=lots"), "A=2,B=5; got 'i3=lots'"),

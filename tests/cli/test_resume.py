@@ -51,7 +51,7 @@ def test_a_run_killed_and_stopped_equals_an_unbroken_one(start, text, tmp_path):
         assert not (broken / "config.json").exists()
         text.touch()  # the same data still
     out, err = finish(start(*command, "-o", broken, "--json"))
-    assert json.loads(out.splitlines()[-1])["status"] == "resumed" and "Going on from a checkpoint" in err
+    assert json.loads(out.splitlines()[-1])["status"] == "resumed" and "Resuming from a checkpoint" in err
     finish(start(*command, "-o", whole))
     assert content(broken) == content(whole)
     assert sorted(path.name for path in broken.iterdir()) == sorted(path.name for path in whole.iterdir())

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from breaking import Notes
+from refusing import warns_code
 from sentence_transformers import SentenceTransformer, losses
 from tiny import tiny_bert
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ import firth
 from firth.core.scores import correlation, ranks
 from firth.data.world import World
 from firth.finetuning.contrastive_training import Contrast, in_batch, in_order, nested
-from firth.training.gradient_loop import Gradient
+from firth.training.gradient_loop import GradientLoop
 from firth.transformers.bert_model import BertModel
 
 ONE = firth.Run(threads=1)
@@ -228,7 +229,7 @@ def test_sentence_transformers_give_the_same(pool, tmp_path: Path):
 def test_a_resumed_run_equals_an_unbroken_one(tmp_path: Path, monkeypatch):
     settings = firth.SentenceEncoder(epochs=2, batch_size=8, learning_rate=1e-3)
     whole = settings.fit(SENTENCES[:40], firth.Run(deterministic=True), tiny_bert())
-    steps, step = [], Gradient.step
+    steps, step = [], GradientLoop.step
 
     def stopping(self, *given):
         steps.append(1)
@@ -236,11 +237,11 @@ def test_a_resumed_run_equals_an_unbroken_one(tmp_path: Path, monkeypatch):
             raise KeyboardInterrupt
         return step(self, *given)
 
-    monkeypatch.setattr(Gradient, "step", stopping)
+    monkeypatch.setattr(GradientLoop, "step", stopping)
     run = firth.Run(deterministic=True, checkpoint_folder=tmp_path, checkpoint_every=1e-9)
     with pytest.raises(KeyboardInterrupt):
         settings.fit(SENTENCES[:40], run, tiny_bert())
-    with pytest.warns(firth.FirthWarning, match="Going on"):
+    with warns_code("resumed"):
         resumed = settings.fit(SENTENCES[:40], run, tiny_bert())
     assert np.array_equal(resumed.embed(SENTENCES[:5]), whole.embed(SENTENCES[:5]))
 

@@ -10,7 +10,7 @@ from firth.data.world.society import Interactions as Society
 
 @pytest.fixture(scope="session")
 def society() -> Society:
-    """Users whose tastes are known, in a world nothing was tuned on."""
+    """Synthetic users with known tastes, from a seed that no setting was tuned on."""
     return World(seed=77).ratings(users=800, items=300, each=40)
 
 

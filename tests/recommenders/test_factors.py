@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusing import refuses
 from scipy.sparse import csr_matrix
 
 import firth
@@ -24,8 +25,8 @@ def objective(model: firth.Model, confidence: np.ndarray, preference: np.ndarray
 
 
 @pytest.mark.parametrize("solver", ["cg", "cholesky"])
-def test_als_minimises_its_objective(solver, ratings):
-    """What is told after the last epoch is the objective with all zeros written out, and it falls in every epoch."""
+def test_als_minimizes_its_objective(solver, ratings):
+    """The reported loss equals the objective over the dense matrix, and it falls in every epoch."""
     method = firth.ALS(dim=8, alpha=3.0, weighting="linear", regularization=2.0, solver=solver, epochs=12)
     model = method.fit(ratings)
     dense = dense_of(ratings)
@@ -35,19 +36,19 @@ def test_als_minimises_its_objective(solver, ratings):
     assert losses[-1] == pytest.approx(objective(model, 1 + 3 * dense, (dense > 0).astype(float), 2.0), rel=1e-4)
 
 
-def test_als_tells_a_loss_once_there_is_one(ratings):
-    told = []
+def test_als_reports_no_loss_before_the_first_one_is_known(ratings):
+    steps = []
 
-    class Steps(Silence):
-        def step(self, done: float, **figures: float) -> None:
-            told.append(figures)
+    class RecordedSteps(Silence):
+        def step(self, done: float, **metrics: float) -> None:
+            steps.append(metrics)
 
-    firth.ALS(dim=4, epochs=2).fit(ratings, firth.Run(report=Steps()))
-    assert "loss" in told[-1] and all(figures.get("loss", 1.0) > 0 for figures in told)
+    firth.ALS(dim=4, epochs=2).fit(ratings, firth.Run(report=RecordedSteps()))
+    assert "loss" in steps[-1] and all(metrics.get("loss", 1.0) > 0 for metrics in steps)
 
 
-def test_als_is_alternating_least_squares_written_out(ratings):
-    """The same start, three epochs, every row solved by NumPy over the dense matrix."""
+def test_als_equals_dense_alternating_least_squares(ratings):
+    """Three epochs from the same initial vectors; NumPy solves every row over the dense matrix."""
     method = firth.ALS(dim=6, alpha=2.0, weighting="log", regularization=1.5, solver="cholesky", epochs=3)
     model = method.fit(ratings, firth.Run(seed=4))
     dense = np.log1p(dense_of(ratings))
@@ -67,8 +68,8 @@ def test_als_is_alternating_least_squares_written_out(ratings):
     np.testing.assert_allclose(model.items.matrix, items, atol=2e-3)
 
 
-def test_the_implicit_package_agrees(parts):
-    """Equal settings reach the same objective and rank as well."""
+def test_als_agrees_with_the_implicit_package(parts):
+    """Equal settings reach the same objective and the same ranking metrics."""
     from implicit.cpu.als import AlternatingLeastSquares
     from threadpoolctl import threadpool_limits
 
@@ -83,8 +84,8 @@ def test_the_implicit_package_agrees(parts):
         theirs.fit(confident, show_progress=False)
     method = firth.ALS(dim=16, alpha=2.0, weighting="linear", regularization=3.0, epochs=15)
     ours = method.fit(parts.train)
-    learned = {"users": theirs.user_factors, "items": theirs.item_factors, "scale": np.array([3.0])}
-    as_ours = firth.ALS.model(method, learned, ours.seen, ours._keys, {})
+    arrays = {"users": theirs.user_factors, "items": theirs.item_factors, "scale": np.array([3.0])}
+    as_ours = firth.ALS.model(method, arrays, ours.seen, ours._keys, {})
     dense = plain.toarray().astype(np.float64)
     losses = [objective(model, 1 + 2 * dense, (dense > 0).astype(float), 3.0) for model in (ours, as_ours)]
     assert losses[0] == pytest.approx(losses[1], rel=0.01)
@@ -96,8 +97,8 @@ def test_the_implicit_package_agrees(parts):
     np.testing.assert_allclose(as_ours.fold_in(keys), folded, atol=2e-3)
 
 
-def test_frequency_scaling_regularises_who_used_more(ratings):
-    """The mean stays what was asked for; a power of 1 is in proportion to a row's whole confidence."""
+def test_frequency_scaling_regularizes_active_users_more(ratings):
+    """The mean stays `regularization`; with a power of 1 each row's share is proportional to its total confidence."""
     method = firth.ALS(regularization=2.0, frequency_scaling=1.0)
     totals = np.array([100.0, 200.0, 600.0])
     np.testing.assert_allclose(method.ridge(totals), 2.0 * totals / 300)
@@ -109,7 +110,7 @@ def test_frequency_scaling_regularises_who_used_more(ratings):
     assert ratio[active].mean() < ratio.mean()
 
 
-def test_weights_may_count_wholly_or_hardly_or_not(ratings):
+def test_weighting_changes_what_weights_count(ratings):
     doubled = firth.Interactions([(u, i, 2 * w) for u, h in ratings.histories().items() for i, w in h.items()])
     same = {
         weighting: np.array_equal(
@@ -121,41 +122,41 @@ def test_weights_may_count_wholly_or_hardly_or_not(ratings):
 
 
 def test_weights_beyond_single_precision_are_refused():
-    with pytest.raises(firth.FirthError, match="too large for single precision"):
+    with refuses("diverged", epoch=1, cause="the weights are too large for float32; scale them down."):
         firth.ALS(dim=4, weighting="linear").fit([("a", "x", 1e38), ("b", "y", 1e38), ("b", "x", 3.0)])
 
 
 def test_rating_factors_recover_a_known_matrix():
-    """Mean, biases and a product of rank 3, some noise: a fifth held out is predicted to nearly the noise."""
+    """Mean, biases, a product of rank 3 and noise: the error on held-out ratings is close to the noise."""
     random = np.random.default_rng(9)
     users, items = random.normal(0, 0.7, (150, 3)), random.normal(0, 0.7, (90, 3))
     truth = 3.2 + random.normal(0, 0.5, 150)[:, None] + random.normal(0, 0.4, 90) + users @ items.T
     noisy = truth + random.normal(0, 0.1, truth.shape)
-    told = random.random(truth.shape) < 0.4
-    asked = ~told & (random.random(truth.shape) < 0.1)
-    train = firth.Interactions([(u, i, noisy[u, i]) for u, i in np.argwhere(told)])
-    test = firth.Interactions([(u, i, noisy[u, i]) for u, i in np.argwhere(asked)])
+    is_train = random.random(truth.shape) < 0.4
+    is_test = ~is_train & (random.random(truth.shape) < 0.1)
+    train = firth.Interactions([(u, i, noisy[u, i]) for u, i in np.argwhere(is_train)])
+    test = firth.Interactions([(u, i, noisy[u, i]) for u, i in np.argwhere(is_test)])
     model = firth.RatingFactors(dim=3, regularization=0.01, epochs=30).fit(train)
-    found = evaluate.rating_errors(model, test)
-    assert found.rmse < 0.16 and found.mean_rmse > 0.9 and found.mae < found.rmse
-    assert model.mean == pytest.approx(noisy[told].mean(), abs=1e-4)
+    errors = evaluate.rating_errors(model, test)
+    assert errors.rmse < 0.16 and errors.mean_rmse > 0.9 and errors.mae < errors.rmse
+    assert model.mean == pytest.approx(noisy[is_train].mean(), abs=1e-4)
     biases = truth[:, :].mean(axis=1) - truth.mean()
     assert np.corrcoef(biases, model._rows["users"][:, 3][np.argsort([int(u) for u in model.users.keys])])[0, 1] > 0.8
-    folded = model.fold_in([{str(i): noisy[5, i] for i in np.flatnonzero(told[5])}])
-    rest = [str(i) for i in np.flatnonzero(~told[5])]
+    folded = model.fold_in([{str(i): noisy[5, i] for i in np.flatnonzero(is_train[5])}])
+    rest = [str(i) for i in np.flatnonzero(~is_train[5])]
     predicted = model.scores(folded)[0, [model.items.row(item) for item in rest]]
-    assert np.sqrt(np.mean((predicted - truth[5, ~told[5]]) ** 2)) < 0.2
+    assert np.sqrt(np.mean((predicted - truth[5, ~is_train[5]]) ** 2)) < 0.2
 
 
-def test_the_worlds_ratings_are_predicted(parts):
-    """Ratings come from tastes: knowing them beats the mean, and knowing items' and users' means."""
-    found = evaluate.rating_errors(firth.RatingFactors(dim=8).fit(parts.train), parts.test)
+def test_ratings_from_known_tastes_are_predicted(parts):
+    """The ratings follow from tastes, so factors predict better than the mean and than biases alone."""
+    errors = evaluate.rating_errors(firth.RatingFactors(dim=8).fit(parts.train), parts.test)
     biases = evaluate.rating_errors(firth.RatingFactors(dim=1, regularization=5.0).fit(parts.train), parts.test)
-    assert found.rmse < 0.9 * biases.rmse < biases.mean_rmse
-    assert found.skipped < 0.02 * found.pairs
+    assert errors.rmse < 0.9 * biases.rmse < biases.mean_rmse
+    assert errors.skipped < 0.02 * errors.pairs
 
 
-def test_rating_factors_minimise_their_objective(ratings):
+def test_rating_factors_minimize_their_objective(ratings):
     method = firth.RatingFactors(dim=5, regularization=0.2, epochs=8)
     model = method.fit(ratings)
     rows = ratings.latest()
@@ -164,44 +165,44 @@ def test_rating_factors_minimise_their_objective(ratings):
     assert losses == sorted(losses, reverse=True)
     owners = np.repeat(np.arange(len(ratings.users)), np.diff(rows.starts))
     users, items = (model._rows[side].astype(np.float64) for side in ("users", "items"))
-    off = rows.values - model.mean - np.einsum("ij,ij->i", users[owners], items[rows.columns])
+    residuals = rows.values - model.mean - np.einsum("ij,ij->i", users[owners], items[rows.columns])
     counts = np.diff(rows.starts), np.bincount(rows.columns, minlength=len(items))
     squares = ((users[:, :6] ** 2).sum(axis=1), (items**2).sum(axis=1) - 1)
     ridge = 0.2 * sum(float(count @ square) for count, square in zip(counts, squares, strict=True))
-    assert losses[-1] == pytest.approx((off**2).sum() + ridge, rel=1e-4)
+    assert losses[-1] == pytest.approx((residuals**2).sum() + ridge, rel=1e-4)
 
 
 def test_rating_factors_need_ratings_to_fold_in(ratings):
     model = firth.RatingFactors(dim=4, epochs=1).fit(ratings)
-    with pytest.raises(firth.FirthError, match="folds in ratings"):
+    with refuses("wrong_input"):
         model.recommend_for([ratings.items[0]])
-    with pytest.raises(firth.FirthError, match="an item beside each user; got 1 and 2"):
+    with refuses("shape_mismatch", n_users=1, n_items=2):
         model.rate([ratings.users[0]], ratings.items[:2])
     hated = firth.RatingFactors(dim=2).fit([("a", "x", -5.0), ("a", "y", 5.0), ("b", "y", 4.0), ("b", "x", -3.0)])
     assert hated.rate(["a", "a"], ["x", "y"]) == pytest.approx([-5, 5], abs=1.5)  # negative ratings are ratings
 
 
-def test_bpr_raises_what_was_used_above_what_was_not(ratings):
+def test_bpr_ranks_used_items_above_unused_ones(ratings):
     model = firth.BPR(dim=16, negative_exponent=0.0).fit(ratings)
     losses = [epoch["loss"] for epoch in model.training["epochs"]]
     assert losses[0] == pytest.approx(np.log(2), abs=0.1) and losses[-1] < 0.5 * losses[0]
     scores = model.scores(model.user_rows(model.users.keys))
     used = np.zeros_like(scores, dtype=bool)
     used[np.repeat(np.arange(len(scores)), np.diff(model.seen.starts)), model.seen.items] = True
-    right = [float((scores[u][used[u]][:, None] > scores[u][~used[u]]).mean()) for u in range(len(scores))]
-    assert np.mean(right) > 0.85  # area under the ROC curve, which BPR maximises
+    auc = [float((scores[u][used[u]][:, None] > scores[u][~used[u]]).mean()) for u in range(len(scores))]
+    assert np.mean(auc) > 0.85  # the area under the ROC curve, which BPR maximizes
 
 
-def test_bpr_cannot_compare_one_item():
-    with pytest.raises(firth.FirthError, match="needs at least 2"):
+def test_bpr_and_item2vec_need_two_items():
+    with refuses("too_few", method="BPR", minimum=2, got=1):
         firth.BPR().fit([("a", "x"), ("b", "x")])
-    with pytest.raises(firth.FirthError, match="at least two different items"):
+    with refuses("too_few", method="Item2Vec", minimum=2, got=1):
         firth.Item2Vec().fit([("a", "x"), ("b", "x")])
-    with pytest.raises(firth.FirthError, match=r"learning_rate=100 is too high|no longer a number"):
+    with refuses("diverged"):
         firth.BPR(learning_rate=100.0, dim=4, regularization=10.0).fit([("a", "x"), ("b", "y"), ("b", "x"), ("c", "y")])
 
 
-def test_item2vec_users_are_their_items(ratings):
+def test_item2vec_user_vectors_are_means_of_item_vectors(ratings):
     model = firth.Item2Vec(dim=8, epochs=2).fit(ratings)
     user = ratings.users[4]
     mean = np.mean([model.items[item] for item in ratings.histories()[user]], axis=0)
@@ -210,7 +211,7 @@ def test_item2vec_users_are_their_items(ratings):
 
 
 def test_sessions_learn_from_order_and_baskets_do_not():
-    """Item n is always followed by n + 1 of its own chain, baskets hold all chains: only order tells chains apart."""
+    """Item n is followed by n + 1 of its chain, and every basket holds all chains: only order separates chains."""
     random = np.random.default_rng(4)
     events = []
     for user in range(400):

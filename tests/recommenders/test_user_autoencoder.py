@@ -1,12 +1,13 @@
-"""MultVAE and MultDAE: what only networks of users do."""
+"""MultVAE and MultDAE: uncertainty, collapse, and resuming."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusing import refuses, warns_code
 
 import firth
-from firth import FirthError, FirthWarning, Run
+from firth import Run
 from firth.core.model import Recommends
 
 RUN = Run(deterministic=True)
@@ -17,8 +18,8 @@ def model(parts):
     return firth.MultVAE(dim=16, epochs=30, learning_rate=0.01).fit(parts.train, RUN)
 
 
-def test_who_had_more_is_surer(model, parts):
-    """Deviations of the codes fall with the number of items that are told; nobody is as unsure as a new user."""
+def test_longer_histories_have_less_uncertainty(model, parts):
+    """The deviations of the codes fall with the length of the history, and are largest without one."""
     items = list(parts.train.histories()["7"])[:8]
     deviations = model.uncertainty([[], items[:2], items])
     assert deviations.shape == (3, 16) and deviations[0].mean() > deviations[1].mean() > deviations[2].mean()
@@ -26,24 +27,24 @@ def test_who_had_more_is_surer(model, parts):
     np.testing.assert_allclose(model.tables["deviations"]["7"], model.uncertainty([parts.train.histories()["7"]])[0])
 
 
-def test_a_known_user_and_the_same_history_are_one(model, parts):
+def test_a_training_user_equals_a_new_user_with_the_same_history(model, parts):
     history = parts.train.histories()["7"]
     assert isinstance(model, Recommends)
     np.testing.assert_allclose(model.fold_in([history])[0], model.users["7"], atol=1e-5)
-    mine, told = model.recommend("7", 5), model.recommend_for(history, 5)
-    assert [hit.key for hit in mine] == [hit.key for hit in told]
-    assert not {hit.key for hit in mine} & set(history)
+    for_user, for_history = model.recommend("7", 5), model.recommend_for(history, 5)
+    assert [hit.key for hit in for_user] == [hit.key for hit in for_history]
+    assert not {hit.key for hit in for_user} & set(history)
 
 
-def test_scores_are_what_the_loss_is_made_of(model, parts):
-    """Logits of all items: the softmax of a user's puts more on what the user had than on an average item."""
+def test_scores_are_logits(model, parts):
+    """The softmax of a user's scores gives items of the history more probability than an average item."""
     scores = model.scores(model.user_rows(["7"]))[0].astype(np.float64)
     shares = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
-    had = [model.items.row(item) for item in parts.train.histories()["7"]]
-    assert shares.sum() == pytest.approx(1) and shares[had].mean() > 1.5 / len(shares)
+    rows = [model.items.row(item) for item in parts.train.histories()["7"]]
+    assert shares.sum() == pytest.approx(1) and shares[rows].mean() > 1.5 / len(shares)
 
 
-def test_it_is_saved_whole(model, tmp_path):
+def test_a_saved_model_is_equal(model, tmp_path):
     model.save(tmp_path / "m")
     loaded = firth.load(tmp_path / "m")
     np.testing.assert_array_equal(loaded.scores(loaded.user_rows(["7"])), model.scores(model.user_rows(["7"])))
@@ -51,23 +52,23 @@ def test_it_is_saved_whole(model, tmp_path):
     assert repr(loaded) == repr(model)
 
 
-def test_collapse_and_starts_are_said(parts):
-    with pytest.warns(FirthWarning, match="no dimension tells users apart"):
+def test_collapse_is_noted_and_a_start_is_refused(parts):
+    with warns_code("collapsed_codes"):
         collapsed = firth.MultVAE(dim=4, epochs=30, beta=1000.0, kl_annealing=0.0, learning_rate=0.03).fit(
             parts.train, RUN
         )
     assert collapsed.training["active"] == 0
-    with pytest.raises(FirthError, match="MultVAE can't go on from a model"):
+    with refuses("unsupported_start", method="MultVAE"):
         firth.MultVAE().fit(parts.train, RUN, start=collapsed)
 
 
 class Stops(firth.core.report.Silence):
-    """Breaks off after some slices, as a kill would."""
+    """Interrupts training after some slices."""
 
     def __init__(self, after):
         self.left = after
 
-    def step(self, done, **figures):
+    def step(self, done, **metrics):
         self.left -= 1
         if not self.left:
             raise KeyboardInterrupt
@@ -77,13 +78,13 @@ class Stops(firth.core.report.Silence):
 
 
 @pytest.mark.parametrize("method", [firth.MultVAE(dim=4, epochs=3, batch_size=200), firth.VAE(dim=2, epochs=3)])
-def test_a_resumed_run_equals_an_unbroken_one(method, parts, tmp_path, monkeypatch):
-    """Noise, hidden items, the weight of KL and the order of rows all go on."""
+def test_a_resumed_run_equals_an_uninterrupted_one(method, parts, tmp_path, monkeypatch):
+    """Noise, dropout, the weight of the KL term and the order of rows are all restored."""
     monkeypatch.setattr("firth.training.epoch_loop.SLICE_SECONDS", 1e-9)  # a slice is a step
     data = parts.train if isinstance(method, firth.MultVAE) else np.random.default_rng(1).normal(size=(300, 5))
-    whole = method.fit(data, Run(deterministic=True, report=Stops(0)))
+    uninterrupted = method.fit(data, Run(deterministic=True, report=Stops(0)))
     with pytest.raises(KeyboardInterrupt):
         method.fit(data, Run(deterministic=True, checkpoint_folder=tmp_path, report=Stops(4)))
-    again = method.fit(data, Run(deterministic=True, checkpoint_folder=tmp_path, report=Stops(0)))
-    one, two = whole.parts().arrays, again.parts().arrays
+    resumed = method.fit(data, Run(deterministic=True, checkpoint_folder=tmp_path, report=Stops(0)))
+    one, two = uninterrupted.parts().arrays, resumed.parts().arrays
     assert one.keys() == two.keys() and all(one[name].tobytes() == two[name].tobytes() for name in one)

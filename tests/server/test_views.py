@@ -259,7 +259,7 @@ def test_a_walk_among_codes(post, made):
         ("answer", {"model": "bert", "question": "who", "passage": "a"}, 400, "finetune question-answerer"),
         ("answer", {"model": "answer", "question": "", "passage": "a"}, 400, "Give a question"),
         ("latent", {"model": "words"}, 400, "words can't do this (skipgram); autoencoder and vae"),
-        ("latent", {"model": "plain"}, 400, "has not kept the codes of its rows"),
+        ("latent", {"model": "plain"}, 400, "does not store the codes of its rows"),
         ("latent/decode", {"model": "people", "codes": [[0, 1]]}, 400, "A code of people has 3 numbers; got 2"),
         ("latent/decode", {"model": "people", "codes": []}, 422, "codes: "),
     ],

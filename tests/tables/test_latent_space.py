@@ -1,13 +1,14 @@
-"""Walking in the space of codes."""
+"""Latent space: the plane of the codes, and decoded points."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusing import refuses
 from sklearn.datasets import load_digits
 
 import firth
-from firth import FirthError, Run
+from firth import Run
 from firth.tables.latent_space import code_plane, decoded_cells, decoded_pictures, known_codes, picture_side
 
 RUN = Run(threads=1)
@@ -25,7 +26,7 @@ def model():
     return firth.VAE(dim=3, epochs=8).fit(people(), RUN)
 
 
-def test_a_plane_of_codes_gives_them_back():
+def test_codes_in_a_plane_are_represented_exactly():
     codes = np.random.default_rng(1).normal(size=(30, 5)) @ np.diag([3, 2, 0, 0, 0]) + 1  # two directions vary
     plane = code_plane(codes)
     np.testing.assert_allclose(plane.center + plane.points @ plane.axes, codes, atol=1e-9)
@@ -36,30 +37,31 @@ def test_a_plane_of_codes_gives_them_back():
     np.testing.assert_array_equal(line.points, np.column_stack([codes[:, 0], np.zeros(30)]))
 
 
-def test_cells_are_what_inverse_gives(model):
+def test_decoded_cells_equal_inverse(model):
     codes = known_codes(model)[:4]
     rows, table = decoded_cells(model, codes), model.inverse(codes).to_dict()
-    for place, row in enumerate(rows):
+    for number, row in enumerate(rows):
         assert [cell.column for cell in row] == ["age", "pay", "city"]
-        assert row[0].value == pytest.approx(table["age"][place]) and row[1].value == pytest.approx(table["pay"][place])
-        assert row[2].value == table["city"][place] == row[2].levels[0][0]
-        assert sum(chance for _, chance in row[2].levels) == pytest.approx(1)
+        assert row[0].value == pytest.approx(table["age"][number])
+        assert row[1].value == pytest.approx(table["pay"][number])
+        assert row[2].value == table["city"][number] == row[2].levels[0][0]
+        assert sum(probability for _, probability in row[2].levels) == pytest.approx(1)
         assert (row[0].low, row[0].high) == (min(people().to_dict()["age"]), max(people().to_dict()["age"]))
-    with pytest.raises(FirthError, match="A code has 3 finite numbers"):
+    with refuses("shape_mismatch", dim=3, shape=(1, 2)):
         decoded_cells(model, [[0, 1]])
 
 
-def test_where_codes_come_from(model):
+def test_known_codes_are_those_of_the_data_or_the_stored_ones(model):
     np.testing.assert_array_equal(known_codes(model), model.known[0])
     np.testing.assert_array_equal(known_codes(model, people(7)), model.transform(people(7)))
     plain = firth.Autoencoder(dim=2, epochs=1).fit(people(), RUN)
-    with pytest.raises(FirthError, match="has not kept the codes"):
+    with refuses("unsupported_model"):
         known_codes(plain)
     points = firth.Autoencoder(dim=2, epochs=1).fit(firth.Vectors(["a", "b", "c"], np.eye(3)), RUN)
     np.testing.assert_array_equal(known_codes(points), points.points.matrix)
 
 
-def test_pictures_are_told_from_tables(model):
+def test_images_are_recognized(model):
     digits = load_digits().data[:80]
     for numeric in ("common", "standardize"):
         assert picture_side(firth.VAE(dim=2, epochs=1, numeric=numeric).fit(digits, RUN)) == 8

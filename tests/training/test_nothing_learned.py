@@ -1,4 +1,4 @@
-"""A default must work on small data, and training that taught nothing must say so."""
+"""Defaults depend on the size of the data, and a run that learned nothing gets a note."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def codes(fit) -> list[str]:
 # ---- defaults that depend on the size of the data ----
 
 
-def test_the_rules_are_those_of_large_data_where_data_is_large():
+def test_automatic_options_by_data_size():
     assert automatic_min_count(10**9) == 5 and automatic_min_count(1000) == 1
     assert automatic_epochs(10**9, 5, 4_000_000) == automatic_epochs(4_000_000, 5, 4_000_000) == 5
     assert automatic_epochs(10_000, 5, 4_000_000) == 100 and automatic_epochs(1, 5, 4_000_000) == 200
@@ -45,19 +45,19 @@ def test_the_rules_are_those_of_large_data_where_data_is_large():
 
 
 @pytest.mark.parametrize("method", [firth.SkipGram, firth.CBOW, firth.FastText, firth.GloVe, firth.PMI, firth.Doc2Vec])
-def test_what_was_left_out_is_chosen_and_recorded(method, texts, tmp_path):
+def test_automatic_options_are_recorded(method, texts, tmp_path):
     model = method(dim=8).fit(texts[:10])
-    chosen = model.training["automatic"]
-    assert chosen["min_count"] == model.method.min_count == 1
+    automatic = model.training["automatic"]
+    assert automatic["min_count"] == model.method.min_count == 1
     assert len(model.vocabulary) == model.vocabulary.counts.size and model.vocabulary.dropped_types == 0
     if method is not firth.PMI:
-        assert chosen["epochs"] == model.method.epochs == model.training["finished_epochs"] > 20
+        assert automatic["epochs"] == model.method.epochs == model.training["finished_epochs"] > 20
     model.save(tmp_path / "m")
-    assert json.loads((tmp_path / "m" / "training.json").read_text())["automatic"] == chosen
+    assert json.loads((tmp_path / "m" / "training.json").read_text())["automatic"] == automatic
     assert firth.load(tmp_path / "m").method == model.method
 
 
-def test_what_was_given_is_kept(texts):
+def test_explicit_options_are_not_changed(texts):
     model = firth.SkipGram(dim=8, min_count=3, epochs=2).fit(texts)
     assert model.vocabulary.min_count == 3 and model.training["finished_epochs"] == 2
     assert "automatic" not in model.training
@@ -65,8 +65,8 @@ def test_what_was_given_is_kept(texts):
     assert als.method.regularization == 2.0 and "automatic" not in als.training
 
 
-def test_words_of_sixty_texts_are_near_others_of_their_topic(topics, texts):
-    """5 passes, the default of large texts, left the vectors at their random first values."""
+def test_words_of_a_topic_are_neighbors_after_training_on_sixty_texts(topics, texts):
+    """With 5 epochs, the default of large texts, the vectors stay close to their random initial values."""
     words = {
         word: max(seen, key=seen.get)
         for word, seen in by_topic(topics).items()
@@ -74,24 +74,24 @@ def test_words_of_sixty_texts_are_near_others_of_their_topic(topics, texts):
     }
 
     def purity(model):
-        known = [word for word in words if word in model.vectors]
-        unit = model.vectors.matrix[[model.vectors.row(word) for word in known]]
+        keys = [word for word in words if word in model.vectors]
+        unit = model.vectors.matrix[[model.vectors.row(word) for word in keys]]
         unit = unit / np.maximum(np.linalg.norm(unit, axis=1, keepdims=True), 1e-12)
-        cosines = unit @ unit.T - 9 * np.eye(len(known))
-        near = np.argsort(-cosines, axis=1)[:, :3]
-        labels = np.array([words[word] for word in known])
-        return float((labels[near] == labels[:, None]).mean())
+        cosines = unit @ unit.T - 9 * np.eye(len(keys))
+        neighbors = np.argsort(-cosines, axis=1)[:, :3]
+        labels = np.array([words[word] for word in keys])
+        return float((labels[neighbors] == labels[:, None]).mean())
 
     assert purity(firth.SkipGram().fit(texts)) > 0.8 > 0.6 > purity(firth.SkipGram(epochs=5).fit(texts))
 
 
 def by_topic(topics):
-    found: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, int]] = {}
     for document in topics:
         for word in document.text.split():
-            seen = found.setdefault(word, {})
-            seen[document.label] = seen.get(document.label, 0) + 1
-    return found
+            topic_counts = counts.setdefault(word, {})
+            topic_counts[document.label] = topic_counts.get(document.label, 0) + 1
+    return counts
 
 
 def ratings(users=40, items=12):
@@ -113,7 +113,7 @@ def test_small_graphs_draw_negative_samples_for_each_pair():
     assert model.training["automatic"] == {"negatives": 10}
 
 
-def test_a_network_has_steps_enough(texts):
+def test_small_texts_get_small_batches(texts):
     model = firth.GPT(layers=1, dim=16, heads=1, context=16, vocabulary=300, epochs=1).fit(texts[:8])
     assert model.training["automatic"] == {"batch_tokens": 512}
 
@@ -140,25 +140,25 @@ def test_a_loss_that_did_not_fall_is_noted(method, texts):
 
 
 @pytest.mark.parametrize("method", [firth.SkipGram, firth.CBOW, firth.FastText, firth.Doc2Vec, firth.GloVe])
-def test_defaults_learn_and_say_nothing(method, texts):
-    found = []
-    assert "nothing_learned" not in codes(lambda: found.append(method(dim=8).fit(texts)))
-    assert found[0].training["trained_loss"] < 0.9 * found[0].training["untrained_loss"]
+def test_defaults_learn_without_a_note(method, texts):
+    models = []
+    assert "nothing_learned" not in codes(lambda: models.append(method(dim=8).fit(texts)))
+    assert models[0].training["trained_loss"] < 0.9 * models[0].training["untrained_loss"]
 
 
-def test_people():
+def test_recommenders_that_learned_nothing_are_noted():
     assert "nothing_learned" in codes(lambda: firth.BPR(dim=4, learning_rate=1e-9, epochs=1).fit(ratings()))
     assert "nothing_learned" in codes(lambda: firth.ALS(dim=4, regularization=1e5).fit(ratings()))
     for method in (firth.BPR(dim=4), firth.ALS(dim=4), firth.Item2Vec(dim=4)):
         assert "nothing_learned" not in codes(lambda method=method: method.fit(ratings()))
     dae = firth.MultDAE(dim=4, epochs=1, learning_rate=1e-9, held_out=0.3, dropout=0.0)
-    famous = [
+    popular = [
         (f"u{user}", f"i{item}", 1.0) for user in range(40) for item in range(24) if item < 4 or item % 20 == user % 20
     ]
-    assert "nothing_learned" in codes(lambda: dae.fit(famous))
+    assert "nothing_learned" in codes(lambda: dae.fit(popular))
 
 
-def test_walks():
+def test_walks_that_learned_nothing_are_noted():
     edges = [(str(a), str((a + step) % 30)) for a in range(30) for step in (1, 2)]
     assert "nothing_learned" in codes(
         lambda: firth.DeepWalk(dim=8, walks_per_node=1, walk_length=5, learning_rate=1e-9).fit(edges)
@@ -166,14 +166,14 @@ def test_walks():
     assert "nothing_learned" not in codes(lambda: firth.DeepWalk(dim=8).fit(edges))
 
 
-def test_a_translator_is_measured_beside_the_frequency_of_tokens():
+def test_a_translator_is_compared_with_token_frequencies():
     pairs = [(one, two) for one, two, *_ in World(seed=11).translations(60)]
     method = firth.Seq2Seq(layers=1, dim=16, heads=1, vocabulary=400, epochs=1, learning_rate=1e-9, held_out=0.2)
-    found = []
-    assert "nothing_learned" in codes(lambda: found.append(method.fit(pairs)))
-    assert 0 < found[0].training["baseline_loss"] < math.log(len(found[0].tokenizer)) + 0.5
+    models = []
+    assert "nothing_learned" in codes(lambda: models.append(method.fit(pairs)))
+    assert 0 < models[0].training["baseline_loss"] < math.log(len(models[0].tokenizer)) + 0.5
 
 
-def test_going_on_from_a_model_that_knows_it_all_is_no_alarm(texts):
+def test_continuing_from_a_trained_model_is_not_noted(texts):
     first = firth.SkipGram(dim=8).fit(texts)
     assert codes(lambda: firth.SkipGram(dim=8, epochs=1, learning_rate=1e-9).fit(texts, start=first)) == []

@@ -1,4 +1,4 @@
-"""Models that threads share: what is read at its first use is read whole before another thread sees it."""
+"""Models shared by threads: lazily read parts are complete before another thread sees them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from firth.core.model import Parts
 
 
 class Slow(Mapping[str, Any]):
-    """Documents of which each but the first look waits until another thread has had its turn."""
+    """Documents whose second read waits until another thread has run."""
 
     def __init__(self, documents: Mapping[str, Any]) -> None:
-        self.documents, self.looks = documents, 0
+        self.documents, self.reads = documents, 0
         self.other, self.done = threading.Event(), threading.Event()
 
     def __getitem__(self, name: str) -> Any:
-        self.looks += 1
-        if self.looks == 2:
+        self.reads += 1
+        if self.reads == 2:
             self.other.set()
             self.done.wait(1)
         return self.documents[name]
@@ -31,23 +31,23 @@ class Slow(Mapping[str, Any]):
         return len(self.documents)
 
 
-def test_phrases_are_there_as_soon_as_the_vocabulary():
-    """A thread that found the vocabulary read, and the phrases not yet, tokenized without them."""
+def test_vocabulary_and_phrases_are_published_together():
+    """A thread that saw the vocabulary but not yet the phrases would tokenize without phrases."""
     model = firth.SkipGram(dim=4, min_count=1, phrases=1).fit(["in new york today", "new york is far"] * 50)
     expected = model.tokenize("new york")
     assert expected == ["new_york"]
     parts = model.parts()
     slow = Slow(parts.documents)
     shared = type(model).from_parts(model.method, Parts(parts.arrays, slow), model.training)
-    found = []
+    tokenized = []
 
     def second() -> None:
         slow.other.wait(1)
-        found.append(shared.tokenize("new york"))
+        tokenized.append(shared.tokenize("new york"))
         slow.done.set()
 
     thread = threading.Thread(target=second)
     thread.start()
-    found.append(shared.tokenize("new york"))
+    tokenized.append(shared.tokenize("new york"))
     thread.join()
-    assert found == [expected, expected]
+    assert tokenized == [expected, expected]

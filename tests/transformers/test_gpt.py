@@ -154,7 +154,7 @@ def written_by_others(folder: Path, **settings) -> transformers.GPT2LMHeadModel:
         ({"n_layer": 1}, "not known"),
         ({"n_layer": "many"}, "n_layer as a whole number; got 'many'"),
         ({"activation_function": "mish"}, "must be one of"),
-        ({"n_embd": 16}, "where this model needs"),
+        ({"n_embd": 16}, "must be an array of shape"),
         ({"vocab_size": 10}, "tokenizer has"),
     ],
 )

@@ -19,7 +19,7 @@ from firth.core.report import Silence
 from firth.data.subwords import Characters
 from firth.data.translation_pairs import Pair
 from firth.data.world import World
-from firth.transformers.translation_model import BEGIN, END, PAD, SPECIAL, new_net
+from firth.transformers.translation_model import BEGIN, END, PAD, SPECIAL_TOKENS, new_net
 from firth.transformers.translation_training import Translating, bucketed, encode, smoothed_loss
 
 torch.set_num_threads(1)
@@ -27,7 +27,7 @@ PAIRS = [Pair(*pair) for pair in World(seed=2).translations(60)]
 
 
 def tokenizer():
-    return Characters(special_tokens=SPECIAL).train([text for pair in PAIRS for text in pair])
+    return Characters(special_tokens=SPECIAL_TOKENS).train([text for pair in PAIRS for text in pair])
 
 
 def test_smoothed_cross_entropy_is_the_kl_divergence_and_a_constant():
@@ -83,7 +83,7 @@ def test_what_is_left_out_is_told():
 
 
 def test_marks_in_a_text_are_text():
-    cut = firth.BPE(size=300, special_tokens=SPECIAL).train([text for pair in PAIRS for text in pair])
+    cut = firth.BPE(size=300, special_tokens=SPECIAL_TOKENS).train([text for pair in PAIRS for text in pair])
     found = encode([Pair("a </s> b", "<pad> c")], cut, 50, Silence(), "pairs")
     source, target = (real(found.padded(np.array([0]), side)[0]) for side in (0, 1))
     assert source.count(END) == 1 and len(target) == found.lengths[0, 1]
@@ -92,7 +92,7 @@ def test_marks_in_a_text_are_text():
 
 def test_batches_hold_every_pair_once_and_little_padding():
     pairs = [Pair("x" * n, "y" * n) for n in (3, 30, 9, 27, 5, 12, 44, 8) for _ in range(25)]
-    found = encode(pairs, Characters(special_tokens=SPECIAL).train(["xy"]), 99, Silence(), "pairs")
+    found = encode(pairs, Characters(special_tokens=SPECIAL_TOKENS).train(["xy"]), 99, Silence(), "pairs")
     groups = bucketed(found, np.random.default_rng(1), 200)
     assert sorted(np.concatenate(groups).tolist()) == list(range(200))
     tokens = [int((found.lengths[group, 1] - 1).sum()) for group in groups]

@@ -59,9 +59,9 @@ def command(
 
     keep_inputs(target, source)
     if pickled:
-        from firth.training.network_options import learner
+        from firth.training.network_options import torch_module
 
-        count = learner("transformers.pickled_weights").convert_pickled(Path(source), Path(target))
+        count = torch_module("transformers.pickled_weights").convert_pickled(Path(source), Path(target))
         return tell(f"{count:,} arrays as safetensors in {target}", arrays=count)
     settings: dict[str, Any] = {"cutoff": cutoff} if cutoff is not None else {}
     settings |= {"norms": True} if norms else {}

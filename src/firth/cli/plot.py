@@ -199,11 +199,11 @@ def tree(path: str, k: int, column: str | None, output: str) -> None:
 def places(path: str | None, n: int, dim: int, output: str) -> None:
     """The vectors that tell a network where a token stands: those of a BERT or GPT, or the waves of the Transformer."""
     from firth.maps import plot_places
-    from firth.training.network_options import learner
+    from firth.training.network_options import torch_module
 
     table: Any
     if path is None:
-        learner("transformers.language_modeling")  # tells how to get torch where it is missing
+        torch_module("transformers.language_modeling")  # tells how to get torch where it is missing
         from firth.nets.positions import sinusoids
 
         table = sinusoids(n, dim).numpy()

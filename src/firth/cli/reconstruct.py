@@ -43,7 +43,7 @@ def command(model: str, table: str, k: int, output: str | None, errors: str | No
     if errors:
         columns = {name: wrong.cells[:, place] for place, name in enumerate(wrong.columns)}
         write_table(Table({"row": range(1, len(rows) + 1), "error": wrong.rows, **columns}), errors)
-    odd = [{"row": row + 1, "error": error, "column": column} for row, error, column in wrong.odd(k)]
+    odd = [{"row": row + 1, "error": error, "column": column} for row, error, column in wrong.outliers(k)]
     means = dict(zip(wrong.columns, wrong.cells.mean(axis=0).tolist(), strict=True))
     if as_json:
         print_json({"rows": len(rows), "error": float(wrong.rows.mean()), "columns": means, "odd": odd})

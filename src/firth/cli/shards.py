@@ -182,9 +182,9 @@ def open_for_all(path: str, texts: Any, folder: Path, settings: dict[str, Any], 
     """The folder of shards. Of several processes the first one opens it; what goes wrong there, it alone tells."""
     if world_size() == 1:
         return open_shards(path, texts, folder, settings, values)
-    from firth.training.network_options import learner
+    from firth.training.network_options import torch_module
 
-    device = learner("training.device")
+    device = torch_module("training.device")
     opened: Shards | FirthError | None = None
     device.join()
     if is_first_process():
@@ -233,7 +233,7 @@ def written_by_all(shards: Shards) -> list[dict[int, dict[str, int]]]:
     """What each process wrote, on the first one, which waits for the others."""
     if world_size() == 1:
         return [shards.done]
-    from firth.training.network_options import learner
+    from firth.training.network_options import torch_module
 
-    found: list[dict[int, dict[str, int]]] = learner("training.device").gathered(shards.done)
+    found: list[dict[int, dict[str, int]]] = torch_module("training.device").gathered(shards.done)
     return found

@@ -36,7 +36,7 @@ from firth.kernels import text as text_kernel
 from firth.kernels._native import Labeller
 from firth.kernels.product import ProductCodes
 from firth.kernels.subwords import END_OF_LINE, ngrams
-from firth.training.baselines import Bags, Part, Verdict, affordable, label_verdict, shares
+from firth.training.baselines import Bags, BaselineComparison, Part, affordable, compare_labels, shares
 from firth.words.fasttext_model import within
 from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_texts
 
@@ -327,7 +327,7 @@ def model_from_training(training: Training, metrics: Mapping[str, Any]) -> Class
     return ClassifierModel(method, words, examples.labels, (inputs, outputs, training.buckets), metrics, phrases)
 
 
-def held_out_verdict(model: ClassifierModel, training: Training) -> Verdict | None:
+def held_out_verdict(model: ClassifierModel, training: Training) -> BaselineComparison | None:
     """Return the accuracy on the held-out texts and that of the baselines; None without held-out texts."""
     held_out, examples = training.held_out, training.examples
     if not len(held_out):
@@ -346,7 +346,7 @@ def held_out_verdict(model: ClassifierModel, training: Training) -> Verdict | No
     predicted[known] = labels
     rows = training.rows[np.diff(examples.label_starts)[training.rows] > 0]
     baseline_rows = affordable(rows, [bags], len(examples.labels), training.run.seed)
-    verdict = label_verdict(label_part(examples, baseline_rows), label_part(examples, held_out), predicted, len(names))
+    verdict = compare_labels(label_part(examples, baseline_rows), label_part(examples, held_out), predicted, len(names))
     return verdict if len(baseline_rows) == len(rows) else verdict._replace(baseline_rows=len(baseline_rows))
 
 

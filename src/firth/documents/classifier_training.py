@@ -22,7 +22,7 @@ from firth.data.vocabulary import Vocabulary
 from firth.kernels import classify as kernel
 from firth.kernels.predict import Table, new_table
 from firth.kernels.subwords import ngrams, word_hashes
-from firth.training.epoch_loop import Loop, Progress, Slice
+from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.words.word_model import WordOptions
 
 MAX_NGRAM = 100
@@ -219,13 +219,13 @@ class Training(Loop):
             self._order = (seed, self.rows[np.random.default_rng(seed).permutation(self.size)])
         return self._order[1]
 
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         """Train about `units` texts."""
         progress = self.progress
         last = min(self.size, progress.position + max(32 * self.threads, int(units)))
         loss, texts = self.trainer.train(self.order(seed), progress.position, last, *self.rates(), seed, self.threads)
         progress.position = last
-        return Slice(loss, texts, last == self.size)
+        return SliceResult(loss, texts, last == self.size)
 
     def rates(self) -> tuple[float, float]:
         """Return the learning rates at the start and end of this epoch.
@@ -245,11 +245,11 @@ class Training(Loop):
         self.progress.position = 0
         return {}
 
-    def figures(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """Return the metrics of the run."""
         progress, tokens = self.progress, self.examples.tokens
         words = progress.words * tokens.raw_tokens / max(1, len(tokens))
-        return super().figures() | {"words_per_second": words / progress.seconds if progress.seconds else 0.0}
+        return super().metrics() | {"words_per_second": words / progress.seconds if progress.seconds else 0.0}
 
 
 def held_out_texts(examples: Examples, share: float, seed: int) -> NDArray[np.int64]:

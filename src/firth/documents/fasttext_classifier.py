@@ -56,6 +56,6 @@ class FastTextClassifier(ClassifierOptions):
         started = time.monotonic()
         verdict = held_out_verdict(model_from_training(training, metrics), training)
         if verdict is not None:
-            metrics |= verdict.figures() | {"scoring_seconds": time.monotonic() - started}
-            verdict.tell(run.report, "Try more epochs, another learning_rate, word_ngrams=2, or more texts.")
+            metrics |= verdict.metrics() | {"scoring_seconds": time.monotonic() - started}
+            verdict.add_notes(run.report, "Try more epochs, another learning_rate, word_ngrams=2, or more texts.")
         return model_from_training(training, metrics)

@@ -29,8 +29,15 @@ from firth.finetuning.finetuning_loop import Sequences, batches_of, sequences
 from firth.nets.attention import Packed
 from firth.nets.bert import Bert, places_of
 from firth.nets.transformer import Dropout
-from firth.training.baselines import ENOUGH, Verdict, Weights, bags_of, clearly_correlated, number_score
-from firth.training.gradient_loop import Batch, Gradient
+from firth.training.baselines import (
+    MIN_HELD_OUT_ROWS,
+    BaselineComparison,
+    TfIdf,
+    bags_of,
+    clearly_correlated,
+    number_score,
+)
+from firth.training.gradient_loop import Batch, GradientLoop
 from firth.transformers.bert_model import BertModel
 from firth.transformers.packing import batch_ends
 
@@ -90,7 +97,7 @@ class Texts(NamedTuple):
         return len(self.sides[0])
 
 
-class Contrast(Gradient):
+class Contrast(GradientLoop):
     """Teaches a base to tell texts apart."""
 
     unit: ClassVar[str] = "texts"
@@ -173,7 +180,7 @@ class Contrast(Gradient):
     def operations(self) -> float:
         return super().operations() * float(sum(side.lengths.mean() for side in self.read))
 
-    def trouble(self) -> str:
+    def divergence_cause(self) -> str:
         return f"learning_rate={self.method.learning_rate:g} is too high."
 
 
@@ -221,30 +228,30 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
         )
     train, judged = texts_of(rows, base, run.report), None if dev is None else texts_of(dev, base, run.report)
     training = Contrast(method, base, train, judged, fingerprint(rows, dev), run)
-    before = training.judge(len(train))
+    before = training.evaluate_held_out(len(train))
     figures = training.go() | {"texts": len(train), "seed": run.seed}
     if pairs := [pair for part in (rows, dev) if part is not None for pair in pairs_of(part)]:
         figures |= recorded_rows(pairs)
     figures |= {f"{name}_before": value for name, value in before.items() if name != "score"}
     if dev is not None and dev.scores is not None and "spearman" in before:
         verdict = verdict_of(dev, dev.scores, before["spearman"], figures["spearman"])
-        verdict.tell(run.report, "Try more pairs, another learning_rate or fewer epochs.")
-        figures |= verdict.figures()
+        verdict.add_notes(run.report, "Try more pairs, another learning_rate or fewer epochs.")
+        figures |= verdict.metrics()
     base.net.cpu()
     return BertModel(method, base.net, base.tokenizer, base.pooling, figures, base.projection)
 
 
-def verdict_of(dev: Rows, scores: NDArray[np.float64], before: float, after: float) -> Verdict:
+def verdict_of(dev: Rows, scores: NDArray[np.float64], before: float, after: float) -> BaselineComparison:
     """Spearman's ρ on the dev pairs beside that before training and that of tf-idf rows' cosines."""
     known: dict[str, int] = {}
     sides, rows = [bags_of(side, known) for side in dev.sides[:2]], np.arange(len(dev))
     counts = [side.counts(rows, len(known)) for side in sides]
-    weigh = Weights(counts[0] + counts[1], len(known))
+    weigh = TfIdf(counts[0] + counts[1], len(known))
     cosines = np.asarray(weigh(counts[0]).multiply(weigh(counts[1])).sum(axis=1)).ravel()
     values = {"before training": before, "tf-idf cosine": number_score("spearman", scores, cosines)}
-    learned = None if len(dev) < ENOUGH else after > before
+    learned = None if len(dev) < MIN_HELD_OUT_ROWS else after > before
     weaker = clearly_correlated(values["tf-idf cosine"] - after, len(dev))
-    return Verdict("spearman", len(dev), after, values, learned, weaker)
+    return BaselineComparison("spearman", len(dev), after, values, learned, weaker)
 
 
 def pairs_of(rows: Rows) -> list[tuple[str, ...]]:

@@ -26,7 +26,7 @@ from firth.finetuning.finetuning_options import TuningOptions
 from firth.nets.attention import Packed
 from firth.nets.bert import Bert
 from firth.nets.tuned import Tuned
-from firth.training.gradient_loop import Batch, Gradient
+from firth.training.gradient_loop import Batch, GradientLoop
 from firth.training.optimizers import optimizer
 
 EVALUATIONS = 12  # times in a try that dev data are measured
@@ -124,7 +124,7 @@ def fitted(parts: Sequence[list[int]], room: int) -> list[list[int]]:
     return [first[:kept], second[: room - kept]]
 
 
-class Tuning(Gradient):
+class Tuning(GradientLoop):
     """Teaches `net` the task that a subclass tells: what the loss of a batch is, what the score on dev data."""
 
     unit: ClassVar[str] = "texts"
@@ -346,11 +346,11 @@ class Tuning(Gradient):
         newer = [found["score"] for found in here if found["epoch"] > late]
         return bool(older) and max(newer, default=-math.inf) <= max(older)
 
-    def trouble(self) -> str:
+    def divergence_cause(self) -> str:
         return f"a learning rate of {self.peak_rate():g} is too high."
 
-    def figures(self) -> dict[str, Any]:
-        found = super().figures()
+    def metrics(self) -> dict[str, Any]:
+        found = super().metrics()
         found["tokens_per_text"] = float(self.rows.lengths.mean())
         found["tries"] = self.tries
         return found

@@ -9,7 +9,7 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.finetuning.finetuning_options import TuningOptions
-from firth.training.network_options import learner, model_in
+from firth.training.network_options import model_in, torch_module
 
 
 @model_in("finetuning.question_answering", "SpanModel")
@@ -31,4 +31,4 @@ class QuestionAnswerer(TuningOptions):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from `Questions` (or what they can be made of), beginning with the weights of `start`."""
-        return learner("finetuning.question_answering").learn(self, data, run, start)
+        return torch_module("finetuning.question_answering").learn(self, data, run, start)

@@ -25,7 +25,7 @@ from firth.finetuning.finetuned_model import BATCH_TOKENS, TunedModel, base_of, 
 from firth.finetuning.finetuning_loop import Sequences, Tuning, joined, read_all
 from firth.nets.attention import Packed
 from firth.nets.bert import places_of
-from firth.training.baselines import HINT, Verdict, answer_guesses, clearly_better
+from firth.training.baselines import HINT, BaselineComparison, answer_guesses, clearly_better
 from firth.transformers.bert_model import BertModel
 
 NONE = (-1, -1)
@@ -189,7 +189,7 @@ class SpanTuning(Tuning):
         overlap = float(np.mean([scores.answer_f1(answer.text, row.answers) for answer, row in pairs]))
         return {"score": overlap, "f1": overlap, "exact_match": exact}
 
-    def verdict(self, train: Sequence[Question]) -> Verdict:
+    def verdict(self, train: Sequence[Question]) -> BaselineComparison:
         """After `go`: the F1 of the answers to the dev questions."""
         asked = self.judged[1]
         guesses = {"model": self.found, **answer_guesses(train, asked)}
@@ -200,7 +200,7 @@ class SpanTuning(Tuning):
         model, first, nearest = each.values()
         verdicts = clearly_better(model, first), clearly_better(nearest, model)
         values = {name: float(found.mean()) for name, found in each.items()}
-        return Verdict("f1", len(asked), values.pop("model"), values, *verdicts)
+        return BaselineComparison("f1", len(asked), values.pop("model"), values, *verdicts)
 
 
 class SpanModel(TunedModel):
@@ -299,8 +299,8 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
     }
     if dev:
         verdict = training.verdict(train)
-        verdict.tell(run.report, HINT)
-        figures |= verdict.figures()
+        verdict.add_notes(run.report, HINT)
+        figures |= verdict.metrics()
     return SpanModel(method, base, net.cpu(), {}, figures)
 
 

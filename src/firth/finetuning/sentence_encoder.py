@@ -10,7 +10,7 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.training.network_options import GradientOptions, learner, model_in
+from firth.training.network_options import GradientOptions, model_in, torch_module
 
 
 @model_in("transformers.bert_model", "BertModel")
@@ -64,4 +64,4 @@ class SentenceEncoder(GradientOptions):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from `SimilarPairs` (or what they can be made of), beginning with the weights of `start`."""
-        return learner("finetuning.contrastive_training").learn(self, data, run, start)
+        return torch_module("finetuning.contrastive_training").learn(self, data, run, start)

@@ -35,7 +35,7 @@ from firth.finetuning.finetuned_model import (
 from firth.finetuning.finetuning_loop import Sequences, Tuning, read_all, sequences
 from firth.nets.attention import Packed
 from firth.tables.encoder_model import EncoderModel
-from firth.training.baselines import HINT, Raw, texts_verdict
+from firth.training.baselines import HINT, Raw, compare_texts
 
 UNKNOWN = -1  # the id of a label that the examples to learn from don't have
 Label = tuple[str, float]
@@ -104,9 +104,9 @@ class TextTuning(Tuning):
             return figures
         given = [Raw(part.raw, part.right, part.extra) for part in (train, dev)]
         found = self.found.argmax(axis=1) if self.classes else self.found[:, 0]
-        verdict = texts_verdict(given[0], given[1], found, self.classes, self.method.metric, self.run.seed)
-        verdict.tell(self.run.report, HINT)
-        return figures | verdict.figures()
+        verdict = compare_texts(given[0], given[1], found, self.classes, self.method.metric, self.run.seed)
+        verdict.add_notes(self.run.report, HINT)
+        return figures | verdict.metrics()
 
 
 def text_figures(right: NDArray[Any], logits: NDArray[np.float32], classes: int) -> dict[str, float]:

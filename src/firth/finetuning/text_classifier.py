@@ -9,7 +9,7 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.finetuning.finetuning_options import TuningOptions
-from firth.training.network_options import learner, model_in
+from firth.training.network_options import model_in, torch_module
 
 
 @model_in("finetuning.text_classification", "TextClassifier")
@@ -30,4 +30,4 @@ class TextClassifier(TuningOptions):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from `Examples` (or what they can be made of), beginning with the weights of `start`."""
-        return learner("finetuning.text_classification").learn(self, data, run, start, numbers=False)
+        return torch_module("finetuning.text_classification").learn(self, data, run, start, numbers=False)

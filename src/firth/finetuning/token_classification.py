@@ -34,7 +34,7 @@ from firth.finetuning.finetuned_model import (
 )
 from firth.finetuning.finetuning_loop import Sequences, Tuning, joined, read_all
 from firth.nets.attention import Packed
-from firth.training.baselines import HINT, Verdict, clearly_better, tag_guesses
+from firth.training.baselines import HINT, BaselineComparison, clearly_better, tag_guesses
 from firth.transformers.bert_model import BertModel
 
 IGNORED = -100  # the target of pieces that tell no word's tag
@@ -128,7 +128,7 @@ class TagTuning(Tuning):
         self.found = found[: max(1, whole)]
         return self.figures_of(self.found, [np.array(tags) for tags in right[: max(1, whole)]])
 
-    def verdict(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> Verdict:
+    def verdict(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> BaselineComparison:
         """After `go`: of the tags of the dev sentences, by the method's metric."""
         metric, right = self.method.metric, [np.array(tags) for tags in self.known[True][1]]
         known = [(row.words, tags) for row, tags in zip(train, self.known[False][1], strict=True)]
@@ -140,7 +140,7 @@ class TagTuning(Tuning):
         ]
         model, majority, by_word = map(np.array, shares)
         verdicts = clearly_better(model, majority), clearly_better(by_word, model)
-        return Verdict(metric, len(dev), self.figures_of(self.found, right)[metric], values, *verdicts)
+        return BaselineComparison(metric, len(dev), self.figures_of(self.found, right)[metric], values, *verdicts)
 
     def figures_of(self, found: list[Any], right: list[Any]) -> dict[str, float]:
         figures = {"accuracy": scores.accuracy(np.concatenate(right), np.concatenate(found))}
@@ -253,6 +253,6 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> TagModel:
     }
     if dev:
         verdict = training.verdict(train, dev)
-        verdict.tell(run.report, HINT)
-        figures |= verdict.figures()
+        verdict.add_notes(run.report, HINT)
+        figures |= verdict.metrics()
     return TagModel(method, base, net.cpu(), {"labels": labels}, figures)

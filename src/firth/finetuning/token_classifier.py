@@ -9,7 +9,7 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.finetuning.finetuning_options import TuningOptions
-from firth.training.network_options import learner, model_in
+from firth.training.network_options import model_in, torch_module
 
 
 @model_in("finetuning.token_classification", "TagModel")
@@ -30,4 +30,4 @@ class TokenClassifier(TuningOptions):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from `TaggedSentences` (or what they can be made of), beginning with the weights of `start`."""
-        return learner("finetuning.token_classification").learn(self, data, run, start)
+        return torch_module("finetuning.token_classification").learn(self, data, run, start)

@@ -1,4 +1,4 @@
-"""DeepWalk: random walks over a graph are read like sentences (Perozzi, Al-Rfou & Skiena 2014)."""
+"""DeepWalk: skip-gram over random walks of a graph (Perozzi, Al-Rfou & Skiena 2014)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from firth.graphs.walk_training import WalkingMethod
 
 @dataclass(frozen=True, kw_only=True)
 class DeepWalk(WalkingMethod):
-    """Skip-gram over walks that go on by weight alone: nodes met on the same walks get similar vectors."""
+    """Skip-gram over unbiased random walks: nodes that occur on the same walks get similar vectors."""
 
-    summary: ClassVar[str] = "node vectors: random walks read like sentences; nodes of one neighbourhood are near"
+    summary: ClassVar[str] = "node vectors from unbiased random walks; nodes of the same neighborhood are similar"

@@ -1,4 +1,4 @@
-"""Node2vec: random walks that stay near or venture out, read like sentences (Grover & Leskovec 2016)."""
+"""Node2Vec: skip-gram over biased random walks of a graph (Grover & Leskovec 2016)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ from firth.graphs.walk_training import WalkingMethod
 
 @dataclass(frozen=True, kw_only=True)
 class Node2Vec(WalkingMethod):
-    """Skip-gram over walks that weigh going back by 1/p and going on to strangers of the last node by 1/q."""
+    """Skip-gram over second-order random walks.
 
-    summary: ClassVar[str] = "node vectors: random walks steered by p and q; between neighbourhoods and roles"
+    From node t to v, the next step is weighted by 1/p if it returns to t, by 1 if it leads to a neighbor of t, and by
+    1/q otherwise.
+    """
 
-    p: float = option(1.0, "large: walks seldom turn back; small: they stay near their start", low=1e-6, high=1e6)
-    q: float = option(1.0, "large: walks stay among common neighbours; small: they venture out", low=1e-6, high=1e6)
+    summary: ClassVar[str] = "node vectors from random walks biased by p and q: from neighborhoods to roles"
+
+    p: float = option(
+        1.0, "return parameter: large = walks seldom turn back; small = they stay near their start", low=1e-6, high=1e6
+    )
+    q: float = option(
+        1.0, "in-out parameter: large = walks stay among common neighbors; small = they explore", low=1e-6, high=1e6
+    )
 
     def bias(self) -> tuple[float, float]:
+        """Return p and q of the walks."""
         return self.p, self.q

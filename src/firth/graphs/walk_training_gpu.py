@@ -1,4 +1,4 @@
-"""Node vectors on a GPU: walks are made there, trained on and forgotten; only the graph and the tables are sent."""
+"""Training of node vectors on a GPU, where the walks are generated too; only the graph and the tables are copied."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from torch import Tensor
 
 from firth.core.run import Run
 from firth.data.graph import Graph
-from firth.graphs.walk_training import NOISE_EXPONENT, NodeModel, Training, WalkingMethod
+from firth.graphs.walk_training import NEGATIVE_EXPONENT, NodeModel, Training, WalkingMethod
 from firth.kernels import predict as kernel
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.kernels.walks import Links, Walked
 from firth.nets.walks_cuda import CudaWalks
-from firth.training.epoch_loop import Slice
-from firth.training.gpu_tables import Card, OnCard, between, device
+from firth.training.epoch_loop import SliceResult
+from firth.training.gpu_tables import GPULoop, GPUTables, device, seconds_between
 
-TOGETHER = 1 << 23  # steps walked and trained on in one go
+STEPS_PER_LAUNCH = 1 << 23  # steps generated and trained per kernel launch
 
 
-class CudaTraining(OnCard, Training):
-    """The loop over walks that a GPU makes and trains on."""
+class CudaTraining(GPULoop, Training):
+    """The training loop with walks and tables on the GPU."""
 
     def __init__(self, method: WalkingMethod, graph: Graph, run: Run, start: NodeModel | None) -> None:
         super().__init__(method, graph, run, start)
         chunk = self.chunk * method.walk_length
-        self.together = max(1, TOGETHER // chunk)  # chunks
+        self.chunks_per_launch = max(1, STEPS_PER_LAUNCH // chunk)  # chunks
         task = kernel.Task(
             ids=np.zeros(0, np.int32),
             starts=np.zeros(1, np.int64),
@@ -37,38 +37,45 @@ class CudaTraining(OnCard, Training):
             negatives=method.negatives or kernel.Task.negatives,
             **self.sampling,
         )
-        noise = kernel.noise_weights(self.counts, NOISE_EXPONENT)
-        self.card = Card(task, min(self.size, self.together * chunk), self.counts, noise, method.learning_rate)
+        noise = kernel.noise_weights(self.counts, NEGATIVE_EXPONENT)
+        self.gpu_tables = GPUTables(
+            task, min(self.size, self.chunks_per_launch * chunk), self.counts, noise, method.learning_rate
+        )
         self.walking_seconds = 0.0
 
     def new_walker(self, links: Links) -> Any:
+        """Return the generator of random walks on the GPU."""
         return CudaWalks(links, device())
 
-    def walked(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> tuple[Tensor, Tensor]:
+    def walks_on_device(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> tuple[Tensor, Tensor]:
+        """Generate one walk per start node; return ids and starts on the device."""
         p, q = self.method.bias()
         ids, starts = self.walker.walk(first, number, walk_length=self.method.walk_length, p=p, q=q, seed=seed)
         return ids, starts
 
     def walk(self, first: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
-        ids, starts = self.walked(first, number, seed)
+        """Generate walks and copy them to host memory."""
+        ids, starts = self.walks_on_device(first, number, seed)
         return Walked(ids.cpu().numpy(), starts.cpu().numpy(), 0)
 
-    def train(self, units: float, seed: int) -> Slice:
-        """Some chunks at once, whatever time they take."""
+    def train(self, units: float, seed: int) -> SliceResult:
+        """Train on the next `chunks_per_launch` chunks, regardless of `units`."""
         begin, chunks = self.progress.chunk, -(-self.walks_per_node // self.chunk)
-        end = min(chunks, begin + self.together)
+        end = min(chunks, begin + self.chunks_per_launch)
         first, number = map(np.concatenate, zip(*(self.chunk_starts(c, seed) for c in range(begin, end)), strict=True))
-        times = [self.card.mark()]
-        ids, starts = self.walked(first, number, seed)
-        times.append(self.card.mark())
-        drawn = mix((seed + (begin + 1) * GOLDEN) & MASK)
-        tally = self.card.train(ids, starts, 0, 0, len(ids), drawn, self.rates(end - begin))
-        self.walking_seconds += between(*times)
+        times = [self.gpu_tables.mark()]
+        ids, starts = self.walks_on_device(first, number, seed)
+        times.append(self.gpu_tables.mark())
+        sampling_seed = mix((seed + (begin + 1) * GOLDEN) & MASK)
+        tally = self.gpu_tables.train(ids, starts, 0, 0, len(ids), sampling_seed, self.rates(end - begin))
+        self.walking_seconds += seconds_between(*times)
         self.progress.chunk = end
-        return Slice(tally.loss, tally.pairs, end == chunks)
+        return SliceResult(tally.loss, tally.pairs, end == chunks)
 
     def probe_loss(self) -> float | None:
+        """Return None: the tables are on the GPU."""
         return None  # the tables are on the GPU
 
-    def figures(self) -> dict[str, Any]:
-        return super().figures() | self.card.figures() | {"walking_seconds": self.walking_seconds}
+    def metrics(self) -> dict[str, Any]:
+        """Return the metrics of training, including those of the GPU."""
+        return super().metrics() | self.gpu_tables.metrics() | {"walking_seconds": self.walking_seconds}

@@ -1,4 +1,4 @@
-"""ALS: users and items whose products say what was used, confidently where it was used much (Hu et al. 2008)."""
+"""ALS: weighted matrix factorization of implicit feedback by alternating least squares (Hu et al. 2008)."""
 
 from __future__ import annotations
 
@@ -20,70 +20,88 @@ from firth.kernels import als as kernel
 from firth.kernels.predict import new_table
 from firth.kernels.sparse import Rows
 from firth.recommenders import als_training as als
-from firth.recommenders.recommender_model import RecommenderModel, begin_from, joined, keys_of, take_ratings, take_start
+from firth.recommenders.recommender_model import (
+    RecommenderModel,
+    as_interactions,
+    check_start,
+    copy_start_vectors,
+    keys_of,
+    merge_interactions,
+)
 
 SOLVERS = ("cg", "cholesky")
-REGULARIZATION, FEW_PAIRS = 30.0, 1200  # with fewer pairs less: a handful would be pulled to zero altogether
-NOTHING = 1e-6  # products of users and items that tell nothing apart
+REGULARIZATION = 30.0  # the default for large data
+SMALL_DATA_PAIRS = 1200  # with fewer pairs it is reduced in proportion, or all vectors would shrink to zero
+NEGLIGIBLE_SCORE = 1e-6  # largest score of a model whose vectors have shrunk to zero
 WEIGHTINGS = ("linear", "log", "binary")
 
 
 class ALSModel(RecommenderModel):
-    """Users and items; a user's score for an item is the product of their vectors."""
+    """User and item vectors; the score of an item for a user is their dot product."""
 
     stored: ClassVar[Mapping[str, str]] = {"scale": "float 1"}
     method: ALS
-    keeps_weights: ClassVar[bool] = True
+    stores_weights: ClassVar[bool] = True
 
     def fold(self, entries: Rows) -> Matrix:
+        """Return the exact rows of users with these items."""
         method = self.method
-        known = Rows(entries.starts, entries.columns, weighted(entries.values, method.weighting))
-        total = len(self.items) + method.alpha * sums(known)
+        weighted_entries = Rows(entries.starts, entries.columns, weighted(entries.values, method.weighting))
+        total = len(self.items) + method.alpha * sums(weighted_entries)
         scale = float(self._rows["scale"][0])
         ridge = np.asarray(scale * total**method.frequency_scaling, dtype=np.float32)
-        return als.solve_new(known, self.item_rows, ridge, Run(), alpha=method.alpha)
+        return als.solve_new(weighted_entries, self.item_rows, ridge, Run(), alpha=method.alpha)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ALS(Method):
-    """Minimises Σ c (p − u · i)² + λ (|u|² + |i|²) over all pairs of a user and an item, used or not: p = 1 and
-    c = 1 + alpha · weight where u used i, else p = 0 and c = 1."""
+    """Minimize Σ c (p − u · i)² + λ (|u|² + |i|²) over all pairs of a user and an item.
 
-    summary: ClassVar[str] = "users and items from who used what: products fit use, surer where it is more"
+    The preference p is 1 and the confidence c is 1 + alpha · weight where the user interacted with the item; otherwise
+    p = 0 and c = 1.
+    """
+
+    summary: ClassVar[str] = "user and item vectors from implicit feedback: weighted matrix factorization"
     model: ClassVar[type[Model]] = ALSModel
     kind: ClassVar[str] = "ratings"
 
     dim: int = option(64, "length of the vectors", low=1, high=4096)
-    alpha: float = option(2.0, "how much surer a use makes: confidence = 1 + alpha * weight", low=1e-9)
+    alpha: float = option(2.0, "confidence of an interaction = 1 + alpha * weight", low=1e-9)
     weighting: str = option(
-        "log", "what counts of a weight r: r itself, log(1 + r), or 1 whatever it is", choices=WEIGHTINGS
+        "log", "transform of a weight r: linear (r), log (log(1 + r)), or binary (1)", choices=WEIGHTINGS
     )
     regularization: float | None = option(
-        None, "pulls vectors towards zero; none = 30, less below 1,200 pairs of a user and an item", low=1e-6
+        None, "L2 penalty of the vectors; none = 30, less for fewer than 1,200 user-item pairs", low=1e-6
     )
     frequency_scaling: float = option(
-        0.0, "who used more is regularised more: by the row's confidence to this power", low=0, high=2
+        0.0, "scale the penalty of each user and item by its total confidence to this power; 0 = off", low=0, high=2
     )
-    solver: str = option("cg", "a few steps of conjugate gradients, or the exact solution", choices=SOLVERS)
-    cg_steps: int = option(3, "steps of conjugate gradients for each row (solver=cg)", low=1, high=100)
-    epochs: int = option(15, "passes: all users, then all items", low=1)
+    solver: str = option("cg", "conjugate gradients, or the exact Cholesky solution", choices=SOLVERS)
+    cg_steps: int = option(3, "conjugate gradient steps per row (solver=cg)", low=1, high=100)
+    epochs: int = option(15, "passes, each over all users and then all items", low=1)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> ALSModel:
-        """Learns from Ratings (or what they can be made of). With `start`, continues from that model: its users and
-        items keep what they were trained on and begin with their vectors; new ones, and new uses, are added."""
+        """Train on `Interactions`, or on anything they accept.
+
+        With `start`, training continues from that model: its interactions are kept, its users and items begin with
+        their vectors, and new users, items and interactions are added.
+        """
         began = time.monotonic()
-        first = take_start(start, ALSModel, self)
-        ratings = joined(first, take_ratings(self, data))
-        used = ratings.summed()
-        method = self.resolved(regularization=min(REGULARIZATION, len(used.columns) / FEW_PAIRS * REGULARIZATION))
-        rows = Rows(used.starts, used.columns, weighted(used.values, self.weighting))
-        columns = transposed(rows, len(ratings.items))
+        start_model = check_start(start, ALSModel, self)
+        interactions = merge_interactions(start_model, as_interactions(self, data))
+        summed = interactions.summed()
+        method = self.resolved(
+            regularization=min(REGULARIZATION, len(summed.columns) / SMALL_DATA_PAIRS * REGULARIZATION)
+        )
+        rows = Rows(summed.starts, summed.columns, weighted(summed.values, self.weighting))
+        columns = transposed(rows, len(interactions.items))
         stride = -(-self.dim // 16) * 16
-        users, items = new_table(len(ratings.users), stride), new_table(len(ratings.items), stride)
-        drawn = np.random.default_rng(run.seed).standard_normal((len(items), self.dim), dtype=np.float32)
-        np.multiply(drawn, np.float32(0.1), out=items[:, : self.dim])
-        begin_from(first, ratings, users, items)
-        users[np.diff(rows.starts) == 0], items[np.diff(columns.starts) == 0] = 0, 0  # which is their solution
+        users, items = new_table(len(interactions.users), stride), new_table(len(interactions.items), stride)
+        random_items = np.random.default_rng(run.seed).standard_normal((len(items), self.dim), dtype=np.float32)
+        np.multiply(random_items, np.float32(0.1), out=items[:, : self.dim])
+        copy_start_vectors(start_model, interactions, users, items)
+        for table, side in ((users, rows), (items, columns)):
+            table[np.diff(side.starts) == 0] = 0  # the exact solution of an empty row
         user_total, item_total = (len(b) + self.alpha * sums(a) for a, b in ((rows, items), (columns, users)))
         common: dict[str, Any] = {"alpha": self.alpha, "steps": self.cg_steps if self.solver == "cg" else 0}
         sides = (
@@ -91,36 +109,39 @@ class ALS(Method):
             kernel.Side(columns, items, users, method.ridge(item_total), **common),
         )
         reading = time.monotonic() - began
-        figures = als.Training(method, ratings.fingerprint(), run, sides).go()
-        figures |= {"users": len(users), "items": len(items), "pairs": len(rows.columns), "reading_seconds": reading}
-        figures |= {"seed": run.seed, "deterministic": True, "threads": run.cores}
-        if np.abs(items).max() * np.abs(users).max() < NOTHING:
+        metrics = als.Training(method, interactions.fingerprint(), run, sides).go()
+        metrics |= {"users": len(users), "items": len(items), "pairs": len(rows.columns), "reading_seconds": reading}
+        metrics |= {"seed": run.seed, "deterministic": True, "threads": run.cores}
+        if np.abs(items).max() * np.abs(users).max() < NEGLIGIBLE_SCORE:
             run.report.note(
-                f"Nothing was learned: regularization={method.regularization:g} left only zeros of so few ratings; "
-                "try a tenth of it.",
+                f"Nothing was learned: with regularization={method.regularization:g} all vectors are close to zero. "
+                "Try a tenth of it.",
                 "nothing_learned",
             )
-        learned = {
+        arrays = {
             "users": np.ascontiguousarray(users[:, : self.dim]),
             "items": np.ascontiguousarray(items[:, : self.dim]),
             "scale": np.array([(method.regularization or 0.0) / (user_total**self.frequency_scaling).mean()]),
-            "weights": used.values,
+            "weights": summed.values,
         }
-        return ALSModel(method, learned, Histories(rows.starts, rows.columns), keys_of(ratings), figures)
+        return ALSModel(method, arrays, Histories(rows.starts, rows.columns), keys_of(interactions), metrics)
 
     def ridge(self, totals: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Return the regularization of each row by its total confidence."""
         return als.ridges(totals, self.regularization or 0.0, self.frequency_scaling)
 
 
 def weighted(values: NDArray[np.float32], weighting: str) -> NDArray[np.float32]:
-    """Hu et al. 2008, eq. 6 has the logarithm: a thousandth play says less than the first."""
+    """Return the transformed weights; Hu et al. 2008, eq. 6, use the logarithm."""
     if weighting == "binary":
         return np.ones_like(values)
     return np.log1p(values) if weighting == "log" else values
 
 
 def sums(rows: Rows) -> NDArray[np.float64]:
-    """The sum of each row's values."""
-    found, filled = np.zeros(len(rows.starts) - 1), np.diff(rows.starts) > 0
-    found[filled] = np.add.reduceat(rows.values, rows.starts[:-1][filled], dtype=np.float64) if filled.any() else 0
-    return found
+    """Return the sum of each row's values."""
+    totals, nonempty = np.zeros(len(rows.starts) - 1), np.diff(rows.starts) > 0
+    totals[nonempty] = (
+        np.add.reduceat(rows.values, rows.starts[:-1][nonempty], dtype=np.float64) if nonempty.any() else 0
+    )
+    return totals

@@ -1,4 +1,4 @@
-"""Item2Vec: items of the same baskets are alike; a user is the items of the history (Barkan & Koenigstein 2016)."""
+"""Item2Vec: skip-gram over baskets; a user is the mean of the items in the history (Barkan & Koenigstein 2016)."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from firth.core.model import Histories, Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.kernels import predict as kernel
-from firth.recommenders.item2vec_training import BasketTraining, Item2VecModel, baskets, learned_rows
-from firth.recommenders.recommender_model import joined, keys_of, take_ratings, take_start
+from firth.recommenders.item2vec_training import BasketTraining, Item2VecModel, baskets, trained_rows
+from firth.recommenders.recommender_model import as_interactions, check_start, keys_of, merge_interactions
 from firth.words.window_training import Group, automatic_epochs
 
-LEAST_EPOCHS, MANY_EVENTS = 20, 25_000
-#: What a text's figures are called here.
-AS_BASKETS = {"words_per_second": "items_per_second", "documents": "users", "vocabulary": "items", "tokens": "events"}
+MIN_EPOCHS, MANY_EVENTS = 20, 25_000
+#: Metrics of skip-gram training, by their names for baskets.
+METRIC_NAMES = {"words_per_second": "items_per_second", "documents": "users", "vocabulary": "items", "tokens": "events"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item2Vec(Method):
-    """Skip-gram over baskets: maximises Σ log p(item | another item of the basket)."""
+    """Skip-gram over baskets: maximize Σ log p(item | another item of the basket)."""
 
-    summary: ClassVar[str] = "items from baskets or sessions by skip-gram; users are the items they had"
+    summary: ClassVar[str] = "item vectors from baskets or sessions by skip-gram; users are the mean of their items"
     model: ClassVar[type[Model]] = Item2VecModel
     kind: ClassVar[str] = "ratings"
-    # What the skip-gram learner asks for and baskets have no choice in.
+    # Fixed settings of skip-gram training.
     architecture: ClassVar[str] = "skipgram"
     loss: ClassVar[str] = "negative"
     shrink_window: ClassVar[bool] = False
@@ -37,46 +37,56 @@ class Item2Vec(Method):
 
     dim: int = option(64, "length of the vectors", low=1, high=65536)
     sessions: bool = option(
-        False, "order counts: neighbours are those before and after an item; off: any two of a basket"
+        False, "use the order of items: contexts are the items before and after; off: any two items of a basket"
     )
     window: int = option(
-        20, "items each side; baskets that are longer are shuffled for every pass", low=1, high=kernel.MOST_WINDOW
+        20,
+        "context items on each side; without sessions, baskets are shuffled every epoch",
+        low=1,
+        high=kernel.MOST_WINDOW,
     )
-    negatives: int = option(5, "noise items for each window", low=1, high=1000)
-    negative_exponent: float = option(0.75, "noise items are drawn by count to this power", low=-2, high=2)
+    negatives: int = option(5, "negative samples per window", low=1, high=1000)
+    negative_exponent: float = option(0.75, "negative samples are drawn by count to this power", low=-2, high=2)
     subsample: float | None = option(
         None,
-        "frequent items are thinned out above this share; 0 = off; none = 0.001, more for fewer than 250 items",
+        "subsample items above this share of the events; 0 = off; none = 0.001, more for fewer than 250 items",
         low=0,
         high=1,
     )
     epochs: int | None = option(
-        None, "passes over the baskets; none = 20 from 25,000 events on, more for fewer, up to 200", low=1
+        None, "passes over the baskets; none = 20 from 25,000 events, more for fewer, up to 200", low=1
     )
-    learning_rate: float = option(0.025, "at the start; it falls to nothing linearly", low=1e-9, high=100)
+    learning_rate: float = option(0.025, "initial learning rate; decays linearly to almost 0", low=1e-9, high=100)
 
     def kernel_settings(self) -> dict[str, Any]:
+        """Return no additional settings of the skip-gram kernel."""
         return {}
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Item2VecModel:
-        """Learns from Ratings (or what they can be made of): each user's items, in the order of time, are a basket.
-        Weights don't count; an item that occurs twice does. With `start`, continues from that model on the new baskets:
-        its items keep their vectors, its users their items; new ones are added."""
-        first = take_start(start, Item2VecModel, self)
-        new = take_ratings(self, data)
-        ratings = joined(first, new)
-        if len(ratings.items) < 2:
+        """Train on `Interactions`, or on anything they accept: the items of a user, ordered by time, are a basket.
+
+        Weights are ignored; an item that occurs twice counts twice. With `start`, training continues from that model
+        on the new baskets: its items begin with their vectors, its users keep their items, and new ones are added.
+        """
+        start_model = check_start(start, Item2VecModel, self)
+        new_interactions = as_interactions(self, data)
+        interactions = merge_interactions(start_model, new_interactions)
+        if len(interactions.items) < 2:
             raise FirthError(
-                "too_few", "Item2Vec needs at least two different items; got {got}.", got=len(ratings.items)
+                "too_few",
+                "{method} needs at least {minimum} different items; got {got}.",
+                method=type(self).__name__,
+                minimum=2,
+                got=len(interactions.items),
             )
-        entries = ratings.summed()
+        entries = interactions.summed()
         method = self.resolved(
-            epochs=automatic_epochs(len(new), LEAST_EPOCHS, MANY_EVENTS),
-            subsample=max(1e-3, 0.25 / len(ratings.items)),  # else every item of a small catalogue is frequent
+            epochs=automatic_epochs(len(new_interactions), MIN_EPOCHS, MANY_EVENTS),
+            subsample=max(1e-3, 0.25 / len(interactions.items)),  # otherwise every item of a small catalog is frequent
         )
-        training = BasketTraining(method, baskets(new, ratings.items), run)
-        met = training.begin_from(first) if first else np.zeros(len(ratings.items))
-        figures = {AS_BASKETS.get(name, name): figure for name, figure in training.go().items()}
-        figures |= {"events": len(new), "users": len(ratings.users)}  # events without weight too
-        rows = learned_rows(training, entries, met)
-        return Item2VecModel(method, rows, Histories(entries.starts, entries.columns), keys_of(ratings), figures)
+        training = BasketTraining(method, baskets(new_interactions, interactions.items), run)
+        previous_counts = training.copy_start_vectors(start_model) if start_model else np.zeros(len(interactions.items))
+        metrics = {METRIC_NAMES.get(name, name): value for name, value in training.go().items()}
+        metrics |= {"events": len(new_interactions), "users": len(interactions.users)}  # including events of weight 0
+        rows = trained_rows(training, entries, previous_counts)
+        return Item2VecModel(method, rows, Histories(entries.starts, entries.columns), keys_of(interactions), metrics)

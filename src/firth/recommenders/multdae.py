@@ -1,4 +1,4 @@
-"""MultDAE: what a user had, some of it hidden, is told again from a short code (Liang et al. 2018, section 2.3)."""
+"""MultDAE: a denoising autoencoder of user histories with a multinomial likelihood (Liang et al. 2018, section 2.3)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any, ClassVar
 
 from firth.core.model import Model
 from firth.core.run import Run
-from firth.training.network_options import UserOptions, learner, model_in
+from firth.training.network_options import UserOptions, model_in, torch_module
 
 
 @model_in("recommenders.user_autoencoder", "UserModel")
 @dataclass(frozen=True, kw_only=True)
 class MultDAE(UserOptions):
-    """Maximises Σ log p(item | code): each item that the user had counts once, and the code is made of some of them."""
+    """Maximize Σ log p(item | code) over each user's history, of which dropout hides some items from the encoder."""
 
-    summary: ClassVar[str] = "users and items: a denoising autoencoder of what users had; new users need no training"
+    summary: ClassVar[str] = "users and items: a denoising autoencoder of user histories; new users need no training"
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
-        """Learns from Ratings (or what they can be made of)."""
-        return learner("recommenders.user_autoencoder").learn(self, data, run, start)
+        """Train on `Interactions`, or on anything they accept."""
+        return torch_module("recommenders.user_autoencoder").learn(self, data, run, start)

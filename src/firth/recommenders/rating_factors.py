@@ -1,4 +1,4 @@
-"""RatingFactors: ratings as a mean, what a user and an item differ from it, and a product (Koren et al. 2009)."""
+"""RatingFactors: biased matrix factorization of explicit ratings (Koren et al. 2009)."""
 
 from __future__ import annotations
 
@@ -21,93 +21,108 @@ from firth.kernels import als as kernel
 from firth.kernels.predict import Table, new_table
 from firth.kernels.sparse import Rows
 from firth.recommenders import als_training as als
-from firth.recommenders.recommender_model import RecommenderModel, begin_from, joined, keys_of, take_ratings, take_start
+from firth.recommenders.recommender_model import (
+    RecommenderModel,
+    as_interactions,
+    check_start,
+    copy_start_vectors,
+    keys_of,
+    merge_interactions,
+)
 
 
 class RatingFactorsModel(RecommenderModel):
-    """A rating is `mean` + the user's bias + the item's + the product of their vectors. Rows hold, behind the vector,
-    bias and 1 (users), 1 and bias (items)."""
+    """A rating is `mean` + user bias + item bias + the dot product of the vectors.
+
+    After its vector, a user row has the bias and 1, an item row 1 and the bias.
+    """
 
     extra: ClassVar[int] = 2
-    least_weight: ClassVar[float] = -np.inf
-    keeps_weights: ClassVar[bool] = True
+    min_weight: ClassVar[float] = -np.inf
+    stores_weights: ClassVar[bool] = True
     stored: ClassVar[Mapping[str, str]] = {"mean": "float 1"}
     method: RatingFactors
 
     @property
     def mean(self) -> float:
+        """The mean of all ratings."""
         return float(self._rows["mean"][0])
 
     def rate(self, users: Sequence[str], items: Sequence[str]) -> NDArray[np.float32]:
-        """The rating that each user would give to the item beside it."""
+        """Return the predicted rating of each pair `users[n]`, `items[n]`."""
         if len(users) != len(items):
             raise FirthError(
                 "shape_mismatch",
-                "rate needs an item beside each user; got {got:,} and {n_items:,}.",
-                got=len(users),
+                "rate needs one item per user; got {n_users:,} users and {n_items:,} items.",
+                n_users=len(users),
                 n_items=len(items),
             )
         rows = self.item_rows[[self.items.row(item) for item in items]]
         return finite_rows(self.mean + np.einsum("ij,ij->i", self.user_rows(users), rows), "Rating")
 
     def scores(self, users: Matrix) -> Matrix:
+        """Return the predicted ratings of all items."""
         return super().scores(users) + np.float32(self.mean)
 
-    def _weighed(self, history: History) -> dict[int, float]:
+    def _weights_by_row(self, history: History) -> dict[int, float]:
         if not hasattr(history, "items"):
             raise FirthError(
                 "wrong_input",
-                'RatingFactors folds in ratings: {"item": 4.5, …} (--items A=4.5,B=2); got items without them.',
+                'RatingFactors needs a history with ratings: {"item": 4.5, …} (--items A=4.5,B=2); got items only.',
             )
-        return super()._weighed(history)
+        return super()._weights_by_row(history)
 
     def fold(self, entries: Rows) -> Matrix:
+        """Return the exact rows of users with these ratings."""
         ridge = self.method.ridge(np.diff(entries.starts))
         return als.solve_new(entries, self.item_rows, ridge, Run(), mean=self.mean, fixed=self.method.dim + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RatingFactors(Method):
-    """Minimises Σ (r − mean − b_u − b_i − u · i)² + λ Σ (|u|² + |i|² + b_u² + b_i²) over the ratings."""
+    """Minimize Σ (r − mean − b_u − b_i − u · i)² + λ Σ (|u|² + |i|² + b_u² + b_i²) over the ratings."""
 
-    summary: ClassVar[str] = "users and items from ratings: mean, biases and products fit what was given"
+    summary: ClassVar[str] = "user and item vectors from explicit ratings: matrix factorization with biases"
     model: ClassVar[type[Model]] = RatingFactorsModel
     kind: ClassVar[str] = "ratings"
 
     dim: int = option(32, "length of the vectors", low=1, high=1024)
-    regularization: float = option(0.1, "pulls vectors and biases towards zero, once for each rating", low=1e-6)
-    epochs: int = option(15, "passes: all users, then all items", low=1)
+    regularization: float = option(0.1, "L2 penalty of vectors and biases, per rating", low=1e-6)
+    epochs: int = option(15, "passes, each over all users and then all items", low=1)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> RatingFactorsModel:
-        """Learns from Ratings (or what they can be made of). Of a pair rated several times the last rating counts, or
-        where times are unknown the mean. With `start`, continues from that model: its users and items keep their
-        ratings, unless there are new ones, and begin with their vectors; new ones are added."""
-        first = take_start(start, RatingFactorsModel, self)
-        ratings = joined(first, take_ratings(self, data), adds=False)
-        rows = ratings.latest()
-        columns = transposed(rows, len(ratings.items))
+        """Train on `Interactions` with ratings as weights, or on anything they accept.
+
+        If a pair was rated several times, the last rating counts, or the mean if there are no times. With `start`,
+        training continues from that model: its ratings are kept unless there are new ones, its users and items begin
+        with their vectors, and new ones are added.
+        """
+        start_model = check_start(start, RatingFactorsModel, self)
+        interactions = merge_interactions(start_model, as_interactions(self, data), add_weights=False)
+        rows = interactions.latest()
+        columns = transposed(rows, len(interactions.items))
         mean = float(rows.values.mean(dtype=np.float64))
-        users, items = self.first_tables(len(ratings.users), len(ratings.items), run.seed)
-        begin_from(first, ratings, users, items)
+        users, items = self.first_tables(len(interactions.users), len(interactions.items), run.seed)
+        copy_start_vectors(start_model, interactions, users, items)
         user_ridge, item_ridge = (self.ridge(np.diff(side.starts)) for side in (rows, columns))
         sides = (
             kernel.Side(rows, users, items, user_ridge, mean=mean, fixed=self.dim + 1),
             kernel.Side(columns, items, users, item_ridge, mean=mean, fixed=self.dim),
         )
-        figures = als.Training(self, ratings.fingerprint(), run, sides).go()
-        figures |= {"users": len(users), "items": len(items), "pairs": len(rows.columns)}
-        figures |= {"seed": run.seed, "deterministic": True, "threads": run.cores}
+        metrics = als.Training(self, interactions.fingerprint(), run, sides).go()
+        metrics |= {"users": len(users), "items": len(items), "pairs": len(rows.columns)}
+        metrics |= {"seed": run.seed, "deterministic": True, "threads": run.cores}
         width = self.dim + 2
-        learned = {
+        arrays = {
             "users": np.ascontiguousarray(users[:, :width]),
             "items": np.ascontiguousarray(items[:, :width]),
             "mean": np.array([mean]),
             "weights": rows.values,
         }
-        return RatingFactorsModel(self, learned, Histories(rows.starts, rows.columns), keys_of(ratings), figures)
+        return RatingFactorsModel(self, arrays, Histories(rows.starts, rows.columns), keys_of(interactions), metrics)
 
     def first_tables(self, users: int, items: int, seed: int) -> tuple[Table, Table]:
-        """Users are solved first, from items drawn at random."""
+        """Return initial tables with random items; users are solved first."""
         stride = -(-(self.dim + 2) // 16) * 16
         tables = new_table(users, stride), new_table(items, stride)
         tables[1][:, : self.dim] = np.random.default_rng(seed).normal(0, 0.1, (items, self.dim))
@@ -115,5 +130,5 @@ class RatingFactors(Method):
         return tables
 
     def ridge(self, counts: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Once for each rating (Zhou et al. 2008), and once for who has none."""
+        """Return the regularization of each row: once per rating (Zhou et al. 2008), and at least once."""
         return np.asarray(self.regularization * np.maximum(counts, 1), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""How `MultVAE` and `MultDAE` learn, and what comes out: users as codes of what they had."""
+"""Training and model of `MultVAE` and `MultDAE`: autoencoders of user histories."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from firth.recommenders.recommender_model import (
     KEYS,
     RecommenderModel,
     StoredKeys,
+    as_interactions,
     keys_of,
     stored_histories,
-    take_ratings,
 )
 from firth.tables.autoencoder_model import NET
 from firth.tables.autoencoder_training import active_dimensions
@@ -36,32 +36,33 @@ from firth.training.network_options import UserOptions, hidden_sizes_of
 from firth.training.row_batches import RowTraining
 from firth.training.weight_files import with_weights
 
-USERS = 1024  # that go through the network at once
-TOLD = 0.8  # of what held-out users had; the rest is to be told from it
+USERS_PER_BATCH = 1024  # of inference
+INPUT_SHARE = 0.8  # of a held-out user's items; the rest is to be predicted
 
 
 def new_net(method: UserOptions, items: int) -> UserNet:
+    """Return an untrained network."""
     return UserNet(items, hidden_sizes_of(method), method.dim, variational=hasattr(method, "beta"))
 
 
 def baskets_of(rows: Rows) -> Baskets:
-    """Weights don't count, only what was used (Liang et al. 2018, section 4.1)."""
+    """Return binarized histories: weights are ignored (Liang et al. 2018, section 4.1)."""
     items = torch.from_numpy(rows.columns.astype(np.int64))
     return Baskets(torch.from_numpy(rows.starts), items, torch.ones(len(items)))
 
 
-def some_users(rows: Rows, users: NDArray[np.int64]) -> Rows:
-    """The entries of these users."""
+def select_users(rows: Rows, users: NDArray[np.int64]) -> Rows:
+    """Return the entries of these users."""
     sizes = np.diff(rows.starts)[users]
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    places = np.repeat(rows.starts[users] - starts[:-1], sizes) + np.arange(starts[-1])
-    return Rows(starts, rows.columns[places], rows.values[places])
+    positions = np.repeat(rows.starts[users] - starts[:-1], sizes) + np.arange(starts[-1])
+    return Rows(starts, rows.columns[positions], rows.values[positions])
 
 
 class UserModel(RecommenderModel):
-    """Users with the codes of what they had; `tables["items"]` are the last layer's rows, one an item.
+    """Users with the codes of their histories; `tables["items"]` has the last layer's weights, one row per item.
 
-    A user's row for `scores` is the code. A new user's is made of the history alone, without any retraining.
+    The user rows of `scores` are codes. The encoder gives the code of a new user without training.
     """
 
     method: UserOptions
@@ -81,27 +82,31 @@ class UserModel(RecommenderModel):
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
+        """The item vectors and the user codes."""
         return {"items": self.items, "users": self.users}
 
     @torch.inference_mode()
     def coded(self, entries: Rows) -> tuple[Matrix, Matrix]:
-        """Means and deviations of users with these items."""
+        """Return the means and standard deviations of the codes of users with these items."""
         means, deviations = np.zeros((2, len(entries.starts) - 1, self.method.dim), np.float32)
-        for first in range(0, len(means), USERS):
-            users = np.arange(first, min(first + USERS, len(means)))
-            code = self.net.encode(baskets_of(some_users(entries, users)))
+        for first in range(0, len(means), USERS_PER_BATCH):
+            users = np.arange(first, min(first + USERS_PER_BATCH, len(means)))
+            code = self.net.encode(baskets_of(select_users(entries, users)))
             means[users] = code.mean.numpy()
             deviations[users] = 0.0 if code.logvar is None else torch.exp(0.5 * code.logvar).numpy()
         return means, deviations
 
     def fold(self, entries: Rows) -> Matrix:
+        """Return the codes of users with these items."""
         return self.coded(entries)[0]
 
     @torch.inference_mode()
     def scores(self, users: Matrix) -> Matrix:
+        """Return the logits of all items, one row per code."""
         return finite_rows(self.net.decode(torch.from_numpy(np.array(users, np.float32))).numpy(), "User")
 
     def parts(self) -> Parts:
+        """Return the arrays and documents that are saved."""
         arrays: dict[str, NDArray[Any]] = {
             **{name: array for name, array in self._rows.items() if name != "items"},
             **{NET + name: tensor.numpy() for name, tensor in self.net.state_dict().items()},
@@ -112,6 +117,7 @@ class UserModel(RecommenderModel):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> UserModel:
+        """Return the saved model, checked."""
         assert isinstance(method, UserOptions)
         items = len(parts.arrays[NET + "last.weight"])
         net = with_weights(lambda: new_net(method, items), parts.arrays, NET.__add__)
@@ -123,18 +129,20 @@ class UserModel(RecommenderModel):
 
 
 class MultVAEModel(UserModel):
-    """Users whose codes are distributions: `tables["deviations"]` tells how unsure each number is."""
+    """Users whose codes are distributions; `tables["deviations"]` has their standard deviations."""
 
     @cached_property
     def deviations(self) -> Vectors:
+        """The standard deviations of the user codes."""
         return Vectors(self._names("users"), self._rows["deviations"], missing=self._new_user)
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
+        """The item vectors, the user codes and their standard deviations."""
         return {**super().tables, "deviations": self.deviations}
 
     def uncertainty(self, histories: Sequence[History]) -> Matrix:
-        """The deviations of users with these histories; who had more is surer."""
+        """Return the standard deviations of the codes of these histories; longer histories have smaller ones."""
         return self.coded(self.entries(histories))[1]
 
     def __repr__(self) -> str:
@@ -142,9 +150,9 @@ class MultVAEModel(UserModel):
 
 
 class UserTraining(RowTraining):
-    """What users had, told again from a part of it."""
+    """Reconstruct user histories from a part of them."""
 
-    baseline = "that of recommending by popularity alone"
+    baseline = "the loss of recommending by popularity"
 
     def __init__(self, method: UserOptions, net: UserNet, rows: Rows, fingerprint: str, run: Run) -> None:
         self.entries = rows
@@ -152,13 +160,16 @@ class UserTraining(RowTraining):
 
     @property
     def user_net(self) -> UserNet:
+        """The network."""
         assert isinstance(self.net, UserNet)
         return self.net
 
-    def load(self, what: Any) -> Any:
-        return list(baskets_of(some_users(self.entries, what)))
+    def load(self, users: Any) -> Any:
+        """Return the histories of these users as tensors."""
+        return list(baskets_of(select_users(self.entries, users)))
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
+        """Return the summed loss of the users of a batch."""
         baskets, net = Baskets(*tensors), self.user_net
         method: Any = self.method
         code = net.encode(baskets, method.dropout)
@@ -169,72 +180,72 @@ class UserTraining(RowTraining):
         return loss
 
     def baseline_loss(self) -> float | None:
-        """−log p of the same items where p is the share of users who have an item."""
-        _, rest = parted(some_users(self.entries, self.held_out), self.run.seed)
-        if not len(rest.columns):
+        """Return −log p of the held-out items, where p is the smoothed frequency of an item."""
+        _, held_out_items = split_histories(select_users(self.entries, self.held_out), self.run.seed)
+        if not len(held_out_items.columns):
             return None
-        shares = token_shares(some_users(self.entries, self.rows).columns, self.user_net.last.out_features)
-        return float(-np.log(shares)[rest.columns].mean())
+        shares = token_shares(select_users(self.entries, self.rows).columns, self.user_net.last.out_features)
+        return float(-np.log(shares)[held_out_items.columns].mean())
 
     def evaluate(self, most: int) -> dict[str, float]:
-        """−log p of an item that a held-out user had beside those that are told of them."""
+        """Return the mean −log p of the hidden items of held-out users, given the rest of their history."""
         total = items = 0.0
         for users in self.measured_rows(most):
-            told, rest = parted(some_users(self.entries, users), self.run.seed)
-            code = self.user_net.encode(Baskets(*(part.to(self.device) for part in baskets_of(told))))
-            wanted = Baskets(*(part.to(self.device) for part in baskets_of(rest)))
-            total += float(self.user_net.surprise(self.user_net.decode(code.mean), wanted).sum())
-            items += len(wanted.items)
+            inputs, held_out_items = split_histories(select_users(self.entries, users), self.run.seed)
+            code = self.user_net.encode(Baskets(*(tensor.to(self.device) for tensor in baskets_of(inputs))))
+            targets = Baskets(*(tensor.to(self.device) for tensor in baskets_of(held_out_items)))
+            total += float(self.user_net.surprise(self.user_net.decode(code.mean), targets).sum())
+            items += len(targets.items)
         return {"held_out_loss": total / items} if items else {}
 
 
-def parted(rows: Rows, seed: int) -> tuple[Rows, Rows]:
-    """Four fifths of each user's items and the rest; of a user with one item, all is told."""
+def split_histories(rows: Rows, seed: int) -> tuple[Rows, Rows]:
+    """Split each history at random into input items (`INPUT_SHARE`, at least one) and the rest."""
     sizes = np.diff(rows.starts)
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    order = np.lexsort((np.random.default_rng(seed).random(len(owner)), owner))
-    place = np.empty(len(owner), np.int64)
-    place[order] = np.arange(len(owner)) - np.repeat(rows.starts[:-1], sizes)
-    told = place < np.maximum(1, np.ceil(TOLD * sizes))[owner]
+    owners = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.lexsort((np.random.default_rng(seed).random(len(owners)), owners))
+    ranks = np.empty(len(owners), np.int64)
+    ranks[order] = np.arange(len(owners)) - np.repeat(rows.starts[:-1], sizes)
+    is_input = ranks < np.maximum(1, np.ceil(INPUT_SHARE * sizes))[owners]
     return tuple(  # type: ignore[return-value]
         Rows(
-            np.concatenate([[0], np.cumsum(np.bincount(owner[part], minlength=len(sizes)))]),
-            rows.columns[part],
-            rows.values[part],
+            np.concatenate([[0], np.cumsum(np.bincount(owners[selected], minlength=len(sizes)))]),
+            rows.columns[selected],
+            rows.values[selected],
         )
-        for part in (told, ~told)
+        for selected in (is_input, ~is_input)
     )
 
 
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> UserModel:
-    """Network and codes."""
+    """Train the network and encode all users."""
     name = type(method).__name__
     if start is not None:
         raise FirthError(
             "unsupported_start",
-            "{name} can't go on from a model; its recommend_for and fold_in take new users as they are.",
-            name=name,
+            "{method} cannot continue from a model. Its fold_in and recommend_for handle new users without training.",
+            method=name,
         )
     began = time.monotonic()
-    ratings = take_ratings(method, data)
-    rows = ratings.summed()
+    interactions = as_interactions(method, data)
+    rows = interactions.summed()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
-        net = new_net(method, len(ratings.items))
+        net = new_net(method, len(interactions.items))
     reading = time.monotonic() - began
-    figures = UserTraining(method, net, rows, ratings.fingerprint(), run).go() | {
-        "users": len(ratings.users),
-        "items": len(ratings.items),
+    metrics = UserTraining(method, net, rows, interactions.fingerprint(), run).go() | {
+        "users": len(interactions.users),
+        "items": len(interactions.items),
         "pairs": len(rows.columns),
         "reading_seconds": reading,
         "seed": run.seed,
     }
     kind: type[UserModel] = type(method).model
-    blank = {"users": np.zeros((len(ratings.users), method.dim), np.float32)}
+    blank = {"users": np.zeros((len(interactions.users), method.dim), np.float32)}
     seen = Histories(rows.starts, rows.columns)
-    means, deviations = UserModel(method, net, blank, seen, keys_of(ratings), {}).coded(rows)
-    known = {"users": means}
+    means, deviations = UserModel(method, net, blank, seen, keys_of(interactions), {}).coded(rows)
+    arrays = {"users": means}
     if hasattr(method, "beta"):
-        known["deviations"] = deviations
-        figures["active"] = active_dimensions(means, deviations, "users", run)
-    return kind(method, net, known, seen, keys_of(ratings), figures)
+        arrays["deviations"] = deviations
+        metrics["active"] = active_dimensions(means, deviations, "users", run)
+    return kind(method, net, arrays, seen, keys_of(interactions), metrics)

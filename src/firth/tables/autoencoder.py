@@ -1,4 +1,4 @@
-"""Autoencoder: rows squeezed through few numbers, from which they are rebuilt (Hinton & Salakhutdinov 2006)."""
+"""Autoencoder: a network that compresses rows to codes and reconstructs them (Hinton & Salakhutdinov 2006)."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any, ClassVar
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.training.network_options import CompressingOptions, learner, model_in
+from firth.training.network_options import CompressingOptions, model_in, torch_module
 
 
 @model_in("tables.autoencoder_model", "AutoencoderModel")
 @dataclass(frozen=True, kw_only=True)
 class Autoencoder(CompressingOptions):
-    """Minimises Σ ½ (x − x̂)² over numbers and −log p over categories, x̂ and p being made of the row's code alone.
+    """Minimize Σ ½ (x − x̂)² over numbers and −log p over categories, where x̂ and p are decoded from the row's code.
 
-    Learning begins at PCA of the rows and ends with the weights that rebuild held-out rows best, PCA's among them.
+    The network is initialized from PCA of the rows. The result has the weights with the lowest held-out loss, which may
+    be the initial ones.
 
-    Fits a `Table` (or what one can be made of) or `Vectors`. Missing cells are told to the network as missing and don't
-    count in the loss; so are, later, categories that fit did not meet. A column without any value comes back as
-    missing, a constant one as its constant. Refused are infinite numbers, fewer than 2 rows, and tables in which
-    nothing varies.
+    The data is a `Table` (or anything it accepts) or `Vectors`. Missing cells are marked in the input and left out of
+    the loss, and so are unseen categories later. A column without values is reconstructed as missing, a constant column
+    as its constant. Infinite numbers, fewer than 2 rows and tables without variation are refused.
     """
 
-    summary: ClassVar[str] = "tables and vectors: rows squeezed by a network to few numbers that rebuild them"
+    summary: ClassVar[str] = "tables and vectors: rows compressed by a network to codes that reconstruct them"
 
-    tied: bool = option(False, "the decoder's matrices are the encoder's, transposed")
+    tied: bool = option(False, "the decoder uses the transposed matrices of the encoder")
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
-        """Learns from a table or vectors. With `start`, goes on from that model, with its columns and scales."""
-        return learner("tables.autoencoder_training").learn(self, data, run, start)
+        """Train on a table or vectors. With `start`, continue from that model, with its columns and scales."""
+        return torch_module("tables.autoencoder_training").learn(self, data, run, start)

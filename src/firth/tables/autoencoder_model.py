@@ -1,4 +1,4 @@
-"""What `Autoencoder` and `VAE` learned: rows to codes and back, errors, and new rows."""
+"""Models of `Autoencoder` and `VAE`: encoding, decoding, reconstruction errors and samples."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from firth.training.network_options import CompressingOptions, hidden_sizes_of
 from firth.training.weight_files import with_weights
 
 Array = NDArray[np.float64]
-ROWS = 4096  # rows that go through a network at once
-NET = "net."  # before the names of the network's arrays
-KNOWN = ("known", "known_deviations")
+ROWS_PER_BATCH = 4096  # of inference
+NET = "net."  # prefix of the network's arrays
+STORED_CODES = ("known", "known_deviations")
 
 
 def shape_of(method: Any, layout: Layout) -> Shape:
-    """The network that a method's options tell of, for a table."""
+    """Return the network shape that a method's options give for a table."""
     return Shape(
         varies=layout.varies,
         gaps=tuple(layout.gaps),
@@ -41,35 +41,35 @@ def shape_of(method: Any, layout: Layout) -> Shape:
         embedding=method.categorical == "embedding",
         tied=getattr(method, "tied", False),
         variational=hasattr(method, "beta"),
-        # A pixel that is nearly always white must not count a hundred times as much as the others.
-        least_deviation=0.1 if layout.one_scale else 0.01,
+        # Limits the weight of nearly constant columns, such as pixels that are almost always white.
+        least_deviation=0.1 if layout.shared_scale else 0.01,
         dropout=method.dropout,
     )
 
 
 class Errors(NamedTuple):
-    """What is rebuilt wrongly: of a number (x − x̂)² in units of its column's scale, of a category −log p."""
+    """Reconstruction errors: (x − x̂)² of numbers, in units of the column's scale, and −log p of categories."""
 
     columns: list[str]
-    cells: Array  # (rows, columns); 0 where a cell is missing
+    cells: Array  # (rows, columns); 0 for missing cells
 
     @property
     def rows(self) -> Array:
-        """Of each row, the mean over its columns: what is unlike the rest stands out."""
+        """The mean error of each row, which is large for outliers."""
         means: Array = self.cells.mean(axis=1)
         return means
 
-    def odd(self, k: int = 10) -> list[tuple[int, float, str]]:
-        """The `k` rows that are rebuilt worst, worst first: row, error, and the column that has most of it."""
+    def outliers(self, k: int = 10) -> list[tuple[int, float, str]]:
+        """Return the `k` rows with the largest errors: row number, error, and the column with the largest error."""
         order = np.argsort(-self.rows, kind="stable")[:k]
         return [(int(row), float(self.rows[row]), self.columns[int(self.cells[row].argmax())]) for row in order]
 
 
 class AutoencoderModel(TableModel):
-    """`transform` gives the codes of rows, `inverse` rows of codes.
+    """`transform` encodes rows, `inverse` decodes codes.
 
-    Fitted on `Vectors`, their codes are the main table, `tables["points"]`. Where categories are embedded, each column
-    of them has a table of its levels.
+    If the model was fitted on `Vectors`, their codes are the main table, `tables["points"]`. Each embedded categorical
+    column has a table of its categories.
     """
 
     method: CompressingOptions
@@ -83,19 +83,20 @@ class AutoencoderModel(TableModel):
         points: Vectors | None = None,
     ) -> None:
         self.method, self.layout, self.training, self.points = method, layout, training, points
-        self.net = net.cpu().double().eval()  # so that a row's code does not depend on its neighbours in a batch
+        self.net = net.cpu().double().eval()  # float64, so that a code does not depend on the batch
         self.names = layout.names
 
     def __repr__(self) -> str:
         return f"{type(self.method).__name__} model: {len(self.names)} columns → {self.method.dim} numbers"
 
     def features(self, names: Sequence[str]) -> list[str]:
-        """autoencoder0, autoencoder1, …, whatever the table's columns are called."""
-        return [f"{type(self.method).method_name()}{place}" for place in range(self.method.dim)]
+        """Return autoencoder0, autoencoder1, …, regardless of the column names."""
+        return [f"{type(self.method).method_name()}{number}" for number in range(self.method.dim)]
 
     # ---- storage ----
 
     def parts(self) -> Parts:
+        """Return the arrays and documents that are saved."""
         stored = self.layout.parts()
         arrays: dict[str, NDArray[Any]] = dict(stored.arrays)
         arrays |= {NET + name: tensor.float().numpy() for name, tensor in self.net.state_dict().items()}
@@ -107,6 +108,7 @@ class AutoencoderModel(TableModel):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> AutoencoderModel:
+        """Return the saved model, checked."""
         assert isinstance(method, CompressingOptions)
         layout = Layout.from_parts(parts)
         net = with_weights(lambda: TableNet(shape_of(method, layout)), parts.arrays, NET.__add__)
@@ -116,34 +118,39 @@ class AutoencoderModel(TableModel):
     # ---- rows and codes ----
 
     def open(self, data: Any) -> Table:
+        """Return `data` as a table that has this model's columns."""
         return self.layout.open(data)
 
     def cells(self, data: Any) -> Cells:
+        """Return `data` as network inputs."""
         return self.layout.read(self.open(data))
 
     def batches(self, cells: Cells) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Some rows at a time: which they are, their numbers and their ids."""
-        for first in range(0, len(cells.ids), ROWS):
-            part = slice(first, first + ROWS)
-            yield part, torch.from_numpy(cells.numbers[part]), torch.from_numpy(cells.ids[part])
+        """Yield batches of rows: their slice, numbers and category ids."""
+        for first in range(0, len(cells.ids), ROWS_PER_BATCH):
+            rows = slice(first, first + ROWS_PER_BATCH)
+            yield rows, torch.from_numpy(cells.numbers[rows]), torch.from_numpy(cells.ids[rows])
 
     @torch.inference_mode()
     def encoded(self, cells: Cells) -> tuple[Array, Array]:
-        """Means and, variational, deviations of the codes."""
+        """Return the means and standard deviations of the codes; the deviations are 0 unless variational."""
         means, deviations = np.empty((2, len(cells.ids), self.method.dim))
-        for part, numbers, ids in self.batches(cells):
+        for rows, numbers, ids in self.batches(cells):
             code = self.net.encode(numbers, ids)
-            means[part] = code.mean.numpy()
-            deviations[part] = 0.0 if code.logvar is None else torch.exp(0.5 * code.logvar).numpy()
+            means[rows] = code.mean.numpy()
+            deviations[rows] = 0.0 if code.logvar is None else torch.exp(0.5 * code.logvar).numpy()
         return means, deviations
 
     def coded(self, data: Any, *, sparse: bool = False) -> Coded:
+        """Return the codes of `data`, one row per table row."""
         cells = self.cells(data)
         return Coded(self.encoded(cells)[0], cells.unseen)
 
     def codes(self, data: Any, keys: str | Sequence[str] | None = None) -> Vectors:
-        """Codes as `Vectors`; `keys` names a column of the table that tells rows apart, or gives the keys. Without it
-        rows are called by their numbers from 1 on (vectors by their own keys)."""
+        """Return codes as `Vectors`; `keys` is the name of a key column, or the keys themselves.
+
+        By default vectors keep their keys, and rows of a table are numbered from 1.
+        """
         if isinstance(data, Vectors) and keys is None:
             keys = data.keys
         table = self.open(data)
@@ -151,58 +158,63 @@ class AutoencoderModel(TableModel):
 
     @torch.inference_mode()
     def outputs(self, codes: Any) -> Tensor:
+        """Return the decoder's outputs (rows × outputs) for codes."""
         points = np.asarray(codes, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != self.method.dim or not np.isfinite(points).all():
             raise FirthError(
                 "shape_mismatch",
-                "A code has {dim} finite numbers; got an array of the shape {shape}.",
+                "Codes must be a matrix of finite numbers with {dim} columns; got shape {shape}.",
                 dim=self.method.dim,
                 shape=points.shape,
             )
-        parts = [self.net.decode(torch.from_numpy(points[i : i + ROWS])) for i in range(0, len(points), ROWS)]
+        parts = [
+            self.net.decode(torch.from_numpy(points[i : i + ROWS_PER_BATCH]))
+            for i in range(0, len(points), ROWS_PER_BATCH)
+        ]
         return torch.cat([*parts, torch.zeros(0, self.net.shape.outputs, dtype=torch.float64)])
 
     def logits(self, outputs: Tensor) -> list[Tensor]:
-        """Of each column of categories."""
+        """Return the logits of each categorical column."""
         return list(torch.split(outputs[:, len(self.net.shape.varies) :], list(self.net.shape.levels), dim=1))
 
     def inverse(self, matrix: Any) -> Table:
-        """The rows that codes stand for: of numbers what is expected, of categories the likeliest."""
+        """Return the decoded rows: expected values of numbers, and the most probable categories."""
         outputs = self.outputs(matrix)
-        found = [part.argmax(1) if part.shape[1] else torch.full((len(part),), -1) for part in self.logits(outputs)]
-        ids = torch.stack(found, dim=1) if found else torch.zeros(len(outputs), 0, dtype=torch.long)
+        category_ids = [
+            logits.argmax(1) if logits.shape[1] else torch.full((len(logits),), -1) for logits in self.logits(outputs)
+        ]
+        ids = torch.stack(category_ids, dim=1) if category_ids else torch.zeros(len(outputs), 0, dtype=torch.long)
         return self.layout.table(outputs[:, : len(self.net.shape.varies)].numpy(), ids.numpy())
 
     @torch.inference_mode()
     def errors(self, data: Any) -> Errors:
-        """How far each cell is from what the row's code makes of it; a category that fit did not meet counts as
-        unlikely as one in a million."""
+        """Return the reconstruction error of each cell; an unseen category has −log p of one in a million."""
         table = self.open(data)
         cells = self.layout.read(table)
         names = [column.name for column in self.layout.numbers] + [column.name for column in self.layout.categories]
-        found = np.zeros((len(cells.ids), len(names)))
-        for part, numbers, ids in self.batches(cells):
+        cell_errors = np.zeros((len(cells.ids), len(names)))
+        for rows, numbers, ids in self.batches(cells):
             outputs = self.net.decode(self.net.encode(numbers, ids).mean)
-            found[part] = torch.cat(self.net.errors(outputs, numbers, ids), dim=1).numpy()
-        for place, category in enumerate(self.layout.categories, len(self.layout.numbers)):
-            found[category.read(table) < -1, place] = -np.log(1e-6)
-        order = sorted(range(len(names)), key=lambda place: self.names.index(names[place]))
-        return Errors([names[place] for place in order], found[:, order])
+            cell_errors[rows] = torch.cat(self.net.errors(outputs, numbers, ids), dim=1).numpy()
+        for position, category in enumerate(self.layout.categories, len(self.layout.numbers)):
+            cell_errors[category.read(table) < -1, position] = -np.log(1e-6)
+        order = sorted(range(len(names)), key=lambda position: self.names.index(names[position]))
+        return Errors([names[position] for position in order], cell_errors[:, order])
 
     def interpolate(self, data: Any, first: int, second: int, steps: int = 9) -> Table:
-        """Rows on the straight line between the codes of two rows of `data`, both ends among them."""
+        """Return `steps` decoded rows on the line between the codes of two rows of `data`, including both ends."""
         table = self.open(data)
         for row in (first, second):
             if not 0 <= row < len(table):
                 raise FirthError(
                     "invalid_value",
-                    "Rows are numbered from 0 to {n_table:,}; got {got}.",
-                    n_table=len(table) - 1,
+                    "Row numbers range from 0 to {last_row:,}; got {got}.",
+                    last_row=len(table) - 1,
                     got=row,
                 )
         if steps < 2:
             raise FirthError(
-                "invalid_value", "{option} must be at least 2, the ends; got {got}.", option="steps", got=steps
+                "invalid_value", "{option} must be at least 2 (both ends); got {got}.", option="steps", got=steps
             )
         ends = [self.transform(table.slice(row, row + 1)) for row in (first, second)]
         along = np.linspace(0, 1, steps)[:, None]
@@ -212,38 +224,45 @@ class AutoencoderModel(TableModel):
 
     @cached_property
     def tables(self) -> Mapping[str, Vectors]:
-        """The codes of the vectors it was fitted on, and the embedded categories of each column."""
-        found = {} if self.points is None else {"points": self.points}
+        """The codes of the vectors that the model was fitted on, and the embedded categories of each column."""
+        tables = {} if self.points is None else {"points": self.points}
         for column, weights in zip(self.layout.categories, self.net.input.embeddings.parameters(), strict=False):
             matrix = weights.detach().float().numpy()[:-1]
-            found[column.name] = Vectors(column.levels, matrix, missing=f"no category of column {column.name}")
-        return found
+            tables[column.name] = Vectors(column.levels, matrix, missing=f"column {column.name} has no such category")
+        return tables
 
     @property
     def vectors(self) -> Vectors:
-        nothing = Vectors([], np.zeros((0, 0)), missing="rows have codes: codes(table), or `firth embed`")
+        """The first of `tables`."""
+        nothing = Vectors(
+            [],
+            np.zeros((0, 0)),
+            missing="the model has no vectors of its own; encode rows with codes(table) or `firth embed`",
+        )
         return next(iter(self.tables.values()), nothing)
 
 
 class VAEModel(AutoencoderModel):
-    """An autoencoder whose codes are distributions, and which can make up rows."""
+    """An autoencoder whose codes are distributions, and which can sample rows."""
 
-    #: Codes of rows that it learned from (means, and the deviations around them): where new rows' codes are drawn.
+    #: Codes of training rows (means and standard deviations), from which the codes of samples are drawn.
     known: tuple[Array, Array]
 
     def parts(self) -> Parts:
+        """Return the arrays and documents that are saved."""
         stored = super().parts()
-        return Parts({**stored.arrays, **dict(zip(KNOWN, self.known, strict=True))}, stored.documents)
+        return Parts({**stored.arrays, **dict(zip(STORED_CODES, self.known, strict=True))}, stored.documents)
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> AutoencoderModel:
+        """Return the saved model, checked."""
         model = super().from_parts(method, parts, training)
         assert isinstance(model, VAEModel)
-        check_arrays(parts.arrays, **dict.fromkeys(KNOWN, f"float rows {model.method.dim}"))
-        means, deviations = (parts.arrays[name] for name in KNOWN)
-        check_finite({name: parts.arrays[name] for name in KNOWN})
+        check_arrays(parts.arrays, **dict.fromkeys(STORED_CODES, f"float rows {model.method.dim}"))
+        means, deviations = (parts.arrays[name] for name in STORED_CODES)
+        check_finite({name: parts.arrays[name] for name in STORED_CODES})
         if not len(means):
-            raise FirthError("damaged_model", "A VAE model needs codes of some rows.")
+            raise FirthError("damaged_model", "A VAE model must store the codes of at least one row.")
         model.known = means, deviations
         return model
 
@@ -251,30 +270,34 @@ class VAEModel(AutoencoderModel):
         return f"{super().__repr__()}, {self.training['active']} of them in use"
 
     def deviations(self, data: Any) -> Array:
-        """How unsure each number of a row's code is: the standard deviation around what `transform` gives."""
+        """Return the standard deviations of the codes of rows, whose means `transform` gives."""
         return self.encoded(self.cells(data))[1]
 
     @torch.inference_mode()
     def elbo(self, data: Any, *, seed: int = 1) -> dict[str, float]:
-        """The evidence lower bound of a row in nats, the mean over `data`, and its parts: `elbo` = −`reconstruction` −
-        `kl`, with −log p of the columns at one point drawn from each row's code."""
+        """Return the mean evidence lower bound of the rows in nats, and its parts: `elbo` = −`reconstruction` − `kl`.
+
+        The reconstruction term is −log p of the columns at one sample of each row's code.
+        """
         cells = self.cells(data)
         generator = torch.Generator().manual_seed(seed)
-        parts = np.zeros(2)
+        sums = np.zeros(2)
         for _, numbers, ids in self.batches(cells):
             code = self.net.encode(numbers, ids)
             losses, kl = elbo_parts(self.net, code, numbers, ids, generator)
-            parts += (float(losses), float(kl.sum()))
-        reconstruction, kl = (parts / max(1, len(cells.ids))).tolist()
+            sums += (float(losses), float(kl.sum()))
+        reconstruction, kl = (sums / max(1, len(cells.ids))).tolist()
         return {"elbo": -reconstruction - kl, "reconstruction": reconstruction, "kl": kl}
 
     def sample(self, n: int = 1, *, seed: int = 1, noise: bool = True, prior: bool = False) -> Table:
-        """`n` new rows. Numbers lie within those that fit saw, whole where all of these were; categories are drawn from
-        those it met. Without `noise`, numbers are what is expected at a drawn code and categories the likeliest:
-        smoother pictures, less varied rows.
+        """Return `n` sampled rows.
 
-        Codes are drawn from where rows' codes lie, the mixture of their distributions, which is the prior under which
-        the rows are likeliest (Tomczak & Welling 2018, section 2.2); with `prior`, from N(0, 1), the textbook's.
+        Numbers stay within the range of the training data and are whole if all of those were; categories are those of
+        the training data. Without `noise`, numbers are expected values and categories the most probable ones, which
+        gives smoother images and less varied rows.
+
+        Codes are drawn from the aggregate posterior, the mixture of the training rows' codes, which is the optimal
+        prior (Tomczak & Welling 2018, section 2.2); with `prior`, from N(0, 1).
         """
         if n < 1:
             raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="n", got=n)
@@ -287,27 +310,27 @@ class VAEModel(AutoencoderModel):
 
     @torch.inference_mode()
     def decoded(self, outputs: Tensor, generator: torch.Generator, noise: bool) -> Table:
-        """Rows drawn from what the network says of them."""
+        """Return rows sampled from the decoder's distributions, or their modes without `noise`."""
         count = len(self.net.shape.varies)
-        numbers, found = outputs[:, :count], []
+        numbers, category_ids = outputs[:, :count], []
         if noise:
-            scatter = torch.randn(numbers.shape, generator=generator, dtype=torch.float64)
-            numbers = numbers + scatter * torch.exp(self.net.log_deviations()) * self.net.varies
-        for part in self.logits(outputs):
-            if not part.shape[1]:
-                found.append(torch.full((len(part),), -1))
+            noise_sample = torch.randn(numbers.shape, generator=generator, dtype=torch.float64)
+            numbers = numbers + noise_sample * torch.exp(self.net.log_deviations()) * self.net.varies
+        for logits in self.logits(outputs):
+            if not logits.shape[1]:
+                category_ids.append(torch.full((len(logits),), -1))
             elif noise:
-                found.append(torch.multinomial(torch.softmax(part, dim=1), 1, generator=generator)[:, 0])
+                category_ids.append(torch.multinomial(torch.softmax(logits, dim=1), 1, generator=generator)[:, 0])
             else:
-                found.append(part.argmax(1))
-        ids = torch.stack(found, dim=1) if found else torch.zeros(len(outputs), 0, dtype=torch.long)
+                category_ids.append(logits.argmax(1))
+        ids = torch.stack(category_ids, dim=1) if category_ids else torch.zeros(len(outputs), 0, dtype=torch.long)
         return self.layout.table(numbers.numpy(), ids.numpy(), like_data=True)
 
 
 def elbo_parts(
     net: TableNet, code: Code, numbers: Tensor, ids: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Of a batch, summed: −log p of what its rows hold at one drawn point each, and KL of each dimension."""
+    """Return, summed over a batch, −log p of the rows at one sample of each code, and the KL of each dimension."""
     noise = torch.randn(code.mean.shape, generator=generator, dtype=torch.float64).to(code.mean)
     losses = net.row_losses(net.decode(drawn(code, noise)), numbers, ids)
     return losses.sum(), divergences(code).sum(0)

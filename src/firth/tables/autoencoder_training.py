@@ -1,4 +1,4 @@
-"""How `Autoencoder` and `VAE` learn: from a table or from vectors to a model."""
+"""Training of `Autoencoder` and `VAE` on tables and vectors."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from firth.nets.autoencoder import TableNet, divergence_loss, drawn
 from firth.tables.autoencoder_model import AutoencoderModel, VAEModel, elbo_parts, shape_of
 from firth.tables.column_codes import DroppedColumn
 from firth.tables.network_inputs import Cells, Layout, describe, finite
-from firth.tables.pca_initialization import begin_at_pca
+from firth.tables.pca_initialization import initialize_from_pca
 from firth.training.row_batches import RowTraining
 
-ACTIVE = 0.01  # nats of KL above which a dimension of a code tells something
-KNOWN_ROWS = 5000  # whose codes are kept, to draw others from
+ACTIVE = 0.01  # nats of KL above which a dimension of the code is active
+STORED_CODE_ROWS = 5000  # rows whose codes a VAE stores for sampling
 
 
-class CompressTraining(RowTraining):
-    """Rows of a table, rebuilt."""
+class AutoencoderTraining(RowTraining):
+    """Training on the reconstruction loss of table rows."""
 
     measures_start = True
 
@@ -38,23 +38,26 @@ class CompressTraining(RowTraining):
 
     @property
     def table_net(self) -> TableNet:
+        """The network."""
         assert isinstance(self.net, TableNet)
         return self.net
 
-    def load(self, what: Any) -> Any:
-        return [part[what] for part in self.cells]
+    def load(self, rows: Any) -> Any:
+        """Return the numbers and category ids of these rows."""
+        return [tensor[rows] for tensor in self.cells]
 
     def hidden(self, numbers: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Some cells as if they were missing (Vincent et al. 2008)."""
-        share = getattr(self.method, "denoise", 0.0)
-        if not share:
+        """Mark a random share of the cells (`denoise`) as missing (Vincent et al. 2008)."""
+        hidden_share = getattr(self.method, "denoise", 0.0)
+        if not hidden_share:
             return numbers, ids
         return (
-            numbers.masked_fill(torch.rand_like(numbers) < share, torch.nan),
-            ids.masked_fill(torch.rand(ids.shape, device=ids.device) < share, -1),
+            numbers.masked_fill(torch.rand_like(numbers) < hidden_share, torch.nan),
+            ids.masked_fill(torch.rand(ids.shape, device=ids.device) < hidden_share, -1),
         )
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
+        """Return the summed loss of a batch: reconstruction and, variational, the KL term."""
         numbers, ids = tensors
         net: TableNet = self.table_net
         method: Any = self.method
@@ -67,13 +70,13 @@ class CompressTraining(RowTraining):
         return loss
 
     def evaluate(self, most: int) -> dict[str, float]:
-        """With noise that is the same each time, and the whole weight of KL however far the run is."""
+        """Return held-out losses, with the same noise each time and the full KL weight during annealing."""
         if not len(self.held_out):
             return {}
         total, nats = 0.0, torch.zeros(self.table_net.shape.dim, dtype=torch.float64)  # of each dimension
         generator = torch.Generator().manual_seed(self.run.seed)
         for rows in self.measured_rows(most):
-            numbers, ids = (part.to(self.device) for part in self.load(rows))
+            numbers, ids = (tensor.to(self.device) for tensor in self.load(rows))
             code = self.table_net.encode(numbers, ids)
             if code.logvar is None:
                 total += float(self.table_net.row_losses(self.table_net.decode(code.mean), numbers, ids).sum())
@@ -84,19 +87,21 @@ class CompressTraining(RowTraining):
         method: Any = self.method
         if not self.table_net.shape.variational:
             return {"held_out_loss": total / count}
-        paid = float(torch.clamp(nats / count, min=method.free_bits).sum())
+        kl_cost = float(torch.clamp(nats / count, min=method.free_bits).sum())
         kl = float(nats.sum()) / count
-        return {"held_out_loss": total / count + method.beta * paid, "reconstruction": total / count, "kl": kl}
+        return {"held_out_loss": total / count + method.beta * kl_cost, "reconstruction": total / count, "kl": kl}
 
 
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderModel:
-    """Columns, network, codes."""
+    """Fit the columns, train the network and encode the rows."""
     name = type(method).__name__
     kind: type[AutoencoderModel] = type(method).model
     if start is not None and type(start) is not kind:
-        raise FirthError("incompatible_start", "start must be an {name} model; got {got!r}.", name=name, got=start)
+        raise FirthError(
+            "incompatible_start", "start must be a model of {method}; got {got!r}.", method=name, got=start
+        )
     began = time.monotonic()
-    layout, table = opened(method, data, run, start)
+    layout, table = prepare_table(method, data, run, start)
     cells = layout.read(table)
     fingerprint = data.fingerprint() if isinstance(data, Vectors) else table.fingerprint()
     shape = shape_of(method, layout)
@@ -105,15 +110,17 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
         if start.net.shape._replace(dropout=0.0) != shape._replace(dropout=0.0):
             raise FirthError(
                 "incompatible_start",
-                "start must be a model of the same size; it has {shape}, not {shape_2}.",
-                shape=start.net.shape,
-                shape_2=shape,
+                "start must have a network of the shape {expected}; got {got}.",
+                expected=shape,
+                got=start.net.shape,
             )
         net = copy.deepcopy(start.net).float()
-        lost = set(start.points.keys if start.points else ()) - set(data.keys if isinstance(data, Vectors) else ())
-        if lost:
+        dropped_keys = set(start.points.keys if start.points else ()) - set(
+            data.keys if isinstance(data, Vectors) else ()
+        )
+        if dropped_keys:
             run.report.note(
-                f"{len(lost):,} vectors that start was trained on are not in this data: the new model has no codes of "
+                f"{len(dropped_keys):,} vectors of the start model are not in the data; the new model has no codes for "
                 "them.",
                 code="missing_points",
             )
@@ -121,9 +128,9 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(run.seed)
             net = TableNet(shape)
-        begin_at_pca(net, cells, run.seed)
-    figures = CompressTraining(method, net, cells, fingerprint, run).go()
-    figures |= {
+        initialize_from_pca(net, cells, run.seed)
+    metrics = AutoencoderTraining(method, net, cells, fingerprint, run).go()
+    metrics |= {
         "rows": len(table),
         "columns": len(layout.columns),
         "features": method.dim,
@@ -131,18 +138,18 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
         "data": fingerprint,
         "seed": run.seed,
     }
-    model = kind(method, layout, net, figures)
+    model = kind(method, layout, net, metrics)
     if isinstance(model, VAEModel):
-        rows = np.sort(np.random.default_rng(run.seed).permutation(len(table))[:KNOWN_ROWS])
+        rows = np.sort(np.random.default_rng(run.seed).permutation(len(table))[:STORED_CODE_ROWS])
         model.known = model.encoded(Cells(cells.numbers[rows], cells.ids[rows], cells.unseen[rows]))
-        figures["active"] = active_dimensions(*model.known, "rows", run)
+        metrics["active"] = active_dimensions(*model.known, "rows", run)
     if isinstance(data, Vectors):
         model.points = Vectors(data.keys, model.embed(table))
     return model
 
 
-def opened(method: Any, data: Any, run: Run, start: Model | None) -> tuple[Layout, Table]:
-    """Data as a table with its columns, or with those of `start`; refused where there is nothing to learn."""
+def prepare_table(method: Any, data: Any, run: Run, start: Model | None) -> tuple[Layout, Table]:
+    """Return the fitted layout (or that of `start`) and the table; refuse data without rows or variation."""
     name = type(method).__name__
     if isinstance(start, AutoencoderModel):
         layout, table = start.layout, start.open(data)
@@ -152,42 +159,51 @@ def opened(method: Any, data: Any, run: Run, start: Model | None) -> tuple[Layou
     else:
         table = Table(data)
         layout = Layout.fitted(table, method.numeric)
-    if len(table) < method.least_rows or not table.names:
+    if len(table) < method.min_rows or not table.names:
         raise FirthError(
             "too_few",
-            "{name} needs at least {least_rows} rows and a column; got {got}.",
-            name=name,
-            least_rows=method.least_rows,
+            "{method} needs at least {min_rows} rows and one column; got {got}.",
+            method=name,
+            min_rows=method.min_rows,
             got=table,
         )
     varying = sum(layout.varies) + sum(len(column.levels) > 1 for column in layout.categories)
     if not varying:
         raise FirthError(
-            "no_variation", "{name} needs a column that varies; in this table each has one value or none.", name=name
+            "no_variation",
+            "{method} needs a column that varies; each column has at most one distinct value.",
+            method=name,
         )
     empty = [column.name for column in layout.columns if isinstance(column, DroppedColumn)]
     if empty and start is None:
-        run.report.note(f"Nothing is known of {describe(empty)}: all cells are missing, and are rebuilt as missing.")
+        run.report.note(
+            f"No values in {describe(empty)}: all cells are missing and are reconstructed as missing.", "empty_column"
+        )
     if getattr(method, "tied", False) and layout.categories and method.categorical == "embedding":
         raise FirthError(
             "conflicting_options",
-            "{name}.tied needs categorical='onehot': an embedding has no way back through its own matrix.",
-            name=name,
+            "{option} needs categorical='onehot', because an embedding cannot be inverted by its transpose.",
+            option=f"{name}.tied",
         )
     width = sum(layout.varies) + sum(len(column.levels) for column in layout.categories)
     if method.dim > width:
-        run.report.note(f"dim={method.dim} is more than the {width} numbers of a row: nothing need be left out.")
+        run.report.note(
+            f"dim={method.dim} exceeds the row width of {width}, so nothing would be compressed.", "wide_code"
+        )
     return layout, table
 
 
 def active_dimensions(means: NDArray[Any], deviations: NDArray[Any], rows: str, run: Run) -> int:
-    """How many dimensions tell rows apart; where none does, the codes have collapsed to the prior (Bowman et al. 2016),
-    and that is said."""
+    """Return the number of active dimensions.
+
+    If there are none, the codes have collapsed to the prior (Bowman et al. 2016), and a note says so.
+    """
     nats = 0.5 * (means**2 + deviations**2 - 1) - np.log(deviations)
     active = int((nats.mean(axis=0) > ACTIVE).sum())
     if not active:
         run.report.note(
-            f"The codes have collapsed: no dimension tells {rows} apart, and all of them are decoded alike. A lower "
-            "beta, a longer anneal or more epochs help, unless there is nothing to tell."
+            f"The codes have collapsed: no dimension distinguishes the {rows}. Try a lower beta, a larger "
+            "kl_annealing or more epochs.",
+            "collapsed_codes",
         )
     return active

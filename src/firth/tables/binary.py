@@ -1,4 +1,4 @@
-"""Binary: a category is its number in base 2."""
+"""Binary encoding: each category is the binary code of its number."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from firth.tables.encoder_model import CategoryEncoding
 
 @dataclass(frozen=True, kw_only=True)
 class Binary(CategoryEncoding):
-    """Categories are numbered from 1 on, and each bit of the number is a feature, the highest first.
+    """Number the categories from 1; each bit of the number is a feature, highest bit first.
 
-    n categories take as many bits as n has: 3 take 2, 4 take 3. 0 is nobody's number: missing is all zeros, and so is
-    unseen with `unseen="missing"`; the inverse of all zeros is missing, and of a number above n an error. What holds
-    for all encoders stands at `EncodingMethod`.
+    n categories need as many bits as n itself: 3 categories need 2 bits, 4 need 3. A missing category is all zeros, and
+    so is an unseen one with `unseen="missing"`. The inverse of all zeros is missing; the inverse of a number above n is
+    an error. `EncodingMethod` describes what all encoders have in common.
     """
 
-    summary: ClassVar[str] = "tables: each category its number in base 2, few features for many categories"
+    summary: ClassVar[str] = "tables: each category as a binary number; few features for many categories"
     code: ClassVar[str] = "binary"

@@ -1,4 +1,4 @@
-"""Encoders of tables: what one-hot, label, binary, standardize and normalize share, and the model that comes out."""
+"""The common base and the model of the table encoders: one-hot, ordinal, binary, standardize and min–max."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from firth.data.vocabulary import Vocabulary
 from firth.tables.column_codes import MISSING, UNSEEN, CategoryColumn, Column, DroppedColumn, NumberColumn, number_of
 from firth.tables.table_model import Coded, TableModel, matched
 
-TABLE_BYTES = 1 << 30  # the codes of a column's categories are listed as vectors up to this size
+TABLE_BYTES = 1 << 30  # largest table of category codes that `tables` lists
 
 
 class Plan(NamedTuple):
-    """Which code the columns of each kind get ("drop" = none), and how."""
+    """The code of categorical and numeric columns ("drop" = none), and its settings."""
 
     category: str
     numeric: str
@@ -37,9 +37,9 @@ class Plan(NamedTuple):
 
 
 class EncoderModel(TableModel):
-    """The columns of a table with their codes: `transform`, `inverse`, `feature_names`.
+    """Fitted encoders of the columns of a table: `transform`, `inverse`, `feature_names`.
 
-    `tables` lists the categories of each coded column with their codes; `vectors` is the first of these.
+    `tables` has the codes of the categories of each encoded column; `vectors` is the first of these tables.
     """
 
     method: EncodingMethod
@@ -49,14 +49,16 @@ class EncoderModel(TableModel):
         self.names = [column.name for column in columns]
 
     def features(self, names: Sequence[str]) -> list[str]:
-        """color=red, color_0 (a bit), age."""
+        """Return feature names such as color=red, color_0 (a bit) or age."""
         return [f for column, name in zip(self.columns, names, strict=True) for f in column.features(name)]
 
     @property
     def width(self) -> int:
+        """The number of features."""
         return sum(column.width for column in self.columns)
 
     def coded(self, data: Any, *, sparse: bool = False) -> Coded:
+        """Return the features of `data`, one row per table row."""
         table = self.open(data)
         unseen = np.zeros(len(table), np.int64)
         if sparse:
@@ -66,12 +68,12 @@ class EncoderModel(TableModel):
         except MemoryError:
             raise FirthError(
                 "out_of_memory",
-                "{n_table:,} × {width:,} numbers don't fit into memory; use OneHot(sparse=True) or Binary.",
-                n_table=len(table),
+                "A {n_rows:,} × {width:,} matrix does not fit into memory. Use OneHot(sparse=True) or Binary.",
+                n_rows=len(table),
                 width=self.width,
             ) from None
-        for column, cells, place in self._read(table, unseen):
-            column.write(cells, matrix[:, place : place + column.width])
+        for column, cells, offset in self._read(table, unseen):
+            column.write(cells, matrix[:, offset : offset + column.width])
         return Coded(matrix, unseen)
 
     def _sparse(self, table: Table, unseen: NDArray[np.int64]) -> Any:
@@ -80,9 +82,9 @@ class EncoderModel(TableModel):
         blocks = [csr_matrix((len(table), 0))]
         for column, cells, _ in self._read(table, unseen):
             if column.code == "onehot":
-                known = cells >= 0
-                starts = np.concatenate([[0], np.cumsum(known)])
-                block = csr_matrix((np.ones(starts[-1]), cells[known], starts), shape=(len(table), column.width))
+                present = cells >= 0
+                starts = np.concatenate([[0], np.cumsum(present)])
+                block = csr_matrix((np.ones(starts[-1]), cells[present], starts), shape=(len(table), column.width))
             else:
                 dense = np.zeros((len(table), column.width))
                 column.write(cells, dense)
@@ -93,8 +95,8 @@ class EncoderModel(TableModel):
     def _read(
         self, table: Table, unseen: NDArray[np.int64]
     ) -> Iterator[tuple[CategoryColumn | NumberColumn, NDArray[Any], int]]:
-        """Each coded column with its cells and the place of its first feature; adds to `unseen`."""
-        place = 0
+        """Yield each encoded column with its cells and the offset of its first feature; update the counts `unseen`."""
+        offset = 0
         for column in self.columns:
             if isinstance(column, DroppedColumn):
                 continue
@@ -102,83 +104,88 @@ class EncoderModel(TableModel):
             if isinstance(column, CategoryColumn):
                 self._check_unseen(column, table, cells)
                 unseen += cells == UNSEEN
-                gaps = cells == MISSING
+                missing = cells == MISSING
             else:
-                gaps = np.isnan(cells)
-            refuse_missing(self.method.missing, gaps, table, column.name)
+                missing = np.isnan(cells)
+            refuse_missing(self.method.missing, missing, table, column.name)
             if isinstance(column, NumberColumn) and self.method.missing == "mean":
-                cells = np.where(gaps, column.mean, cells)
-            yield column, cells, place
-            place += column.width
+                cells = np.where(missing, column.mean, cells)
+            yield column, cells, offset
+            offset += column.width
 
     def _check_unseen(self, column: CategoryColumn, table: Table, ids: NDArray[np.int64]) -> None:
         rows = np.flatnonzero(ids == UNSEEN)
         if len(rows) and self.method.unseen == "error":
             value = table.slice(int(rows[0]), int(rows[0]) + 1).categories(column.name)[0]
-            some = ", ".join(map(repr, column.levels[:3])) or "none"
+            examples = ", ".join(map(repr, column.levels[:3])) or "none"
             raise FirthError(
                 "unknown_category",
-                "Column {name!r}, row {row} has {value!r}, which fit did not meet (it met {n_levels:,}: "
-                "{examples}, …); fit with it, or unseen='missing' codes it as missing.",
+                "Column {name!r}, row {row} has the category {value!r}, which is not one of the {n_levels:,} of the "
+                "training data ({examples}, …). Fit with it, or set unseen='missing' to encode it as missing.",
                 name=column.name,
                 row=table.row_number(rows[0]),
                 value=value,
                 n_levels=len(column.levels),
-                examples=some,
+                examples=examples,
             )
 
     def open(self, data: Any) -> Table:
+        """Return `data` as a table that has this model's columns."""
         texts = [c.name for c in self.columns if isinstance(c, CategoryColumn) and c.type == "text"]
-        is_file = isinstance(data, (str, os.PathLike))  # read as it is written: 007 is no number where fit saw text
+        is_file = isinstance(data, (str, os.PathLike))  # keep text columns as text: 007 must not become 7
         table = Table(data, categories=texts if is_file else ())
         return matched(table, self.names, [c.name for c in self.columns if not isinstance(c, DroppedColumn)])
 
     def inverse(self, matrix: Any) -> Table:
-        """The table that `transform` gives this matrix for; columns that were dropped are not in it.
+        """Return the table whose `transform` is `matrix`, without dropped columns.
 
-        Of a one-hot code the largest number counts, and none above 0 is missing. A label or binary code that is
-        nobody's is refused. Unseen categories come back as missing; numbers that were scaled or kept as floats.
+        In a one-hot code the largest number counts; if none is above 0, the category is missing. An unused ordinal or
+        binary code is refused. Unseen categories become missing, and numbers become floats.
         """
         codes = matrix.tocsc() if hasattr(matrix, "tocsc") else np.asarray(matrix)
         if codes.ndim != 2 or codes.shape[1] != self.width:
             raise FirthError(
                 "shape_mismatch",
-                "inverse needs a matrix of {width} columns; got the shape {got}.",
+                "inverse needs a matrix with {width} columns; got shape {got}.",
                 width=self.width,
                 got=codes.shape,
             )
-        found, place = {}, 0
+        columns, offset = {}, 0
         for column in self.columns:
-            block = codes[:, place : place + column.width]
-            place += column.width
+            block = codes[:, offset : offset + column.width]
+            offset += column.width
             if isinstance(column, CategoryColumn):
-                found[column.name] = column.values(column.ids_of(block))
+                columns[column.name] = column.values(column.ids_of(block))
             elif isinstance(column, NumberColumn):
-                found[column.name] = column.values(block)
-        return Table(found)
+                columns[column.name] = column.values(block)
+        return Table(columns)
 
     @cached_property
     def tables(self) -> Mapping[str, Vectors]:
-        """Categories and their codes, by column; a column whose codes would be larger than 1 GiB is left out."""
-        found = {}
+        """The codes of the categories, by column; a column whose codes exceed 1 GiB is left out."""
+        tables = {}
         for column in self.columns:
             if isinstance(column, CategoryColumn) and 4 * len(column.levels) * column.width <= TABLE_BYTES:
                 codes = np.zeros((len(column.levels), column.width), np.float32)
                 column.write(np.arange(len(column.levels)), codes)
-                found[column.name] = Vectors(column.levels, codes, missing=f"no category of column {column.name}")
-        return found
+                tables[column.name] = Vectors(
+                    column.levels, codes, missing=f"column {column.name} has no such category"
+                )
+        return tables
 
     @property
     def vectors(self) -> Vectors:
-        """The codes of the first category column."""
-        nothing = Vectors([], np.zeros((0, 0)), missing="there is no category column whose codes can be listed")
+        """The codes of the first categorical column."""
+        nothing = Vectors([], np.zeros((0, 0)), missing="the model has no categorical column whose codes are listed")
         return next(iter(self.tables.values()), nothing)
 
     def parts(self) -> Parts:
+        """Return the arrays and documents that are saved."""
         return column_parts(self.columns)
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> EncoderModel:
+        """Return the saved model, checked."""
         assert isinstance(method, EncodingMethod)
         return cls(method, list(stored_columns(parts)), training)
 
@@ -187,48 +194,50 @@ class EncoderModel(TableModel):
 
 
 def column_parts(columns: Sequence[Column]) -> Parts:
-    """Columns as they are stored: the figures of numbers, and what else there is to know of each column."""
+    """Return columns as stored: the parameters of numeric columns, and a document per column."""
     numbers = [column for column in columns if isinstance(column, NumberColumn)]
-    figures = [[getattr(column, figure) for figure in NumberColumn.FIGURES] for column in numbers]
+    parameters = [[getattr(column, parameter) for parameter in NumberColumn.PARAMETERS] for column in numbers]
     documents = [
         {"name": column.name, "code": column.code}
         | ({"type": column.type, "categories": list(column.levels)} if isinstance(column, CategoryColumn) else {})
         for column in columns
     ]
     return Parts(
-        {"numbers": np.array(figures, np.float64).reshape(-1, len(NumberColumn.FIGURES))}, {"columns": documents}
+        {"numbers": np.array(parameters, np.float64).reshape(-1, len(NumberColumn.PARAMETERS))}, {"columns": documents}
     )
 
 
 def stored_columns(parts: Parts) -> Iterator[Column]:
-    """The columns of a saved model, checked."""
-    figures, documents = parts.arrays["numbers"], parts.documents["columns"]
-    wrong = FirthError(
-        "damaged_model", "A model of encoders needs columns with a name and a code, and the figures of its numbers."
+    """Yield the columns of a saved model, checked."""
+    parameters, documents = parts.arrays["numbers"], parts.documents["columns"]
+    damaged = FirthError(
+        "damaged_model",
+        "{name}.json must give a name and a code for each column, and numbers the parameters of numeric columns.",
+        name="columns",
     )
-    if figures.ndim != 2 or figures.shape[1] != len(NumberColumn.FIGURES) or not isinstance(documents, list):
-        raise wrong
-    rows = iter(figures.tolist())
+    if parameters.ndim != 2 or parameters.shape[1] != len(NumberColumn.PARAMETERS) or not isinstance(documents, list):
+        raise damaged
+    rows = iter(parameters.tolist())
     for document in documents:
-        facts = document if isinstance(document, dict) else {}
-        name, code, type, levels = (facts.get(key, "") for key in ("name", "code", "type", "categories"))
+        fields = document if isinstance(document, dict) else {}
+        name, code, type, levels = (fields.get(key, "") for key in ("name", "code", "type", "categories"))
         if not isinstance(name, str):
-            raise wrong
+            raise damaged
         if code in DroppedColumn.CODES:
             yield DroppedColumn(name)
         elif code in NumberColumn.CODES:
             row = next(rows, None)
             if row is None or not np.isfinite(row[1:]).all() or row[2] == 0 or row[3] == row[4]:
-                raise wrong
+                raise damaged
             yield NumberColumn(name, code, *row)
         elif code in CategoryColumn.CODES and type in CategoryColumn.TYPES and are_levels(levels, type):
             yield CategoryColumn(name, code, type, levels)
         else:
-            raise wrong
+            raise damaged
 
 
 def are_levels(levels: Any, type: str) -> bool:
-    """Whether these can be the categories of a column."""
+    """Return whether these are valid categories of a column."""
     if not isinstance(levels, list) or not all(isinstance(level, str) for level in levels):
         return False
     try:
@@ -237,12 +246,13 @@ def are_levels(levels: Any, type: str) -> bool:
         return False
 
 
-def refuse_missing(missing: str, gaps: NDArray[np.bool_], table: Table, name: str) -> None:
-    if missing == "error" and gaps.any():
-        row = table.row_number(int(gaps.argmax()))
+def refuse_missing(policy: str, is_missing: NDArray[np.bool_], table: Table, name: str) -> None:
+    """Refuse missing cells if the option `missing` is error."""
+    if policy == "error" and is_missing.any():
+        row = table.row_number(int(is_missing.argmax()))
         raise FirthError(
             "missing_value",
-            "Column {name!r}, row {row} is missing; fill it, or choose missing='keep' or 'mean'.",
+            "Column {name!r}, row {row} is missing. Fill it, or set missing='keep' or missing='mean'.",
             name=name,
             row=row,
         )
@@ -250,15 +260,15 @@ def refuse_missing(missing: str, gaps: NDArray[np.bool_], table: Table, name: st
 
 @dataclass(frozen=True, kw_only=True)
 class EncodingMethod(Method):
-    """A code for each column of a table, by the column's kind.
+    """Encode each column of a table by its type.
 
-    - Missing cells: the option `missing`. A missing category is all zeros (onehot, binary) or NaN (label).
-    - Categories that were not in the data of `fit`: the option `unseen`.
-    - Infinite numbers are refused, in `fit` and later: replace them or make them missing.
-    - A column with no value at all counts as numbers and stays NaN. A table without rows or columns can't be fitted;
-      later, one without rows gives a matrix without rows.
-    - Later tables must have the columns of the first one, by name; other columns are not looked at. Columns without
-      names (arrays, lists) are told by their place, and there must be as many.
+    - Missing cells: see `missing`. A missing category is all zeros (onehot, binary) or NaN (label).
+    - Unseen categories, those not in the data of `fit`: see `unseen`.
+    - Infinite numbers are refused, in `fit` and later. Replace them or mark them as missing.
+    - A column without any values is numeric and stays NaN. A table without rows or columns cannot be fitted; later, a
+      table without rows gives a matrix without rows.
+    - Later tables must have the columns of the first one, by name; additional columns are ignored. Columns without
+      names (arrays, lists) are matched by position, and their number must be equal.
     """
 
     kind: ClassVar[str] = "table"
@@ -266,24 +276,26 @@ class EncodingMethod(Method):
 
     missing: str = option(
         "keep",
-        "missing cells: keep (numbers stay NaN, categories have a code for it), mean (numbers become the column's "
-        "mean) or error",
+        "missing cells: keep (numbers stay NaN, categories get the code of missing), mean (numbers become the mean of "
+        "the column) or error",
         choices=("keep", "mean", "error"),
     )
     unseen: str = option(
-        "error", "categories that fit did not meet: an error, or coded like missing ones", choices=("error", "missing")
+        "error",
+        "categories not in the training data: raise an error, or encode as missing",
+        choices=("error", "missing"),
     )
 
     @abstractmethod
     def plan(self) -> Plan:
-        """Which codes the columns get."""
+        """Return the codes of the columns."""
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> EncoderModel:
-        """Learns the codes of a `Table` (or of what one can be made of), of a `Vocabulary` or of `Tokens`."""
+        """Fit the codes of a `Table` (or of anything it accepts), a `Vocabulary` or `Tokens`."""
         if start is not None:
             raise FirthError(
                 "unsupported_start",
-                "{method} can't go on from a model; fit all data at once.",
+                "{method} cannot continue from a model. Fit all data at once.",
                 method=type(self).__name__,
             )
         words = data if isinstance(data, Vocabulary) else getattr(data, "vocabulary", None)
@@ -311,7 +323,7 @@ class EncodingMethod(Method):
         refuse_missing(self.missing, np.isnan(table.numbers(name)), table, name)
         if self.missing == "mean" and np.isnan(column.mean):
             raise FirthError(
-                "empty_data", "Column {name!r} has no value to take the mean of; leave the column out.", name=name
+                "empty_data", "Column {name!r} has no values, so it has no mean. Leave the column out.", name=name
             )
         return column
 
@@ -322,27 +334,28 @@ class EncodingMethod(Method):
 
 @dataclass(frozen=True, kw_only=True)
 class CategoryEncoding(EncodingMethod):
-    """A code for categories; `numeric` says what becomes of numbers."""
+    """An encoding of categorical columns, with the option `numeric` for numeric columns."""
 
     code: ClassVar[str]
 
     order: str = option(
-        "appearance", "how categories are numbered: as they are first met, or sorted", choices=("appearance", "sorted")
+        "appearance", "order of the categories: by first appearance, or sorted", choices=("appearance", "sorted")
     )
     numeric: str = option(
         "keep",
-        "columns of numbers: as they are, scaled, encoded as if they were categories, or left out",
+        "numeric columns: keep, scale (standardize, normalize), encode as categories, or drop",
         choices=("keep", "standardize", "normalize", "encode", "drop"),
     )
 
     def plan(self) -> Plan:
+        """Return the codes of the columns."""
         return Plan(self.code, self.code if self.numeric == "encode" else self.numeric, self.order)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumberEncoding(EncodingMethod):
-    """A scale for numbers; `category` says what becomes of categories."""
+    """A scaling of numeric columns, with the option `categorical` for categorical columns."""
 
     categorical: str = option(
-        "onehot", "columns of categories: their code, or left out", choices=("onehot", "label", "binary", "drop")
+        "onehot", "code of categorical columns, or drop", choices=("onehot", "label", "binary", "drop")
     )

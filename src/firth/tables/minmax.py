@@ -1,4 +1,4 @@
-"""MinMax: min–max scaling to a range."""
+"""Min–max scaling to a range."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from firth.tables.encoder_model import NumberEncoding, Plan
 
 @dataclass(frozen=True, kw_only=True)
 class MinMax(NumberEncoding):
-    """low + (high − low) · (x − min) / (max − min): every column of numbers gets the range from `low` to `high`.
+    """Scale numeric columns to the range from `low` to `high`: low + (high − low) · (x − min) / (max − min).
 
-    A constant column, and a table of one row, become `low`. Later numbers beyond min and max go beyond the range in the
-    same measure: nothing is cut. What holds for all encoders stands at `EncodingMethod`.
+    A constant column becomes `low`, and so does a table of one row. Later numbers outside min and max are not clipped.
+    `EncodingMethod` describes what all encoders have in common.
     """
 
-    summary: ClassVar[str] = "tables: numbers to a range, such as 0 to 1 (min–max)"
+    summary: ClassVar[str] = "tables: numbers scaled to a range, such as 0 to 1 (min–max)"
 
-    low: float = option(0.0, "what the smallest number becomes", low=-1e9, high=1e9)
-    high: float = option(1.0, "what the largest number becomes", low=-1e9, high=1e9)
+    low: float = option(0.0, "lower end of the range", low=-1e9, high=1e9)
+    high: float = option(1.0, "upper end of the range", low=-1e9, high=1e9)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.low >= self.high:
             raise FirthError(
                 "invalid_value",
-                "{option} must be below high; got {got:g} and {high:g}.",
+                "{option} must be below high; got low={got:g} and high={high:g}.",
                 option="MinMax.low",
                 got=self.low,
                 high=self.high,
             )
 
     def plan(self) -> Plan:
+        """Return the codes of the columns."""
         return Plan(self.categorical, "normalize", low=self.low, high=self.high)

@@ -1,4 +1,4 @@
-"""A table as a network reads it, scaled numbers and numbers of categories, and the way back to a table."""
+"""Conversion of tables to network inputs (scaled numbers and category ids) and back."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Floats = NDArray[np.float64]
 
 
 class Cells(NamedTuple):
-    """Rows as a network takes them."""
+    """Table rows as network inputs."""
 
-    numbers: Floats  # (rows, columns of numbers); NaN = missing
-    ids: NDArray[np.int64]  # (rows, columns of categories); −1 = missing, or a category that fit did not meet
-    unseen: NDArray[np.int64]  # of the latter, how many a row has
+    numbers: Floats  # (rows, numeric columns); NaN = missing
+    ids: NDArray[np.int64]  # (rows, categorical columns); −1 = missing or unseen
+    unseen: NDArray[np.int64]  # (rows,): number of unseen categories
 
 
 class Limits(NamedTuple):
-    """What the numbers of a column were: between these, and whether all of them were whole."""
+    """The range of a numeric column in the training data, and whether all its numbers were integers."""
 
     low: float
     high: float
@@ -39,58 +39,64 @@ class Limits(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a table, in its order. Those without any value are dropped ones: there is nothing to learn."""
+    """The fitted columns of a table, in its order. Columns without values are dropped."""
 
     columns: Sequence[Column]
-    limits: Sequence[Limits]  # of the columns of numbers
-    gaps: Sequence[int]  # of these, which had missing cells
+    limits: Sequence[Limits]  # of the numeric columns
+    gaps: Sequence[int]  # numbers of the numeric columns that had missing cells
 
     @property
     def names(self) -> list[str]:
+        """The names of all columns."""
         return [column.name for column in self.columns]
 
     @property
     def numbers(self) -> list[NumberColumn]:
+        """The numeric columns."""
         return [column for column in self.columns if isinstance(column, NumberColumn)]
 
     @property
     def categories(self) -> list[CategoryColumn]:
+        """The categorical columns."""
         return [column for column in self.columns if isinstance(column, CategoryColumn)]
 
     @property
-    def one_scale(self) -> bool:
-        """Whether all numbers are divided by the same, as pixels are."""
+    def shared_scale(self) -> bool:
+        """Whether all numeric columns have the same scale, as pixels do."""
         scales = {column.scale for column in self.numbers if column.code == "standardize"}
         return len(self.numbers) > 1 and len(scales) == 1
 
     @property
     def varies(self) -> tuple[bool, ...]:
+        """Whether each numeric column varies."""
         return tuple(limits.low < limits.high for limits in self.limits)
 
     @classmethod
     def fitted(cls, table: Table, numeric: str) -> Layout:
-        """Scales and categories of a table's columns; `numeric` as in `CompressingOptions`."""
+        """Fit scales and categories of the columns; `numeric` is an option of `CompressingOptions`."""
         columns, limits, gaps = list[Column](), list[Limits](), list[int]()
         for name in table.names:
             if table.kind(name) == "category":
                 columns.append(CategoryColumn.fitted(table, name, "onehot", "appearance"))
                 continue
             column = NumberColumn.fitted(table, name, "keep" if numeric == "keep" else "standardize", 0.0, 1.0)
-            known = table.numbers(name)
-            missing = np.isnan(known)
-            known = known[~missing]
-            if not len(known):
+            numbers = table.numbers(name)
+            missing = np.isnan(numbers)
+            numbers = numbers[~missing]
+            if not len(numbers):
                 columns.append(DroppedColumn(name))
                 continue
             if missing.any():
                 gaps.append(len(limits))
-            limits.append(Limits(float(known.min()), float(known.max()), bool((np.floor(known) == known).all())))
+            limits.append(
+                Limits(float(numbers.min()), float(numbers.max()), bool((np.floor(numbers) == numbers).all()))
+            )
             columns.append(column)
         layout = cls(columns, limits, gaps)
-        return layout.on_one_scale() if numeric == "common" else layout
+        return layout.with_shared_scale() if numeric == "common" else layout
 
-    def on_one_scale(self) -> Layout:
-        """All numbers divided by the root of their mean variance."""
+    def with_shared_scale(self) -> Layout:
+        """Return this layout with one scale for all numeric columns, the root of their mean variance."""
         varying = [column.scale**2 for column, varies in zip(self.numbers, self.varies, strict=True) if varies]
         scale = float(np.sqrt(np.mean(varying))) if varying else 1.0
         columns = [
@@ -102,7 +108,7 @@ class Layout:
         return Layout(columns, self.limits, self.gaps)
 
     def open(self, data: Any) -> Table:
-        """`data` as a table that has these columns."""
+        """Return `data` as a table with these columns."""
         if isinstance(data, Vectors):
             data = finite(data)
         texts = [column.name for column in self.categories if column.type == "text"]
@@ -112,51 +118,54 @@ class Layout:
         )
 
     def read(self, table: Table) -> Cells:
+        """Return the cells of a table as network inputs."""
         numbers = np.empty((len(table), len(self.numbers)))
-        for place, column in enumerate(self.numbers):
-            column.write(column.read(table), numbers[:, place : place + 1])
+        for position, column in enumerate(self.numbers):
+            column.write(column.read(table), numbers[:, position : position + 1])
         ids = np.empty((len(table), len(self.categories)), np.int64)
-        for place, category in enumerate(self.categories):
-            ids[:, place] = category.read(table)
+        for position, category in enumerate(self.categories):
+            ids[:, position] = category.read(table)
         return Cells(numbers, np.maximum(ids, -1), (ids < -1).sum(axis=1))
 
     def table(self, numbers: Floats, ids: NDArray[np.int64], *, like_data: bool = False) -> Table:
-        """The table that has these cells; `like_data` keeps numbers within what was met, and whole where all were."""
+        """Return the table with these cells; `like_data` clips and rounds numbers as in the training data."""
         import pyarrow as pa
 
-        found: dict[str, Any] = {}
-        places = {column.name: place for place, column in enumerate(self.numbers)}
-        places |= {column.name: place for place, column in enumerate(self.categories)}
+        columns: dict[str, Any] = {}
+        positions = {column.name: position for position, column in enumerate(self.numbers)}
+        positions |= {column.name: position for position, column in enumerate(self.categories)}
         for column in self.columns:
-            place = places.get(column.name, -1)
+            position = positions.get(column.name, -1)
             if isinstance(column, NumberColumn):
-                values = column.values(numbers[:, place : place + 1])
-                found[column.name] = within(values, self.limits[place]) if like_data else values
+                values = column.values(numbers[:, position : position + 1])
+                columns[column.name] = clip_to_limits(values, self.limits[position]) if like_data else values
             elif isinstance(column, CategoryColumn):
-                found[column.name] = column.values(ids[:, place])
+                columns[column.name] = column.values(ids[:, position])
             else:
-                found[column.name] = pa.nulls(len(numbers))
-        return Table(found)
+                columns[column.name] = pa.nulls(len(numbers))
+        return Table(columns)
 
     def parts(self) -> Parts:
+        """Return the arrays and documents that are saved."""
         stored = column_parts(self.columns)
         limits = np.array(self.limits, np.float64).reshape(-1, len(Limits._fields))
         return Parts({**stored.arrays, "limits": limits, "gaps": np.array(self.gaps, np.int64)}, stored.documents)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Layout:
+        """Return the saved layout, checked."""
         columns = list(stored_columns(parts))
         limits, gaps = parts.arrays["limits"], parts.arrays["gaps"]
         count = sum(isinstance(column, NumberColumn) for column in columns)
         if limits.shape != (count, len(Limits._fields)) or not np.isfinite(limits).all() or gaps.ndim != 1:
-            raise FirthError("damaged_model", "A model of rows needs the limits of each of its columns of numbers.")
+            raise FirthError("damaged_model", "{name} must have the limits of each numeric column.", name="limits")
         if len(gaps) and not (int(gaps.min()) >= 0 and int(gaps.max()) < count):
-            raise FirthError("damaged_model", "Columns with missing cells must be columns of numbers.")
+            raise FirthError("damaged_model", "{name} must contain numbers of numeric columns.", name="gaps")
         return cls(columns, [Limits(low, high, bool(whole)) for low, high, whole in limits.tolist()], gaps.tolist())
 
 
-def within(values: Any, limits: Limits) -> Any:
-    """Numbers no smaller and no larger than those that were met, whole where all of these were."""
+def clip_to_limits(values: Any, limits: Limits) -> Any:
+    """Clip numbers to the range of the training data, and round them if all of those were integers."""
     import pyarrow as pa
 
     clipped = np.clip(values.to_numpy(zero_copy_only=False), limits.low, limits.high)
@@ -166,36 +175,36 @@ def within(values: Any, limits: Limits) -> Any:
 
 
 def finite(vectors: Vectors) -> NDArray[np.float32]:
-    """The matrix of vectors; a vector has no missing numbers."""
-    odd = np.flatnonzero(~np.isfinite(vectors.matrix).all(axis=1))
-    if len(odd):
+    """Return the matrix of `vectors`; refuse NaN and infinity."""
+    non_finite = np.flatnonzero(~np.isfinite(vectors.matrix).all(axis=1))
+    if len(non_finite):
         raise FirthError(
             "non_finite",
-            "The vector of {key!r} holds NaN or infinity; leave such vectors out.",
-            key=vectors.keys[odd[0]],
+            "The vector of {key!r} contains NaN or infinity. Leave such vectors out.",
+            key=vectors.keys[non_finite[0]],
         )
     return vectors.matrix
 
 
 def keys_of(table: Table, keys: str | Sequence[str] | None) -> list[str]:
-    """What rows are called: the values of a column, given names, or their numbers from 1 on."""
+    """Return the keys of rows: the values of a key column, the given keys, or row numbers from 1."""
     if keys is None:
         return [str(row + 1) for row in range(len(table))]
-    found: Sequence[str | None] = table.categories(keys) if isinstance(keys, str) else keys
-    if len(found) != len(table):
+    row_keys: Sequence[str | None] = table.categories(keys) if isinstance(keys, str) else keys
+    if len(row_keys) != len(table):
         raise FirthError(
             "shape_mismatch",
-            "There must be a key for each row; got {got:,} keys for {n_table:,} rows.",
-            got=len(found),
-            n_table=len(table),
+            "keys must have one key per row; got {got:,} keys for {n_rows:,} rows.",
+            got=len(row_keys),
+            n_rows=len(table),
         )
-    known = [key for key in found if key is not None]
-    if len(known) < len(found):
-        raise FirthError("malformed_data", "Row {row} has no key.", row=table.row_number(found.index(None)))
-    return known
+    present_keys = [key for key in row_keys if key is not None]
+    if len(present_keys) < len(row_keys):
+        raise FirthError("malformed_data", "Row {row} has no key.", row=table.row_number(row_keys.index(None)))
+    return present_keys
 
 
 def describe(names: Sequence[str]) -> str:
-    """'a', 'b', 'c' and 4 more."""
-    some = ", ".join(map(repr, names[:3]))
-    return some if len(names) <= 3 else f"{some} and {len(names) - 3} more"
+    """Return a short list such as "'a', 'b', 'c' and 4 more"."""
+    first_names = ", ".join(map(repr, names[:3]))
+    return first_names if len(names) <= 3 else f"{first_names} and {len(names) - 3} more"

@@ -1,4 +1,4 @@
-"""One-hot: a category is a 1 among zeros."""
+"""One-hot encoding: one binary feature per category."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from firth.tables.encoder_model import CategoryEncoding
 
 @dataclass(frozen=True, kw_only=True)
 class OneHot(CategoryEncoding):
-    """Category i of n becomes the i-th unit vector of length n: all are equally far from each other.
+    """Encode category i of n as the i-th unit vector of length n; all categories are equally far apart.
 
-    Missing is all zeros, and so is unseen with `unseen="missing"`; the inverse of all zeros is missing. A column with
-    one category is a column of ones. What holds for all encoders stands at `EncodingMethod`.
+    A missing category is all zeros, and so is an unseen one with `unseen="missing"`. The inverse of all zeros is
+    missing. A column with one category becomes a column of ones. `EncodingMethod` describes what all encoders have in
+    common.
     """
 
-    summary: ClassVar[str] = "tables: each category a feature of its own, 1 or 0"
+    summary: ClassVar[str] = "tables: one 0/1 feature per category"
     code: ClassVar[str] = "onehot"
 
-    sparse: bool = option(False, "transform gives a sparse matrix: for many categories")
+    sparse: bool = option(False, "transform returns a sparse matrix; for many categories")

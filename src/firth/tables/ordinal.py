@@ -1,4 +1,4 @@
-"""Label: a category is its number."""
+"""Ordinal encoding: each category is an integer."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from firth.tables.encoder_model import CategoryEncoding
 
 @dataclass(frozen=True, kw_only=True)
 class Ordinal(CategoryEncoding):
-    """Categories are numbered from 0 on, and the number is the code: one feature a column.
+    """Encode categories as integers from 0; one feature per column.
 
-    Missing is NaN, and so is unseen with `unseen="missing"`; the inverse of NaN is missing, and of a number that is
-    nobody's an error. Single precision (`embed`, `vectors`) tells 16,777,216 categories apart, `transform` any number.
-    What holds for all encoders stands at `EncodingMethod`.
+    A missing category is NaN, and so is an unseen one with `unseen="missing"`. The inverse of NaN is missing; the
+    inverse of an unused number is an error. float32 (`embed`, `vectors`) distinguishes 16,777,216 categories,
+    `transform` has no such limit. `EncodingMethod` describes what all encoders have in common.
     """
 
-    summary: ClassVar[str] = "tables: each category a whole number, 0, 1, 2, …"
+    summary: ClassVar[str] = "tables: each category as an integer, 0, 1, 2, …"
     code: ClassVar[str] = "label"

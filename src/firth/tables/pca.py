@@ -1,4 +1,4 @@
-"""PCA: the directions in which a table's rows vary most (Pearson 1901; Hotelling 1933)."""
+"""PCA: principal component analysis of tables and vectors (Pearson 1901; Hotelling 1933)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ Array = NDArray[np.float64]
 
 
 class PCAModel(TableModel):
-    """`transform` sees rows along the components, `inverse` puts them back.
+    """`transform` projects rows on the components, `inverse` maps projections back to rows.
 
-    `mean` is a row of means, `components` the directions (dim × columns), `variances` what varies along each (divided
-    by rows − 1) and `explained_variance` its share of the whole. `tables["columns"]` has a vector for each column, its
-    loadings; where the model was fitted on `Vectors`, these are given in fewer dimensions as `tables["points"]`, the
-    main table.
+    `mean` has the column means, `components` the directions (dim × columns), `variances` the variance along each
+    direction (divided by rows − 1) and `explained_variance` its share of the total. `tables["columns"]` has the
+    loadings of each column. If the model was fitted on `Vectors`, `tables["points"]`, the main table, has their
+    projections.
     """
 
     method: PCA
-    ordered = True  # by variance
+    ordered = True  # dimensions are ordered by variance
 
     def __init__(
         self,
@@ -49,40 +49,44 @@ class PCAModel(TableModel):
         )
 
     def features(self, names: Sequence[str]) -> list[str]:
-        """pca0, pca1, …, whatever the table's columns are called."""
-        return [f"pca{place}" for place in range(len(self.components))]
+        """Return pca0, pca1, …, regardless of the column names."""
+        return [f"pca{number}" for number in range(len(self.components))]
 
     def open(self, data: Any) -> Table:
+        """Return `data` as a table that has this model's columns."""
         return matched(Table(data.matrix if isinstance(data, Vectors) else data), self.names, self.names)
 
     def coded(self, data: Any, *, sparse: bool = False) -> Coded:
-        """(x − mean) · componentsᵀ for each row x of a table, an array, or vectors."""
+        """Return (x − mean) · componentsᵀ for each row x of a table, an array, or vectors."""
         rows = numeric_rows(self.open(data), self.names)
         return Coded((rows - self.mean) @ self.components.T, np.zeros(len(rows), np.int64))
 
     def inverse(self, matrix: Any) -> Table:
-        """The rows that lie there: those `transform` was given, less what the left-out components held."""
+        """Return the rows of these projections, without the components that were left out."""
         points = np.asarray(matrix, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != len(self.components):
             raise FirthError(
                 "shape_mismatch",
-                "inverse needs {n_components} columns; got the shape {got}.",
+                "inverse needs a matrix with {n_components} columns; got shape {got}.",
                 n_components=len(self.components),
                 got=points.shape,
             )
         rows = points @ self.components + self.mean
-        return Table({name: rows[:, place] for place, name in enumerate(self.names)})
+        return Table({name: rows[:, position] for position, name in enumerate(self.names)})
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
-        columns = Vectors(self.names, self.components.T, missing="no column of the table")
+        """The loadings of the columns and, if fitted on vectors, their projections."""
+        columns = Vectors(self.names, self.components.T, missing="the table has no such column")
         return {"columns": columns} if self.points is None else {"points": self.points, "columns": columns}
 
     @property
     def vectors(self) -> Vectors:
+        """The first of `tables`."""
         return next(iter(self.tables.values()))
 
     def parts(self) -> Parts:
+        """Return the arrays and documents that are saved."""
         arrays: dict[str, NDArray[Any]] = {
             "mean": self.mean,
             "components": self.components,
@@ -97,6 +101,7 @@ class PCAModel(TableModel):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> PCAModel:
+        """Return the saved model, checked."""
         assert isinstance(method, PCA)
         sizes = check_arrays(
             parts.arrays,
@@ -110,73 +115,79 @@ class PCAModel(TableModel):
         return cls(method, names, parts.arrays, training, stored_points(parts, sizes["dim"]))
 
     def __repr__(self) -> str:
-        kept = f"{self.explained_variance.sum():.1%} of the variance"
-        return f"PCA model: {len(self.names)} columns → {len(self.components)} components, {kept}"
+        share = f"{self.explained_variance.sum():.1%} of the variance"
+        return f"PCA model: {len(self.names)} columns → {len(self.components)} components, {share}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PCA(Method):
-    """Keeps the `dim` orthogonal directions along which the centred rows vary most, found exactly by SVD.
+    """Project rows on the `dim` orthogonal directions of largest variance, computed exactly by SVD.
 
-    Fits a `Table` of numbers (or what one can be made of) or `Vectors`. Refused are missing cells and infinities,
-    columns of categories (encode them first, with `OneHot`), fewer than 2 rows, and more components than the smaller of
-    rows and columns. Constant columns get loadings 0; where nothing varies, variances are 0. Signs are fixed: of each
-    direction the largest loading is positive.
+    The data is a numeric `Table` (or anything it accepts) or `Vectors`. Missing and infinite cells, categorical columns
+    (encode them first, with `OneHot`), fewer than 2 rows, and more components than the smaller of rows and columns are
+    refused. Constant columns have loadings of 0; if nothing varies, all variances are 0. The largest loading of each
+    direction is positive.
     """
 
-    summary: ClassVar[str] = "tables and vectors: the directions in which rows vary most, as few as you like"
+    summary: ClassVar[str] = "tables and vectors: projection on the directions of largest variance"
     kind: ClassVar[str] = "table"
     model: ClassVar[type[Model]] = PCAModel
-    least_rows: ClassVar[int] = 2
+    min_rows: ClassVar[int] = 2
 
-    dim: int | None = option(None, "how many components are kept; none = all", low=1)
+    dim: int | None = option(None, "number of components; none = all", low=1)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> PCAModel:
+        """Compute the principal components of a table or vectors."""
         if start is not None:
-            raise FirthError("unsupported_start", "PCA can't go on from a model; fit all data at once.")
+            raise FirthError(
+                "unsupported_start", "{method} cannot continue from a model. Fit all data at once.", method="PCA"
+            )
         table = Table(data.matrix if isinstance(data, Vectors) else data)
         rows, names = numeric_rows(table, table.names), table.names
-        most = min(rows.shape)
-        if self.dim is not None and self.dim > most and len(rows) > 1:
+        max_components = min(rows.shape)
+        if self.dim is not None and self.dim > max_components and len(rows) > 1:
             raise FirthError(
                 "invalid_value",
-                "{option} must be at most {limit}, the smaller of {shape:,} rows and {shape_2:,} columns; got {got}.",
+                "{option} must be at most {limit}, the smaller of {n_rows:,} rows and {n_columns:,} columns; "
+                "got {got}.",
                 option="PCA.dim",
-                limit=most,
-                shape=rows.shape[0],
-                shape_2=rows.shape[1],
+                limit=max_components,
+                n_rows=rows.shape[0],
+                n_columns=rows.shape[1],
                 got=self.dim,
             )
-        found = principal_components(rows)
-        dim = self.dim or most
+        components = principal_components(rows)
+        dim = self.dim or max_components
         arrays = {
-            "mean": found.mean,
-            "components": found.directions[:dim],
-            "variances": found.variances[:dim],
-            "explained": found.variances[:dim] / (found.variances.sum() or 1.0),
+            "mean": components.mean,
+            "components": components.directions[:dim],
+            "variances": components.variances[:dim],
+            "explained": components.variances[:dim] / (components.variances.sum() or 1.0),
         }
-        points = Vectors(data.keys, found.points(rows, dim)) if isinstance(data, Vectors) else None
+        points = Vectors(data.keys, components.points(rows, dim)) if isinstance(data, Vectors) else None
         training = {"rows": len(rows), "columns": len(names), "features": dim, "explained": arrays["explained"].sum()}
         return PCAModel(self, names, arrays, training, points)
 
 
 def numeric_rows(table: Table, names: Sequence[str]) -> Array:
-    """Columns of numbers, none missing, beside each other."""
+    """Return the columns as a matrix (rows × names); refuse categorical, missing and infinite cells."""
     rows = np.empty((len(table), len(names)), order="F")
-    for place, name in enumerate(names):
+    for position, name in enumerate(names):
         if table.kind(name) == "category":
             raise FirthError(
                 "invalid_type",
-                "PCA needs numbers; column {name!r} holds categories: encode them first (OneHot).",
+                "PCA needs numeric columns; column {name!r} is categorical. Encode it first (OneHot).",
                 name=name,
             )
-        rows[:, place] = table.numbers(name)
-        odd = np.flatnonzero(~np.isfinite(rows[:, place]))
-        if len(odd):
-            where = f"column {name!r}, row {table.row_number(odd[0])} has {rows[odd[0], place]}"
+        rows[:, position] = table.numbers(name)
+        non_finite = np.flatnonzero(~np.isfinite(rows[:, position]))
+        if len(non_finite):
             raise FirthError(
                 "non_finite",
-                "PCA needs finite numbers; {where}: fill it (Standardize(missing='mean')) or leave it out.",
-                where=where,
+                "PCA needs finite numbers; column {name!r}, row {row} is {got}. Fill it (Standardize(missing='mean')) "
+                "or leave it out.",
+                name=name,
+                row=table.row_number(non_finite[0]),
+                got=float(rows[non_finite[0], position]),
             )
     return rows

@@ -1,8 +1,10 @@
-"""Where autoencoders begin: at PCA. The straight paths of a network are set to the rows' principal components, and the
-hidden layers beside them say nothing yet: learning begins with what a plane rebuilds and need only find what is bent.
+"""Initialization of autoencoders from PCA.
 
-A VAE begins at probabilistic PCA (Tipping & Bishop 1999), which is the best that a linear VAE can do (Lucas et al.
-2019): codes of deviation 1, and a variance around them.
+The linear skip connections of the network are set to the principal components of the rows, and the hidden layers beside
+them output 0, so that training only has to find the nonlinear part.
+
+A VAE is initialized from probabilistic PCA (Tipping & Bishop 1999), the optimum of a linear VAE (Lucas et al. 2019):
+codes with a standard deviation of 1, and a noise variance.
 """
 
 from __future__ import annotations
@@ -20,117 +22,127 @@ from firth.nets.autoencoder import GAIN, Mirror, RowInput, TableNet
 from firth.tables.network_inputs import Cells
 
 Array = NDArray[np.float64]
-PLACES = 1 << 22  # numbers of the matrix that is decomposed; of a larger table, rows are drawn
-SHARP = 4.0  # the logit of a category that is rebuilt as 1, beside 0 for the others
+MAX_MATRIX_CELLS = 1 << 22  # of the decomposed matrix; rows of larger tables are sampled
+CATEGORY_LOGIT = 4.0  # logit of a category whose one-hot value is reconstructed as 1
 
 
-class Plane(NamedTuple):
-    """The rows' first components. Columns: numbers, then each category's levels."""
+class PrincipalSubspace(NamedTuple):
+    """The first principal components of the rows. Columns: numbers, then the one-hot categories."""
 
     mean: Array  # columns
-    directions: Array  # dim × columns, orthonormal; those that the rows don't have are 0
+    directions: Array  # dim × columns, orthonormal; 0 beyond the rank
     variances: Array  # dim
-    left: Array  # columns: the variance that the plane does not hold
+    residual_variance: Array  # columns: variance outside the subspace
 
 
 @torch.no_grad()
-def begin_at_pca(net: TableNet, cells: Cells, seed: int) -> None:
-    """Sets the weights of a fresh network."""
-    plane = plane_of(net, cells, seed)
-    inward, outward = plane.directions.T, plane.directions
+def initialize_from_pca(net: TableNet, cells: Cells, seed: int) -> None:
+    """Set the weights of a new network."""
+    subspace = subspace_of(net, cells, seed)
+    inward, outward = subspace.directions.T, subspace.directions
     if net.spread is not None and net.deviations is not None:
-        least = net.shape.least_deviation
-        noise = max(float(plane.left.sum()) / max(1, len(plane.left) - net.shape.dim), least**2)
-        variances = np.maximum(plane.variances, noise)
+        min_deviation = net.shape.least_deviation
+        noise = max(
+            float(subspace.residual_variance.sum()) / max(1, len(subspace.residual_variance) - net.shape.dim),
+            min_deviation**2,
+        )
+        variances = np.maximum(subspace.variances, noise)
         signal = np.sqrt(variances - noise)
         inward, outward = inward * (signal / variances), outward * signal[:, None]
         net.spread.bias.copy_(torch.from_numpy(np.log(noise / variances)))
-        # Around what is rebuilt of a drawn code lies what the plane leaves, and within the plane the noise.
-        around = (plane.left + noise * (plane.directions**2).sum(axis=0))[: len(net.shape.varies)]
-        deviations = np.maximum(np.sqrt(around), least)
+        # The output variance at a sampled code: the residual, and the noise within the subspace.
+        output_variance = (subspace.residual_variance + noise * (subspace.directions**2).sum(axis=0))[
+            : len(net.shape.varies)
+        ]
+        deviations = np.maximum(np.sqrt(output_variance), min_deviation)
         net.deviations.copy_(torch.from_numpy(np.log(deviations) / GAIN))
-    set_encoder(net, plane, inward)
-    set_decoder(net, plane, outward)
+    set_encoder(net, subspace, inward)
+    set_decoder(net, subspace, outward)
 
 
-def plane_of(net: TableNet, cells: Cells, seed: int) -> Plane:
-    """All rows count, those held out too: what is learned is kept only where it rebuilds these better than PCA that has
-    seen them."""
+def subspace_of(net: TableNet, cells: Cells, seed: int) -> PrincipalSubspace:
+    """Return the principal subspace of all rows, including held-out ones.
+
+    So trained weights are selected only if they reconstruct held-out rows better than a PCA fitted on them.
+    """
     shape = net.shape
     rows = np.arange(len(cells.ids))
-    most = max(2, PLACES // shape.outputs)
-    if len(rows) > most:
-        rows = np.sort(np.random.default_rng(seed).permutation(rows)[:most])
-    matrix = spread_out(cells.numbers[rows] * np.array(shape.varies), cells.ids[rows], shape.levels)
-    found = principal_components(matrix)
-    kept = min(shape.dim, len(found.directions))
+    max_rows = max(2, MAX_MATRIX_CELLS // shape.outputs)
+    if len(rows) > max_rows:
+        rows = np.sort(np.random.default_rng(seed).permutation(rows)[:max_rows])
+    matrix = one_hot_matrix(cells.numbers[rows] * np.array(shape.varies), cells.ids[rows], shape.levels)
+    components = principal_components(matrix)
+    count = min(shape.dim, len(components.directions))
     directions, variances = np.zeros((shape.dim, matrix.shape[1])), np.zeros(shape.dim)
-    directions[:kept], variances[:kept] = found.directions[:kept], found.variances[:kept]
-    centred = matrix - found.mean
-    left = (centred - centred @ directions.T @ directions).var(axis=0, ddof=1)
-    return Plane(found.mean, directions, variances, left)
+    directions[:count], variances[:count] = components.directions[:count], components.variances[:count]
+    centred = matrix - components.mean
+    residual_variance = (centred - centred @ directions.T @ directions).var(axis=0, ddof=1)
+    return PrincipalSubspace(components.mean, directions, variances, residual_variance)
 
 
-def spread_out(numbers: Array, ids: NDArray[np.int64], levels: tuple[int, ...]) -> Array:
-    """Numbers and one-hot categories, the mean of the column where one is missing."""
+def one_hot_matrix(numbers: Array, ids: NDArray[np.int64], levels: tuple[int, ...]) -> Array:
+    """Return numbers and one-hot categories side by side; missing cells are the column mean."""
     parts = [numbers]
     for column, count in enumerate(levels):
-        here = ids[:, column]
-        parts.append(np.where(here[:, None] < 0, np.nan, here[:, None] == np.arange(count)))
+        ids_of_column = ids[:, column]
+        parts.append(np.where(ids_of_column[:, None] < 0, np.nan, ids_of_column[:, None] == np.arange(count)))
     matrix = np.hstack(parts)
     missing = np.isnan(matrix)
-    known = np.maximum(1, (~missing).sum(axis=0))
-    return np.where(missing, np.where(missing, 0.0, matrix).sum(axis=0) / known, matrix)
+    counts = np.maximum(1, (~missing).sum(axis=0))
+    return np.where(missing, np.where(missing, 0.0, matrix).sum(axis=0) / counts, matrix)
 
 
-def set_encoder(net: TableNet, plane: Plane, inward: Array) -> None:
-    """`inward`: columns × dim."""
+def set_encoder(net: TableNet, subspace: PrincipalSubspace, inward: Array) -> None:
+    """Set the encoder's linear path to the matrix `inward` (columns × dim) of centered rows."""
     shape, encoder = net.shape, net.encoder
     count = len(shape.varies)
-    parts = [inward[:count]]
-    shift = plane.mean[:count] @ inward[:count]
+    blocks = [inward[:count]]
+    shift = subspace.mean[:count] @ inward[:count]
     first = count
     for column, levels in enumerate(shape.levels):
-        part, mean = inward[first : first + levels], plane.mean[first : first + levels]
+        block, mean = inward[first : first + levels], subspace.mean[first : first + levels]
         first += levels
         if shape.embedding:
-            parts.append(embedded(net.input, column, part - mean @ part))
+            blocks.append(embedded(net.input, column, block - mean @ block))
         else:
-            parts.append(part)
-            shift = shift + mean @ part
+            blocks.append(block)
+            shift = shift + mean @ block
     gaps = list(shape.gaps)
-    parts.append(inward[gaps] * plane.mean[gaps, None])  # so that a missing number counts as the mean
-    encoder.straight.weight.copy_(torch.from_numpy(np.vstack(parts).T))
+    blocks.append(inward[gaps] * subspace.mean[gaps, None])  # makes a missing number count as the mean
+    encoder.straight.weight.copy_(torch.from_numpy(np.vstack(blocks).T))
     encoder.straight.bias.copy_(torch.from_numpy(-shift))
     if encoder.last is not None:
         encoder.last.weight.zero_()
 
 
-def embedded(input: RowInput, column: int, wanted: Array) -> Array:
-    """Sets a category's vectors so that a matrix (length × dim), which is returned, makes `wanted` (levels × dim) of
-    them, exactly where they are long enough. Missing is 0: the mean."""
+def embedded(input: RowInput, column: int, targets: Array) -> Array:
+    """Set the embeddings of a column, and return the matrix (size × dim) that maps them to `targets` (levels × dim).
+
+    The map is exact if the embeddings are long enough for the rank of `targets`. The embedding of missing is 0, which
+    stands for the mean.
+    """
     embedding = input.embeddings[column]
     assert isinstance(embedding, nn.Embedding)
     vectors = embedding.weight
-    size, levels = vectors.shape[1], len(wanted)
-    left, lengths, right = np.linalg.svd(wanted, full_matrices=False)
-    kept = min(size, int((lengths > 1e-6 * max(1e-6, lengths.max(initial=0.0))).sum()))
+    size, levels = vectors.shape[1], len(targets)
+    left_vectors, singular_values, right_vectors = np.linalg.svd(targets, full_matrices=False)
+    rank = min(size, int((singular_values > 1e-6 * max(1e-6, singular_values.max(initial=0.0))).sum()))
     scale = math.sqrt(levels)
-    vectors[:-1, :kept] = torch.from_numpy(left[:, :kept] * scale).to(vectors)
-    vectors[-1, :kept] = 0.0
-    found = np.zeros((size, wanted.shape[1]))
-    found[:kept] = lengths[:kept, None] * right[:kept] / scale
-    return found
+    vectors[:-1, :rank] = torch.from_numpy(left_vectors[:, :rank] * scale).to(vectors)
+    vectors[-1, :rank] = 0.0
+    projection = np.zeros((size, targets.shape[1]))
+    projection[:rank] = singular_values[:rank, None] * right_vectors[:rank] / scale
+    return projection
 
 
-def set_decoder(net: TableNet, plane: Plane, outward: Array) -> None:
-    """`outward`: dim × columns. Tied, the matrix is the encoder's."""
+def set_decoder(net: TableNet, subspace: PrincipalSubspace, outward: Array) -> None:
+    """Set the decoder's linear path to the matrix `outward` (dim × columns); a tied decoder has only its bias."""
     decoder = net.decoder
     if isinstance(decoder, Mirror):
-        decoder.biases[-1].copy_(torch.from_numpy(plane.mean))
+        decoder.biases[-1].copy_(torch.from_numpy(subspace.mean))
         return
-    sharp = np.where(np.arange(len(plane.mean)) < len(net.shape.varies), 1.0, SHARP)
-    decoder.straight.weight.copy_(torch.from_numpy((outward * sharp).T))
-    decoder.straight.bias.copy_(torch.from_numpy(plane.mean * sharp))
+    output_scale = np.where(np.arange(len(subspace.mean)) < len(net.shape.varies), 1.0, CATEGORY_LOGIT)
+    decoder.straight.weight.copy_(torch.from_numpy((outward * output_scale).T))
+    decoder.straight.bias.copy_(torch.from_numpy(subspace.mean * output_scale))
     if decoder.last is not None:
         decoder.last.weight.zero_()

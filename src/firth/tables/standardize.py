@@ -10,14 +10,15 @@ from firth.tables.encoder_model import NumberEncoding, Plan
 
 @dataclass(frozen=True, kw_only=True)
 class Standardize(NumberEncoding):
-    """z = (x − μ) / σ: every column of numbers gets mean 0 and standard deviation 1.
+    """Scale numeric columns to mean 0 and standard deviation 1: z = (x − μ) / σ.
 
-    σ is the root of the mean squared deviation (divided by n, not n − 1). A constant column, and a table of one row,
-    become 0; later numbers x of such a column x − μ. μ and σ are those of the cells that are not missing. What holds
-    for all encoders stands at `EncodingMethod`.
+    μ and σ are computed over the non-missing cells, and σ divides by n, not n − 1. A constant column becomes 0, and so
+    does a table of one row; later numbers x in such a column become x − μ. `EncodingMethod` describes what all encoders
+    have in common.
     """
 
-    summary: ClassVar[str] = "tables: numbers to mean 0 and standard deviation 1 (z-scores)"
+    summary: ClassVar[str] = "tables: numbers scaled to mean 0 and standard deviation 1 (z-scores)"
 
     def plan(self) -> Plan:
+        """Return the codes of the columns."""
         return Plan(self.categorical, "standardize")

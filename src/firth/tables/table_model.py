@@ -1,4 +1,4 @@
-"""`TableModel`: what all models of tables can do."""
+"""`TableModel`: the base class of models of tables."""
 
 from __future__ import annotations
 
@@ -17,56 +17,56 @@ from firth.data.table import Table
 
 
 class Coded(NamedTuple):
-    """A table as numbers, with how many of each row's categories `fit` had not met."""
+    """An encoded table, with the number of unseen categories in each row."""
 
     matrix: Any  # an array of float64, or a scipy.sparse.csr_matrix
     unseen: NDArray[np.int64]
 
 
 class TableModel(Model):
-    """Turns the rows of a table into rows of numbers: `transform`, `inverse`, `feature_names`."""
+    """A model that encodes the rows of a table as numbers: `transform`, `inverse`, `feature_names`."""
 
-    names: Sequence[str]  # the table's columns
+    names: Sequence[str]  # of the columns
 
     @property
     def feature_names(self) -> list[str]:
-        """Names of the columns that `transform` gives."""
+        """The names of the columns that `transform` returns."""
         return self.features(self.names)
 
     @abstractmethod
     def features(self, names: Sequence[str]) -> list[str]:
-        """`feature_names`, if the table's columns were called so."""
+        """Return the feature names of a table with these column names."""
 
     @abstractmethod
     def open(self, data: Any) -> Table:
-        """`data` (a `Table`, or what one can be made of) as a table, checked for this model's columns."""
+        """Return `data` (a `Table`, or anything it accepts) as a table that has this model's columns."""
 
     @abstractmethod
     def coded(self, data: Any, *, sparse: bool = False) -> Coded:
-        """`data` as numbers, one row a row."""
+        """Return `data` as numbers, one row per table row."""
 
     @abstractmethod
     def inverse(self, matrix: Any) -> Table:
-        """The table that has these numbers."""
+        """Return the table that a matrix encodes."""
 
     def transform(self, data: Any) -> Any:
-        """One row of float64 a row of `data`: an array, or a `scipy.sparse.csr_matrix` where the method says sparse."""
+        """Return one float64 row per row of `data`: an array, or a `scipy.sparse.csr_matrix` (option `sparse`)."""
         return self.coded(data, sparse=getattr(self.method, "sparse", False)).matrix
 
     def reconstruct(self, inputs: Any) -> Table | Vectors:
-        """What is left of `inputs` when only their codes are known: a table, or vectors of vectors."""
-        found = self.inverse(self.coded(inputs).matrix)
+        """Encode and decode `inputs`; return a table, or vectors if `inputs` are vectors."""
+        table = self.inverse(self.coded(inputs).matrix)
         if not isinstance(inputs, Vectors):
-            return found
-        return Vectors(inputs.keys, np.stack([found.numbers(name) for name in found.names], axis=1))
+            return table
+        return Vectors(inputs.keys, np.stack([table.numbers(name) for name in table.names], axis=1))
 
     def embed(self, inputs: Any) -> Matrix:
-        """`transform` as float32, never sparse."""
+        """Return `transform` as dense float32."""
         return single_precision(self.coded(inputs).matrix)
 
 
 def stored_points(parts: Parts, dim: int) -> Vectors | None:
-    """The codes of the rows that a model was fitted on, where it keeps them; their keys are read at the first use."""
+    """Return the stored codes of the vectors that a model was fitted on, if any; keys are read on first use."""
     if "points" not in parts.arrays:
         return None
     check_arrays(parts.arrays, points=f"float rows {dim}")
@@ -79,42 +79,44 @@ def stored_points(parts: Parts, dim: int) -> Vectors | None:
 
 
 def matched(table: Table, names: Sequence[str], needed: Sequence[str]) -> Table:
-    """The table, which must have the columns `needed` out of `names`. Columns without names of their own are told by
-    their place: there must be as many, and they get these names."""
+    """Return the table, checked for the columns `needed` out of `names`.
+
+    Columns without names are matched by position: their number must be equal, and they are renamed.
+    """
     if not table.named and not table.names:  # an empty list
         return Table(dict.fromkeys(names, ()))
     if not table.named:
         if len(table.names) != len(names):
             raise FirthError(
                 "shape_mismatch",
-                "The model has {n_available} columns; got {got}, which have no names.",
-                n_available=len(names),
+                "The model has {expected} columns; got {got} columns without names.",
+                expected=len(names),
                 got=len(table.names),
             )
         return table.renamed(names)
-    lacking = [name for name in needed if name not in table.names]
-    if lacking:
+    missing = [name for name in needed if name not in table.names]
+    if missing:
         raise FirthError(
             "unknown_column",
             "The table has no column {missing!r}; it has {available}.",
-            missing=lacking[0],
+            missing=missing[0],
             available=", ".join(table.names) or "none",
         )
     return table
 
 
 def single_precision(matrix: NDArray[np.float64]) -> Matrix:
-    """float32; refuses numbers that are too large for it."""
+    """Return the matrix as float32; refuse numbers that are too large for it."""
     with np.errstate(over="ignore"):
         single = matrix.astype(np.float32, order="C")
-    lost = np.isinf(single)
-    if lost.any():
-        row, column = (int(place[0]) for place in np.nonzero(lost))
+    overflow = np.isinf(single)
+    if overflow.any():
+        row, column = (int(indices[0]) for indices in np.nonzero(overflow))
         raise FirthError(
             "out_of_range",
-            "Row {row:,} has {matrix:g}, too large for single precision; use transform, or scale the numbers "
+            "Row {row:,} contains {got:g}, which is too large for float32. Use transform, or scale the numbers "
             "(numeric='standardize').",
             row=row + 1,
-            matrix=matrix[row, column],
+            got=matrix[row, column],
         )
     return single

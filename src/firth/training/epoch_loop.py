@@ -1,4 +1,4 @@
-"""Epochs in slices of a fraction of a second: progress, checkpoints, a budget and Ctrl-C between them."""
+"""The training loop: epochs in slices of a fraction of a second; progress, checkpoints, a time budget and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from firth.core.run import Run
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 
 SLICE_SECONDS = 0.3
-LEAST_GAIN = 0.01  # share of the untrained loss by which it must fall, or nothing was learned
+MIN_GAIN = 0.01  # smallest relative decrease of the loss that counts as learning
 
 
 @dataclass
 class Progress:
-    """Where a run stands: everything besides the tables that a resumed run needs. Subclasses say where in an epoch."""
+    """The state of a run besides the tables, as needed to resume it. Subclasses add the position within an epoch."""
 
     epoch: int = 0
-    seconds: float = 0.0  # spent training, over all sittings
-    words: int = 0  # trained on, over all epochs (or pairs of words, as `unit` says)
-    loss: float = 0.0  # of this epoch so far
-    pairs: int = 0  # that the loss is summed over
-    untrained: float | None = None  # the loss before the first step
+    seconds: float = 0.0  # training time, over all sessions
+    words: int = 0  # units trained on, over all epochs
+    loss: float = 0.0  # summed over this epoch so far
+    pairs: int = 0  # terms of that sum
+    untrained: float | None = None  # loss before the first step
     epochs: list[dict[str, float]] = field(default_factory=list)
 
 
-def nothing_learned(loss: float, baseline: float, remedy: str, of: str = "the untrained model's") -> str:
-    """The text of a note with the code nothing_learned."""
+def nothing_learned(loss: float, baseline: float, remedy: str, of: str = "the loss of the untrained model") -> str:
+    """Return the text of a note with the code nothing_learned."""
     return f"Nothing was learned: the loss is {loss:.4g}, {of} is {baseline:.4g}. Try {remedy}."
 
 
-class Slice(NamedTuple):
-    """What a slice of training came to."""
+class SliceResult(NamedTuple):
+    """The result of a slice of training."""
 
     loss: float
     pairs: int
-    over: bool  # it was the last of its epoch
+    epoch_finished: bool
 
 
 class Loop(ABC):
-    """Trains `tables` in place, `size` units an epoch."""
+    """Trains `tables` in place, `size` units per epoch."""
 
     unit: ClassVar[str]
     progress: Progress
@@ -60,51 +60,51 @@ class Loop(ABC):
     @property
     @abstractmethod
     def tables(self) -> Mapping[str, NDArray[np.float32]]:
-        """What is learned, by name: a checkpoint keeps it."""
+        """The trained arrays by name, as stored in checkpoints."""
 
     @abstractmethod
     def position(self) -> int:
-        """Units done in this epoch."""
+        """Return the number of units finished in this epoch."""
 
     @abstractmethod
-    def train(self, units: float, seed: int) -> Slice:
-        """Goes on by about so many units, and moves the position on."""
+    def train(self, units: float, seed: int) -> SliceResult:
+        """Train on about `units` units and advance the position."""
 
     @abstractmethod
     def end_epoch(self) -> dict[str, float]:
-        """Back to the first position; figures of the epoch beside its loss."""
+        """Reset the position, and return metrics of the epoch in addition to its loss."""
 
     @property
     def epochs(self) -> int:
-        """Of the whole run."""
+        """The number of epochs of the run."""
         return int(self.method.epochs)
 
     def done(self) -> int:
+        """Return the number of units finished in all epochs."""
         return self.progress.epoch * self.size + self.position()
 
     def probe_loss(self) -> float | None:
-        """The loss of the tables as they are, on a small part of the data, without a step; None where it is not
-        measured."""
+        """Return the current loss on a small part of the data without training, or None if it is not measured."""
         return None
 
     def check_learned(self) -> dict[str, float]:
-        """The loss before and after training on the same part of the data; a note where training changed nothing."""
+        """Return the loss before and after training on the same data; add a note if it did not fall."""
         before, after = self.progress.untrained, self.probe_loss()
         if before is None or after is None:
             return {}
         if before == 0:  # there was no pair to measure it on
-            text = f"Nothing was learned: of so few {self.unit} none stands beside another. Try more data."
+            text = f"Nothing was learned: the {self.unit} form no training pairs. Try more data."
             self.run.report.note(text, "nothing_learned")
-        elif after > (1 - LEAST_GAIN) * before:
+        elif after > (1 - MIN_GAIN) * before:
             self.run.report.note(nothing_learned(after, before, self.remedy()), "nothing_learned")
         return {"untrained_loss": before, "trained_loss": after}
 
     def remedy(self) -> str:
-        """What to do where nothing was learned."""
+        """Return what to try if nothing was learned."""
         return f"more than epochs={self.epochs} passes, a higher learning_rate or more data"
 
     def go(self) -> dict[str, Any]:
-        """Trains to the end (or the budget's), going on from a checkpoint if there is one; the figures."""
+        """Train to the end of the epochs or the budget, resuming from a checkpoint if there is one; return metrics."""
         checkpoints = Checkpoints(self.run.checkpoint_folder, self.run.checkpoint_every, self.identity())
         self.resume(checkpoints)
         if not self.progress.words:
@@ -115,7 +115,7 @@ class Loop(ABC):
             while progress.epoch < epochs and not self.out_of_time():
                 with interrupts_held():
                     self.slice()
-                report.step(self.done(), **self.told())
+                report.step(self.done(), **self.progress_metrics())
                 if checkpoints.due():
                     checkpoints.save(*self.state())
         except KeyboardInterrupt:
@@ -125,10 +125,14 @@ class Loop(ABC):
             report.end()
         if progress.seconds < 0.9 * self.run.budget:
             spent = f"{progress.seconds:.0f} of {self.run.budget:g} s"
-            report.note(f"epochs={epochs} ended the run before its budget ({spent}); more epochs would use it.")
-        return self.figures() | self.check_learned()
+            report.note(
+                f"The run finished its epochs={epochs} before its time budget ({spent}). Increase epochs to use it.",
+                "unused_budget",
+            )
+        return self.metrics() | self.check_learned()
 
     def identity(self) -> dict[str, Any]:
+        """Return what a checkpoint must agree on to be resumed."""
         return {
             "method": self.method.method_name(),
             "options": self.method.options(),
@@ -138,44 +142,47 @@ class Loop(ABC):
         }
 
     def out_of_time(self) -> bool:
+        """Return whether the time budget is used up."""
         return 0 < self.run.budget <= self.progress.seconds
 
     def slice(self) -> None:
-        """A fraction of a second of training."""
+        """Train for a fraction of a second."""
         progress = self.progress
         speed = progress.words / progress.seconds if progress.seconds else 100_000
         before, began = self.done(), time.perf_counter()
-        units = min(speed * SLICE_SECONDS, self.size)  # an epoch at most, whatever a checkpoint says of the speed
-        found = self.train(units, mix((self.run.seed * GOLDEN + progress.epoch + 1) & MASK))
+        units = min(speed * SLICE_SECONDS, self.size)  # at most an epoch, whatever speed a checkpoint implies
+        result = self.train(units, mix((self.run.seed * GOLDEN + progress.epoch + 1) & MASK))
         progress.seconds += time.perf_counter() - began
         progress.words += self.done() - before
-        progress.loss += found.loss
-        progress.pairs += found.pairs
+        progress.loss += result.loss
+        progress.pairs += result.pairs
         if not math.isfinite(progress.loss):
             raise FirthError(
                 "diverged",
-                "The loss is no longer a number in epoch {epoch}: {trouble}",
+                "The loss became NaN or infinite in epoch {epoch}: {cause}",
                 epoch=progress.epoch + 1,
-                trouble=self.trouble(),
+                cause=self.divergence_cause(),
             )
-        if found.over:
-            figures = {"loss": progress.loss / max(1, progress.pairs), "pairs": progress.pairs}
-            progress.epochs.append(figures | self.end_epoch())
+        if result.epoch_finished:
+            metrics = {"loss": progress.loss / max(1, progress.pairs), "pairs": progress.pairs}
+            progress.epochs.append(metrics | self.end_epoch())
             progress.epoch += 1
             progress.loss, progress.pairs = 0.0, 0
 
-    def trouble(self) -> str:
-        """Why the loss may have run away."""
+    def divergence_cause(self) -> str:
+        """Return why the loss may have diverged."""
         return f"learning_rate={self.method.learning_rate:g} is too high for this text."
 
     def state(self) -> tuple[Mapping[str, NDArray[np.float32]], dict[str, Any]]:
+        """Return the arrays and the progress of a checkpoint."""
         return self.tables, asdict(self.progress)
 
     def resume(self, checkpoints: Checkpoints) -> None:
-        found = checkpoints.load()
-        if not found:
+        """Restore the latest checkpoint, if there is one."""
+        checkpoint = checkpoints.load()
+        if not checkpoint:
             return
-        arrays, state = found
+        arrays, state = checkpoint
         with checkpoints.restoring():
             tables = dict(self.tables)
             self.progress = self.progress_of(state)
@@ -183,7 +190,7 @@ class Loop(ABC):
                 if arrays[name].shape != table.shape or arrays[name].dtype != table.dtype:
                     raise FirthError(
                         "damaged_checkpoint",
-                        "{name} is {got} where {expected} is needed",
+                        "{name} must be {expected}; got {got}",
                         name=name,
                         got=f"{arrays[name].dtype} {arrays[name].shape}",
                         expected=f"{table.dtype} {table.shape}",
@@ -191,50 +198,53 @@ class Loop(ABC):
             for name, table in tables.items():
                 table[:] = arrays[name]
             share = self.done() / (self.method.epochs * self.size)
-        self.run.report.note(f"Going on from a checkpoint at {share:.0%}.")
+        self.run.report.note(f"Resuming from a checkpoint at {share:.0%}.", "resumed")
 
     def progress_of(self, state: Mapping[str, Any]) -> Any:
-        """Where a checkpoint says that the run stands, checked: kernels go to where it points."""
-        found, before = type(self.progress)(**state), self.progress
-        for item in fields(found):
-            value, default = getattr(found, item.name), getattr(before, item.name)
+        """Return the progress of a checkpoint, checked, because kernels index arrays by it."""
+        progress, before = type(self.progress)(**state), self.progress
+        for item in fields(progress):
+            value, default = getattr(progress, item.name), getattr(before, item.name)
             if value is None and default is None:
                 continue
             number = (default is None or isinstance(default, float)) and type(value) in (int, float)
-            odd = value != default and not math.isfinite(value) if number else type(value) is not type(default)
-            if odd or (type(value) is int and value < 0):
-                raise FirthError("damaged_checkpoint", "{name} is {got!r:.60}", name=item.name, got=value)
-        measured = [*found.epochs, *getattr(found, "measured", ())]
+            invalid = value != default and not math.isfinite(value) if number else type(value) is not type(default)
+            if invalid or (type(value) is int and value < 0):
+                raise FirthError(
+                    "damaged_checkpoint", "{name} has the invalid value {got!r:.60}", name=item.name, got=value
+                )
+        measured = [*progress.epochs, *getattr(progress, "measured", ())]
         numbers = all(
-            type(value) in (int, float) and math.isfinite(value) for figures in measured for value in figures.values()
+            type(value) in (int, float) and math.isfinite(value) for metrics in measured for value in metrics.values()
         )
-        if not numbers or not all({"loss", "pairs"} <= figures.keys() for figures in found.epochs):
-            raise FirthError("damaged_checkpoint", "the metrics of its epochs are no finite numbers")
+        if not numbers or not all({"loss", "pairs"} <= metrics.keys() for metrics in progress.epochs):
+            raise FirthError("damaged_checkpoint", "its epoch metrics are not finite numbers")
         try:
-            self.progress = found
-            inside = found.epoch <= self.epochs and self.is_inside()
+            self.progress = progress
+            inside = progress.epoch <= self.epochs and self.is_inside()
         finally:
             self.progress = before
         if not inside:
-            raise FirthError("damaged_checkpoint", "it stands at a place beyond the end of the run")
-        return found
+            raise FirthError("damaged_checkpoint", "its position is beyond the end of the run")
+        return progress
 
     def is_inside(self) -> bool:
-        """Whether it stands within an epoch."""
+        """Return whether the position is within an epoch."""
         return 0 <= self.position() <= self.size
 
-    def told(self) -> dict[str, float]:
-        """What is shown while it learns: no loss yet where what was done so far has none."""
+    def progress_metrics(self) -> dict[str, float]:
+        """Return the metrics shown during training; without a loss until there is one."""
         return {"loss": self.loss()} if self.progress.pairs or self.progress.epochs else {}
 
     def loss(self) -> float:
-        """The average of this epoch so far, or of the last one at its end."""
+        """Return the mean loss of this epoch so far, or of the previous one at the start of an epoch."""
         progress = self.progress
         if progress.epochs and not progress.pairs:
             return progress.epochs[-1]["loss"]
         return progress.loss / max(1, progress.pairs)
 
-    def figures(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
+        """Return the metrics of the run."""
         progress = self.progress
         return {
             "epochs": progress.epochs,

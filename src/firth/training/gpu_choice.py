@@ -1,4 +1,4 @@
-"""Whether windows are trained on a GPU, decided without loading torch where there is none."""
+"""Decides whether windows are trained on a GPU, without importing torch if there is none."""
 
 from __future__ import annotations
 
@@ -11,63 +11,66 @@ from firth.core.errors import FirthError
 from firth.core.extras import how_to_install
 from firth.core.run import Run
 
-#: From here on it pays to wait some seconds for torch, the card and its compiler: 5.3 million words for each of 16
-#: cores took them 8.0 s, a new process with a GPU 3.9, or 5.7 with nothing compiled before (benchmarks/gpu_words.py).
-LEAST_UNITS_A_CORE = 5_000_000
-MOST_NEGATIVES = 127
-NVIDIA = ("/dev/nvidiactl", "/dev/dxg")  # of Linux, and of Linux within Windows
+#: From this size training on a GPU is faster despite the time to load torch and compile kernels: with 5.3 million words
+#: per core, 16 cores took 8.0 s and a new process with a GPU 3.9 s, or 5.7 s without compiled kernels
+#: (benchmarks/gpu_words.py).
+MIN_UNITS_PER_CORE = 5_000_000
+MAX_NEGATIVES = 127
+NVIDIA_PATHS = ("/dev/nvidiactl", "/dev/dxg")  # Linux, and WSL
 
 
-def obstacle(method: Any) -> str:
-    """Which of a method's options the kernels of a GPU do not know; empty if none."""
+def unsupported_option(method: Any) -> str:
+    """Return the option of a method that the GPU kernels do not support, or an empty string."""
     if method.loss != "negative":
         return f"loss={method.loss}"
     if getattr(method, "share_negatives", True) is False:
         return "share_negatives=False"
-    if (method.negatives or 0) > MOST_NEGATIVES:
-        return f"negatives above {MOST_NEGATIVES}"
+    if (method.negatives or 0) > MAX_NEGATIVES:
+        return f"negatives above {MAX_NEGATIVES}"
     return ""
 
 
 def on_gpu(method: Any, run: Run, units: int) -> bool:
-    """Whether a run that trains on so many words is one for the GPU; says why where it was asked for and can't be."""
-    name, hindered = type(method).__name__, obstacle(method)
+    """Return whether a run over `units` units uses the GPU; refuse device=cuda if that is not possible."""
+    name, unsupported = type(method).__name__, unsupported_option(method)
     if run.device == "cpu":
         return False
     if run.device == "auto":
-        pays = units >= LEAST_UNITS_A_CORE * run.cores
-        return pays and not hindered and not run.deterministic and not lacking()
-    if hindered:
+        pays = units >= MIN_UNITS_PER_CORE * run.cores
+        return pays and not unsupported and not run.deterministic and not missing_requirement()
+    if unsupported:
         raise FirthError(
             "unsupported_device",
-            "{name} with {hindered} runs on the CPU; device must be auto or cpu, got cuda.",
-            name=name,
-            hindered=hindered,
+            "{method} with {option} does not run on a GPU. Use device=auto or device=cpu.",
+            method=name,
+            option=unsupported,
         )
     if run.deterministic:
         raise FirthError(
             "unsupported_device",
-            "deterministic, and device=cuda: a thousand programs of a GPU add to the same rows in no fixed order; "
-            "give device=cpu.",
+            "{option} is not available on CUDA, where updates are unordered. Use device=cpu.",
+            option="deterministic=True",
         )
-    found = "" if interpreted() else lacking()
-    if found:
-        raise FirthError("no_gpu", "device=cuda, and {got}; device must be auto or cpu.", got=found)
+    problem = "" if runs_interpreted() else missing_requirement()
+    if problem:
+        raise FirthError(
+            "no_gpu", "device=cuda is not available: {reason}. Use device=auto or device=cpu.", reason=problem
+        )
     return True
 
 
-def interpreted() -> bool:
-    """Whether Triton runs kernels step by step without a card, as tests do."""
+def runs_interpreted() -> bool:
+    """Return whether Triton interprets kernels without a GPU, as tests do."""
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
-def lacking() -> str:
-    """What keeps this machine from training on a GPU; empty if nothing does."""
-    if not any(Path(path).exists() for path in NVIDIA):
-        return "there is no NVIDIA GPU here"
+def missing_requirement() -> str:
+    """Return what this machine lacks for training on a GPU, or an empty string."""
+    if not any(Path(path).exists() for path in NVIDIA_PATHS):
+        return "there is no NVIDIA GPU"
     for package in ("torch", "triton"):
         if find_spec(package) is None:
             return f"the package {package} is not installed (on Linux {how_to_install('neural')})"
     import torch
 
-    return "" if torch.cuda.is_available() else "torch sees no GPU here"
+    return "" if torch.cuda.is_available() else "torch finds no GPU"

@@ -1,4 +1,4 @@
-"""A learner's tables on a GPU, the windows trained there, and what that came to."""
+"""Tables on a GPU: transfer, training on windows, and metrics."""
 
 from __future__ import annotations
 
@@ -16,31 +16,36 @@ from firth.core.report import human
 from firth.kernels.predict import Table, Tally, Task
 from firth.nets.windows_cuda import Rules, Windows
 from firth.training.epoch_loop import Loop
-from firth.training.gpu_choice import interpreted
+from firth.training.gpu_choice import runs_interpreted
 
-MOST_PROGRAMS = 1024  # more are hardly faster; see benchmarks/gpu_words.py
-ROWS_A_PROGRAM = 64  # with fewer, programs would move the same rows from the same old values all the time
-MOST_AT_ONCE = 2.0  # see `fitting_programs`
-LAID_BYTES = 44  # of a token beside its noise words: places, spans and what sorting them takes
+MAX_PROGRAMS = 1024  # more are hardly faster; see benchmarks/gpu_words.py
+ROWS_PER_PROGRAM = 64  # with fewer, programs would often update the same rows from stale values
+MAX_CONCURRENT_UPDATE = 2.0  # see `stable_programs`
+LAYOUT_BYTES_PER_TOKEN = 44  # positions, spans and their sorting buffers, without negative samples
 
 
 def device() -> torch.device:
-    return torch.device("cpu" if interpreted() else "cuda")
+    """Return the GPU, or the CPU if Triton interprets kernels."""
+    return torch.device("cpu" if runs_interpreted() else "cuda")
 
 
 def upload(array: NDArray[Any], where: torch.device) -> Tensor:
-    """A copy on the device; unsigned numbers as the signed ones of the same bits, which torch knows better."""
+    """Return a copy on the device; uint32 becomes int32 with the same bits, which torch supports better."""
     signed = array.view(np.int32) if array.dtype == np.uint32 else array
     return torch.tensor(np.ascontiguousarray(signed), device=where)
 
 
-class Card:
-    """The tables of a task on a GPU. Those in memory are what they were at the last `fetch`."""
+class GPUTables:
+    """The tables of a task on a GPU. The arrays in host memory are as of the last `fetch`."""
 
     def __init__(
         self, task: Task, tokens: int, counts: NDArray[np.int64], noise: NDArray[np.float64], rate: float
     ) -> None:
-        """With room for slices of so many tokens; counts and noise weights of the rows, and the highest rate."""
+        """Reserve memory for slices of `tokens` tokens.
+
+        `counts` and `noise` have the count and the negative-sampling weight of each row; `rate` is the peak learning
+        rate.
+        """
         began = time.perf_counter()
         self.task, self.device = task, device()
         self.check_room(tokens)
@@ -49,26 +54,27 @@ class Card:
             upload(table, self.device) for table in (task.inputs, task.outputs, task.keep, task.noise)
         )
         self.windows = Windows(rules, inputs, outputs, keep, alias)
-        self.programs = fitting_programs(task, counts, noise, rate * self.windows.tiles.group)
+        self.programs = stable_programs(task, counts, noise, rate * self.windows.tiles.group)
         self.compile()
         self.starting_seconds = time.perf_counter() - began
 
     def compile(self) -> None:
-        """Trains on an empty slice, so that no later one waits for compilers; counts begin anew."""
-        self.seconds = self.laying_seconds = 0.0  # of the kernels that train, and of those that lay out
+        """Compile the kernels by training on an empty slice, and reset the counters."""
+        self.seconds = self.layout_seconds = 0.0  # of the training kernels and of the layout kernels
         self.words = self.pairs = self.bytes = 0
         raw, starts = (torch.zeros(0, dtype=kind, device=self.device) for kind in (torch.int32, torch.int64))
         self.train(raw, starts, 0, 0, 0, 0, (0.0, 0.0))
-        self.seconds = self.laying_seconds = 0.0
+        self.seconds = self.layout_seconds = 0.0
 
     def check_room(self, tokens: int) -> None:
+        """Refuse tables that do not fit into GPU memory."""
         task = self.task
-        needed = task.inputs.nbytes + task.outputs.nbytes + tokens * (LAID_BYTES + 4 * task.negatives)
+        needed = task.inputs.nbytes + task.outputs.nbytes + tokens * (LAYOUT_BYTES_PER_TOKEN + 4 * task.negatives)
         if self.device.type == "cuda" and needed > (free := torch.cuda.mem_get_info()[0]):
             raise FirthError(
                 "out_of_memory",
-                "The tables and a slice of text need {needed}B, the GPU has {free}B left; a smaller dim or "
-                "vocabulary needs less, device=cpu works.",
+                "The tables and one slice of tokens need {needed}B, but the GPU has {free}B free. Reduce dim or the "
+                "vocabulary, or use device=cpu.",
                 needed=human(needed),
                 free=human(free),
             )
@@ -76,16 +82,17 @@ class Card:
     # ---- tables ----
 
     def send(self) -> None:
-        """From memory to the card."""
-        for mine, table in self.both():
-            mine.copy_(torch.from_numpy(table))
+        """Copy the tables from host memory to the GPU."""
+        for device_table, table in self.table_pairs():
+            device_table.copy_(torch.from_numpy(table))
 
     def fetch(self) -> None:
-        """From the card to memory."""
-        for mine, table in self.both():
-            torch.from_numpy(table).copy_(mine)
+        """Copy the tables from the GPU to host memory."""
+        for device_table, table in self.table_pairs():
+            torch.from_numpy(table).copy_(device_table)
 
-    def both(self) -> tuple[tuple[Tensor, NDArray[np.float32]], ...]:
+    def table_pairs(self) -> tuple[tuple[Tensor, NDArray[np.float32]], ...]:
+        """Return each table on the device with its array in host memory."""
         return (self.windows.inputs, self.task.inputs), (self.windows.outputs, self.task.outputs)
 
     # ---- training ----
@@ -94,87 +101,94 @@ class Card:
         self, raw: Tensor, starts: Tensor, origin: int, first: int, last: int, seed: int, rates: tuple[float, float],
         move: bool = True,
     ) -> Tally:  # fmt: skip
-        """`Windows.lay` and `Windows.train`, and what they came to; waits for the card."""
+        """Lay out and train on a slice, wait for the GPU, and return the loss and counts."""
         times = [self.mark()]
-        laid = self.windows.lay(raw, starts, origin, first, last, seed)
+        layout = self.windows.lay(raw, starts, origin, first, last, seed)
         times.append(self.mark())
-        losses, pairs = self.windows.train(laid, *rates, self.programs, move)
+        losses, pairs = self.windows.train(layout, *rates, self.programs, move)
         times.append(self.mark())
-        moved = self.windows.bytes_moved(laid)
-        loss, made, rows = torch.stack([losses.double().sum(), pairs.sum().double(), moved.double()]).tolist()
-        words = laid.last - laid.first
+        bytes_tensor = self.windows.bytes_moved(layout)
+        loss, pair_count, bytes_moved = torch.stack(
+            [losses.double().sum(), pairs.sum().double(), bytes_tensor.double()]
+        ).tolist()
+        words = layout.last - layout.first
         if move:
-            self.laying_seconds += between(times[0], times[1])
-            self.seconds += between(times[1], times[2])
+            self.layout_seconds += seconds_between(times[0], times[1])
+            self.seconds += seconds_between(times[1], times[2])
             self.words += last - first
-            self.pairs += int(made)
-            self.bytes += int(rows)
-        return Tally(loss, int(made), words)
+            self.pairs += int(pair_count)
+            self.bytes += int(bytes_moved)
+        return Tally(loss, int(pair_count), words)
 
     def mark(self) -> Any:
-        """A moment, on the card's own clock."""
+        """Return the current time, on the GPU's clock if there is one."""
         if self.device.type != "cuda":
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         event.record()
         return event
 
-    def figures(self) -> dict[str, Any]:
-        """Of this sitting. Bytes are those of the rows that windows read and add to, whether from memory or a cache."""
-        found: dict[str, Any] = {
+    def metrics(self) -> dict[str, Any]:
+        """Return the metrics of this session. Bytes are those of table rows read and updated, cached or not."""
+        metrics: dict[str, Any] = {
             "device": "Triton's interpreter",
             "programs": self.programs,
             "products": self.windows.tiles.kind,
             "starting_seconds": self.starting_seconds,
             "kernel_seconds": self.seconds,
-            "laying_seconds": self.laying_seconds,
+            "laying_seconds": self.layout_seconds,
         }
         if self.seconds:
-            found["pairs_per_second"] = self.pairs / self.seconds
-            found["bytes_per_second"] = self.bytes / self.seconds
+            metrics["pairs_per_second"] = self.pairs / self.seconds
+            metrics["bytes_per_second"] = self.bytes / self.seconds
         if self.device.type == "cuda":
-            card = torch.cuda.get_device_properties(self.device)
-            found["device"] = card.name
-            clock, width = (getattr(card, name, 0) for name in ("memory_clock_rate", "memory_bus_width"))
+            properties = torch.cuda.get_device_properties(self.device)
+            metrics["device"] = properties.name
+            clock, width = (getattr(properties, name, 0) for name in ("memory_clock_rate", "memory_bus_width"))
             bandwidth = 2 * clock * 1000 * width / 8  # both edges of a clock in kHz, bits to bytes
             if bandwidth and self.seconds:
-                found |= {"bandwidth": bandwidth, "bandwidth_share": found["bytes_per_second"] / bandwidth}
-        return found
+                metrics |= {"bandwidth": bandwidth, "bandwidth_share": metrics["bytes_per_second"] / bandwidth}
+        return metrics
 
 
-class OnCard(Loop):
-    """A loop whose tables a card trains; before those of the CPU's training among the bases."""
+class GPULoop(Loop):
+    """A training loop whose tables are on the GPU; a mixin that precedes the CPU training class."""
 
-    card: Card
+    gpu_tables: GPUTables
 
     def go(self) -> dict[str, Any]:
-        figures = super().go()
-        self.card.fetch()
-        return figures
+        """Train, and copy the tables to host memory."""
+        metrics = super().go()
+        self.gpu_tables.fetch()
+        return metrics
 
     @property
     def tables(self) -> dict[str, Table]:
-        self.card.fetch()
+        """The tables, copied from the GPU."""
+        self.gpu_tables.fetch()
         return dict(super().tables)  # type: ignore[safe-super]
 
     def resume(self, checkpoints: Checkpoints) -> None:
+        """Restore the latest checkpoint, and copy its tables to the GPU."""
         super().resume(checkpoints)
         if self.done():
-            self.card.send()
+            self.gpu_tables.send()
 
 
-def fitting_programs(task: Task, counts: NDArray[np.int64], noise: NDArray[np.float64], rate: float) -> int:
-    """How many programs may move rows at the same moment. Each has some windows in its hands, computed from rows that
-    the others are changing; what all of them add to the rows of a frequent context and a frequent noise word is
-    `rate` times the pairs of the two under way. The matrix of these numbers has rank one, and where its norm is too
-    large, each step overshoots the last until nothing is left but infinity (benchmarks/LOG.md)."""
-    kept = counts * (task.keep / 2**32)
-    common = np.linalg.norm(kept) / kept.sum() * np.linalg.norm(noise) / noise.sum()
+def stable_programs(task: Task, counts: NDArray[np.int64], noise: NDArray[np.float64], rate: float) -> int:
+    """Return how many programs may update rows concurrently without diverging.
+
+    Each program computes its windows from rows that the others are changing. Together they change the rows of a
+    frequent context and a frequent negative sample by `rate` times the number of such pairs in flight. The matrix of
+    these products has rank one; if its norm is too large, steps overshoot and the loss diverges (benchmarks/LOG.md).
+    """
+    sampled_counts = counts * (task.keep / 2**32)
+    collision_rate = np.linalg.norm(sampled_counts) / sampled_counts.sum() * np.linalg.norm(noise) / noise.sum()
     contexts = task.window + 1 if task.shrink else 2 * task.window
-    most = MOST_AT_ONCE / (rate * contexts * task.negatives * common)
-    return max(1, int(min(MOST_PROGRAMS, len(counts) // ROWS_A_PROGRAM, most)))
+    max_programs = MAX_CONCURRENT_UPDATE / (rate * contexts * task.negatives * collision_rate)
+    return max(1, int(min(MAX_PROGRAMS, len(counts) // ROWS_PER_PROGRAM, max_programs)))
 
 
-def between(begin: Any, end: Any) -> float:
-    """Seconds between two marks that have both gone by."""
+def seconds_between(begin: Any, end: Any) -> float:
+    """Return the seconds between two past marks."""
     return float(end - begin if isinstance(begin, float) else begin.elapsed_time(end) / 1000)

@@ -1,6 +1,6 @@
-"""What methods of networks say without torch: their options, and where the rest of them stands.
+"""Options of network methods, usable without torch.
 
-Listing methods, their help and their pages load no network; `learner` does, and tells how to get torch where it is
+Listing methods and showing their help does not import torch; `torch_module` does, and says how to install it if it is
 missing.
 """
 
@@ -20,13 +20,13 @@ from firth.core.options import option
 from firth.core.run import Run
 
 Kind = TypeVar("Kind", bound=type)
-SPECIAL = ("<pad>", "<s>", "</s>", "<unk>")  # of translators: their ids are 0, 1, 2, 3
-STEPS, LEAST_BATCH, MOST_BATCH = 1000, 512, 8192  # of a run where batch_tokens is left out
-MOST_WIDE = 65536  # units of a hidden layer
+SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")  # of translators, with the ids 0 to 3
+STEPS, MIN_BATCH, MAX_BATCH = 1000, 512, 8192  # steps per run and tokens per step, if batch_tokens is not set
+MAX_HIDDEN_SIZE = 65536
 
 
-def learner(name: str) -> Any:
-    """The module firth.NAME, which needs torch."""
+def torch_module(name: str) -> Any:
+    """Import and return the module firth.NAME, which needs torch."""
     try:
         return importlib.import_module(f"firth.{name}")
     except ModuleNotFoundError as error:
@@ -35,132 +35,140 @@ def learner(name: str) -> Any:
         raise missing_package("Networks need", str(error.name), "neural") from None
 
 
-class Later:
-    """The class of a method's model, found when it is asked for."""
+class LazyModelClass:
+    """A descriptor for a method's model class, imported on first access."""
 
     def __init__(self, module: str, name: str) -> None:
         self.module, self.name = module, name
 
     def __get__(self, instance: Any, owner: Any) -> Any:
-        return getattr(learner(self.module), self.name)
+        return getattr(torch_module(self.module), self.name)
 
 
 def model_in(module: str, name: str) -> Callable[[Kind], Kind]:
-    """Tells where a method's model stands. (Said around the class: `dataclass` would ask for what it finds within.)"""
+    """Return a decorator that sets a method's model class, imported on first access.
 
-    def tell(method: Kind) -> Kind:
-        method.model = Later(module, name)  # type: ignore[attr-defined]
+    It is a decorator because `dataclass` would access a class attribute.
+    """
+
+    def decorate(method: Kind) -> Kind:
+        method.model = LazyModelClass(module, name)  # type: ignore[attr-defined]
         return method
 
-    return tell
+    return decorate
 
 
 @dataclass(frozen=True, kw_only=True)
 class LearningOptions(Method):
-    """How a network learns, whatever it reads."""
+    """Training options of all networks."""
 
     in_processes: ClassVar[bool] = True
 
     epochs: int = option(10, "passes over the data", low=1)
-    learning_rate: float = option(1e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
-    warmup: float = option(0.05, "share of the run in which the rate rises", low=0, high=1)
+    learning_rate: float = option(1e-3, "peak learning rate, after warmup and before decay", low=1e-9, high=10)
+    warmup: float = option(0.05, "share of the run in which the learning rate rises", low=0, high=1)
     schedule: str = option(
-        "cosine", "how the rate falls after that", choices=("cosine", "linear", "inverse_sqrt", "none")
+        "cosine", "learning rate decay after the warmup", choices=("cosine", "linear", "inverse_sqrt", "none")
     )
     weight_decay: float = option(0.1, "of matrices; not of biases and norms", low=0, high=10)
-    beta2: float = option(0.98, "memory of AdamW's second moment", low=0, high=0.99999)
-    max_grad_norm: float = option(1.0, "longest gradient; 0 = any", low=0)
-    dropout: float = option(0.1, "share of values left out while learning", low=0, high=0.95)
+    beta2: float = option(0.98, "decay rate of AdamW's second moment", low=0, high=0.99999)
+    max_grad_norm: float = option(1.0, "gradients are clipped to this norm; 0 = no clipping", low=0)
+    dropout: float = option(0.1, "dropout probability", low=0, high=0.95)
 
     def check_run(self, run: Run) -> None:
-        learner("training.device").device_of(run)
+        """Refuse a device on which networks cannot be trained."""
+        torch_module("training.device").device_of(run)
 
     @property
     @abstractmethod
     def batch_units(self) -> int:
-        """How much a step learns from, in what the network counts: tokens, or rows."""
+        """The size of a training step in tokens or rows."""
 
 
 Sized = TypeVar("Sized", bound="GradientOptions")
 
 
 def automatic_batch(tokens: int) -> int:
-    """Tokens a step of a run that reads so many in all: a power of two. With 8192 a step, ten passes over 200 documents
-    would be 50 steps, in which a network learns less than how frequent each token is (benchmarks/small_data.py)."""
-    return int(min(MOST_BATCH, max(LEAST_BATCH, 2 ** round(math.log2(max(1, tokens) / STEPS)))))
+    """Return the tokens per step, a power of two, for a run over `tokens` tokens in total.
+
+    With 8192 tokens per step, ten passes over 200 documents would be 50 steps, too few to learn even the token
+    frequencies (benchmarks/small_data.py).
+    """
+    return int(min(MAX_BATCH, max(MIN_BATCH, 2 ** round(math.log2(max(1, tokens) / STEPS)))))
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradientOptions(LearningOptions):
-    """How a network of tokens learns."""
+    """Training options of networks over tokens."""
 
     batch_tokens: int | None = option(
-        None, "tokens a step; none = 8192, fewer for a small text, so that a run has about 1,000 steps", low=1
+        None, "tokens per step; none = 8192, fewer for small texts (about 1,000 steps per run)", low=1
     )
 
     @property
     def batch_units(self) -> int:
-        return self.batch_tokens or MOST_BATCH
+        """The tokens per step."""
+        return self.batch_tokens or MAX_BATCH
 
     def sized(self: Sized, tokens: int) -> Sized:
-        """This method with the options that were left out chosen by the size of the text."""
+        """Return this method with unset options chosen by the size of the text."""
         return self.resolved(batch_tokens=automatic_batch(tokens * self.epochs))
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowOptions(LearningOptions):
-    """How a network of rows learns: rows of a table, or users."""
+    """Training options of networks over rows of a table, or over users."""
 
     epochs: int = option(100, "passes over the data", low=1)
-    batch_size: int = option(128, "rows a step", low=1)
-    learning_rate: float = option(2e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
+    batch_size: int = option(128, "rows per step", low=1)
+    learning_rate: float = option(2e-3, "peak learning rate, after warmup and before decay", low=1e-9, high=10)
     weight_decay: float = option(0.01, "of matrices; not of biases and norms", low=0, high=10)
-    dropout: float = option(0.0, "share of values left out while learning", low=0, high=0.95)
-    held_out: float = option(0.1, "share of the rows kept to measure on; the best weights count", low=0, high=0.9)
+    dropout: float = option(0.0, "dropout probability", low=0, high=0.95)
+    held_out: float = option(0.1, "share of rows held out to select the best weights", low=0, high=0.9)
 
     @property
     def batch_units(self) -> int:
+        """The rows per step."""
         return self.batch_size
 
 
 def hidden_sizes_of(method: Any) -> tuple[int, ...]:
-    """ "128,64" -> (128, 64); "" -> ()."""
-    parts = [part.strip() for part in method.hidden_sizes.split(",")] if method.hidden_sizes.strip() else []
-    if not all(part.isdecimal() and 1 <= int(part) <= MOST_WIDE for part in parts):
+    """Parse the option `hidden_sizes`: "128,64" -> (128, 64); "" -> ()."""
+    sizes = [size.strip() for size in method.hidden_sizes.split(",")] if method.hidden_sizes.strip() else []
+    if not all(size.isdecimal() and 1 <= int(size) <= MAX_HIDDEN_SIZE for size in sizes):
         name = type(method).__name__
         raise FirthError(
             "invalid_value",
-            "{name}.hidden_sizes must be whole numbers from 1 to {most_wide:,} with commas between them, as in 128,64; "
-            "got {got!r}.",
-            name=name,
-            most_wide=MOST_WIDE,
+            "{option} must be whole numbers from 1 to {limit:,}, separated by commas, such as 128,64; got {got!r}.",
+            option=f"{name}.hidden_sizes",
+            limit=MAX_HIDDEN_SIZE,
             got=method.hidden_sizes,
         )
-    return tuple(map(int, parts))
+    return tuple(map(int, sizes))
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompressingOptions(RowOptions):
-    """A network that squeezes the rows of a table through few numbers and rebuilds them."""
+    """Options of autoencoders of tables."""
 
     kind: ClassVar[str] = "table"
-    least_rows: ClassVar[int] = 2
-    takes_gaps: ClassVar[bool] = True  # missing cells, and categories that fit did not meet
+    min_rows: ClassVar[int] = 2
+    accepts_missing: ClassVar[bool] = True  # missing cells and unseen categories
 
-    dim: int = option(8, "numbers that a row is squeezed to: the length of its code", low=1, high=65536)
-    hidden_sizes: str = option(
-        "128,64", "hidden layers from the table inwards, as in 128,64; empty = none: a linear map"
-    )
+    dim: int = option(8, "length of a row's code", low=1, high=65536)
+    hidden_sizes: str = option("128,64", "sizes of the encoder's hidden layers, such as 128,64; empty = a linear map")
     activation: str = option("gelu", "of the hidden layers", choices=("gelu", "relu", "tanh"))
     numeric: str = option(
         "standardize",
-        "columns of numbers: each to deviation 1, all by one scale (pixels; vectors always), or as they are",
+        "numeric columns: standardize each, scale all in common (pixels; vectors always), or keep",
         choices=("standardize", "common", "keep"),
     )
     categorical: str = option(
-        "embedding", "columns of categories: a learned vector each, or one-hot", choices=("embedding", "onehot")
+        "embedding", "categorical columns: learned embeddings, or one-hot", choices=("embedding", "onehot")
     )
-    denoise: float = option(0.0, "share of cells hidden while learning, to be told from the others", low=0, high=0.95)
+    denoise: float = option(
+        0.0, "share of cells hidden in training and reconstructed from the others", low=0, high=0.95
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -169,17 +177,17 @@ class CompressingOptions(RowOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class UserOptions(RowOptions):
-    """A network that reads what a user had and tells what the user may like."""
+    """Options of autoencoders of user histories."""
 
     kind: ClassVar[str] = "ratings"
 
     epochs: int = option(100, "passes over the users", low=1)
-    batch_size: int = option(256, "users a step", low=1)
-    learning_rate: float = option(3e-3, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
-    dim: int = option(200, "length of the users' vectors", low=1, high=65536)
-    hidden_sizes: str = option("", "hidden layers from the items inwards, as in 600; empty = none")
-    dropout: float = option(0.5, "share of a user's items that are hidden while learning", low=0, high=0.95)
-    held_out: float = option(0.05, "share of users kept to measure on; the best weights count", low=0, high=0.9)
+    batch_size: int = option(256, "users per step", low=1)
+    learning_rate: float = option(3e-3, "peak learning rate, after warmup and before decay", low=1e-9, high=10)
+    dim: int = option(200, "length of the user vectors", low=1, high=65536)
+    hidden_sizes: str = option("", "sizes of the encoder's hidden layers, such as 600; empty = none")
+    dropout: float = option(0.5, "share of a user's items hidden in training", low=0, high=0.95)
+    held_out: float = option(0.05, "share of users held out to select the best weights", low=0, high=0.9)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -188,19 +196,19 @@ class UserOptions(RowOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslatorOptions(GradientOptions):
-    """What a translator is like."""
+    """Options of sequence-to-sequence models."""
 
     architecture: str = option(
         "transformer", "transformer, or lstm with Bahdanau attention", choices=("transformer", "lstm")
     )
-    layers: int = option(3, "blocks of the encoder, and of the decoder", low=1, high=128)
+    layers: int = option(3, "layers of the encoder, and of the decoder", low=1, high=128)
     dim: int = option(256, "length of the vectors", low=1, high=65536)
-    heads: int = option(4, "attentions side by side; dim must be a multiple (transformer)", low=1, high=1024)
-    hidden: int = option(0, "width of the feed-forward; 0 = 4 · dim (transformer)", low=0)
-    context: int = option(256, "most tokens of a text, and of its translation", low=4, high=65536)
+    heads: int = option(4, "attention heads; dim must be a multiple (transformer)", low=1, high=1024)
+    hidden: int = option(0, "feed-forward size; 0 = 4 · dim (transformer)", low=0)
+    context: int = option(256, "maximum tokens of a text, and of its translation", low=4, high=65536)
     tokenizer: str = option(
-        "bpe", "how text of both sides is cut: pieces of words, or single characters", choices=("bpe", "characters")
+        "bpe", "tokenizer of both languages: subwords (BPE), or characters", choices=("bpe", "characters")
     )
-    vocabulary: int = option(8000, "tokens of bpe", low=len(SPECIAL) + 256, high=1_000_000)
-    label_smoothing: float = option(0.1, "share of probability that the wrong tokens get in the truth", low=0, high=0.9)
-    held_out: float = option(0.02, "share of the pairs to measure on, where no validation is given", low=0, high=0.5)
+    vocabulary: int = option(8000, "vocabulary size (bpe)", low=len(SPECIAL_TOKENS) + 256, high=1_000_000)
+    label_smoothing: float = option(0.1, "target probability given to the other tokens", low=0, high=0.9)
+    held_out: float = option(0.02, "share of pairs held out, if no validation pairs are given", low=0, high=0.5)

@@ -9,7 +9,7 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.training.network_options import GradientOptions, learner, model_in
+from firth.training.network_options import GradientOptions, model_in, torch_module
 
 #: Layers, dim, heads (Turc et al. 2019; base: Devlin et al. 2019).
 SIZES = {"tiny": (2, 128, 2), "mini": (4, 256, 4), "small": (4, 512, 8), "base": (12, 768, 12)}
@@ -62,4 +62,4 @@ class BERT(GradientOptions):
                 got=dim,
                 heads=heads,
             )
-        return learner("transformers.bert_pretraining").learn(self, data, run, start)
+        return torch_module("transformers.bert_pretraining").learn(self, data, run, start)

@@ -10,7 +10,7 @@ from firth.core.method import Method
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.training.network_options import learner
+from firth.training.network_options import torch_module
 from firth.transformers.static_model import StaticModel
 
 
@@ -43,8 +43,8 @@ class Distil(Method):
 
     def check_run(self, run: Run) -> None:
         if run.device == "cuda":
-            learner("training.device").device_of(run)
+            torch_module("training.device").device_of(run)
 
     def fit(self, data: Any = None, run: Run = Run(), start: Model | None = None) -> StaticModel:
         """The student of `start`. `data` is a corpus (or paths, texts), or None: then from the tokens alone."""
-        return learner("transformers.distillation").learn(self, data, run, start)  # type: ignore[no-any-return]
+        return torch_module("transformers.distillation").learn(self, data, run, start)  # type: ignore[no-any-return]

@@ -9,7 +9,7 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.training.network_options import GradientOptions, learner, model_in
+from firth.training.network_options import GradientOptions, model_in, torch_module
 
 
 @model_in("transformers.gpt_model", "GPTModel")
@@ -43,4 +43,4 @@ class GPT(GradientOptions):
                 got=self.dim,
                 heads=self.heads,
             )
-        return learner("transformers.gpt_model").learn(self, data, run, start)
+        return torch_module("transformers.gpt_model").learn(self, data, run, start)

@@ -18,13 +18,13 @@ from firth.core.run import Run
 from firth.core.stored import finite_rows
 from firth.kernels.write import NOTHING, Net, Writer
 from firth.nets.transformer import Decoder
-from firth.training.gradient_loop import Batch, Gradient, token_shares
+from firth.training.gradient_loop import Batch, GradientLoop, token_shares
 from firth.training.network_options import GradientOptions
 
 MOST_TOKENS = 32_768  # of a batch that is held in memory at once; larger steps add up several
 
 
-class LanguageTraining(Gradient):
+class LanguageTraining(GradientLoop):
     """Stretches of `context` tokens from a stream, cut at another place in each epoch and shuffled."""
 
     compiles: ClassVar[bool] = True

@@ -10,7 +10,7 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.translation_pairs import as_pairs
-from firth.training.network_options import TranslatorOptions, learner, model_in
+from firth.training.network_options import TranslatorOptions, model_in, torch_module
 
 
 @model_in("transformers.translation_model", "Translator")
@@ -35,4 +35,4 @@ class Seq2Seq(TranslatorOptions):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Learns from Pairs (or an iterable of pairs). With `start`, goes on from that model's weights and tokens."""
-        return learner("transformers.translation_training").learn(self, as_pairs(data), run, start)
+        return torch_module("transformers.translation_training").learn(self, as_pairs(data), run, start)

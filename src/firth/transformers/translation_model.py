@@ -22,7 +22,7 @@ from firth.data.subwords import BPE, Characters
 from firth.nets.attention import watched
 from firth.nets.recurrent import RecurrentTranslator
 from firth.nets.transformer import EncoderDecoder, Size
-from firth.training.network_options import SPECIAL, TranslatorOptions
+from firth.training.network_options import SPECIAL_TOKENS, TranslatorOptions
 from firth.training.weight_files import with_weights
 from firth.transformers.attention_trace import Looked, Looking, kept_by
 from firth.transformers.beam_search import RecurrentWriter, TransformerWriter, Writer, Written, beam_search
@@ -48,8 +48,8 @@ def new_net(method: TranslatorOptions, words: int, seed: int) -> Net:
 
 def new_tokenizer(method: TranslatorOptions, texts: Iterable[str], run: Run) -> SubwordTokenizer:
     if method.tokenizer == "bpe":
-        return BPE(size=method.vocabulary, special_tokens=SPECIAL).train(texts, run)
-    return Characters(special_tokens=SPECIAL).train(texts, run)
+        return BPE(size=method.vocabulary, special_tokens=SPECIAL_TOKENS).train(texts, run)
+    return Characters(special_tokens=SPECIAL_TOKENS).train(texts, run)
 
 
 def token_ids(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[list[int]]:

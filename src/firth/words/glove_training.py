@@ -21,7 +21,7 @@ from firth.data import cache
 from firth.data.cooccur import Cooccurrence, mapped, opened
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import glove as kernel
-from firth.training.epoch_loop import Loop, Progress, Slice
+from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.words.word_model import Phrases, WordModel, WordOptions
 
 UNKNOWN = "<unk>"
@@ -122,7 +122,7 @@ class Training(Loop):
         """Return the number of pairs trained in this epoch, estimated from the steps."""
         return self.size * self.progress.step // (self.strata.parts * self.chunks_per_diagonal)
 
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         """Train whole chunks of diagonals; each epoch visits the diagonals in a new random order."""
         parts, first = self.strata.parts, self.progress.step
         order = np.random.default_rng(seed).permutation(parts)
@@ -134,7 +134,7 @@ class Training(Loop):
             rate = self.method.learning_rate
             loss += self.trainer.diagonal(int(order[diagonal]), chunk, self.chunks_per_diagonal, rate, self.run.cores)
         self.progress.step = last
-        return Slice(loss, self.position() - position_before, last == parts * self.chunks_per_diagonal)
+        return SliceResult(loss, self.position() - position_before, last == parts * self.chunks_per_diagonal)
 
     def probe_loss(self) -> float | None:
         """Return the current loss; before training, the loss of predicting the mean log count for every pair."""
@@ -147,11 +147,11 @@ class Training(Loop):
         self.progress.step = 0
         return {}
 
-    def figures(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """Return the metrics of the run."""
         progress = self.progress
         speed = progress.words / progress.seconds if progress.seconds else 0.0
-        return super().figures() | {"pairs_per_second": speed}
+        return super().metrics() | {"pairs_per_second": speed}
 
 
 def parts_for(words: int, stride: int) -> int:

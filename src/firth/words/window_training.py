@@ -19,9 +19,9 @@ from firth.core.run import Run
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import predict as kernel
-from firth.training.epoch_loop import Loop, Progress, Slice
+from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.training.gpu_choice import on_gpu
-from firth.training.network_options import learner
+from firth.training.network_options import torch_module
 from firth.words.window_model import Word2VecModel
 from firth.words.word_model import TextModel, WordModel, WordOptions, no_pairs_error
 
@@ -146,7 +146,7 @@ def fit_word2vec(method: Any, data: Any, run: Run, start: Model | None) -> Word2
     tokens, reading_seconds = read_sentences(method, data, run, start)
     method, trainer_class = method.sized(tokens), Training
     if on_gpu(method, run, method.epochs * len(tokens.ids)):
-        trainer_class = learner("words.window_training_gpu").CudaTraining
+        trainer_class = torch_module("words.window_training_gpu").CudaTraining
     training = trainer_class(method, tokens, run, start, method.held_out)
     metrics = training.go() | {"reading_seconds": reading_seconds}
     words, outputs = (np.ascontiguousarray(table[:, :dim]) for table in (training.inputs, training.outputs))
@@ -255,7 +255,7 @@ class Training(Loop):
             type(cursor) is int and first <= cursor <= last for first, cursor, last in cursor_ranges
         )
 
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         """Train about `units` tokens: one Hogwild call, or some rounds of ordered streams."""
         progress = self.progress
         first, last = self.rates()
@@ -266,12 +266,12 @@ class Training(Loop):
             windows = self.tokens_per_round // self.grouping.get("group", 1)
             tally = self.trainer.ordered(cursors, windows, rounds, seed, first, last, self.threads)
             progress.cursors = cursors.tolist()
-            return Slice(tally[0], tally[1], progress.cursors == starts[1:])
+            return SliceResult(tally[0], tally[1], progress.cursors == starts[1:])
         blocks = max(self.threads, int(units / kernel.BLOCK))
         last_position = min(self.size, progress.position + blocks * kernel.BLOCK)
         tally = self.trainer.racing(progress.position, last_position, seed, first, last, self.threads)
         progress.position = last_position
-        return Slice(tally[0], tally[1], last_position == self.size)
+        return SliceResult(tally[0], tally[1], last_position == self.size)
 
     def rates(self) -> tuple[float, float]:
         """Return the learning rates at the first and last word of this epoch.
@@ -304,12 +304,12 @@ class Training(Loop):
             return None  # the loss of a trained model may not fall any further
         return self.measured_loss(0, min(self.size, PROBED // 50 if self.method.loss == "softmax" else PROBED))
 
-    def figures(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """Return the metrics of the run."""
         progress = self.progress
         raw_per_id = self.tokens.raw_tokens / max(1, len(self.tokens.ids))  # speed counts the words of the raw text
         speed = progress.words * raw_per_id / progress.seconds if progress.seconds else 0.0
-        return super().figures() | {
+        return super().metrics() | {
             "words_per_second": speed,
             "tokens": self.tokens.raw_tokens,
             "vocabulary": len(self.tokens.vocabulary),

@@ -18,8 +18,8 @@ from torch import Tensor
 from firth.core.run import Run
 from firth.data.tokens import Tokens
 from firth.kernels import predict as kernel
-from firth.training.epoch_loop import Slice
-from firth.training.gpu_tables import Card, OnCard
+from firth.training.epoch_loop import SliceResult
+from firth.training.gpu_tables import GPULoop, GPUTables
 from firth.words.window_training import Training, WindowMethod
 
 SLICE = 1 << 25  # tokens
@@ -37,7 +37,7 @@ class TextSlice(NamedTuple):
     ready: Any  # CUDA event recorded after the copy; None without a GPU
 
 
-class CudaTraining(OnCard, Training):
+class CudaTraining(GPULoop, Training):
     """Training loop whose windows are trained on a GPU."""
 
     def __init__(self, method: WindowMethod, tokens: Tokens, run: Run, start: Any = None, held_out: float = 0) -> None:
@@ -47,8 +47,10 @@ class CudaTraining(OnCard, Training):
         self.slice_tokens = max(kernel.BLOCK, slice_tokens)
         counts = tokens.vocabulary.counts
         noise = kernel.noise_weights(counts, method.negative_exponent)
-        self.card = Card(self.task(), min(self.slice_tokens, len(tokens.ids)), counts, noise, method.learning_rate)
-        cuda = self.card.device.type == "cuda"
+        self.gpu_tables = GPUTables(
+            self.task(), min(self.slice_tokens, len(tokens.ids)), counts, noise, method.learning_rate
+        )
+        cuda = self.gpu_tables.device.type == "cuda"
         self.copy_stream = torch.cuda.Stream() if cuda else None  # type: ignore[no-untyped-call]
         self.reader: ThreadPoolExecutor | None = None
         self.pending: tuple[tuple[int, int], Future[TextSlice]] | None = None
@@ -71,7 +73,7 @@ class CudaTraining(OnCard, Training):
             yield
         self.pending = None
 
-    def train(self, units: float, seed: int) -> Slice:
+    def train(self, units: float, seed: int) -> SliceResult:
         """Train one slice, however long it takes."""
         first = self.progress.position
         last = min(self.size, first + self.slice_tokens)
@@ -82,7 +84,7 @@ class CudaTraining(OnCard, Training):
             self.prepare(after, min(self.size, after + self.slice_tokens))
         tally = self.train_slice(text_slice, seed, self.slice_rates(first, last))
         self.progress.position = last
-        return Slice(tally.loss, tally.pairs, last == self.size)
+        return SliceResult(tally.loss, tally.pairs, last == self.size)
 
     def slice_rates(self, first: int, last: int) -> tuple[float, float]:
         """Return the learning rates at the first and last token of a slice."""
@@ -95,7 +97,7 @@ class CudaTraining(OnCard, Training):
         """Train one slice on the GPU; with move=False, only measure its loss."""
         if text_slice.ready is not None:
             torch.cuda.current_stream().wait_event(text_slice.ready)
-        return self.card.train(*text_slice[:5], seed, rates, move)
+        return self.gpu_tables.train(*text_slice[:5], seed, rates, move)
 
     def measured_loss(self, first: int, last: int) -> float:
         """Return the loss on a part of the corpus without any update."""
@@ -136,15 +138,15 @@ class CudaTraining(OnCard, Training):
         if self.copy_stream is None:
             return TextSlice(buffers[0], buffers[1], begin, first, last, None)
         with torch.cuda.stream(self.copy_stream):
-            on_device = [buffer.to(self.card.device, non_blocking=True) for buffer in buffers]
+            on_device = [buffer.to(self.gpu_tables.device, non_blocking=True) for buffer in buffers]
             return TextSlice(on_device[0], on_device[1], begin, first, last, self.copy_stream.record_event())
 
     # ---- metrics ----
 
-    def figures(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """Return the metrics of the run."""
-        card = self.card
-        metrics = super().figures() | card.figures()
+        card = self.gpu_tables
+        metrics = super().metrics() | card.metrics()
         if card.seconds:
             raw = self.tokens.raw_tokens / max(1, len(self.tokens.ids))
             metrics["kernel_words_per_second"] = card.words * raw / card.seconds
