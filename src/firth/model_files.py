@@ -10,7 +10,7 @@ from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.report import Silence
-from firth.formats.fasttext import FastTextFile, SpreadRows, is_fasttext, read_fasttext, write_fasttext
+from firth.formats.fasttext import FastTextFile, SparseRows, is_fasttext, read_fasttext, write_fasttext
 from firth.kernels.product import ProductCodes
 from firth.words.fasttext_quantization import quantize
 
@@ -33,8 +33,8 @@ def load_file(path: Path, in_memory: bool = False) -> Model:
         raise FirthError(
             "missing_method", "{path} needs the method {name}, which is not installed.", path=path, name=name
         )
-    kind: Any = method.model
-    model: Model = kind.from_file(file)
+    model_class: Any = method.model
+    model: Model = model_class.from_file(file)
     return model
 
 
@@ -45,50 +45,51 @@ def export(model: Model, path: str | os.PathLike[str], **settings: Any) -> float
 
     What quantising lost is given back, as a share of Σ|row|²; None where nothing was quantised.
     """
-    place = Path(path)
-    if place.suffix == ".onnx":
+    target = Path(path)
+    if target.suffix == ".onnx":
         if not hasattr(model, "to_onnx"):
             raise FirthError(
                 "unsupported_model",
                 ".onnx holds models such as BERT; {method} is none.",
                 method=type(model.method).method_name(),
             )
-        model.to_onnx(place)
+        model.to_onnx(target)
         return None
-    if place.suffix not in SUFFIXES:
+    if target.suffix not in SUFFIXES:
         raise FirthError(
             "unknown_format",
             "Models in one file end with {suffixes} (fastText) or .onnx; got {got}.",
             suffixes=", ".join(SUFFIXES),
-            got=place.name,
+            got=target.name,
         )
     if not hasattr(model, "to_file"):
         raise FirthError(
             "unsupported_model",
             "{suffix} holds fastText's models; {method} gives none.",
-            suffix=place.suffix,
+            suffix=target.suffix,
             method=type(model.method).method_name(),
         )
     file: FastTextFile = model.to_file()
-    coded = isinstance(file.inputs, ProductCodes)
-    if coded and place.suffix == ".bin":
+    is_quantized = isinstance(file.inputs, ProductCodes)
+    if is_quantized and target.suffix == ".bin":
         raise FirthError("conflicting_options", "The model's rows are in codes; write it as .ftz.")
-    if settings and (coded or place.suffix == ".bin"):
+    if settings and (is_quantized or target.suffix == ".bin"):
         raise FirthError(
             "conflicting_options",
             "{settings} are for .ftz, of a model whose rows are not in codes yet.",
             settings=", ".join(settings),
         )
     error = None
-    if place.suffix == ".ftz" and not coded:
+    if target.suffix == ".ftz" and not is_quantized:
         file, error = quantize(file, **settings)
-    write_fasttext(place, file)
-    if isinstance(file.inputs, SpreadRows):
-        zeros = file.inputs.size - len(file.inputs.places)
+    write_fasttext(target, file)
+    if isinstance(file.inputs, SparseRows):
+        zeros = file.inputs.size - len(file.inputs.row_ids)
         if 4 * zeros * file.inputs.shape[1] > MANY_ZEROS:
             Silence().note(
-                f"{4 * zeros * file.inputs.shape[1] / 1e6:,.0f} MB of {place} are zeros: a .bin has a row for each of "
-                f"buckets={file.inputs.size:,}, and n-grams use {len(file.inputs.places):,}. Train with fewer buckets, "
-                "or write a .ftz, which is quantised."
+                f"{4 * zeros * file.inputs.shape[1] / 1e6:,.0f} MB of {target} are zeros: a .bin file stores a row for "
+                f"each of buckets={file.inputs.size:,}, but n-grams use only {len(file.inputs.row_ids):,}. Train with "
+                "fewer buckets, or write a quantized .ftz file.",
+                "empty_buckets",
             )
     return error

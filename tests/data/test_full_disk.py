@@ -20,7 +20,7 @@ from breaking import Notes
 
 import firth
 from firth import FirthError, Run
-from firth.data import cooccur
+from firth.data import cooccurrence
 from firth.data.tokens import read_tokens
 
 PAGE = 4096
@@ -135,7 +135,7 @@ def test_counting_pairs(disk: Disk, text: Path, monkeypatch: pytest.MonkeyPatch,
     run = Run(report=Notes(), threads=1)
 
     def work() -> None:
-        cooccur.Cooccurrence.count(tokens, window=5, run=run)
+        cooccurrence.Cooccurrence.count(tokens, window=5, run=run)
 
     assert each_shortage(disk, work, [0, 1, 2, 9], list(range(4))) >= 3
     work()

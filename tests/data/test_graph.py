@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import firth
-from firth.data.graph_files import collect, delimiter_of, edge_lines, parse_graph, quick_edges, refuse_header
+from firth.data.graph_files import collect, delimiter_of, edge_lines, fast_edges, parse_graph, refuse_header
 
 
 def links(graph: firth.Graph) -> dict[tuple[str, str], float]:
@@ -280,8 +280,8 @@ def test_the_quick_way_equals_line_by_line(lines, width, sign, end, weighted):
 
     plain = data.replace(b"\r\n", b"\n")
     slow = outcome(lambda: collect(edge_lines(plain, "g", sign, weighted)))
-    quick = quick_edges(plain, sign, weighted)
-    assert quick is None or outcome(lambda: quick) == slow
+    fast = fast_edges(plain, sign, weighted)
+    assert fast is None or outcome(lambda: fast) == slow
     used = delimiter_of(plain, "")
     try:
         refuse_header(plain, "g", used)

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 import firth
-from firth.data.labeled_texts import Example, LabeledTexts, read_labelled
+from firth.data.labeled_texts import Example, LabeledTexts, read_labeled_texts
 
 FASTTEXT = "__label__x.y Hello World\nfoo __label__b __label__x.y bar\n\nno label here\n__label__ lone\n"
 EXAMPLES = [
@@ -43,23 +43,23 @@ def test_fasttexts_files(tmp_path, name):
     (tmp_path / name).write_bytes(gzip.compress(FASTTEXT.encode()) if name.endswith("gz") else FASTTEXT.encode())
     data = LabeledTexts(tmp_path / name)
     assert list(data) == list(data) == EXAMPLES
-    found = read_labelled(data)
+    found = read_labeled_texts(data)
     assert decoded(found) == [(e.text.lower().split(), list(e.labels)) for e in EXAMPLES]
     assert found.labels.tokens == ["x.y", "b"] and found.labels.counts.tolist() == [2, 1]
 
 
 def test_the_tokenizer_fasttext_ends_each_text(tmp_path):
     (tmp_path / "t.txt").write_text("__label__a Ä\u00a0b  c\n\n__label__b d")
-    found = read_labelled(LabeledTexts(tmp_path / "t.txt"), tokenizer="fasttext", lowercase=False)
+    found = read_labeled_texts(LabeledTexts(tmp_path / "t.txt"), tokenizer="fasttext", lowercase=False)
     assert decoded(found) == [(["Ä\u00a0b", "c", "</s>"], ["a"]), (["</s>"], []), (["d", "</s>"], ["b"])]
-    assert decoded(read_labelled([("A b", "x")], tokenizer="fasttext")) == [(["a", "b", "</s>"], ["x"])]
+    assert decoded(read_labeled_texts([("A b", "x")], tokenizer="fasttext")) == [(["a", "b", "</s>"], ["x"])]
 
 
 def test_records(tmp_path):
     (tmp_path / "t.jsonl").write_text(RECORDS)
     assert [tuple(e) for e in LabeledTexts(tmp_path / "t.jsonl")] == PAIRS
     expected = [(["one", "two"], ["a", "b c"]), (["three"], []), ([], ["1"])]
-    assert decoded(read_labelled(LabeledTexts(tmp_path / "t.jsonl", column="body", label="label"))) == expected
+    assert decoded(read_labeled_texts(LabeledTexts(tmp_path / "t.jsonl", column="body", label="label"))) == expected
     table = pa.table({"body": [text for text, _ in PAIRS], "tags": [list(labels) for _, labels in PAIRS]})
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
     assert [tuple(e) for e in LabeledTexts(tmp_path / "t.parquet", label="tags")] == PAIRS
@@ -80,7 +80,7 @@ def test_iterables_can_be_walked_again():
     for source in (pairs, iter(pairs), (pair for pair in pairs)):
         data = LabeledTexts(source)
         assert list(data) == list(data) == [Example("a b", ("x",)), Example("c", ("x", "y")), Example("", ())]
-        assert decoded(read_labelled(data)) == [(["a", "b"], ["x"]), (["c"], ["x", "y"]), ([], [])]
+        assert decoded(read_labeled_texts(data)) == [(["a", "b"], ["x"]), (["c"], ["x", "y"]), ([], [])]
 
 
 @pytest.mark.parametrize("tokenizer", ["words", "fasttext"])
@@ -93,7 +93,7 @@ def test_blocks_and_threads_make_no_difference(tmp_path, tokenizer):
     ]
     (tmp_path / "t.txt").write_text("\n".join(lines) + "\n")
     ways = [firth.Run(threads=1), firth.Run(threads=3), firth.Run(memory="64MB"), firth.Run(memory="200kB", threads=2)]
-    found = [read_labelled(LabeledTexts(tmp_path / "t.txt"), tokenizer=tokenizer, run=run) for run in ways]
+    found = [read_labeled_texts(LabeledTexts(tmp_path / "t.txt"), tokenizer=tokenizer, run=run) for run in ways]
     assert all(decoded(each) == decoded(found[0]) for each in found)
     assert len({each.fingerprint for each in found}) == 1
     assert [labels for _, labels in decoded(found[0])] == [
@@ -102,14 +102,14 @@ def test_blocks_and_threads_make_no_difference(tmp_path, tokenizer):
 
 
 def test_a_fingerprint_knows_the_labels():
-    prints = {read_labelled([("a b", "x"), ("c", label)]).fingerprint for label in ("x", "y", ["x", "y"])}
+    prints = {read_labeled_texts([("a b", "x"), ("c", label)]).fingerprint for label in ("x", "y", ["x", "y"])}
     assert len(prints) == 3
 
 
 def test_bytes_that_are_no_utf8_are_counted(tmp_path):
     (tmp_path / "t.txt").write_bytes(b"__label__a caf\xe9 noir\n__label__b ok\n")
     with pytest.warns(firth.FirthWarning, match="1 byte sequences were not valid UTF-8"):
-        found = read_labelled(LabeledTexts(tmp_path / "t.txt"))
+        found = read_labeled_texts(LabeledTexts(tmp_path / "t.txt"))
     assert decoded(found)[0][1] == ["a"]
     assert next(iter(LabeledTexts(tmp_path / "t.txt"))).text == "caf� noir"
 
@@ -141,6 +141,6 @@ def test_sources_that_do_not_fit(tmp_path):
         list(LabeledTexts(tmp_path / "t.csv"))
     (tmp_path / "t.jsonl").write_text('{"text": "a", "label": "x\\u0000y"}\n')
     with pytest.raises(firth.FirthError, match="must not contain the character NUL"):
-        read_labelled(tmp_path / "t.jsonl")
+        read_labeled_texts(tmp_path / "t.jsonl")
     with pytest.raises(firth.FirthError, match="at least one source"):
         LabeledTexts()

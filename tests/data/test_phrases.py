@@ -127,7 +127,7 @@ def test_phrases_are_kept_in_the_cache_and_with_known_words(tmp_path: object) ->
     first, again = (read_tokens(path, phrases=1) for _ in range(2))
     assert again.phrases == first.phrases and again.fingerprint == first.fingerprint
     known = Vocabulary(["york", "new_york"], [1, 1])
-    tokens = read_tokens(path, phrases=1, known=known)
+    tokens = read_tokens(path, phrases=1, start_vocabulary=known)
     assert list(tokens.vocabulary.tokens[:2]) == ["york", "new_york"]
     assert tokens.vocabulary.counts[1] == first.vocabulary.counts[first.vocabulary.ids["new_york"]]
 

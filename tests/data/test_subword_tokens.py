@@ -88,8 +88,8 @@ def test_long_documents_are_cut_where_it_changes_nothing(text: str, kind: str, p
     tokenizer = MADE[kind]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subword_tokens, "PART", part)
-        parts = [each for each, _ in subword_tokens.parts_of(text)]
-        assert "".join(parts) == text and subword_tokens.can_be_cut(tokenizer)
+        parts = [each for each, _ in subword_tokens.split_document(text)]
+        assert "".join(parts) == text and subword_tokens.can_encode_parts(tokenizer)
     found = [id for ids in tokenizer.ids_batch(parts, special=False) for id in ids]
     assert found == tokenizer.encode(text, special=False).ids
 
@@ -109,9 +109,9 @@ def test_tokenizers_of_other_make_are_given_whole_documents() -> None:
 
     theirs = BPE(size=300).train(TEXT)
     theirs.engine.pre_tokenizer = pre_tokenizers.Metaspace()
-    assert not subword_tokens.can_be_cut(firth.SubwordTokenizer.from_json(theirs.to_json()))
+    assert not subword_tokens.can_encode_parts(firth.SubwordTokenizer.from_json(theirs.to_json()))
     spaced = BPE(size=300, special_tokens=("end of text",)).train(TEXT)
-    assert not subword_tokens.can_be_cut(spaced)
+    assert not subword_tokens.can_encode_parts(spaced)
 
 
 def test_empty_corpora_are_refused() -> None:

@@ -20,7 +20,7 @@ from firth import BPE, Characters, Corpus, FirthError, Run, WordPiece
 from firth.core.extras import how_to_install
 from firth.core.report import Silence
 from firth.data.docstrings import python_docstrings
-from firth.data.pieces import count_pieces
+from firth.data.pretokens import count_pretokens
 from firth.kernels import bpe as kernel
 
 EXAMPLE = ["low low low low low lower lower newest newest newest newest newest newest widest widest widest"]
@@ -87,7 +87,7 @@ def test_merges_of_marked_characters_are_those_of_tokenizers(english: list[str],
     trainer = trainers.WordPieceTrainer(**shared) if fold else trainers.BpeTrainer(**shared, end_of_word_suffix="</w>")
     engine.train_from_iterator(english, trainer)
     vocab = engine.get_vocab()
-    words = count_pieces(Corpus(english), "bert", fold, Run()).words
+    words = count_pretokens(Corpus(english), "bert", fold, Run()).words
     begin = kernel.start(["<s>"], kernel.alphabet(words), **mark)
     first = sorted(vocab, key=vocab.__getitem__)[: len(begin.tokens)]
     to = np.array([first.index(token) for token in begin.tokens] + [-1], dtype=np.int32)

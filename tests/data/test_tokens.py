@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from firth import Corpus, FirthError, FirthWarning, Run, Tokens, Vocabulary
-from firth.data import encode, streams
+from firth.data import corpus_encoding, streams
 from firth.data.corpus import Document
 from firth.data.tokens import read_tokens
 from firth.kernels.text import tokenize_twin
@@ -79,7 +79,7 @@ def test_equals_counter_whatever_threads_and_blocks(
     monkeypatch: pytest.MonkeyPatch, lines: list[str], threads: int, block: int, min_count: int,
     max_size: int | None, name: str,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(encode, "BLOCK", block)
+    monkeypatch.setattr(corpus_encoding, "BLOCK", block)
     expected = plain([tokenize_twin(line, name, True) for line in lines], min_count, max_size)
     options: dict[str, Any] = {"tokenizer": name, "min_count": min_count, "max_size": max_size}
     if not expected[0]:
@@ -120,15 +120,17 @@ def test_a_folder_is_the_texts_in_it(tmp_path: Path) -> None:
 
 
 def test_one_long_line_is_one_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encode, "BLOCK", 1000)
-    monkeypatch.setattr(encode, "WINDOW", 300)  # of ids: some segments to a window, and segments cut by its end
+    monkeypatch.setattr(corpus_encoding, "BLOCK", 1000)
+    monkeypatch.setattr(
+        corpus_encoding, "WINDOW", 300
+    )  # of ids: some segments to a window, and segments cut by its end
     text = [f"word{n % 77}" for n in range(20_000)]
     (tmp_path / "text8").write_text(" ".join(text))
     assert same(read_tokens(tmp_path / "text8", min_count=1, run=Run(threads=2)), plain([text], 1))
 
 
 def test_text_without_spaces_is_cut_between_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encode, "BLOCK", 1000)
+    monkeypatch.setattr(corpus_encoding, "BLOCK", 1000)
     text = "我们在北京，他们在上海。" * 500
     (tmp_path / "zh.txt").write_text(text)
     tokens = read_tokens(tmp_path / "zh.txt", tokenizer="characters", min_count=1, run=Run(threads=2))
@@ -147,7 +149,7 @@ def test_known_words_keep_their_ids() -> None:
     known = Vocabulary(["zebra", "b", "a"], [9, 5, 2])
     lines = ["a a new new", "b new other"]
     for data in (lines, Tokens.from_lists([line.split() for line in lines])):
-        tokens = read_tokens(data, min_count=2, known=known, run=Run(threads=2))
+        tokens = read_tokens(data, min_count=2, start_vocabulary=known, run=Run(threads=2))
         assert list(tokens.vocabulary.tokens) == ["zebra", "b", "a", "new"]
         assert tokens.vocabulary.counts.tolist() == [0, 1, 2, 3]
         assert split(tokens) == [[2, 2, 3, 3], [1, 3]]
@@ -157,7 +159,7 @@ def test_known_words_keep_their_ids() -> None:
 def test_known_words_must_differ() -> None:
     for words in (["a", "a"], [""]):
         with pytest.raises(ValueError, match="must differ and not be empty"):
-            read_tokens(["a"], known=Vocabulary(words, [1] * len(words)))
+            read_tokens(["a"], start_vocabulary=Vocabulary(words, [1] * len(words)))
 
 
 def test_custom_tokenizer_and_lists() -> None:
@@ -331,7 +333,7 @@ def test_a_full_disk_says_where(tmp_path: Path, cache: Path, monkeypatch: pytest
     def full(file: object, values: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    for module in (encode, streams):
+    for module in (corpus_encoding, streams):
         monkeypatch.setattr(module, "write_all", full)
         with pytest.raises(FirthError, match=f"Cannot write {cache}.*No space left"):
             read_tokens(["a b"], min_count=1)

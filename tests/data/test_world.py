@@ -59,7 +59,7 @@ def test_arrays_and_tables_are_fixed_by_seed() -> None:
 
 def names_of(world: World) -> set[str]:
     invented = {name for country in world.countries for name in country.slots.values()}
-    return invented | set(world.facts.persons)
+    return invented | set(world.ground_truth.persons)
 
 
 def english_words() -> set[str]:
@@ -123,7 +123,7 @@ def test_a_word_has_one_table_so_that_nothing_blurs_its_truth() -> None:
     }
     counts = Counter(word for table in tables.values() for word in table)
     assert [word for word, count in counts.items() if count > 1] == []
-    frames = [*text.PLACES, *text.STATEMENTS, *text.FAMILY_FRAMES, *text.TOPIC_FRAMES, *text.OPINIONS]
+    frames = [*text.LOCATIONS, *text.STATEMENTS, *text.FAMILY_FRAMES, *text.TOPIC_FRAMES, *text.OPINIONS]
     for group in (*text.ROLES, *text.FORMS_OF_ADJECTIVES, *text.FORMS_OF_VERBS):
         frames += group
     assert {word for frame in frames for word in frame.split()} & set(counts) == {"king", "queen", "kingdom"}
@@ -195,7 +195,7 @@ def majority(labels: list[str]) -> float:
 
 def test_topic_words_tell_the_topic_and_the_majority_does_not(world: World) -> None:
     documents = world.topics(1000)
-    topic_of = {word: topic for topic, table in world.facts.topics.items() for word in table}
+    topic_of = {word: topic for topic, table in world.ground_truth.topics.items() for word in table}
     told = []
     for document in documents:
         votes = Counter(topic_of[word] for word in document.text.split() if word in topic_of)
@@ -222,7 +222,7 @@ def test_sentiment_needs_the_negation_and_the_majority_fails(world: World) -> No
 
 def test_senses_are_told_by_the_other_words_and_not_by_the_word_itself(world: World) -> None:
     senses = world.senses(4000)
-    topic_of = {word: topic for topic, table in world.facts.topics.items() for word in table}
+    topic_of = {word: topic for topic, table in world.ground_truth.topics.items() for word in table}
     for sentence, word, sense in senses:
         assert word in sentence.split()
         assert sense in words.HOMONYMS[word]

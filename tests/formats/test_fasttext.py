@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import firth
-from firth.formats.fasttext import FastTextFile, SpreadRows, read_fasttext, write_fasttext
+from firth.formats.fasttext import FastTextFile, SparseRows, read_fasttext, write_fasttext
 from firth.kernels.product import ProductCodes, quantize
 
 NAMES = [
@@ -68,11 +68,11 @@ def opens_the_same(path: Path, file: FastTextFile) -> None:
 
 def test_matrices_with_few_rows_are_written_block_by_block(fasttext_files, tmp_path: Path):
     file = read_fasttext(fasttext_files["skipgram"])
-    words, places = len(file.words), np.array([0, 5, 2999], dtype=np.int32)
+    words, row_ids = len(file.words), np.array([0, 5, 2999], dtype=np.int32)
     rows = np.arange(30, dtype=np.float32).reshape(3, 10)
-    spread = SpreadRows(file.inputs[:words], rows, places, 3000)
+    spread = SparseRows(file.inputs[:words], rows, row_ids, 3000)
     expected = np.zeros((words + 3000, 10), dtype=np.float32)
-    expected[:words], expected[words + places] = file.inputs[:words], rows
+    expected[:words], expected[words + row_ids] = file.inputs[:words], rows
     assert np.array_equal(spread[:], expected) and np.array_equal(
         spread[words - 1 : words + 6], expected[words - 1 : words + 6]
     )

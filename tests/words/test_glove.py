@@ -9,7 +9,7 @@ import pytest
 from breaking import Notes, break_off
 
 import firth
-from firth.data.cooccur import Cooccurrence
+from firth.data.cooccurrence import Cooccurrence
 from firth.data.world import World
 from firth.training import epoch_loop as loop
 

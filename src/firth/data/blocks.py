@@ -25,7 +25,7 @@ class Block(NamedTuple):
     done: int  # bytes of the sources read so far
 
 
-class Filler:
+class BlockBuilder:
     """Gathers bytes and document ends from sources into blocks."""
 
     def __init__(self, size: int, split: str, unit: str, with_keys: bool) -> None:
@@ -55,11 +55,11 @@ class Filler:
                 count = stream.readinto(room)
             if not count:
                 break
-            piece = as_bytes(room[:count])
+            chunk = as_bytes(room[:count])
             if self.unit == "line":
-                self.end_documents(line_ends(piece))
+                self.end_documents(line_ends(chunk))
             elif self.unit == "block":
-                ends, state = paragraph_ends(piece, state)
+                ends, state = paragraph_ends(chunk, state)
                 self.end_documents(ends)
             last = bytes(room[count - 1 : count])
             self.filled += count
@@ -99,25 +99,25 @@ class Filler:
 
     def cut(self) -> Iterator[Block]:
         """A block up to the last place where no token is cut; a longer buffer when there is none."""
-        place = safe_cut(as_bytes(self.buffer[: self.filled]), self.split)
-        if place == 0:
+        position = safe_cut(as_bytes(self.buffer[: self.filled]), self.split)
+        if position == 0:
             self.spare = new_buffer(2 * len(self.buffer))
             self.spare[: self.filled] = self.buffer[: self.filled]
             self.buffer, self.spare = self.spare, new_buffer(len(self.spare))
             return
-        yield self.block(place)
-        rest = self.buffer[place : self.filled]
+        yield self.block(position)
+        rest = self.buffer[position : self.filled]
         self.spare[: len(rest)] = rest
         self.filled = len(rest)
         self.buffer, self.spare = self.spare, self.buffer
 
-    def block(self, place: int) -> Block:
+    def block(self, position: int) -> Block:
         ends = np.array(self.ends, dtype=np.int64)
-        count = int(np.searchsorted(ends, place, side="right"))
-        self.ends = array("q", (ends[count:] - place).tolist())
+        count = int(np.searchsorted(ends, position, side="right"))
+        self.ends = array("q", (ends[count:] - position).tolist())
         keys, self.keys = self.keys[:count], self.keys[count:]
         tags, self.tags = self.tags[:count], self.tags[count:]
-        return Block(self.buffer[:place].toreadonly(), ends[:count], keys, tags, self.done)
+        return Block(self.buffer[:position].toreadonly(), ends[:count], keys, tags, self.done)
 
     def rest(self) -> Iterator[Block]:
         if self.filled:

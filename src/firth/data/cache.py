@@ -31,18 +31,21 @@ def cache_folder() -> Path:
 
 
 def cache_size() -> int:
-    asked = os.environ.get("FIRTH_CACHE_SIZE") or "20GB"
+    requested = os.environ.get("FIRTH_CACHE_SIZE") or "20GB"
     try:
-        return parse_bytes(asked)
+        return parse_bytes(requested)
     except FirthError:
         raise FirthError(
-            "invalid_value", "{option} must be a size such as 20GB; got {got!r}.", option="FIRTH_CACHE_SIZE", got=asked
+            "invalid_value",
+            "{option} must be a size such as 20GB; got {got!r}.",
+            option="FIRTH_CACHE_SIZE",
+            got=requested,
         ) from None
 
 
-def entry_name(*facts: Any) -> str:
+def entry_name(*identity: Any) -> str:
     """Names what an entry is made from: equal facts, equal name."""
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:40]
+    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:40]
 
 
 def find_entry(name: str) -> tuple[Path, dict[str, Any]] | None:
@@ -75,19 +78,19 @@ def working_folder() -> Iterator[tuple[Path, bool]]:
         yield folder, cached
 
 
-def write_entry(name: str, folder: Path, facts: dict[str, Any]) -> None:
+def write_entry(name: str, folder: Path, metadata: dict[str, Any]) -> None:
     """Makes a working folder the entry `name` (or leaves the one that another process put there meanwhile)."""
-    entry = {"sizes": {path.name: path.stat().st_size for path in folder.iterdir()}, "facts": facts}
+    entry = {"sizes": {path.name: path.stat().st_size for path in folder.iterdir()}, "facts": metadata}
     (folder / ENTRY).write_text(json.dumps(entry), encoding="utf-8")
     target = cache_folder() / name
     if find_entry(name) is None:
         shutil.rmtree(target, ignore_errors=True)  # broken or cut short
         with contextlib.suppress(OSError):  # another process was first
             folder.rename(target)
-    tidy(keep=target)
+    remove_old_entries(keep=target)
 
 
-def tidy(keep: Path) -> None:
+def remove_old_entries(keep: Path) -> None:
     """Removes the entries used longest ago until the cache is within its size."""
     entries = []
     for folder in cache_folder().iterdir():

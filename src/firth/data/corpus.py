@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from firth.core.errors import FirthError
 from firth.core.storage import fingerprint, saying_where
 from firth.data import readers
-from firth.data.blocks import Block, Filler, Tags
+from firth.data.blocks import Block, BlockBuilder, Tags
 
 UNITS = ("line", "block", "file")
 SAMPLES, SAMPLE = 64, 4096  # a file's stamp reads so many pieces of so many bytes
@@ -77,11 +77,11 @@ class Corpus:
             if source == "-":
                 return [StreamSource(lambda: sys.stdin.buffer, "standard input")]
             folder = Path(source).expanduser()
-            files = readers.texts_in(folder) if folder.is_dir() and not (folder / "config.json").exists() else []
-            return [source_in(path) for path in files or readers.find_files(source)]
+            files = readers.text_files_in(folder) if folder.is_dir() and not (folder / "config.json").exists() else []
+            return [open_source(path) for path in files or readers.find_files(source)]
         if isinstance(source, Corpus):
             return source.sources
-        if is_table(source):
+        if is_table_like(source):
             return [TableSource(source, self.columns)]
         if isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray, dict)):
             return [IterableSource(source)]
@@ -102,19 +102,19 @@ class Corpus:
     def walk(self) -> Iterator[tuple[Document, Tags, int]]:
         """The documents, each with its tags (or the values of `fields`) and the bytes of the sources read so far."""
         replaced = 0
-        pieces: list[bytes] = []
+        parts: list[bytes] = []
         for block in self.blocks(1 << 20, keys=True):
             start = 0
             for end, key, tags in zip(block.ends.tolist(), block.keys, block.tags, strict=True):
-                data = b"".join([*pieces, block.data[start:end]])
+                data = b"".join([*parts, block.data[start:end]])
                 text = self._text(data)
                 if "\ufffd" in text:  # which may have stood there before
                     replaced += text.count("\ufffd") - data.count("\ufffd".encode())
                     self.replaced = max(self.replaced, replaced)
                 yield Document(key, text), tags, block.done
-                pieces.clear()
+                parts.clear()
                 start = end
-            pieces.append(bytes(block.data[start:]))
+            parts.append(bytes(block.data[start:]))
 
     def _text(self, data: bytes) -> str:
         text = data.removesuffix(b"\n").decode("utf-8", "replace")
@@ -127,13 +127,13 @@ class Corpus:
 
         A stretch grows beyond `size` only where a single token is longer.
         """
-        filler = Filler(size, split, self.unit, keys)
+        builder = BlockBuilder(size, split, self.unit, keys)
         for source in self.sources:
-            filler.source = "" if len(self.sources) == 1 else source.name
-            filler.number = filler.number if source.name == "" else 0
-            yield from source.fill(filler, self)
-            filler.before += source.size
-        yield from filler.rest()
+            builder.source = "" if len(self.sources) == 1 else source.name
+            builder.number = builder.number if source.name == "" else 0
+            yield from source.fill(builder, self)
+            builder.before += source.size
+        yield from builder.rest()
 
     @property
     def size(self) -> int:
@@ -143,17 +143,24 @@ class Corpus:
 
     def fingerprint(self) -> str | None:
         """Says whether the content is the same as another time. Files are read whole; None for what is no file."""
-        return self._facts([source.fingerprint() for source in self.sources])
+        return self._combined_hash([source.fingerprint() for source in self.sources])
 
     def stamp(self) -> str | None:
         """The same at once, for what is quickly made anew: a file that was touched has another one."""
-        return self._facts([source.stamp() for source in self.sources])
+        return self._combined_hash([source.stamp() for source in self.sources])
 
-    def _facts(self, prints: list[str | None]) -> str | None:
-        if None in prints:
+    def _combined_hash(self, source_hashes: list[str | None]) -> str | None:
+        if None in source_hashes:
             return None
-        facts = (self.unit, self.column, self.key, prints, *self.tags, *([self.fields] if self.fields else []))
-        return hashlib.sha256(repr(facts).encode()).hexdigest()
+        identity = (
+            self.unit,
+            self.column,
+            self.key,
+            source_hashes,
+            *self.tags,
+            *([self.fields] if self.fields else []),
+        )
+        return hashlib.sha256(repr(identity).encode()).hexdigest()
 
 
 class Source:
@@ -162,7 +169,7 @@ class Source:
     name = ""
     size = 0
 
-    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
+    def fill(self, builder: BlockBuilder, corpus: Corpus) -> Iterator[Block]:
         raise NotImplementedError
 
     def fingerprint(self) -> str | None:
@@ -176,25 +183,26 @@ class FileSource(Source):
     def __init__(self, path: Path) -> None:
         self.path, self.name, self.size = path, str(path), path.stat().st_size
 
-    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
-        with readers.opened(self.path) as (raw, stream):
-            if not readers.kind_of(self.path)[0]:
+    def fill(self, builder: BlockBuilder, corpus: Corpus) -> Iterator[Block]:
+        with readers.open_decompressed(self.path) as (raw, stream):
+            if not readers.format_and_compression(self.path)[0]:
                 refuse_columns(corpus, self.name)
-                yield from filler.text(raw, stream, self.name)
+                yield from builder.text(raw, stream, self.name)
                 return
             for record in readers.read_records(self.path, stream, corpus.columns):
-                yield from filler.records([record])
-                filler.done = filler.before + raw.tell()
+                yield from builder.records([record])
+                builder.done = builder.before + raw.tell()
 
     def fingerprint(self) -> str:
         """Of the content; neither name nor time matters. Long work goes on by this: a file that was copied or touched
         is the same data, and one that was edited is not, wherever."""
-        return f"{readers.kind_of(self.path)} {fingerprint(self.path)['sha256']}"
+        return f"{readers.format_and_compression(self.path)} {fingerprint(self.path)['sha256']}"
 
     def stamp(self) -> str:
         """Size, time of change and a sample of the content."""
-        facts = self.path.stat()
-        return f"{readers.kind_of(self.path)} {facts.st_size} {facts.st_mtime_ns} {sample_hash(self.path)}"
+        status = self.path.stat()
+        form = readers.format_and_compression(self.path)
+        return f"{form} {status.st_size} {status.st_mtime_ns} {sample_hash(self.path)}"
 
 
 class StreamSource(Source):
@@ -204,27 +212,27 @@ class StreamSource(Source):
         self.open, self.title = open, title
         self.copy: Any = None
 
-    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
+    def fill(self, builder: BlockBuilder, corpus: Corpus) -> Iterator[Block]:
         refuse_columns(corpus, self.title, corpus.column, corpus.key)  # else JSON lines would be read as text
         if self.copy is None:
             self.copy = readers.copy_to_temporary(self.open())
         with Path(self.copy.name).open("rb", buffering=0) as raw:
-            yield from filler.text(raw, raw, self.title)
+            yield from builder.text(raw, raw, self.title)
 
 
-def refuse_columns(corpus: Corpus, name: str, *more: str | None) -> None:
-    for wanted in (*corpus.tags, *corpus.fields, *filter(None, more)):
+def refuse_columns(corpus: Corpus, title: str, *more: str | None) -> None:
+    for name in (*corpus.tags, *corpus.fields, *filter(None, more)):
         raise FirthError(
             "unknown_column",
             "{name} is plain text, without a column {expected!r}; that needs jsonl, csv or Parquet.",
-            name=name,
-            expected=wanted,
+            name=title,
+            expected=name,
         )
 
 
-def source_in(path: Path) -> Source:
+def open_source(path: Path) -> Source:
     """A file, or a pipe with a name."""
-    if path.name.lower().removesuffix(readers.kind_of(path)[1]).endswith(".json"):
+    if path.name.lower().removesuffix(readers.format_and_compression(path)[1]).endswith(".json"):
         raise FirthError(
             "malformed_data",
             "{path} is JSON, whose names and signs are no text; records are read as JSON lines, one object a "
@@ -247,8 +255,8 @@ class IterableSource(Source):
                 item=items[0],
             )
 
-    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
-        yield from filler.records(checked_documents(self.items))
+    def fill(self, builder: BlockBuilder, corpus: Corpus) -> Iterator[Block]:
+        yield from builder.records(check_documents(self.items))
 
 
 class TableSource(Source):
@@ -258,9 +266,9 @@ class TableSource(Source):
         self.table = as_arrow(table)
         self.columns = readers.text_columns(self.table.schema, columns, "the table")
 
-    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
+    def fill(self, builder: BlockBuilder, corpus: Corpus) -> Iterator[Block]:
         batches = self.table.to_batches(max_chunksize=4096)
-        yield from filler.records(readers.table_records(batches, self.columns, "the table"))
+        yield from builder.records(readers.table_records(batches, self.columns, "the table"))
 
 
 @dataclass
@@ -272,10 +280,10 @@ class Spilled:
     size: int = 0
 
     def __iter__(self) -> Iterator[readers.Record]:
-        place = 0
+        position = 0
         while True:
-            if place == self.size:
-                item = next(checked_documents(self.iterator), None)
+            if position == self.size:
+                item = next(check_documents(self.iterator), None)
                 if item is None:
                     return
                 parts = [readers.to_bytes(part) for part in (item.key or "", item.text, json.dumps(item.tags))]
@@ -285,14 +293,14 @@ class Spilled:
                     self.file.seek(self.size)
                     self.file.write(record)
                 self.size += len(record)
-            self.file.seek(place)
+            self.file.seek(position)
             has_key, *lengths = struct.unpack("<?qqq", self.file.read(25))
             key, text, tags = (self.file.read(length).decode("utf-8", "surrogateescape") for length in lengths)
-            place = self.file.tell()
+            position = self.file.tell()
             yield readers.Record(key if has_key else None, text, tuple(json.loads(tags)))
 
 
-def checked_documents(items: Iterable[Any]) -> Iterator[readers.Record]:
+def check_documents(items: Iterable[Any]) -> Iterator[readers.Record]:
     for item in items:
         if isinstance(item, str):
             yield readers.Record(None, item)
@@ -326,7 +334,7 @@ def is_file_name(item: Any) -> bool:
     return isinstance(item, str) and 0 < len(item) < 256 and "\0" not in item and Path(item).is_file()
 
 
-def is_table(source: Any) -> bool:
+def is_table_like(source: Any) -> bool:
     """A data frame or a column of one: what speaks Arrow, or a pandas Series (which doesn't yet)."""
     arrow = any(hasattr(source, name) for name in ("__arrow_c_stream__", "__arrow_c_array__"))
     return arrow or (type(source).__module__.startswith("pandas.") and hasattr(source, "to_numpy"))
@@ -344,15 +352,15 @@ def as_arrow(source: Any) -> Any:
     return pyarrow.table({"text": column})
 
 
-def not_utf8(count: int, corpus: Corpus | None) -> str:
+def invalid_utf8_note(count: int, corpus: Corpus | None) -> str:
     """The note on bytes that were replaced; of several files it names the first that has some."""
     sources = corpus.sources if corpus else []
     files = [source.path for source in sources if isinstance(source, FileSource)] if len(sources) > 1 else []
-    texts = (path for path in files if readers.kind_of(path)[0] != ".parquet")
+    texts = (path for path in files if readers.format_and_compression(path)[0] != ".parquet")
     first = next((path for path in texts if not readers.is_utf8(path)), None)
     where = f", first in {first}" if first else ""
-    way_out = f"Text in another encoding is converted by iconv, as in: {readers.ICONV}"
-    return f"{count:,} byte sequences were not valid UTF-8 and were replaced by �{where}. {way_out}"
+    hint = f"Text in another encoding is converted by iconv, as in: {readers.ICONV}"
+    return f"{count:,} byte sequences were not valid UTF-8 and were replaced by �{where}. {hint}"
 
 
 def sample_hash(path: Path) -> str:
@@ -361,8 +369,8 @@ def sample_hash(path: Path) -> str:
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         digest.update(str(size).encode())
-        for place in range(SAMPLES) if size > SAMPLES * SAMPLE else ():
-            file.seek((size - SAMPLE) * place // (SAMPLES - 1))
+        for number in range(SAMPLES) if size > SAMPLES * SAMPLE else ():
+            file.seek((size - SAMPLE) * number // (SAMPLES - 1))
             digest.update(file.read(SAMPLE))
         if size <= SAMPLES * SAMPLE:
             digest.update(file.read())

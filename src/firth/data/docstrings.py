@@ -23,12 +23,12 @@ from pathlib import Path
 
 from firth.core.errors import FirthError
 from firth.core.report import Report, default_report
-from firth.data.namespaces import Module, Namespaces, stands_behind
+from firth.data.namespaces import Module, Namespaces, is_private_part_of
 
 LEAST_WORDS = 5
 MOST_BYTES = 4_000_000  # a larger source file is generated data, and parsing takes a hundred times its size in memory
 # test code, and copies of other packages
-LEFT_OUT = re.compile(
+EXCLUDED = re.compile(
     r"tests?|test_.*|.*_tests?|conftest|_vendor|_vendored|vendored|vendor|extern|externals|__pycache__"
 )
 SIGNATURE = re.compile(r"\A\w+\(.*?\)\n--\n\n", re.DOTALL)  # what C functions tell `inspect` before their text
@@ -55,42 +55,46 @@ def python_docstrings(
     left out; a note tells how many.
     """
     report = report or default_report()
-    places = _standard_places() if folders is None else [(Path(folder), None) for folder in folders]
-    files = _wanted(places, packages, C_MODULES if folders is None else ())
+    folders_and_names = _standard_folders() if folders is None else [(Path(folder), None) for folder in folders]
+    files = _source_files(folders_and_names, packages, C_MODULES if folders is None else ())
     counts: Counter[str] = Counter()
     modules = _parse_all(files, counts, report)
     if folders is None:
-        wanted = [name for name in C_MODULES if _asked(name.partition(".")[0], packages)]
-        modules.append(Module("", is_package=False, added=[entry for name in wanted for entry in _live(name)]))
-    documents = _without_repeats(_named(modules, counts), counts)
+        selected = [name for name in C_MODULES if _is_selected(name.partition(".")[0], packages)]
+        modules.append(
+            Module("", is_package=False, added=[entry for name in selected for entry in _imported_docstrings(name)])
+        )
+    documents = _without_duplicates(_documents_by_name(modules, counts), counts)
     if +counts:
-        told = ", ".join(f"{count:,} {what}" for what, count in sorted((+counts).items()))
-        report.note(f"{len(documents):,} docstrings; left out: {told}.")
+        summary = ", ".join(f"{count:,} {what}" for what, count in sorted((+counts).items()))
+        report.note(f"{len(documents):,} docstrings; left out: {summary}.")
     return iter(sorted(documents.items()))
 
 
-def _standard_places() -> list[tuple[Path, frozenset[str] | None]]:
+def _standard_folders() -> list[tuple[Path, frozenset[str] | None]]:
     """Folders and, for the standard library's, the names that count: its folder may hold site-packages and more."""
     paths = sysconfig.get_paths()
     sites = dict.fromkeys(Path(paths[name]) for name in ("purelib", "platlib"))  # often the same
     return [(Path(paths["stdlib"]), sys.stdlib_module_names), *((site, None) for site in sites)]
 
 
-def _wanted(
-    places: Iterable[tuple[Path, frozenset[str] | None]], packages: Sequence[str] | None, known: Iterable[str]
+def _source_files(
+    folders_and_names: Iterable[tuple[Path, frozenset[str] | None]],
+    packages: Sequence[str] | None,
+    preloaded: Iterable[str],
 ) -> dict[str, tuple[Path, bool]]:
     """Source file of each module by its name, and whether it is a package's `__init__`; of two, the first found.
     `known` packages need no file."""
     files: dict[str, tuple[Path, bool]] = {}
-    found = set(known)
-    for folder, names in places:
+    found_packages = set(preloaded)
+    for folder, names in folders_and_names:
         seen: set[tuple[int, int]] = set()
         for name, path in _children(folder):
-            if (names is None or name in names) and _asked(name, packages):
-                found.add(name)
+            if (names is None or name in names) and _is_selected(name, packages):
+                found_packages.add(name)
                 for module, file, is_package in _sources(name, path, seen):
                     files.setdefault(module, (file, is_package))
-    missing = sorted(set(packages or ()) - found)
+    missing = sorted(set(packages or ()) - found_packages)
     if missing:
         raise FirthError(
             "not_found", "No Python package {missing!r} is installed; `pip list` tells what is.", missing=missing[0]
@@ -98,8 +102,8 @@ def _wanted(
     return files
 
 
-def _asked(name: str, packages: Sequence[str] | None) -> bool:
-    return packages is None or any(name == package or stands_behind(name, package) for package in packages)
+def _is_selected(name: str, packages: Sequence[str] | None) -> bool:
+    return packages is None or any(name == package or is_private_part_of(name, package) for package in packages)
 
 
 def _children(folder: Path) -> list[tuple[str, Path]]:
@@ -109,7 +113,7 @@ def _children(folder: Path) -> list[tuple[str, Path]]:
     except OSError:
         return []
     named = [(entry.name.removesuffix(".py"), entry) for entry in entries if "." not in entry.name.removesuffix(".py")]
-    return [(name, path) for name, path in named if name.isidentifier() and not LEFT_OUT.fullmatch(name)]
+    return [(name, path) for name, path in named if name.isidentifier() and not EXCLUDED.fullmatch(name)]
 
 
 def _sources(name: str, path: Path, seen: set[tuple[int, int]]) -> Iterator[tuple[str, Path, bool]]:
@@ -165,37 +169,37 @@ def _read_body(module: Module, body: Sequence[ast.AST]) -> None:
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             module.defined.add(node.name)
-            module.texts.extend(_texts(node, node.name))
+            module.texts.extend(_docstrings(node, node.name))
         elif isinstance(node, ast.ImportFrom):
             module.add_import(node)
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             module.add_exports(node)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            module.added.extend(_added(module, node.value))
+            module.added.extend(_newdoc_docstrings(module, node.value))
         else:
             for field in ("body", "handlers", "orelse", "finalbody"):
                 _read_body(module, getattr(node, field, ()))
 
 
-def _texts(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, name: str) -> Iterator[tuple[str, str]]:
+def _docstrings(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, name: str) -> Iterator[tuple[str, str]]:
     text = ast.get_docstring(node)
     if text:
         yield name, text
     if isinstance(node, ast.ClassDef):
         for child in node.body:
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                yield from _texts(child, f"{name}.{child.name}")
+                yield from _docstrings(child, f"{name}.{child.name}")
 
 
-def _added(module: Module, call: ast.Call) -> Iterator[tuple[str, str, str]]:
+def _newdoc_docstrings(module: Module, call: ast.Call) -> Iterator[tuple[str, str, str]]:
     """(module, name, text) of `add_newdoc(place, name, doc)`, where doc may be (method, text) or a list of these, and
     of scipy's `add_newdoc(name, doc)`, which is about its own package."""
     if getattr(call.func, "id", "") != "add_newdoc" or len(call.args) not in (2, 3):
         return
-    *places, doc = call.args
-    if not all(isinstance(place, ast.Constant) for place in places):
+    *name_nodes, doc = call.args
+    if not all(isinstance(node, ast.Constant) for node in name_nodes):
         return  # a name that is only known when the code runs
-    names = [_first_string(place) for place in places]
+    names = [_first_string(node) for node in name_nodes]
     home = names[0] if len(names) == 2 else module.name.rpartition(".")[0]
     for item in doc.elts if isinstance(doc, ast.List) else [doc]:
         name = names[-1]
@@ -210,7 +214,7 @@ def _first_string(node: ast.AST) -> str:
     return next((value for value in values if isinstance(value, str)), "")
 
 
-def _live(module: str) -> Iterator[tuple[str, str, str]]:
+def _imported_docstrings(module: str) -> Iterator[tuple[str, str, str]]:
     """What an imported module's members written in C tell of themselves; nothing where this Python lacks it."""
     try:
         with warnings.catch_warnings():
@@ -229,13 +233,13 @@ def _live(module: str) -> Iterator[tuple[str, str, str]]:
                 yield module, part, inspect.cleandoc(text)
 
 
-def _named(modules: list[Module], counts: Counter[str]) -> dict[str, str]:
+def _documents_by_name(modules: list[Module], counts: Counter[str]) -> dict[str, str]:
     """Text by public name. Where one name has several texts (an `if` with two definitions, a C twin), the longest."""
     documents: dict[str, str] = {}
     public = Namespaces(modules).public_names()
     for module in modules:
-        here = [(module.name, name, text) for name, text in module.texts]
-        for home, name, text in here + module.added:
+        own_docstrings = [(module.name, name, text) for name, text in module.texts]
+        for home, name, text in own_docstrings + module.added:
             head, dot, rest = name.partition(".")
             key = public.get((home, head), f"{home}.{head}") + dot + rest if name else home
             text = SIGNATURE.sub("", text).strip()
@@ -247,7 +251,7 @@ def _named(modules: list[Module], counts: Counter[str]) -> dict[str, str]:
     return documents
 
 
-def _without_repeats(documents: dict[str, str], counts: Counter[str]) -> dict[str, str]:
+def _without_duplicates(documents: dict[str, str], counts: Counter[str]) -> dict[str, str]:
     """Of names with the same text, the most public one."""
     owner: dict[str, str] = {}
     for key in sorted(documents, key=Namespaces.rank):

@@ -15,7 +15,7 @@ from firth.core.errors import FirthError
 from firth.core.report import Report
 from firth.data.table import Table
 
-UNBALANCED = 10  # times as many of one label as of another: worth a word
+IMBALANCE = 10  # times as many of one label as of another: worth a word
 
 
 class Examples:
@@ -54,9 +54,9 @@ class Examples:
             )
         self.text, self.other, self.label, self.columns = text, other, label, tuple(columns)
         self.table = Table(source, columns=names, categories=texts)
-        given = isinstance(dev, Examples) or dev is None
+        is_ready = isinstance(dev, Examples) or dev is None
         self.dev: Examples | None = (
-            dev if given else Examples(dev, text=text, other=other, label=label, columns=columns)
+            dev if is_ready else Examples(dev, text=text, other=other, label=label, columns=columns)
         )
         if self.dev is not None and (self.dev.other is None) != (other is None):
             raise FirthError(
@@ -87,14 +87,14 @@ class Examples:
         return own if self.dev is None else hashlib.sha256((own + self.dev.fingerprint()).encode()).hexdigest()
 
 
-def labelled_rows(examples: Examples, report: Report, numbers: bool = False) -> tuple[list[Any], list[Any], list[int]]:
+def labeled_rows(examples: Examples, report: Report, numbers: bool = False) -> tuple[list[Any], list[Any], list[int]]:
     """Texts, their labels, and the rows they stand in; those without a label or without a text are left out, which is
     said."""
     texts = examples.texts()
     labels: list[Any] = examples.numbers().tolist() if numbers else list(examples.labels())
-    empty = [row for row, text in enumerate(texts) if not any([text] if isinstance(text, str) else text)]
-    lacking = [row for row, label in enumerate(labels) if label is None or (numbers and math.isnan(label))]
-    for rows, what in ((lacking, f"no {examples.label}"), (empty, "no text")):
+    empty_texts = [row for row, text in enumerate(texts) if not any([text] if isinstance(text, str) else text)]
+    unlabeled = [row for row, label in enumerate(labels) if label is None or (numbers and math.isnan(label))]
+    for rows, what in ((unlabeled, f"no {examples.label}"), (empty_texts, "no text")):
         if rows:
             first = examples.table.row_number(rows[0])
             report.note(f"{len(rows):,} of {len(texts):,} rows have {what} and are left out; the first is row {first}.")
@@ -102,29 +102,29 @@ def labelled_rows(examples: Examples, report: Report, numbers: bool = False) -> 
         raise FirthError(
             "non_finite", "Column {label!r} must hold finite numbers; it has an infinite one.", label=examples.label
         )
-    kept = sorted(set(range(len(texts))) - set(lacking) - set(empty))
-    if not kept:
+    selected_rows = sorted(set(range(len(texts))) - set(unlabeled) - set(empty_texts))
+    if not selected_rows:
         raise FirthError(
             "empty_data",
             "There is nothing to learn from: none of {n_texts:,} rows has text and {label}.",
             n_texts=len(texts),
             label=examples.label,
         )
-    return [texts[row] for row in kept], [labels[row] for row in kept], kept
+    return [texts[row] for row in selected_rows], [labels[row] for row in selected_rows], selected_rows
 
 
-def tell_about(texts: Sequence[Any], labels: Sequence[Any], report: Report) -> None:
+def report_duplicates(texts: Sequence[Any], labels: Sequence[Any], report: Report) -> None:
     """Duplicates, and texts whose labels contradict each other."""
     rows, distinct = Counter(zip(texts, labels, strict=True)), Counter(texts)
-    again = len(texts) - len(rows)
-    if again:
-        report.note(f"{again:,} of {len(texts):,} rows say again what another says, and count again.")
-    differing = len(rows) - len(distinct)
-    if differing:
-        report.note(f"{differing:,} texts stand there with more than one label.")
+    duplicate_rows = len(texts) - len(rows)
+    if duplicate_rows:
+        report.note(f"{duplicate_rows:,} of {len(texts):,} rows say again what another says, and count again.")
+    conflicting_texts = len(rows) - len(distinct)
+    if conflicting_texts:
+        report.note(f"{conflicting_texts:,} texts stand there with more than one label.")
 
 
-def tell_balance(labels: Sequence[str], weighed: bool, report: Report) -> list[str]:
+def report_label_balance(labels: Sequence[str], weighted: bool, report: Report) -> list[str]:
     """The distinct labels in order; refuses a single one, and says when some are much rarer than others."""
     counts = Counter(labels)
     if len(counts) < 2:
@@ -136,7 +136,7 @@ def tell_balance(labels: Sequence[str], weighed: bool, report: Report) -> list[s
             only=only,
         )
     (most, many), (least, few) = counts.most_common(1)[0], counts.most_common()[-1]
-    if many >= UNBALANCED * few and not weighed:
+    if many >= IMBALANCE * few and not weighted:
         report.note(
             f"{most!r} stands {many:,} times, {least!r} {few:,}: class_weights=balanced makes rare labels weigh more."
         )
@@ -151,8 +151,8 @@ def label_order(label: str) -> tuple[float, str]:
         return math.inf, label
 
 
-def split_rows(rows: int, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def split_rows(rows: int, held_out_share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows to learn from and rows held out, drawn."""
     order = np.random.default_rng(seed).permutation(rows)
-    held = min(rows - 1, round(rows * share))
-    return np.sort(order[held:]), np.sort(order[:held])
+    n_held_out = min(rows - 1, round(rows * held_out_share))
+    return np.sort(order[n_held_out:]), np.sort(order[:n_held_out])

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.data.graph_files import Edges, coded, collect, read_graph
+from firth.data.graph_files import Edges, collect, encode_node_pairs, read_graph
 from firth.data.table import Table, text_of
 
 LAYOUTS = ("edges", "adjacency")
@@ -56,11 +56,11 @@ class Graph:
                 choices=", ".join(LAYOUTS),
                 got=layout,
             )
-        found = edges_of(source, layout, columns, weighted, keys)
+        edges = edges_from(source, layout, columns, weighted, keys)
         #: The nodes' names, in the order they are first met.
-        self.keys: list[str] = found.keys
-        self.directed = bool(found.directed if directed is None else directed)
-        rows = compressed(found, self.directed, weighted)
+        self.keys: list[str] = edges.keys
+        self.directed = bool(edges.directed if directed is None else directed)
+        rows = compress_edges(edges, self.directed, weighted)
         self.starts, self.neighbors, self.weights = rows.starts, rows.neighbors, rows.weights
         #: Edges that stood in the source before, from the same end.
         self.duplicates = rows.duplicates
@@ -140,7 +140,7 @@ class Rows(NamedTuple):
     unequal: int
 
 
-def compressed(edges: Edges, directed: bool, weighted: bool) -> Rows:
+def compress_edges(edges: Edges, directed: bool, weighted: bool) -> Rows:
     """Edges as compressed rows, each row's neighbors in growing order."""
     from scipy.sparse import coo_array
 
@@ -150,44 +150,46 @@ def compressed(edges: Edges, directed: bool, weighted: bool) -> Rows:
             "too_large", "A graph has at most {most_nodes:,} nodes; got {got:,}.", most_nodes=MOST_NODES, got=nodes
         )
     weights = np.ones(len(edges.first)) if edges.weights is None or not weighted else edges.weights
-    here = np.flatnonzero(weights)
-    first, second, weights = edges.first[here], edges.second[here], weights[here]
+    nonzero = np.flatnonzero(weights)
+    first, second, weights = edges.first[nonzero], edges.second[nonzero], weights[nonzero]
     matrix = coo_array((weights, (first, second)), shape=(nodes, nodes)).tocsr()  # duplicates are added
-    duplicates = (len(here) - matrix.nnz) if weighted else 0
+    duplicates = (len(nonzero) - matrix.nnz) if weighted else 0
     if not weighted:
         matrix.data[:] = 1
     unequal = 0
     if not directed:
-        other = matrix.T.tocsr()
-        both = matrix.maximum(other)
+        transposed = matrix.T.tocsr()
+        larger = matrix.maximum(transposed)
         # Where one end lists nothing, the minimum is 0: those are no contradiction.
-        unequal = int(np.count_nonzero((both - matrix.minimum(other)).data)) - 2 * (both.nnz - matrix.nnz)
+        unequal = int(np.count_nonzero((larger - matrix.minimum(transposed)).data)) - 2 * (larger.nnz - matrix.nnz)
         unequal //= 2
-        matrix = both
+        matrix = larger
     matrix.sort_indices()
     with np.errstate(over="ignore"):
         values = matrix.data.astype(np.float32)
-    odd = np.flatnonzero(~np.isfinite(values) | (values == 0))
-    if len(odd):
+    invalid = np.flatnonzero(~np.isfinite(values) | (values == 0))
+    if len(invalid):
         raise FirthError(
-            "invalid_value", "Weights must be from 1e-45 to 3e38, together too; got {got:g}.", got=matrix.data[odd[0]]
+            "invalid_value",
+            "Weights must be from 1e-45 to 3e38, together too; got {got:g}.",
+            got=matrix.data[invalid[0]],
         )
     return Rows(
         matrix.indptr.astype(np.int64),
         matrix.indices.astype(np.int32),
         None if (values == 1).all() else values,
         duplicates,
-        len(edges.first) - len(here),
+        len(edges.first) - len(nonzero),
         unequal,
     )
 
 
-def edges_of(
+def edges_from(
     source: Any, layout: str, columns: Sequence[str] | None, weighted: bool, keys: Iterable[Any] | None
 ) -> Edges:
     """The edges of anything a graph can be made of."""
-    matrix = hasattr(source, "tocoo")
-    if keys is not None and not matrix:
+    is_matrix = hasattr(source, "tocoo")
+    if keys is not None and not is_matrix:
         raise FirthError(
             "conflicting_options", "keys name the nodes of a sparse matrix; other sources name their nodes themselves."
         )
@@ -198,7 +200,7 @@ def edges_of(
         return Edges(source.keys, source.sources(), source.neighbors, weights, source.directed)
     if isinstance(source, (str, os.PathLike)):
         return read_graph(source, layout, weighted)
-    if matrix:
+    if is_matrix:
         return matrix_edges(source, keys)
     if hasattr(source, "nodes") and hasattr(source, "is_directed"):
         return networkx_edges(source)
@@ -211,33 +213,33 @@ def edges_of(
             available=names,
         )
     if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] == 2 and source.dtype.kind in "iu":
-        keys_, first, second = coded(source[:, 0], source[:, 1])
+        keys_, first, second = encode_node_pairs(source[:, 0], source[:, 1])
         return Edges([text_of(key) for key in keys_], first, second, None)
     if isinstance(source, Iterable):
-        rows = ((f"Edge {place:,}", edge_row(edge, place)) for place, edge in enumerate(source, 1))
+        rows = ((f"Edge {number:,}", edge_row(edge, number)) for number, edge in enumerate(source, 1))
         return collect(rows)
     raise FirthError(
         "invalid_type", "A Graph is made of {sources}; got {got}.", sources=SOURCES, got=type(source).__name__
     )
 
 
-def edge_row(edge: Any, place: int) -> tuple[Sequence[str], float | None]:
+def edge_row(edge: Any, number: int) -> tuple[Sequence[str], float | None]:
     """The names and the weight of one edge of an iterable."""
     if isinstance(edge, (str, bytes)) or not hasattr(edge, "__len__") or not 1 <= len(edge) <= 3:
         raise FirthError(
             "malformed_data",
             "Edge {path:,} must be (a, b) or (a, b, weight), or (a,) for a node alone; got {got!r}.",
-            path=place,
+            path=number,
             got=edge,
         )
     weight = None
     if len(edge) == 3:
         if not isinstance(edge[2], numbers.Real):
             raise FirthError(
-                "malformed_data", "Edge {path:,}: the weight must be a number; got {got!r}.", path=place, got=edge[2]
+                "malformed_data", "Edge {path:,}: the weight must be a number; got {got!r}.", path=number, got=edge[2]
             )
         weight = float(edge[2])
-    return [node_key(node, f"Edge {place:,}") for node in edge[:2]], weight
+    return [node_key(node, f"Edge {number:,}") for node in edge[:2]], weight
 
 
 def node_key(node: Any, where: str) -> str:
@@ -276,13 +278,13 @@ def table_edges(source: Any, columns: Sequence[str]) -> Edges:
         levels.append(codes.levels)
     weights = table.numbers(columns[2]) if len(columns) == 3 else None
     if weights is not None:
-        odd = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-        if len(odd):
+        invalid = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        if len(invalid):
             raise FirthError(
                 "malformed_data",
                 "Row {row}: weights must be finite and not negative; got {got:g}.",
-                row=table.row_number(odd[0]),
-                got=weights[odd[0]],
+                row=table.row_number(invalid[0]),
+                got=weights[invalid[0]],
             )
     names: dict[str, int] = {}
     maps = [np.array([names.setdefault(key, len(names)) for key in part], np.int64) for part in levels]
@@ -298,7 +300,7 @@ def matrix_edges(matrix: Any, keys: Iterable[Any] | None) -> Edges:
         )
     names = list(map(str, range(matrix.shape[0])))
     if keys is not None:
-        names = [node_key(key, f"Key {place:,}") for place, key in enumerate(keys, 1)]
+        names = [node_key(key, f"Key {number:,}") for number, key in enumerate(keys, 1)]
         if len(names) != matrix.shape[0] or len(set(names)) != len(names):
             raise FirthError(
                 "shape_mismatch",
@@ -308,33 +310,33 @@ def matrix_edges(matrix: Any, keys: Iterable[Any] | None) -> Edges:
                 got=len(names),
                 n_available=len(set(names)),
             )
-    found = matrix.tocoo()
-    weights = found.data.astype(np.float64)
-    odd = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(odd):
-        row, column = found.row[odd[0]], found.col[odd[0]]
+    entries = matrix.tocoo()
+    weights = entries.data.astype(np.float64)
+    invalid = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(invalid):
+        row, column = entries.row[invalid[0]], entries.col[invalid[0]]
         raise FirthError(
             "non_finite",
             "Entry ({row}, {column}) of the matrix: weights must be finite and not negative; got {got:g}.",
             row=row,
             column=column,
-            got=weights[odd[0]],
+            got=weights[invalid[0]],
         )
-    return Edges(names, found.row.astype(np.int64), found.col.astype(np.int64), weights)
+    return Edges(names, entries.row.astype(np.int64), entries.col.astype(np.int64), weights)
 
 
 def networkx_edges(graph: Any) -> Edges:
     """Edges of a networkx graph, with their attribute `weight` where they have one."""
     nodes = ((str(node), ([node_key(node, "The graph")], None)) for node in graph.nodes)
     edges = (
-        (f"Edge {a!r} to {b!r}", edge_row((a, b) if weight is None else (a, b, weight), place))
-        for place, (a, b, weight) in enumerate(graph.edges(data="weight"), 1)
+        (f"Edge {a!r} to {b!r}", edge_row((a, b) if weight is None else (a, b, weight), number))
+        for number, (a, b, weight) in enumerate(graph.edges(data="weight"), 1)
     )
-    found = collect(row for rows in (nodes, edges) for row in rows)
-    if len(found.keys) != len(graph.nodes):
+    collected = collect(row for rows in (nodes, edges) for row in rows)
+    if len(collected.keys) != len(graph.nodes):
         raise FirthError(
             "duplicate_name",
             "Two of the {n_nodes:,} nodes have the same name as text; rename one of them.",
             n_nodes=len(graph.nodes),
         )
-    return found._replace(directed=bool(graph.is_directed()))
+    return collected._replace(directed=bool(graph.is_directed()))

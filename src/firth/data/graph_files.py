@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError, FirthWarning
-from firth.data.readers import HEAD, check_head, find_files, is_number, kind_of, opened
+from firth.data.readers import HEAD, check_head, find_files, format_and_compression, is_number, open_decompressed
 
 COMMENTS = ("#", "%")
 HEADERS = {"source", "target", "src", "dst", "from", "to", "node1", "node2", "head", "tail", "weight"}
-WAY_OUT = "a line is an edge (a b, or a b weight) or a node alone; lists of neighbors are layout=adjacency"
+LAYOUT_HINT = "a line is an edge (a b, or a b weight) or a node alone; lists of neighbors are layout=adjacency"
 
 Row = tuple[Sequence[str], float | None]
 
@@ -43,10 +43,10 @@ def collect(rows: Iterable[tuple[str, Row]]) -> Edges:
     ids: dict[str, int] = {}
     ends: list[int] = []
     weights: list[float] = []
-    plain = True
+    is_unweighted = True
     for where, (names, weight) in rows:
-        found = [ids.setdefault(name, len(ids)) for name in names]
-        if len(found) < 2:
+        node_ids = [ids.setdefault(name, len(ids)) for name in names]
+        if len(node_ids) < 2:
             continue
         if weight is not None:
             if not (math.isfinite(weight) and weight >= 0):
@@ -56,11 +56,11 @@ def collect(rows: Iterable[tuple[str, Row]]) -> Edges:
                     where=where,
                     got=weight,
                 )
-            plain = False
-        ends += found
+            is_unweighted = False
+        ends += node_ids
         weights.append(1.0 if weight is None else weight)
     pairs = np.array(ends, np.int64).reshape(-1, 2)
-    return Edges(list(ids), pairs[:, 0], pairs[:, 1], None if plain else np.array(weights))
+    return Edges(list(ids), pairs[:, 0], pairs[:, 1], None if is_unweighted else np.array(weights))
 
 
 def read_graph(source: str | os.PathLike[str], layout: str, weighted: bool) -> Edges:
@@ -73,14 +73,14 @@ def read_graph(source: str | os.PathLike[str], layout: str, weighted: bool) -> E
             "wrong_input", "A Graph is one file; {source} matches {n_paths}.", source=source, n_paths=len(paths)
         )
     path = paths[0]
-    form, _ = kind_of(path)
+    form, _ = format_and_compression(path)
     if form in (".parquet", ".jsonl", ".ndjson"):
         raise FirthError(
             "unknown_column",
             "{path} is a table: which columns are the ends of an edge? Pass columns=from,to[,weight].",
             path=path,
         )
-    with opened(path) as (_, stream):
+    with open_decompressed(path) as (_, stream):
         data = stream.read()
     return parse_graph(data, str(path), form, layout, weighted)
 
@@ -93,10 +93,10 @@ def parse_graph(data: bytes, name: str, form: str, layout: str, weighted: bool) 
     if layout == "adjacency":
         return adjacency(data, name, delimiter)
     refuse_header(data[:HEAD], name, delimiter)
-    quick = quick_edges(data, delimiter, weighted)
-    edges = quick if quick is not None else collect(edge_lines(data, name, delimiter, weighted))
+    fast = fast_edges(data, delimiter, weighted)
+    edges = fast if fast is not None else collect(edge_lines(data, name, delimiter, weighted))
     if form:
-        doubt_header(data[:HEAD], name, delimiter, edges)
+        warn_possible_header(data[:HEAD], name, delimiter, edges)
     return edges
 
 
@@ -121,7 +121,7 @@ def field_lines(data: bytes, name: str, delimiter: str) -> Iterator[tuple[str, l
         if is_comment(line):
             continue
         where = f"{name}, line {number:,}"
-        parts = line.split() if delimiter == " " else map(unquoted, line.split(delimiter.encode()))
+        parts = line.split() if delimiter == " " else map(unquote, line.split(delimiter.encode()))
         try:
             fields = [part.decode("utf-8") for part in parts]
         except UnicodeDecodeError:
@@ -157,7 +157,7 @@ def refuse_header(data: bytes, name: str, delimiter: str) -> None:
         )
 
 
-def doubt_header(data: bytes, name: str, delimiter: str, edges: Edges) -> None:
+def warn_possible_header(data: bytes, name: str, delimiter: str, edges: Edges) -> None:
     """A note where the first line of a csv or tsv may be a header: words, and no other edge has them."""
     where, fields = next(field_lines(data, name, delimiter), ("", []))
     if len(fields) != 2 or len(edges.first) < 2 or any(map(is_number, fields)):
@@ -171,7 +171,7 @@ def doubt_header(data: bytes, name: str, delimiter: str, edges: Edges) -> None:
         )
 
 
-def unquoted(field: bytes) -> bytes:
+def unquote(field: bytes) -> bytes:
     field = field.strip()
     return field[1:-1] if len(field) > 1 and field[:1] == field[-1:] == b'"' else field
 
@@ -188,7 +188,7 @@ def edge_lines(data: bytes, name: str, delimiter: str, weighted: bool) -> Iterat
                 where=where,
                 n_fields=len(fields),
                 before=before,
-                hint=WAY_OUT,
+                hint=LAYOUT_HINT,
                 table=table,
             )
         width = max(width, len(fields)) if len(fields) > 1 else width
@@ -205,7 +205,7 @@ def weight_of(text: str, where: str) -> float:
             "{where}: the weight must be a number; got {got!r} ({hint}).",
             where=where,
             got=text,
-            hint=WAY_OUT,
+            hint=LAYOUT_HINT,
         ) from None
 
 
@@ -217,15 +217,15 @@ def adjacency(data: bytes, name: str, delimiter: str) -> Edges:
         names += fields
         counts.append(len(fields))
     ids: dict[str, int] = {}
-    found = np.array([ids.setdefault(key, len(ids)) for key in names], np.int64)
+    node_ids = np.array([ids.setdefault(key, len(ids)) for key in names], np.int64)
     lengths = np.array(counts, np.int64)
     heads = np.cumsum(lengths) - lengths
-    ends = np.ones(len(found), bool)
+    ends = np.ones(len(node_ids), bool)
     ends[heads] = False
-    return Edges(list(ids), np.repeat(found[heads], lengths - 1), found[ends], None)
+    return Edges(list(ids), np.repeat(node_ids[heads], lengths - 1), node_ids[ends], None)
 
 
-def quick_edges(data: bytes, delimiter: str, weighted: bool) -> Edges | None:
+def fast_edges(data: bytes, delimiter: str, weighted: bool) -> Edges | None:
     """The edges of a list that is as it should be, or None."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -258,11 +258,11 @@ def quick_edges(data: bytes, delimiter: str, weighted: bool) -> Edges | None:
         return None
     if len(first) == 3 and pc.any(pc.equal(table["weight"], "")).as_py():
         return None
-    keys, first_ids, second_ids = coded(table["first"], table["second"])
+    keys, first_ids, second_ids = encode_node_pairs(table["first"], table["second"])
     return None if "" in keys else Edges(keys, first_ids, second_ids, weights)
 
 
-def coded(first: Any, second: Any) -> tuple[list[Any], NDArray[np.int64], NDArray[np.int64]]:
+def encode_node_pairs(first: Any, second: Any) -> tuple[list[Any], NDArray[np.int64], NDArray[np.int64]]:
     """Distinct values of two columns in the order they are met row by row, and both columns as places among them."""
     import pyarrow as pa
 
@@ -273,12 +273,12 @@ def coded(first: Any, second: Any) -> tuple[list[Any], NDArray[np.int64], NDArra
     encoded = both.dictionary_encode().combine_chunks()
     ids = encoded.indices.to_numpy().astype(np.int64)
     rows = len(ids) // 2
-    met = np.full(len(encoded.dictionary), 2 * rows)
+    first_positions = np.full(len(encoded.dictionary), 2 * rows)
     for column, part in enumerate((ids[:rows], ids[rows:])):
-        here = np.full(len(met), 2 * rows)
-        here[part[::-1]] = 2 * np.arange(rows)[::-1] + column  # the first place is written last
-        met = np.minimum(met, here)
-    order = np.argsort(met)
+        column_positions = np.full(len(first_positions), 2 * rows)
+        column_positions[part[::-1]] = 2 * np.arange(rows)[::-1] + column  # the first place is written last
+        first_positions = np.minimum(first_positions, column_positions)
+    order = np.argsort(first_positions)
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     return encoded.dictionary.take(pa.array(order)).to_pylist(), rank[ids[:rows]], rank[ids[rows:]]

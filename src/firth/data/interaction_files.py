@@ -11,17 +11,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError, FirthWarning
-from firth.data.readers import HEAD, check_head, find_files, is_number, kind_of, no_row, opened, separator_of
-from firth.data.table_files import decimal_sign, no_table, read_json_lines, read_parquet
+from firth.data.readers import (
+    HEAD,
+    check_head,
+    csv_row_error,
+    find_files,
+    format_and_compression,
+    is_number,
+    open_decompressed,
+    separator_of,
+)
+from firth.data.table_files import decimal_sign, read_json_lines, read_parquet, unreadable_table_error
 
 #: What columns are usually called; without such a pair of names they are taken by their place.
-USUAL = {
+COLUMN_NAMES = {
     "user": ("user", "user_id", "userid", "customer", "customer_id", "customerid"),
     "item": ("item", "item_id", "itemid", "product", "product_id", "productid", "sku"),
     "value": ("value", "rating", "weight", "count", "quantity", "qty"),
     "time": ("time", "timestamp"),
 }
-Wanted = Mapping[str, str | None]  # user, item, value, time -> the column's name, None where it was not said
+RequestedColumns = Mapping[str, str | None]  # user, item, value, time -> the column's name, None where it was not said
 
 
 class Columns(NamedTuple):
@@ -35,7 +44,7 @@ class Columns(NamedTuple):
     first: int = 1  # the number of the first row in its file
 
 
-def read_file(source: str | os.PathLike[str], wanted: Wanted) -> Columns:
+def read_columns(source: str | os.PathLike[str], requested: RequestedColumns) -> Columns:
     """Columns of a csv, tsv, jsonl or Parquet file, or of a text file whose fields are separated by tabs, blanks,
     commas or `::`."""
     paths = find_files(source)
@@ -44,16 +53,16 @@ def read_file(source: str | os.PathLike[str], wanted: Wanted) -> Columns:
             "wrong_input", "Ratings are one file; {source} matches {n_paths}.", source=source, n_paths=len(paths)
         )
     path = paths[0]
-    form, _ = kind_of(path)
-    with opened(path) as (_, stream):
+    form, _ = format_and_compression(path)
+    with open_decompressed(path) as (_, stream):
         if form == ".parquet":
-            return frame_columns(read_parquet(path, stream.read()), wanted, str(path))
+            return frame_columns(read_parquet(path, stream.read()), requested, str(path))
         if form in (".jsonl", ".ndjson"):
-            return record_columns(read_json_lines(path, stream), wanted, str(path))
-        return separated_columns(path, stream.read(), form, wanted)
+            return record_columns(read_json_lines(path, stream), requested, str(path))
+        return separated_columns(path, stream.read(), form, requested)
 
 
-def separated_columns(path: Path, data: bytes, form: str, wanted: Wanted) -> Columns:
+def separated_columns(path: Path, data: bytes, form: str, requested: RequestedColumns) -> Columns:
     """A first line is a header where a column was asked for by name, or its third field is no number, or its first two
     are called user and item, or stand above numbers and are none."""
     import pyarrow as pa
@@ -65,11 +74,11 @@ def separated_columns(path: Path, data: bytes, form: str, wanted: Wanted) -> Col
     if form:
         delimiter = separator_of(form, first_lines(data)[0])
     else:
-        data, delimiter = with_one_separator(data)
+        data, delimiter = normalize_separator(data)
     try:
         head, second = (next(csv.reader([line], delimiter=delimiter), []) for line in first_lines(data))
     except csv.Error as error:
-        raise no_row(error, f"{path}, line {1 + empty} or {2 + empty}") from None
+        raise csv_row_error(error, f"{path}, line {1 + empty} or {2 + empty}") from None
     if len(head) < 2:
         raise FirthError(
             "too_few",
@@ -77,33 +86,39 @@ def separated_columns(path: Path, data: bytes, form: str, wanted: Wanted) -> Col
             path=path,
             got=first_lines(data)[0][:60],
         )
-    named = any(wanted.values()) or is_header(head, second)
-    chosen = choose(head, wanted, str(path)) if named else dict(zip(USUAL, range(len(head)), strict=False))
-    names = [f"f{place}" for place in range(len(head))]
-    reading = arrow.ReadOptions(column_names=names, skip_rows=int(named), block_size=min(max(len(data), 1), 2**31 - 1))
-    texts = {names[place]: pa.string() for name, place in chosen.items() if name in ("user", "item")}
+    has_header = any(requested.values()) or is_header(head, second)
+    selected_columns = (
+        select_columns(head, requested, str(path))
+        if has_header
+        else dict(zip(COLUMN_NAMES, range(len(head)), strict=False))
+    )
+    names = [f"f{index}" for index in range(len(head))]
+    reading = arrow.ReadOptions(
+        column_names=names, skip_rows=int(has_header), block_size=min(max(len(data), 1), 2**31 - 1)
+    )
+    texts = {names[index]: pa.string() for name, index in selected_columns.items() if name in ("user", "item")}
     converting = arrow.ConvertOptions(
         column_types=texts,
-        include_columns=[names[place] for place in chosen.values()],
+        include_columns=[names[index] for index in selected_columns.values()],
         decimal_point=decimal_sign(delimiter, data),
     )
     try:
         parsing = arrow.ParseOptions(delimiter=delimiter, newlines_in_values=True)
         table = arrow.read_csv(pa.BufferReader(data), reading, parsing, converting)
     except pa.ArrowInvalid as error:
-        raise no_table(path, "a table of users and items", error) from None
-    columns = {name: table.column(names[place]) for name, place in chosen.items()}
-    if form and not named and not any(map(is_number, head)) and stands_once(head, columns.values()):
+        raise unreadable_table_error(path, "a table of users and items", error) from None
+    columns = {name: table.column(names[index]) for name, index in selected_columns.items()}
+    if form and not has_header and not any(map(is_number, head)) and occurs_only_in_header(head, columns.values()):
         warnings.warn(
             f"{path}, line {1 + empty} is taken as data, not as a header: {', '.join(head)}. If it is one, name "
             f"its columns: user={head[0]}, item={head[1]} (--user {head[0]} --item {head[1]}).",
             FirthWarning,
             stacklevel=2,
         )
-    return Columns(**columns, where=str(path), first=1 + empty + named)
+    return Columns(**columns, where=str(path), first=1 + empty + has_header)
 
 
-def with_one_separator(data: bytes) -> tuple[bytes, str]:
+def normalize_separator(data: bytes) -> tuple[bytes, str]:
     """Text whose fields are separated by tabs, `::`, commas or any blanks: with one separator, and which it is."""
     line = data.partition(b"\n")[0]
     for sign in (b"\t", b","):
@@ -124,22 +139,22 @@ def is_header(head: Sequence[str], second: Sequence[str]) -> bool:
         return not is_number(head[2])
     if len(second) == 2 and all(map(is_number, second)) and not any(map(is_number, head)):
         return True
-    return all(head[place].strip().lower() in USUAL[name] for place, name in enumerate(("user", "item")))
+    return all(head[index].strip().lower() in COLUMN_NAMES[name] for index, name in enumerate(("user", "item")))
 
 
-def stands_once(head: Sequence[str], columns: Iterable[Any]) -> bool:
+def occurs_only_in_header(head: Sequence[str], columns: Iterable[Any]) -> bool:
     """Whether no field of the first line stands again in its column, as names of columns do not."""
     import pyarrow.compute as pc
 
     return all(pc.sum(pc.equal(column, name)).as_py() == 1 for name, column in zip(head, columns, strict=True))
 
 
-def choose(names: Sequence[str], wanted: Wanted, where: str) -> dict[str, int]:
+def select_columns(names: Sequence[str], requested: RequestedColumns, where: str) -> dict[str, int]:
     """Which column is the user, the item, the weight, the time: those asked for, else those called so, else (where none
     are called user and item, and none was asked for) up to four in this order."""
     lower = [name.strip().lower() for name in names]
-    found: dict[str, int] = {}
-    for role, name in wanted.items():
+    columns: dict[str, int] = {}
+    for role, name in requested.items():
         if name is not None:
             if name not in names:
                 raise FirthError(
@@ -149,15 +164,15 @@ def choose(names: Sequence[str], wanted: Wanted, where: str) -> dict[str, int]:
                     name=name,
                     choices=", ".join(names),
                 )
-            found[role] = list(names).index(name)
+            columns[role] = list(names).index(name)
         else:
-            place = next((lower.index(usual) for usual in USUAL[role] if usual in lower), None)
-            if place is not None and place not in found.values():
-                found[role] = place
-    if {"user", "item"} <= set(found):
-        return {role: found[role] for role in USUAL if role in found}
-    if any(wanted.values()):
-        missing = "user" if "user" not in found else "item"
+            column = next((lower.index(candidate) for candidate in COLUMN_NAMES[role] if candidate in lower), None)
+            if column is not None and column not in columns.values():
+                columns[role] = column
+    if {"user", "item"} <= set(columns):
+        return {role: columns[role] for role in COLUMN_NAMES if role in columns}
+    if any(requested.values()):
+        missing = "user" if "user" not in columns else "item"
         raise FirthError(
             "unknown_column",
             "{where}: which column is the {missing}? Pass {missing}=… (--{missing}); there are {choices}.",
@@ -172,8 +187,8 @@ def choose(names: Sequence[str], wanted: Wanted, where: str) -> dict[str, int]:
             where=where,
             available=", ".join(names) or "none",
         )
-    by_place = dict(zip(USUAL, range(len(names)), strict=False))
-    if len(names) > len(USUAL):
+    by_position = dict(zip(COLUMN_NAMES, range(len(names)), strict=False))
+    if len(names) > len(COLUMN_NAMES):
         raise FirthError(
             "unknown_column",
             "{where}: which columns are the user and the item? Pass user=… and item=… (--user, --item), and "
@@ -181,28 +196,30 @@ def choose(names: Sequence[str], wanted: Wanted, where: str) -> dict[str, int]:
             where=where,
             choices=", ".join(names),
         )
-    taken = ", ".join(f"{role} in {names[place]!r}" for role, place in by_place.items())
-    warnings.warn(f"{where}: columns are taken by their place, {taken}.", FirthWarning, stacklevel=2)
-    return by_place
+    assignment = ", ".join(f"{role} in {names[column]!r}" for role, column in by_position.items())
+    warnings.warn(f"{where}: columns are taken by their place, {assignment}.", FirthWarning, stacklevel=2)
+    return by_position
 
 
-def record_columns(rows: Sequence[Mapping[str, Any]], wanted: Wanted, where: str) -> Columns:
+def record_columns(rows: Sequence[Mapping[str, Any]], requested: RequestedColumns, where: str) -> Columns:
     """Columns of dictionaries, such as lines of JSON."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     if not rows:
         return Columns([], [], where=where)
-    chosen = choose(names, wanted, where)
-    columns: dict[str, Any] = {role: [row.get(names[place]) for row in rows] for role, place in chosen.items()}
+    selected_columns = select_columns(names, requested, where)
+    columns: dict[str, Any] = {
+        role: [row.get(names[index]) for row in rows] for role, index in selected_columns.items()
+    }
     return Columns(**columns, where=where)
 
 
-def frame_columns(frame: Any, wanted: Wanted, where: str) -> Columns:
+def frame_columns(frame: Any, requested: RequestedColumns, where: str) -> Columns:
     """Columns of a data frame: pandas, polars, Arrow."""
     names = [str(name) for name in getattr(frame, "column_names", frame.columns)]
-    chosen = choose(names, wanted, where)
+    selected_columns = select_columns(names, requested, where)
     if hasattr(frame, "iloc"):  # pandas: a column at a time, for it may be mixed
-        return Columns(**{role: frame.iloc[:, place] for role, place in chosen.items()}, where=where)
+        return Columns(**{role: frame.iloc[:, index] for role, index in selected_columns.items()}, where=where)
     import pyarrow as pa
 
     table = pa.table(frame)
-    return Columns(**{role: table.column(place) for role, place in chosen.items()}, where=where)
+    return Columns(**{role: table.column(index) for role, index in selected_columns.items()}, where=where)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.data.interaction_files import Columns, frame_columns, read_file, record_columns
+from firth.data.interaction_files import Columns, frame_columns, read_columns, record_columns
 from firth.data.table import encode_distinct, text_of
 from firth.kernels.sparse import Rows
 
@@ -57,29 +57,29 @@ class Interactions:
         value: str | None = None,
         time: str | None = None,
     ) -> None:
-        wanted = {"user": user, "item": item, "value": value, "time": time}
+        requested = {"user": user, "item": item, "value": value, "time": time}
         if isinstance(source, Interactions):
-            self._take(source.users, source.items, source.events())
+            self._set_events(source.users, source.items, source.events())
         elif hasattr(source, "tocoo"):
-            self._take_matrix(source)
+            self._set_matrix(source)
         else:
-            self._take(*column_events(columns_of(source, wanted)))
+            self._set_events(*column_events(columns_of(source, requested)))
 
     @classmethod
     def from_events(cls, users: Sequence[str], items: Sequence[str], events: Events) -> Interactions:
         """Events by number, with the keys they stand for."""
-        made = cls.__new__(cls)
-        made._take(users, items, events)
-        return made
+        interactions = cls.__new__(cls)
+        interactions._set_events(users, items, events)
+        return interactions
 
-    def _take(self, users: Sequence[str], items: Sequence[str], events: Events) -> None:
-        rank, new_id = by_use(events.items, len(items))
+    def _set_events(self, users: Sequence[str], items: Sequence[str], events: Events) -> None:
+        rank, new_id = rank_by_popularity(events.items, len(items))
         order: Any = slice(None)
         if events.times is not None:
             order = np.lexsort((events.times, events.users))
         elif (np.diff(events.users) < 0).any():
             order = np.argsort(events.users, kind="stable")
-        self.users, self.items = list(users), [items[place] for place in rank.tolist()]
+        self.users, self.items = list(users), [items[item] for item in rank.tolist()]
         self.starts: NDArray[np.int64] = np.concatenate(
             [[0], np.cumsum(np.bincount(events.users, minlength=len(users)))]
         ).astype(np.int64)
@@ -87,18 +87,18 @@ class Interactions:
         self.weights: NDArray[np.float32] = np.ascontiguousarray(events.weights[order])
         self.times = None if events.times is None else events.times[order]
 
-    def _take_matrix(self, matrix: Any) -> None:
+    def _set_matrix(self, matrix: Any) -> None:
         """Entries of a scipy.sparse matrix; rows and columns without any stay, as users and items with no events. In
         the order of rows and ids, so that `summed` has nothing left to do."""
         from scipy.sparse import csr_array
 
         rows = csr_array(matrix)
-        odd = np.flatnonzero(~np.isfinite(rows.data))
-        if len(odd):
-            row = int(np.searchsorted(rows.indptr, odd[0], side="right")) - 1
-            place = f"row {row}, column {rows.indices[odd[0]]} has {rows.data[odd[0]]}"
-            raise FirthError("non_finite", "The matrix must hold finite numbers; {path}.", path=place)
-        rank, new_id = by_use(rows.indices, rows.shape[1])
+        invalid = np.flatnonzero(~np.isfinite(rows.data))
+        if len(invalid):
+            row = int(np.searchsorted(rows.indptr, invalid[0], side="right")) - 1
+            position = f"row {row}, column {rows.indices[invalid[0]]} has {rows.data[invalid[0]]}"
+            raise FirthError("non_finite", "The matrix must hold finite numbers; {path}.", path=position)
+        rank, new_id = rank_by_popularity(rows.indices, rows.shape[1])
         ordered = csr_array((rows.data.astype(np.float32), new_id[rows.indices], rows.indptr.copy()), rows.shape)
         ordered.sort_indices()
         self.users, self.items = [str(row) for row in range(rows.shape[0])], [str(column) for column in rank.tolist()]
@@ -179,20 +179,20 @@ class Interactions:
         users, new_users = np.unique(self.user_ids()[events], return_inverse=True)
         items, new_items = np.unique(self.item_ids[events], return_inverse=True)
         times = None if self.times is None else self.times[events]
-        kept = Events(new_users.astype(np.int64), new_items.astype(np.int64), self.weights[events], times)
-        return Interactions.from_events([self.users[u] for u in users], [self.items[i] for i in items], kept)
+        selected_events = Events(new_users.astype(np.int64), new_items.astype(np.int64), self.weights[events], times)
+        return Interactions.from_events([self.users[u] for u in users], [self.items[i] for i in items], selected_events)
 
     def name_event(self, event: int) -> str:
         user = int(np.searchsorted(self.starts, event, side="right")) - 1
         return f"user {self.users[user]!r} with item {self.items[self.item_ids[event]]!r}"
 
 
-def by_use(items: NDArray[Any], count: int) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+def rank_by_popularity(items: NDArray[Any], count: int) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
     """Items from the most used to the least (equally used ones as they are), and the place of each in that order."""
     rank = np.argsort(-np.bincount(items, minlength=count), kind="stable")
-    place = np.empty(count, dtype=np.int32)
-    place[rank] = np.arange(count, dtype=np.int32)
-    return rank, place
+    new_id = np.empty(count, dtype=np.int32)
+    new_id[rank] = np.arange(count, dtype=np.int32)
+    return rank, new_id
 
 
 def rows_of(matrix: Any) -> Rows:
@@ -208,11 +208,11 @@ def transposed(rows: Rows, columns: int) -> Rows:
     return rows_of(matrix.T.tocsr())
 
 
-def columns_of(source: Any, wanted: Mapping[str, str | None]) -> Columns:
+def columns_of(source: Any, requested: Mapping[str, str | None]) -> Columns:
     if isinstance(source, (str, os.PathLike)):
-        return read_file(source, wanted)
+        return read_columns(source, requested)
     if hasattr(source, "columns") and (hasattr(source, "iloc") or hasattr(source, "__arrow_c_stream__")):
-        return frame_columns(source, wanted, "The data frame")
+        return frame_columns(source, requested, "The data frame")
     if isinstance(source, Mapping):
         lengths = {len(values) for values in source.values()}
         if len(lengths) > 1:
@@ -223,15 +223,15 @@ def columns_of(source: Any, wanted: Mapping[str, str | None]) -> Columns:
                 lengths=max(lengths),
             )
         rows = [dict(zip(source, row, strict=True)) for row in zip(*source.values(), strict=True)]
-        return record_columns(rows, wanted, "The data")
+        return record_columns(rows, requested, "The data")
     if not isinstance(source, Iterable):
         raise FirthError(
             "invalid_type", "Ratings are made of {sources}; got {got}.", sources=SOURCES, got=type(source).__name__
         )
     rows = list(source)
     if rows and all(isinstance(row, Mapping) for row in rows):
-        return record_columns(rows, wanted, "The data")
-    if any(wanted.values()):
+        return record_columns(rows, requested, "The data")
+    if any(requested.values()):
         raise FirthError(
             "conflicting_options", "Tuples have no names of columns; leave user, item, value and time out."
         )
@@ -255,35 +255,35 @@ def tuple_columns(rows: Sequence[Any]) -> Columns:
         raise FirthError(
             "malformed_data", "Some rows have a time and some have none; give all of them one, or leave it out."
         )
-    parts = [[row[place] for row in rows] for place in range(2)]
+    parts = [[row[column] for row in rows] for column in range(2)]
     values = [row[2] if len(row) > 2 else 1.0 for row in rows] if max(widths) > 2 else None
     times = [row[3] for row in rows] if max(widths) > 3 else None
     return Columns(parts[0], parts[1], values, times)
 
 
 def column_events(columns: Columns) -> tuple[list[str], list[str], Events]:
-    user_keys, users = coded(columns.user, "user", columns)
-    item_keys, items = coded(columns.item, "item", columns)
+    user_keys, users = encode_keys(columns.user, "user", columns)
+    item_keys, items = encode_keys(columns.item, "item", columns)
     weights = np.ones(len(users), dtype=np.float32)
     if columns.value is not None:
         weights = numbers_of(columns.value, "weight", columns).astype(np.float32)
     times = None if columns.time is None else times_of(columns.time, columns)
-    return user_keys, item_keys, checked(Events(users, items, weights, times), columns)
+    return user_keys, item_keys, check_weights(Events(users, items, weights, times), columns)
 
 
-def checked(events: Events, columns: Columns) -> Events:
-    odd = np.flatnonzero(~np.isfinite(events.weights))
-    if len(odd):
+def check_weights(events: Events, columns: Columns) -> Events:
+    invalid = np.flatnonzero(~np.isfinite(events.weights))
+    if len(invalid):
         raise FirthError(
             "malformed_data",
             "{place_of}: the weight must be a finite number; got {got}.",
-            place_of=place_of(columns, odd[0]),
-            got=events.weights[odd[0]],
+            place_of=row_location(columns, invalid[0]),
+            got=events.weights[invalid[0]],
         )
     return events
 
 
-def place_of(columns: Columns, row: int) -> str:
+def row_location(columns: Columns, row: int) -> str:
     return f"{columns.where}, row {int(row) + columns.first:,}"
 
 
@@ -293,7 +293,7 @@ def arrow_column(values: Any) -> Any:
     return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([pa.array(values, from_pandas=True)])
 
 
-def coded(values: Any, role: str, columns: Columns) -> tuple[list[str], NDArray[np.int64]]:
+def encode_keys(values: Any, role: str, columns: Columns) -> tuple[list[str], NDArray[np.int64]]:
     """Distinct keys as text in the order they are met, and the number of each row's key."""
     import pyarrow as pa
 
@@ -301,17 +301,17 @@ def coded(values: Any, role: str, columns: Columns) -> tuple[list[str], NDArray[
         levels, ids = encode_distinct(arrow_column(values))
         keys = [key if isinstance(key, str) else text_of(key) for key in levels]
     except (pa.ArrowException, TypeError, ValueError, OverflowError):  # mixed, or numbers too large for Arrow
-        keys, ids = coded_one_by_one(values, role, columns)
+        keys, ids = encode_keys_one_by_one(values, role, columns)
     missing = np.flatnonzero((ids < 0) | np.isin(ids, [number for number, key in enumerate(keys) if key == ""]))
     if len(missing):
         raise FirthError(
-            "malformed_data", "{place_of} has no {role}.", place_of=place_of(columns, missing[0]), role=role
+            "malformed_data", "{place_of} has no {role}.", place_of=row_location(columns, missing[0]), role=role
         )
     return keys, ids
 
 
-def coded_one_by_one(values: Iterable[Any], role: str, columns: Columns) -> tuple[list[str], NDArray[np.int64]]:
-    known: dict[str, int] = {}
+def encode_keys_one_by_one(values: Iterable[Any], role: str, columns: Columns) -> tuple[list[str], NDArray[np.int64]]:
+    key_ids: dict[str, int] = {}
     ids = []
     for row, value in enumerate(values):
         if value is None or value != value:
@@ -323,12 +323,12 @@ def coded_one_by_one(values: Iterable[Any], role: str, columns: Columns) -> tupl
             raise FirthError(
                 "malformed_data",
                 "{place_of}: the {role} must be text or a number; got a {got}.",
-                place_of=place_of(columns, row),
+                place_of=row_location(columns, row),
                 role=role,
                 got=type(value).__name__,
             ) from None
-        ids.append(known.setdefault(key, len(known)))
-    return list(known), np.array(ids, dtype=np.int64)
+        ids.append(key_ids.setdefault(key, len(key_ids)))
+    return list(key_ids), np.array(ids, dtype=np.int64)
 
 
 def numbers_of(values: Any, role: str, columns: Columns) -> NDArray[np.float64]:
@@ -342,10 +342,10 @@ def numbers_of(values: Any, role: str, columns: Columns) -> NDArray[np.float64]:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             pass
     cells = values.to_pylist() if isinstance(values, pa.ChunkedArray) else values
-    found = np.empty(len(cells))
+    numbers = np.empty(len(cells))
     for row, cell in enumerate(cells):
-        found[row] = one_number(cell, role, columns, row)
-    return found
+        numbers[row] = one_number(cell, role, columns, row)
+    return numbers
 
 
 def one_number(cell: Any, role: str, columns: Columns, row: int) -> float:
@@ -355,7 +355,7 @@ def one_number(cell: Any, role: str, columns: Columns, row: int) -> float:
         raise FirthError(
             "malformed_data",
             "{place_of}: the {role} must be a number; got {got!r:.40}.",
-            place_of=place_of(columns, row),
+            place_of=row_location(columns, row),
             role=role,
             got=cell,
         ) from None
@@ -367,12 +367,12 @@ def times_of(values: Any, columns: Columns) -> NDArray[np.float64]:
 
     try:
         column = arrow_column(values)
-        kind = column.type
-        texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        if texts or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-            found = column.cast(pa.timestamp("us")).cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy() / 1e6
+        dtype = column.type
+        texts = pa.types.is_string(dtype) or pa.types.is_large_string(dtype)
+        if texts or pa.types.is_date(dtype) or pa.types.is_timestamp(dtype):
+            times = column.cast(pa.timestamp("us")).cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy() / 1e6
         else:
-            found = numbers_of(column, "time", columns)
+            times = numbers_of(column, "time", columns)
     except pa.ArrowException as error:
         raise FirthError(
             "malformed_data",
@@ -380,11 +380,11 @@ def times_of(values: Any, columns: Columns) -> NDArray[np.float64]:
             where=columns.where,
             reason=str(error),
         ) from None
-    odd = np.flatnonzero(~np.isfinite(found))
-    if len(odd):
+    invalid = np.flatnonzero(~np.isfinite(times))
+    if len(invalid):
         raise FirthError(
             "malformed_data",
             "{place_of} has no time; leave the column out where some are unknown.",
-            place_of=place_of(columns, odd[0]),
+            place_of=row_location(columns, invalid[0]),
         )
-    return np.asarray(found, dtype=np.float64)
+    return np.asarray(times, dtype=np.float64)

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.run import Run
-from firth.data import encode, readers
+from firth.data import corpus_encoding, readers
 from firth.data.blocks import Block, Tags
-from firth.data.corpus import Corpus, FileSource, StreamSource, is_table
-from firth.data.token_lists import is_tokenized, peeked
+from firth.data.corpus import Corpus, FileSource, StreamSource, is_table_like
+from firth.data.token_lists import is_tokenized, peek_first
 from firth.data.tokenizer import NATIVE, Splitting, is_token_list
 from firth.data.tokenizer import tokenizer as tokenizer_named
-from firth.data.tokens import Text, Tokens, Wanted, encode_text, vocabulary_of
+from firth.data.tokens import Text, Tokens, VocabularySettings, encode_text, vocabulary_of
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import classify as kernel
 from firth.kernels import text as text_kernel
@@ -50,13 +50,13 @@ class LabeledTexts:
                 "missing_option",
                 "Labelled needs at least one source: a path, a glob, - or an iterable of (text, label).",
             )
-        all_sources, self.lists = with_lists(sources)
+        all_sources, self.lists = split_token_lists(sources)
         if self.lists is not None:
             self.in_text = False
             return
-        given = [pairs_of(source) for source in all_sources]
-        self.corpus = Corpus(*given, column=column, tags=label or "label")
-        in_text = {is_text(source) for source in self.corpus.sources}
+        corpus_sources = [pairs_as_documents(source) for source in all_sources]
+        self.corpus = Corpus(*corpus_sources, column=column, tags=label or "label")
+        in_text = {has_inline_labels(source) for source in self.corpus.sources}
         if len(in_text) > 1:
             raise FirthError(
                 "conflicting_options",
@@ -80,8 +80,8 @@ class LabeledTexts:
         for (_, text), labels, done in self.corpus.walk():
             if self.in_text:
                 data = np.frombuffer(readers.to_bytes(text), dtype=np.uint8)
-                (rest, _), (taken, _) = kernel.take_labels(data, np.array([len(data)]), take=True, separate=False)
-                text, labels = decoded(rest).strip(), tuple(decoded(taken).split("\0")[:-1])
+                (rest, _), (label_bytes, _) = kernel.take_labels(data, np.array([len(data)]), take=True, separate=False)
+                text, labels = decode_bytes(rest).strip(), tuple(decode_bytes(label_bytes).split("\0")[:-1])
             yield Example(text, labels), done
 
     def fingerprint(self) -> str | None:
@@ -89,46 +89,46 @@ class LabeledTexts:
         return None if self.lists is not None else self.corpus.fingerprint()
 
 
-def decoded(data: NDArray[np.uint8]) -> str:
+def decode_bytes(data: NDArray[np.uint8]) -> str:
     return data.tobytes().decode("utf-8", "replace")
 
 
-def is_text(source: Any) -> bool:
+def has_inline_labels(source: Any) -> bool:
     if isinstance(source, FileSource):
-        return not readers.kind_of(source.path)[0]
+        return not readers.format_and_compression(source.path)[0]
     return isinstance(source, StreamSource)
 
 
-def pairs_of(source: Any) -> Any:
+def pairs_as_documents(source: Any) -> Any:
     """What a Corpus reads: iterables of (text, labels) become iterables of documents whose tags are the labels."""
-    if isinstance(source, (str, os.PathLike)) or is_table(source) or not isinstance(source, Iterable):
+    if isinstance(source, (str, os.PathLike)) or is_table_like(source) or not isinstance(source, Iterable):
         return source
-    return tagged(source) if isinstance(source, Iterator) else TranslationPairs(source)
+    return with_label_tags(source) if isinstance(source, Iterator) else LabeledPairs(source)
 
 
 @dataclass(frozen=True)
-class TranslationPairs:
+class LabeledPairs:
     """`tagged`, as often as asked."""
 
     items: Iterable[Any]
 
     def __iter__(self) -> Iterator[tuple[None, str, list[str]]]:
-        return tagged(self.items)
+        return with_label_tags(self.items)
 
 
-def tagged(items: Iterable[Any]) -> Iterator[tuple[None, str, list[str]]]:
+def with_label_tags(items: Iterable[Any]) -> Iterator[tuple[None, str, list[str]]]:
     for item in items:
-        text, names = named_labels(item, lambda given: isinstance(given, str))
+        text, names = named_labels(item, lambda candidate: isinstance(candidate, str))
         yield None, str(text), names
 
 
-def named_labels(item: Any, is_right: Callable[[Any], bool]) -> tuple[Any, list[Any]]:
+def named_labels(item: Any, is_valid_text: Callable[[Any], bool]) -> tuple[Any, list[Any]]:
     """What a pair labels, and its labels; `is_right` says whether the first is what it must be."""
     text, labels = item if isinstance(item, (tuple, list)) and len(item) == 2 else (None, None)
     several = [labels] if isinstance(labels, (str, Real)) else labels
-    right = isinstance(several, Iterable) and is_right(text)
-    names = list(several) if right and several is not None else []
-    if not right or not all(isinstance(name, Real) or is_name(name) for name in names):
+    valid = isinstance(several, Iterable) and is_valid_text(text)
+    names = list(several) if valid and several is not None else []
+    if not valid or not all(isinstance(name, Real) or is_label_name(name) for name in names):
         got = f"{text!r:.40} with {labels!r:.40}" if isinstance(item, (tuple, list)) else f"{item!r:.60}"
         raise FirthError(
             "invalid_type",
@@ -139,21 +139,21 @@ def named_labels(item: Any, is_right: Callable[[Any], bool]) -> tuple[Any, list[
     return text, names
 
 
-def with_lists(sources: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any] | None]:
+def split_token_lists(sources: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any] | None]:
     """The sources; and where there is one whose first text is a list of tokens, its examples."""
     source = sources[0] if len(sources) == 1 else None
-    if not isinstance(source, Iterable) or isinstance(source, (str, os.PathLike, Mapping)) or is_table(source):
+    if not isinstance(source, Iterable) or isinstance(source, (str, os.PathLike, Mapping)) or is_table_like(source):
         return sources, None
-    first, items = peeked(source)
+    first, items = peek_first(source)
     pair = isinstance(first, (tuple, list)) and len(first) == 2
     return [items], list(items) if pair and is_tokenized(first[0]) else None
 
 
-def is_name(label: Any) -> bool:
+def is_label_name(label: Any) -> bool:
     return isinstance(label, str) and "\0" not in label
 
 
-class Examples(NamedTuple):
+class EncodedExamples(NamedTuple):
     """Labelled texts as ids. The tokens have every word, however rare; labels as in `kernels.classify.Texts`."""
 
     tokens: Tokens
@@ -167,53 +167,55 @@ class Examples(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        facts = self.tokens.fingerprint, list(self.labels.tokens)
-        digest = hashlib.sha256(repr(facts).encode("utf-8", "surrogatepass"))
+        identity = self.tokens.fingerprint, list(self.labels.tokens)
+        digest = hashlib.sha256(repr(identity).encode("utf-8", "surrogatepass"))
         digest.update(self.label_ids.data)
         digest.update(self.label_starts.data)
         return digest.hexdigest()
 
 
-def read_labelled(
+def read_labeled_texts(
     data: Any,
     *,
     tokenizer: str | Callable[[str], list[str]] = "words",
     lowercase: bool = True,
     phrases: int = 0,
     run: Run = Run(),
-) -> Examples:
+) -> EncodedExamples:
     """Reads and encodes labelled texts on all cores. The tokenizer "fasttext" splits at ASCII white space and ends each
     text with the word </s>. Lists of tokens are taken as they are."""
-    labelled = data if isinstance(data, LabeledTexts) else LabeledTexts(data)
+    labeled_texts = data if isinstance(data, LabeledTexts) else LabeledTexts(data)
     labels = LabelIds()
     splitting: Splitting | None = Splitting(tokenizer, lowercase)
-    if labelled.lists is not None:
-        blocks = encode.token_blocks(split_documents(labelled, list, labels), encode.block_size(run))
+    if labeled_texts.lists is not None:
+        blocks = corpus_encoding.token_blocks(
+            split_documents(labeled_texts, list, labels), corpus_encoding.block_size(run)
+        )
         split, lowercase, splitting = "separated", False, None
     elif tokenizer == FASTTEXT or tokenizer in NATIVE:
         split = "separated" if tokenizer == FASTTEXT else str(tokenizer)
-        blocks = native_blocks(labelled, str(tokenizer), labels, run)
+        blocks = native_blocks(labeled_texts, str(tokenizer), labels, run)
     else:
         split = "separated"
-        documents = split_documents(labelled, tokenizer_named(tokenizer, lowercase), labels)
-        blocks = encode.token_blocks(documents, encode.BLOCK)
+        documents = split_documents(labeled_texts, tokenizer_named(tokenizer, lowercase), labels)
+        blocks = corpus_encoding.token_blocks(documents, corpus_encoding.BLOCK)
         lowercase = False
-    text = Text(blocks, split, lowercase, None if labelled.lists is not None else labelled.corpus, splitting)
-    tokens = encode_text(text, Wanted(1, None, phrases), run, name=None)
-    return Examples(tokens, *labels.finish())
+    text = Text(blocks, split, lowercase, None if labeled_texts.lists is not None else labeled_texts.corpus, splitting)
+    tokens = encode_text(text, VocabularySettings(1, None, phrases), run, name=None)
+    return EncodedExamples(tokens, *labels.finish())
 
 
 def native_blocks(data: LabeledTexts, tokenizer: str, labels: LabelIds, run: Run) -> Iterator[Block]:
     """The texts' blocks without their labels, which go to `labels`."""
     separate = tokenizer == FASTTEXT
     split = "whitespace" if separate else tokenizer
-    for block in encode.blocks_of(data.corpus, split, None, run, keys=not data.in_text):
+    for block in corpus_encoding.blocks_of(data.corpus, split, None, run, keys=not data.in_text):
         raw = text_kernel.as_bytes(block.data)
         text, ends = raw, block.ends
         if data.in_text or separate:
-            (text, ends), taken = kernel.take_labels(raw, block.ends, take=data.in_text, separate=separate)
+            (text, ends), extracted_labels = kernel.take_labels(raw, block.ends, take=data.in_text, separate=separate)
         if data.in_text:
-            labels.add(*taken)
+            labels.add(*extracted_labels)
         else:
             labels.add_lists(block.tags)
         yield Block(memoryview(text), ends, [], [], block.done)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-Place = tuple[str, str]  # module, name in it
+Location = tuple[str, str]  # module, name in it
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Module:
     texts: list[tuple[str, str]] = field(default_factory=list)  # name inside the module ("" = itself), docstring
     added: list[tuple[str, str, str]] = field(default_factory=list)  # module, name, docstring of something elsewhere
     defined: set[str] = field(default_factory=set)
-    imported: dict[str, Place] = field(default_factory=dict)
+    imported: dict[str, Location] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)  # modules of `from x import *`
     exports: set[str] | None = None  # `__all__` where it is written out
     computed: bool = False  # `__all__` is put together when the code runs, so it can't be known
@@ -64,13 +64,13 @@ class Namespaces:
                     home.defined.add(head)
         self._listed: dict[str, set[str]] = {}
 
-    def public_names(self) -> dict[Place, str]:
+    def public_names(self) -> dict[Location, str]:
         """The best name of each object that some module passes on."""
-        best: dict[Place, str] = {}
+        best: dict[Location, str] = {}
         for module in self._modules.values():
             for name in self._names(module):
                 home = self._find(module.name, name, set())
-                if home and module.is_public(name) and passes_on(module, home[0]):
+                if home and module.is_public(name) and re_exports(module, home[0]):
                     candidates = (best.get(home, ".".join(home)), f"{module.name}.{name}")
                     best[home] = min(candidates, key=self.rank)
         return best
@@ -91,32 +91,32 @@ class Namespaces:
                     names |= {name for name in self._names(other) if other.is_public(name)}
         return self._listed[module.name]
 
-    def _find(self, module_name: str, name: str, asked: set[Place]) -> Place | None:
+    def _find(self, module_name: str, name: str, visited: set[Location]) -> Location | None:
         """Where the object that `module_name` calls `name` is defined."""
         module = self._modules.get(module_name)
-        if module is None or (module_name, name) in asked:
+        if module is None or (module_name, name) in visited:
             return None
         if name in module.defined:
             return module_name, name
-        asked.add((module_name, name))
+        visited.add((module_name, name))
         if name in module.imported:
-            return self._find(*module.imported[name], asked)
-        found = (self._find(source, name, asked) for source in module.stars)
-        return next((place for place in found if place), None)
+            return self._find(*module.imported[name], visited)
+        candidates = (self._find(source, name, visited) for source in module.stars)
+        return next((candidate for candidate in candidates if candidate), None)
 
 
-def passes_on(module: Module, home: str) -> bool:
+def re_exports(module: Module, home: str) -> bool:
     """Whether `module` imports from `home` for its users: a package does, and one that writes `__all__`, and one whose
     code is kept in a private neighbour; any other imports what it needs itself. Only within one distribution: a
     package may rename its own objects and those of a private twin (`_pytest` for `pytest`), not everyone's."""
     folder, _, last = home.rpartition(".")
     twin = last.startswith("_") and folder == module.name.rpartition(".")[0]
     top, own = home.partition(".")[0], module.name.partition(".")[0]
-    related = top == own or stands_behind(top, own)
+    related = top == own or is_private_part_of(top, own)
     return related and (module.is_package or module.exports is not None or twin)
 
 
-def stands_behind(private: str, package: str) -> bool:
+def is_private_part_of(private: str, package: str) -> bool:
     """`_pytest`, `_pydatetime` and `_collections_abc` are the inside of pytest, datetime and collections."""
     inside = private.lstrip("_")
     return private.startswith("_") and (package in (inside, inside[2:]) or inside.startswith(f"{package}_"))

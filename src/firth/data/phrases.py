@@ -68,8 +68,8 @@ def find_phrases(
     Where rare words were dropped from `tokens`, the words around them look like neighbours: use min_count=1 there.
     """
     vocabulary = tokens.vocabulary
-    same = np.arange(len(vocabulary), dtype=np.int32)
-    stream = Stream(vocabulary.tokens, vocabulary.counts, flat_pieces(tokens.ids, tokens.starts, same))
+    identity = np.arange(len(vocabulary), dtype=np.int32)
+    stream = Stream(vocabulary.tokens, vocabulary.counts, flat_pieces(tokens.ids, tokens.starts, identity))
     return stream_phrases(stream, score, threshold, min_count, MEMORY)[0]
 
 
@@ -86,16 +86,16 @@ def stream_phrases(
             got=score,
         )
     counter = PairCounter(memory)
-    keep = (stream.counts >= min_count).astype(np.uint8)
+    is_frequent = (stream.counts >= min_count).astype(np.uint8)
     for piece in stream.pieces():
-        counter.add(piece.ids, piece.map, keep)
+        counter.add(piece.ids, piece.map, is_frequent)
     first, second, counts = counter.pairs(max(min_count, 1))
     word_counts = stream.counts
     scores = phrase_scores(counts, word_counts[first], word_counts[second], int(word_counts.sum()), score, min_count)
-    found = np.flatnonzero(scores > (THRESHOLDS[score] if threshold is None else threshold))
-    found = found[np.lexsort((found, -counts[found], -scores[found]))]
+    selected = np.flatnonzero(scores > (THRESHOLDS[score] if threshold is None else threshold))
+    selected = selected[np.lexsort((selected, -counts[selected], -scores[selected]))]
     words = stream.words
-    phrases = [Phrase(words[first[i]], words[second[i]], int(counts[i]), float(scores[i])) for i in found]
+    phrases = [Phrase(words[first[i]], words[second[i]], int(counts[i]), float(scores[i])) for i in selected]
     return phrases, counter.dropped() > 0
 
 
@@ -108,7 +108,7 @@ def join_stream(stream: Stream, phrases: Iterable[Phrase], path: Path) -> Stream
     for phrase in phrases:
         if phrase.first not in ids or phrase.second not in ids:
             continue
-        joined = joined_name(phrase.first, phrase.second)
+        joined = join_names(phrase.first, phrase.second)
         if joined not in ids:
             ids[joined] = len(words)
             words.append(joined)
@@ -126,7 +126,7 @@ def join_stream(stream: Stream, phrases: Iterable[Phrase], path: Path) -> Stream
     return Stream(words, counts, file_pieces(path, len(words)), stream.fixed)
 
 
-def joined_name(first: str, second: str) -> str:
+def join_names(first: str, second: str) -> str:
     return f"{first}_{second}"
 
 
@@ -142,15 +142,15 @@ class PhraseJoiner:
     def __call__(self, tokens: Sequence[str]) -> list[str]:
         joined = list(tokens)
         for phrases in self.passes:
-            before, joined, waiting = joined, [], None
+            before, joined, previous = joined, [], None
             for token in before:
-                if waiting is None:
-                    waiting = token
-                elif (waiting, token) in phrases:
-                    joined.append(joined_name(waiting, token))
-                    waiting = None
+                if previous is None:
+                    previous = token
+                elif (previous, token) in phrases:
+                    joined.append(join_names(previous, token))
+                    previous = None
                 else:
-                    joined.append(waiting)
-                    waiting = token
-            joined += [] if waiting is None else [waiting]
+                    joined.append(previous)
+                    previous = token
+            joined += [] if previous is None else [previous]
         return joined

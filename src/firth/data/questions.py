@@ -13,10 +13,10 @@ import numpy as np
 
 from firth.core.errors import FirthError
 from firth.core.report import Report
-from firth.data.readers import find_files, opened
+from firth.data.readers import find_files, open_decompressed
 from firth.data.table import Table
 
-SHOWN = 3  # of what is wrong: the others are counted
+MAX_SHOWN = 3  # of what is wrong: the others are counted
 
 
 class Question(NamedTuple):
@@ -84,7 +84,7 @@ def is_squad(source: Any) -> bool:
 def squad_questions(source: Any) -> Iterator[Question]:
     """data → paragraphs → context, qas → question, answers → text, answer_start (Rajpurkar et al. 2016, 2018)."""
     path = find_files(source)[0]
-    with opened(path) as (_, stream):
+    with open_decompressed(path) as (_, stream):
         try:
             document = json.loads(stream.read())
         except (ValueError, RecursionError) as error:
@@ -94,15 +94,15 @@ def squad_questions(source: Any) -> Iterator[Question]:
     try:
         for article in document["data"]:
             for paragraph in article["paragraphs"]:
-                for asked in paragraph["qas"]:
-                    answers = [] if asked.get("is_impossible") else asked["answers"]
+                for qa in paragraph["qas"]:
+                    answers = [] if qa.get("is_impossible") else qa["answers"]
                     texts, starts = (tuple(each[name] for each in answers) for name in ("text", "answer_start"))
-                    passage, question = paragraph["context"], asked["question"]
+                    passage, question = paragraph["context"], qa["question"]
                     if not all(isinstance(text, str) for text in (passage, question, *texts)):
                         raise TypeError("texts must be strings")
                     if not all(start is None or type(start) is int for start in starts):
                         raise TypeError("answer_start must be a whole number")
-                    yield Question(str(asked["id"]), question, passage, texts, starts)
+                    yield Question(str(qa["id"]), question, passage, texts, starts)
     except (KeyError, TypeError, AttributeError) as error:
         raise FirthError(
             "malformed_data",
@@ -115,8 +115,8 @@ def squad_questions(source: Any) -> Iterator[Question]:
 
 def table_questions(source: Any, names: dict[str, Any]) -> Iterator[Question]:
     texts = [name for key, name in names.items() if name and key != "start"]
-    wanted = [name for name in names.values() if name]
-    table = Table(source, columns=wanted, categories=texts)
+    column_names = [name for name in names.values() if name]
+    table = Table(source, columns=column_names, categories=texts)
     nothing: list[Any] = [None] * len(table)
     columns = {key: table.categories(name) if name else nothing for key, name in names.items() if key != "start"}
     starts = table.numbers(names["start"]) if names["start"] else np.full(len(table), np.nan)
@@ -127,7 +127,7 @@ def table_questions(source: Any, names: dict[str, Any]) -> Iterator[Question]:
         yield Question(table.row_number(number), question or "", passage or "", answers, (begin,) * len(answers))
 
 
-class Found(NamedTuple):
+class AnswerSpans(NamedTuple):
     """Where the answer of each question stands: begin and end, −1 where there is none; and what is wrong."""
 
     spans: list[tuple[int, int]]
@@ -135,37 +135,41 @@ class Found(NamedTuple):
     moved: list[str]  # ids of those whose answer does not stand where it was said, and stands elsewhere
 
 
-def find_answers(rows: Sequence[Question]) -> Found:
+def find_answer_spans(rows: Sequence[Question]) -> AnswerSpans:
     """The first answer of each that stands in the passage; where its place is said wrongly, the nearest one."""
     spans, lost, moved = list[tuple[int, int]](), list[str](), list[str]()
     for row in rows:
-        places = [place_of(row.passage, text, start) for text, start in zip(row.answers, row.starts, strict=True)]
-        place = next((place for place in places if place[0] >= 0), (-1, -1))
-        spans.append(place)
-        if row.answers and place[0] < 0:
+        spans_of_answers = [
+            answer_span(row.passage, text, start) for text, start in zip(row.answers, row.starts, strict=True)
+        ]
+        span = next((span for span in spans_of_answers if span[0] >= 0), (-1, -1))
+        spans.append(span)
+        if row.answers and span[0] < 0:
             lost.append(row.id)
-        elif any(start is not None and start != begin for start, (begin, _) in zip(row.starts, places, strict=True)):
+        elif any(
+            start is not None and start != begin for start, (begin, _) in zip(row.starts, spans_of_answers, strict=True)
+        ):
             moved.append(row.id)
-    return Found(spans, lost, moved)
+    return AnswerSpans(spans, lost, moved)
 
 
-def place_of(passage: str, answer: str, start: int | None) -> tuple[int, int]:
+def answer_span(passage: str, answer: str, start: int | None) -> tuple[int, int]:
     if start is not None and start >= 0 and passage[start : start + len(answer)] == answer:
         return start, start + len(answer)
-    places = [place for place in range(len(passage)) if passage.startswith(answer, place)] if answer else []
-    if not places:
+    positions = [position for position in range(len(passage)) if passage.startswith(answer, position)] if answer else []
+    if not positions:
         return -1, -1
-    best = min(places, key=lambda place: abs(place - (start or 0)))
+    best = min(positions, key=lambda position: abs(position - (start or 0)))
     return best, best + len(answer)
 
 
-def tell_found(rows: Sequence[Question], found: Found, report: Report) -> None:
+def report_answer_problems(rows: Sequence[Question], spans: AnswerSpans, report: Report) -> None:
     """Says what is wrong, and with which questions."""
-    wrong = (
-        (found.lost, "answers that are not in their passages, and teach nothing"),
-        (found.moved, "answers that do not stand where it is said; they are taken where they stand"),
+    problems = (
+        (spans.lost, "answers that are not in their passages, and teach nothing"),
+        (spans.moved, "answers that do not stand where it is said; they are taken where they stand"),
     )
-    for ids, what in wrong:
+    for ids, what in problems:
         if ids:
-            some = ", ".join(ids[:SHOWN]) + (", …" if len(ids) > SHOWN else "")
-            report.note(f"{len(ids):,} of {len(rows):,} questions have {what}: {some}.")
+            examples = ", ".join(ids[:MAX_SHOWN]) + (", …" if len(ids) > MAX_SHOWN else "")
+            report.note(f"{len(ids):,} of {len(rows):,} questions have {what}: {examples}.")

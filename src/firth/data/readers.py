@@ -28,8 +28,8 @@ COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
 TEXTS = (".txt", ".text", ".md")
 RECORDS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 #: Columns that are looked for where no other is named, and what names another in the shell.
-USUAL = {name: f"--{name}" for name in ("label", "tags", "source", "target")}
-USUAL |= {"text": "--column"} | {name: f"--{name}-column" for name in ("question", "passage", "answer")}
+DEFAULT_COLUMNS = {name: f"--{name}" for name in ("label", "tags", "source", "target")}
+DEFAULT_COLUMNS |= {"text": "--column"} | {name: f"--{name}-column" for name in ("question", "passage", "answer")}
 ICONV = "iconv -f LATIN1 -t UTF-8 OLD > NEW."
 HEAD = 1 << 16  # bytes looked at to tell text from something else
 
@@ -71,25 +71,25 @@ def find_files(pattern: str | os.PathLike[str]) -> list[Path]:
     if not any(sign in str(path) for sign in "*?["):
         text = " A text itself goes to standard input (-), or in Python into a list." if " " in str(path) else ""
         raise FirthError("not_found", "There is no file {path}.{text}", path=path, text=text)
-    found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if Path(name).is_file()]  # noqa: PTH207
-    if not found:
+    matches = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if Path(name).is_file()]  # noqa: PTH207
+    if not matches:
         raise FirthError("not_found", "No file matches {path}.", path=path)
-    return found
+    return matches
 
 
-def texts_in(folder: Path) -> list[Path]:
+def text_files_in(folder: Path) -> list[Path]:
     """The files of text or records in a folder and the folders in it, in order; hidden ones left out."""
-    found = []
+    files = []
     for path in sorted(folder.rglob("*")):
-        form, compression = kind_of(path)
-        plain = path.name.lower().removesuffix(compression).endswith(TEXTS)
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if (form or plain) and not hidden and path.is_file():
-            found.append(path)
-    return found
+        form, compression = format_and_compression(path)
+        is_text_file = path.name.lower().removesuffix(compression).endswith(TEXTS)
+        is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if (form or is_text_file) and not is_hidden and path.is_file():
+            files.append(path)
+    return files
 
 
-def kind_of(path: Path) -> tuple[str, str]:
+def format_and_compression(path: Path) -> tuple[str, str]:
     """Format ("" = text) and compression ("" = none) by suffix: wiki.jsonl.gz -> .jsonl, .gz."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
@@ -97,9 +97,9 @@ def kind_of(path: Path) -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[tuple[IO[bytes], Any]]:
+def open_decompressed(path: Path) -> Iterator[tuple[IO[bytes], Any]]:
     """The raw file (whose position tells how far reading is) and its decompressed bytes; damage is told in one line."""
-    _, compression = kind_of(path)
+    _, compression = format_and_compression(path)
     try:
         with path.open("rb", buffering=0) as raw, decompressed(raw, compression) as stream:
             yield raw, stream
@@ -165,7 +165,7 @@ def is_utf8(path: Path) -> bool:
     """Whether a file is text in UTF-8 to its end."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        with opened(path) as (_, stream):
+        with open_decompressed(path) as (_, stream):
             while piece := stream.read(1 << 20):
                 decoder.decode(piece)
             decoder.decode(b"", final=True)
@@ -185,7 +185,7 @@ def copy_to_temporary(stream: Any) -> Any:
 
 def read_records(path: Path, stream: Any, columns: Columns) -> Iterator[Record]:
     """The records of a decompressed stream, by the file's format."""
-    form, compression = kind_of(path)
+    form, compression = format_and_compression(path)
     if form == ".parquet":
         yield from parquet_records(path, stream, compression, columns)
     elif form in (".csv", ".tsv"):
@@ -247,7 +247,7 @@ def json_records(lines: Iterable[str], path: Path, columns: Columns) -> Iterator
         where = f"{path}, line {number}"
         if not columns.text:
             texts = [name for name, value in record.items() if isinstance(value, str)]
-            columns = choose_text(columns, list(record), texts, where)
+            columns = select_text_column(columns, list(record), texts, where)
         yield record_of(record, columns, where)
 
 
@@ -256,12 +256,12 @@ def record_of(fields: dict[str, Any], columns: Columns, where: str) -> Record:
     key = key_of(fields, columns.key, where) if columns.key else None
     if columns.fields:
         for name in columns.fields:
-            field(fields, name, where)  # is there, and no list or object
-        return Record(key, field(fields, columns.text, where), tuple(fields[name] for name in columns.fields))
+            text_field(fields, name, where)  # is there, and no list or object
+        return Record(key, text_field(fields, columns.text, where), tuple(fields[name] for name in columns.fields))
     lists = [
-        fields[name] if isinstance(fields.get(name), list) else field(fields, name, where) for name in columns.tags
+        fields[name] if isinstance(fields.get(name), list) else text_field(fields, name, where) for name in columns.tags
     ]
-    return Record(key, field(fields, columns.text, where), tags_of(lists, where))
+    return Record(key, text_field(fields, columns.text, where), tags_of(lists, where))
 
 
 def tags_of(values: Iterable[Any], where: str) -> tuple[str, ...]:
@@ -282,10 +282,10 @@ def tag_text(tag: Any) -> str:
     return str(int(tag)) if isinstance(tag, float) and tag.is_integer() else str(tag)
 
 
-def field(record: dict[str, Any], name: str, where: str) -> str:
+def text_field(record: dict[str, Any], name: str, where: str) -> str:
     """The text of a record's field; null is an empty text."""
     if name not in record:
-        raise no_column(name, record, where)
+        raise unknown_column_error(name, record, where)
     value = record[name]
     if isinstance(value, (dict, list)):
         raise FirthError(
@@ -300,9 +300,9 @@ def field(record: dict[str, Any], name: str, where: str) -> str:
 
 def key_of(record: dict[str, Any], name: str, where: str) -> str:
     """A record's key, by which others find its row again: it must be there, and readable."""
-    key = field(record, name, where)
+    key = text_field(record, name, where)
     if not key:
-        raise empty_key(name, where)
+        raise empty_key_error(name, where)
     try:
         key.encode("utf-8")
     except UnicodeEncodeError:
@@ -317,24 +317,24 @@ def key_of(record: dict[str, Any], name: str, where: str) -> str:
     return key
 
 
-def empty_key(name: str, where: str) -> FirthError:
+def empty_key_error(name: str, where: str) -> FirthError:
     rule = "{where}: the key column {name!r} is empty; fill it, or leave the key out: rows are then numbered."
     return FirthError("malformed_data", rule, where=where, name=name)
 
 
-def no_column(name: str, names: Iterable[str], where: str) -> FirthError:
+def unknown_column_error(name: str, names: Iterable[str], where: str) -> FirthError:
     rule = "{where}: no column {name!r}; there are {available}.{hint}"
-    hint = ask_for(name) if name != "text" else ""  # which is guessed unless it was named
+    hint = column_hint(name) if name != "text" else ""  # which is guessed unless it was named
     available = ", ".join(names) or "none"
     return FirthError("unknown_column", rule, where=where, name=name, available=available, hint=hint)
 
 
-def ask_for(name: str) -> str:
+def column_hint(name: str) -> str:
     """How to name another column in the place of one that is looked for by default."""
-    return f" Which one is the {name}? Pass {name}=… ({USUAL[name]})." if name in USUAL else ""
+    return f" Which one is the {name}? Pass {name}=… ({DEFAULT_COLUMNS[name]})." if name in DEFAULT_COLUMNS else ""
 
 
-def choose_text(columns: Columns, names: Sequence[str], texts: Sequence[str], where: str) -> Columns:
+def select_text_column(columns: Columns, names: Sequence[str], texts: Sequence[str], where: str) -> Columns:
     """The same with a column for the text: "text" if there is one, else the only one of strings not named yet."""
     if columns.text:
         return columns
@@ -357,10 +357,10 @@ def separated_records(lines: Iterator[str], path: Path, form: str, columns: Colu
     rows = csv.reader(itertools.chain([first], lines), delimiter=separator_of(form, first), strict=True)
     try:
         header = next(rows, [])
-        columns = choose_text(columns, header, header, f"{path}, line 1")
+        columns = select_text_column(columns, header, header, f"{path}, line 1")
         for name in columns.names:
             if name not in header:
-                raise no_column(name, header, f"{path}, line 1")
+                raise unknown_column_error(name, header, f"{path}, line 1")
         for row in rows:
             if not row:
                 continue
@@ -377,14 +377,18 @@ def separated_records(lines: Iterator[str], path: Path, form: str, columns: Colu
                 )
             yield record_of(dict(zip(header, row, strict=True)), columns, f"{path}, line {rows.line_num}")
     except csv.Error as error:
-        raise no_row(error, f"{path}, line {rows.line_num}") from None
+        raise csv_row_error(error, f"{path}, line {rows.line_num}") from None
 
 
-def no_row(error: csv.Error, where: str) -> FirthError:
+def csv_row_error(error: csv.Error, where: str) -> FirthError:
     """What to say of a line that Python's csv does not read."""
-    lone = "new-line character" in str(error)  # outside of quotes, where it neither ends a line nor belongs to a field
+    is_lone_return = "new-line character" in str(
+        error
+    )  # outside of quotes, where it neither ends a line nor belongs to a field
     reason = (
-        "a carriage return (\\r) without a line feed; put the field in quotes or take it out" if lone else str(error)
+        "a carriage return (\\r) without a line feed; put the field in quotes or take it out"
+        if is_lone_return
+        else str(error)
     )
     return FirthError("malformed_data", "{where}: {reason}.", where=where, reason=reason)
 
@@ -398,8 +402,8 @@ def parquet_records(path: Path, stream: Any, compression: str, columns: Columns)
         parquet = pyarrow.parquet.ParquetFile(file)
         if parquet.metadata.num_rows == 0:
             raise FirthError("empty_data", "{path} has no rows.", path=path)
-        found = text_columns(parquet.schema_arrow, columns, str(path))
-        yield from table_records(parquet.iter_batches(batch_size=4096, columns=found.names), found, str(path))
+        selected = text_columns(parquet.schema_arrow, columns, str(path))
+        yield from table_records(parquet.iter_batches(batch_size=4096, columns=selected.names), selected, str(path))
 
 
 @contextlib.contextmanager
@@ -427,19 +431,19 @@ def text_columns(schema: Any, columns: Columns, where: str) -> Columns:
         return bool(kinds.is_string(inner) or kinds.is_large_string(inner) or "string_view" in str(inner))
 
     texts = [item.name for item in schema if is_text(item.type)]
-    found = choose_text(columns, schema.names, texts, where)
-    for name in found.names:
+    selected = select_text_column(columns, schema.names, texts, where)
+    for name in selected.names:
         if name not in schema.names:
-            raise no_column(name, schema.names, where)
-    if found.text not in texts:
+            raise unknown_column_error(name, schema.names, where)
+    if selected.text not in texts:
         raise FirthError(
             "malformed_data",
             "{where}: column {text!r} holds no text but {type}.",
             where=where,
-            text=found.text,
-            type=schema.field(found.text).type,
+            text=selected.text,
+            type=schema.field(selected.text).type,
         )
-    return found
+    return selected
 
 
 def table_records(batches: Iterable[Any], columns: Columns, where: str) -> Iterator[Record]:
@@ -453,6 +457,6 @@ def table_records(batches: Iterable[Any], columns: Columns, where: str) -> Itera
         for key, text, values in zip(keys, texts, rows, strict=True):
             row += 1
             if columns.key and key in (None, ""):
-                raise empty_key(columns.key, f"{where}, row {row:,}")
+                raise empty_key_error(columns.key, f"{where}, row {row:,}")
             name = str(key) if columns.key else None
             yield Record(name, text or "", tuple(values) if columns.fields else tags_of(values, where))

@@ -18,21 +18,21 @@ from firth.data.subword_tokens import encode_corpus
 
 FORMAT = "sentences 1"  # of cache entries: how text is split
 #: Where a sentence may end: a line's end; CJK marks; other marks before a space.
-END = re.compile(
+SENTENCE_END = re.compile(
     r"(?P<line>[\n\r\x0b\x0c\x85\u2028\u2029]+)"
     r"|(?P<wide>[。！？｡]+[\"'”’」』）】]*)"
     r"|(?<![.!?…؟۔।॥])(?P<mark>[.!?…؟۔।॥]+)[\"'”’»)\]]*(?=\s)"
 )
-WORD = re.compile(r"[^\s\"'“‘(\[]*\Z")  # the last one, without what opens it
+LAST_WORD = re.compile(r"[^\s\"'“‘(\[]*\Z")  # the last one, without what opens it
 INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # J, U.S
 #: Words whose full stop mostly ends no sentence.
-SHORT = (
+ABBREVIATION_LIST = (
     "mr mrs ms dr prof st sr jr rev gen col lt sgt capt gov sen rep hon messrs mme mlle mt ft fig figs no nos vol vols "
     "pp ed eds cf vs viz al approx ca inc ltd co corp dept univ est jan feb mar apr jun jul aug sep sept oct nov dec "
     "bzw ca dr hr fr nr str usw evtl ggf inkl exkl z.b d.h u.a etc"
 )
-NO_ENDS = frozenset(SHORT.split())
-SEEN = re.compile(r"\w|[!-/:-@[-`{-~]")  # what every tokenizer makes a token of
+ABBREVIATIONS = frozenset(ABBREVIATION_LIST.split())
+VISIBLE = re.compile(r"\w|[!-/:-@[-`{-~]")  # what every tokenizer makes a token of
 
 
 def split_sentences(text: str) -> Iterator[str]:
@@ -44,38 +44,38 @@ def split_sentences(text: str) -> Iterator[str]:
     """
     cased = text != text.lower()
     begin = 0
-    for found in END.finditer(text):
-        if found["mark"] and not ends(text, found, begin, cased):
+    for match in SENTENCE_END.finditer(text):
+        if match["mark"] and not ends_sentence(text, match, begin, cased):
             continue
-        sentence = text[begin : found.end()].strip()
-        begin = found.end()
-        if is_seen(sentence):
+        sentence = text[begin : match.end()].strip()
+        begin = match.end()
+        if is_visible(sentence):
             yield sentence
     sentence = text[begin:].strip()
-    if is_seen(sentence):
+    if is_visible(sentence):
         yield sentence
 
 
-def ends(text: str, found: re.Match[str], begin: int, cased: bool) -> bool:
+def ends_sentence(text: str, match: re.Match[str], begin: int, cased: bool) -> bool:
     """Whether a mark ends a sentence that begins at `begin`."""
-    at = found.start()
+    at = match.start()
     if at == begin or text[at - 1].isspace():
         return True
-    after = found.end()
+    after = match.end()
     while after < len(text) and text[after].isspace():
         after += 1
     if cased and text[after : after + 1].islower():
         return False
-    if found["mark"] != ".":
+    if match["mark"] != ".":
         return True
-    word = WORD.search(text, max(begin, at - 20), at)
+    word = LAST_WORD.search(text, max(begin, at - 20), at)
     before = word[0] if word else ""
-    return before.lower() not in NO_ENDS and not INITIALS.fullmatch(before)
+    return before.lower() not in ABBREVIATIONS and not INITIALS.fullmatch(before)
 
 
-def is_seen(sentence: str) -> bool:
+def is_visible(sentence: str) -> bool:
     """Whether anything is left of it when a tokenizer drops spaces, control characters and accents."""
-    return bool(SEEN.search(sentence)) or any(
+    return bool(VISIBLE.search(sentence)) or any(
         unicodedata.category(character)[0] in "LNPS" and character != "\ufffd" for character in sentence
     )
 
@@ -93,8 +93,8 @@ class SentenceCorpus(Corpus):
             yield Document(document.key, ""), tags, done
 
     def stamp(self) -> str | None:
-        found = super().stamp()
-        return f"{FORMAT} {found}" if found else None
+        stamp = super().stamp()
+        return f"{FORMAT} {stamp}" if stamp else None
 
 
 class Sentences(NamedTuple):
@@ -122,9 +122,9 @@ def read_sentences(tokenizer: SubwordTokenizer, corpus: Any, run: Run = Run()) -
     texts = corpus if isinstance(corpus, Corpus) else Corpus(corpus)
     tokens = encode_corpus(tokenizer, SentenceCorpus(texts), run)
     lengths = np.diff(tokens.starts)
-    full = np.flatnonzero(lengths)
-    starts = np.append(np.asarray(tokens.starts)[full], len(tokens.ids))
+    nonempty = np.flatnonzero(lengths)
+    starts = np.append(np.asarray(tokens.starts)[nonempty], len(tokens.ids))
     # A document ends at each empty text, so that its number of sentences is how many full ones stand before.
-    ends = np.searchsorted(full, np.flatnonzero(lengths == 0))
-    documents = np.unique(np.concatenate([[0], ends, [len(full)]]))
+    ends = np.searchsorted(nonempty, np.flatnonzero(lengths == 0))
+    documents = np.unique(np.concatenate([[0], ends, [len(nonempty)]]))
     return Sentences(tokens.ids, starts, documents, tokens.fingerprint)

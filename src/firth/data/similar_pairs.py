@@ -84,23 +84,25 @@ class SimilarPairs:
 
     def rows(self, report: Report) -> Rows:
         """The texts. Those that are empty are left out, and of single texts those that stand there again."""
-        found = self._texts(report) if self.corpus is not None else self._table_rows(report)
-        if len(found) < 2:
+        rows = self._texts(report) if self.corpus is not None else self._table_rows(report)
+        if len(rows) < 2:
             raise FirthError(
                 "too_few",
                 "Texts are told apart from each other, so at least 2 different ones are needed; got {got}.",
-                got=len(found),
+                got=len(rows),
             )
-        return found
+        return rows
 
     def _texts(self, report: Report) -> Rows:
         texts = list(self._read())
-        full = [text for text in texts if text.strip()]
-        distinct = list(dict.fromkeys(full))
-        if len(full) < len(texts):
-            report.note(f"{len(texts) - len(full):,} of {len(texts):,} texts are empty and left out.")
-        if len(distinct) < len(full):
-            report.note(f"{len(full) - len(distinct):,} of {len(full):,} texts stand there again, and count once.")
+        nonempty = [text for text in texts if text.strip()]
+        distinct = list(dict.fromkeys(nonempty))
+        if len(nonempty) < len(texts):
+            report.note(f"{len(texts) - len(nonempty):,} of {len(texts):,} texts are empty and left out.")
+        if len(distinct) < len(nonempty):
+            report.note(
+                f"{len(nonempty) - len(distinct):,} of {len(nonempty):,} texts stand there again, and count once."
+            )
         return Rows((distinct,))
 
     def _read(self) -> Iterator[str]:
@@ -114,9 +116,11 @@ class SimilarPairs:
     def _table_rows(self, report: Report) -> Rows:
         sides = [[text or "" for text in self.table.categories(name)] for name in self.names]
         scores = self.table.numbers(self.score) if self.score else np.zeros(len(self.table))
-        empty = [row for row, texts in enumerate(zip(*sides, strict=True)) if not all(text.strip() for text in texts)]
-        lacking = np.flatnonzero(np.isnan(scores)).tolist()
-        for rows, what in ((empty, "a text that is empty"), (lacking, f"no {self.score}")):
+        empty_rows = [
+            row for row, texts in enumerate(zip(*sides, strict=True)) if not all(text.strip() for text in texts)
+        ]
+        unscored = np.flatnonzero(np.isnan(scores)).tolist()
+        for rows, what in ((empty_rows, "a text that is empty"), (unscored, f"no {self.score}")):
             if rows:
                 first = self.table.row_number(rows[0])
                 report.note(
@@ -126,9 +130,9 @@ class SimilarPairs:
             raise FirthError(
                 "non_finite", "Column {score!r} must hold finite numbers; it has an infinite one.", score=self.score
             )
-        kept = sorted(set(range(len(scores))) - set(empty) - set(lacking))
-        left = tuple([side[row] for row in kept] for side in sides)
-        return Rows(left, scores[kept] if self.score else None)
+        selected_rows = sorted(set(range(len(scores))) - set(empty_rows) - set(unscored))
+        sides_left = tuple([side[row] for row in selected_rows] for side in sides)
+        return Rows(sides_left, scores[selected_rows] if self.score else None)
 
     def fingerprint(self) -> str | None:
         own = self.table.fingerprint() if self.corpus is None else self.corpus.fingerprint()

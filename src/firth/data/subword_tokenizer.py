@@ -23,7 +23,7 @@ MOST_BYTES = 1 << 29  # of a file of tokens; the largest known ones have a thirt
 MOST_TOKENS = 10_000_000
 
 
-class Encoded(NamedTuple):
+class Encoding(NamedTuple):
     """A text as tokens: ids, how they are written, and where in the text each stands (characters, begin and end)."""
 
     ids: list[int]
@@ -53,35 +53,35 @@ class SubwordTokenizer:
 
     # ---- text to ids and back ----
 
-    def encode(self, text: str, special: bool = True) -> Encoded:
+    def encode(self, text: str, special: bool = True) -> Encoding:
         """`special` adds what the tokenizer puts around a text: [CLS] … [SEP] for WordPiece, nothing for BPE."""
         return self.encode_batch([text], special)[0]
 
-    def encode_batch(self, texts: Sequence[str], special: bool = True) -> list[Encoded]:
+    def encode_batch(self, texts: Sequence[str], special: bool = True) -> list[Encoding]:
         """On all cores."""
-        found = self._call(self.engine.encode_batch, checked_texts(texts), add_special_tokens=special)
-        return [Encoded(each.ids, each.tokens, each.offsets) for each in found]
+        encodings = self._call(self.engine.encode_batch, checked_texts(texts), add_special_tokens=special)
+        return [Encoding(encoding.ids, encoding.tokens, encoding.offsets) for encoding in encodings]
 
     def ids_batch(self, texts: Sequence[str], special: bool = True) -> list[list[int]]:
         """`encode_batch`, the ids alone: quicker."""
-        found = self._call(self.engine.encode_batch_fast, checked_texts(texts), add_special_tokens=special)
-        return [each.ids for each in found]
+        encodings = self._call(self.engine.encode_batch_fast, checked_texts(texts), add_special_tokens=special)
+        return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Iterable[int], special: bool = False) -> str:
         """The text; special tokens are left out unless asked for."""
         numbers = [int(id) for id in ids]
-        wrong = [id for id in numbers if id not in self.tokens]
-        if wrong:
+        unknown_ids = [id for id in numbers if id not in self.tokens]
+        if unknown_ids:
             raise FirthError(
                 "unknown_token",
                 "There is no token {problem}; ids go from 0 to {size}.",
-                problem=wrong[0],
+                problem=unknown_ids[0],
                 size=self.size - 1,
             )
         return str(self._call(self.engine.decode, numbers, skip_special_tokens=not special))
 
     def _call(self, work: Callable[..., Any], *values: Any, **settings: Any) -> Any:
-        with saying_what("This tokenizer can't do that"):
+        with translating_errors("This tokenizer can't do that"):
             return work(*values, **settings)
 
     # ---- tokens ----
@@ -117,19 +117,19 @@ class SubwordTokenizer:
     def special_id(self, token: str) -> int:
         """The id of a special token."""
         if token not in self.special_tokens:
-            known = ", ".join(self.special_tokens) or "none"
+            available = ", ".join(self.special_tokens) or "none"
             raise FirthError(
                 "unknown_token",
                 "This tokenizer has no special token {token!r}; it has {available}.",
                 token=token,
-                available=known,
+                available=available,
             )
         return self.special_tokens[token]
 
     @cached_property
     def _document(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.to_json())
-        return found
+        document: dict[str, Any] = json.loads(self.to_json())
+        return document
 
     @property
     def kind(self) -> str:
@@ -162,7 +162,7 @@ class SubwordTokenizer:
     def from_json(cls, text: str | bytes, where: str = "tokenizer.json") -> SubwordTokenizer:
         """The inverse of `to_json`. Nothing in it is executed."""
         data = text.encode() if isinstance(text, str) else text
-        with saying_what(f"{where} is not a tokenizer"):
+        with translating_errors(f"{where} is not a tokenizer"):
             return cls(load_engine().Tokenizer.from_buffer(data))
 
     def save(self, path: str | Path) -> Path:
@@ -204,21 +204,21 @@ class SubwordTokenizer:
 
         vocab.txt does not say whether case is folded: `lowercase` does, or tokenizer_config.json in the same folder.
         """
-        place = Path(path)
-        if not place.is_dir():
-            if place.suffix == ".txt":
-                return cls(wordpiece_engine(read_vocab_text(place), folds_case(place.parent, lowercase), BERT))
-            return cls.from_json(read_bytes(place), str(place))
-        if (place / TOKENIZER).exists():
-            return cls.from_json(read_bytes(place / TOKENIZER), str(place / TOKENIZER))
-        if (place / VOCAB_TXT).exists():
-            return cls.load(place / VOCAB_TXT, lowercase)
-        if (place / VOCAB_JSON).exists() and (place / MERGES).exists():
-            return cls(read_gpt2(place))
+        source = Path(path)
+        if not source.is_dir():
+            if source.suffix == ".txt":
+                return cls(wordpiece_engine(read_vocab_text(source), lowercase_setting(source.parent, lowercase), BERT))
+            return cls.from_json(read_bytes(source), str(source))
+        if (source / TOKENIZER).exists():
+            return cls.from_json(read_bytes(source / TOKENIZER), str(source / TOKENIZER))
+        if (source / VOCAB_TXT).exists():
+            return cls.load(source / VOCAB_TXT, lowercase)
+        if (source / VOCAB_JSON).exists() and (source / MERGES).exists():
+            return cls(read_gpt2(source))
         raise FirthError(
             "invalid_tokenizer",
             "{path} holds no tokenizer: no {tokenizer}, {vocab_txt}, or {vocab_json} with {merges}.",
-            path=place,
+            path=source,
             tokenizer=TOKENIZER,
             vocab_txt=VOCAB_TXT,
             vocab_json=VOCAB_JSON,
@@ -246,7 +246,7 @@ def checked_texts(texts: Sequence[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def saying_what(rule: str) -> Iterator[None]:
+def translating_errors(rule: str) -> Iterator[None]:
     """What the Rust code refuses, or panics at (which is a BaseException), becomes one line."""
     try:
         yield
@@ -377,8 +377,8 @@ def read_vocab_text(path: Path) -> dict[str, int]:
 def read_gpt2(folder: Path) -> Any:
     """vocab.json and merges.txt, as GPT-2 has them."""
     vocab = read_json(folder / VOCAB_JSON)
-    right = isinstance(vocab, dict) and all(type(id) is int and 0 <= id < MOST_TOKENS for id in vocab.values())
-    if not right or not vocab:
+    is_valid = isinstance(vocab, dict) and all(type(id) is int and 0 <= id < MOST_TOKENS for id in vocab.values())
+    if not is_valid or not vocab:
         raise FirthError(
             "invalid_tokenizer",
             "{path} must give an id below {most_tokens:,} to each token.",
@@ -390,35 +390,35 @@ def read_gpt2(folder: Path) -> Any:
     lines = [line for line in read_lines(folder / MERGES) if line]
     lines = lines[1:] if lines and lines[0].startswith("#version") else lines
     merges = [tuple(line.split(" ")) for line in lines]
-    odd = next((line for line, pair in zip(lines, merges, strict=True) if len(pair) != 2), None)
-    if odd is not None:
+    malformed = next((line for line, pair in zip(lines, merges, strict=True) if len(pair) != 2), None)
+    if malformed is not None:
         raise FirthError(
             "invalid_tokenizer",
             "{path}: a line is two tokens with a space between; got {got!r:.60}.",
             path=folder / MERGES,
-            got=odd,
+            got=malformed,
         )
-    learned = {part for left, right in merges for part in (left, right, left + right)}
-    lacking = min(learned - set(vocab), default=None)
-    if lacking is not None:
+    learned = {part for left, is_valid in merges for part in (left, is_valid, left + is_valid)}
+    missing = min(learned - set(vocab), default=None)
+    if missing is not None:
         raise FirthError(
             "invalid_tokenizer",
             "{path} has or merges to {missing!r:.60}, which {vocab_json} lacks.",
             path=folder / MERGES,
-            missing=lacking,
+            missing=missing,
             vocab_json=VOCAB_JSON,
         )
-    shaped = (token for token in vocab if len(token) > 2 and token[0] + token[-1] in ("<>", "[]"))
-    special = [token for token in shaped if token not in learned]
-    with saying_what(f"{folder} is not a tokenizer"):
+    bracketed = (token for token in vocab if len(token) > 2 and token[0] + token[-1] in ("<>", "[]"))
+    special = [token for token in bracketed if token not in learned]
+    with translating_errors(f"{folder} is not a tokenizer"):
         if any(token.endswith(END_OF_WORD) for token in vocab):
-            return characters_engine(vocab, merges, special, folds_case(folder, False))  # type: ignore[arg-type]
+            return characters_engine(vocab, merges, special, lowercase_setting(folder, False))  # type: ignore[arg-type]
         return bytes_engine(vocab, merges, special)  # type: ignore[arg-type]
 
 
-def folds_case(folder: Path, otherwise: bool) -> bool:
+def lowercase_setting(folder: Path, default: bool) -> bool:
     """What tokenizer_config.json says, where there is one that says it."""
     if not (folder / CONFIG).exists():
-        return otherwise
+        return default
     config = read_json(folder / CONFIG)
-    return bool(config.get("do_lower_case", otherwise)) if isinstance(config, dict) else otherwise
+    return bool(config.get("do_lower_case", default)) if isinstance(config, dict) else default

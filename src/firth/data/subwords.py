@@ -15,7 +15,7 @@ from firth.core.errors import FirthError
 from firth.core.options import check_options, option
 from firth.core.run import Run
 from firth.data.corpus import Corpus
-from firth.data.pieces import Pieces, count_pieces
+from firth.data.pretokens import PretokenCounts, count_pretokens
 from firth.data.subword_tokenizer import (
     BERT,
     END_OF_WORD,
@@ -67,14 +67,14 @@ class BPE:
     def train(self, corpus: Any, run: Run = Run()) -> SubwordTokenizer:
         load_engine()
         if self.level == "bytes":
-            pieces = counted(corpus, "gpt2", False, run)
+            pretokens = count_corpus(corpus, "gpt2", False, run)
             letters = kernel.alphabet(kernel.Words.of(dict.fromkeys(BYTE_LETTERS.values(), 1)))
-            learned = learn(self, pieces, kernel.start(self.special, letters), run)
-            return SubwordTokenizer(bytes_engine(*model_of(learned), self.special))
-        pieces = counted(corpus, "bert", self.lowercase, run)
-        characters = most_frequent(self, pieces, "<unk>", run)
-        learned = learn(self, pieces, kernel.start(self.special, characters, suffix=END_OF_WORD), run)
-        return SubwordTokenizer(characters_engine(*model_of(learned), self.special, self.lowercase))
+            result = learn_merges(self, pretokens, kernel.start(self.special, letters), run)
+            return SubwordTokenizer(bytes_engine(*vocabulary_and_merges(result), self.special))
+        pretokens = count_corpus(corpus, "bert", self.lowercase, run)
+        characters = frequent_characters(self, pretokens, "<unk>", run)
+        result = learn_merges(self, pretokens, kernel.start(self.special, characters, suffix=END_OF_WORD), run)
+        return SubwordTokenizer(characters_engine(*vocabulary_and_merges(result), self.special, self.lowercase))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,10 +97,10 @@ class WordPiece:
 
     def train(self, corpus: Any, run: Run = Run()) -> SubwordTokenizer:
         load_engine()
-        pieces = counted(corpus, "bert", self.lowercase, run)
-        characters = most_frequent(self, pieces, "[UNK]", run)
-        learned = learn(self, pieces, kernel.start(self.special_tokens, characters, prefix="##"), run)
-        return SubwordTokenizer(wordpiece_engine(model_of(learned)[0], self.lowercase, self.special_tokens))
+        pretokens = count_corpus(corpus, "bert", self.lowercase, run)
+        characters = frequent_characters(self, pretokens, "[UNK]", run)
+        result = learn_merges(self, pretokens, kernel.start(self.special_tokens, characters, prefix="##"), run)
+        return SubwordTokenizer(wordpiece_engine(vocabulary_and_merges(result)[0], self.lowercase, self.special_tokens))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +121,8 @@ class Characters:
     def train(self, corpus: Any, run: Run = Run()) -> SubwordTokenizer:
         load_engine()
         counts: Counter[str] = Counter()
-        for piece, count in counted(corpus, "gpt2", False, run).words.pairs():
-            for character in letters_to_text(piece):
+        for pretoken, count in count_corpus(corpus, "gpt2", False, run).words.pairs():
+            for character in letters_to_text(pretoken):
                 counts[character] += count
         characters = sorted(character for character, count in counts.items() if count >= self.min_count)
         left_out = len(counts) - len(characters)
@@ -148,29 +148,33 @@ def check_special(settings: BPE | WordPiece | Characters) -> None:
         raise FirthError("duplicate_name", "{name} must differ and not be empty; got {got!r}.", name=name, got=tokens)
 
 
-def counted(corpus: Any, split: str, lowercase: bool, run: Run) -> Pieces:
+def count_corpus(corpus: Any, split: str, lowercase: bool, run: Run) -> PretokenCounts:
     texts = corpus if isinstance(corpus, Corpus) else Corpus(corpus)
-    pieces = count_pieces(texts, split, lowercase, run)
-    for note in pieces.notes:
+    pretokens = count_pretokens(texts, split, lowercase, run)
+    for note in pretokens.notes:
         run.report.note(note)
-    return pieces
+    return pretokens
 
 
-def most_frequent(settings: BPE | WordPiece, pieces: Pieces, unknown: str, run: Run) -> kernel.Alphabet:
+def frequent_characters(
+    settings: BPE | WordPiece, pretokens: PretokenCounts, unknown: str, run: Run
+) -> kernel.Alphabet:
     """The characters kept; what is left out is said."""
-    found = kernel.alphabet(pieces.words)
-    kept = kernel.kept(found, settings.max_characters)
-    if len(kept.codes) < len(found.codes):
-        left_out, share = len(found.codes) - len(kept.codes), 1 - kept.counts.sum() / found.counts.sum()
+    alphabet = kernel.alphabet(pretokens.words)
+    frequent = kernel.kept(alphabet, settings.max_characters)
+    if len(frequent.codes) < len(alphabet.codes):
+        left_out, share = len(alphabet.codes) - len(frequent.codes), 1 - frequent.counts.sum() / alphabet.counts.sum()
         run.report.note(
             f"max_characters={settings.max_characters:,} left out the {left_out:,} rarest characters "
             f"({share:.2g} of the text); they become {unknown}."
         )
-    return kept
+    return frequent
 
 
-def learn(settings: BPE | WordPiece, pieces: Pieces, begin: kernel.Start, run: Run) -> kernel.Learned:
-    first, size, name = len(begin.tokens), settings.size, type(settings).__name__
+def learn_merges(
+    settings: BPE | WordPiece, pretokens: PretokenCounts, initial: kernel.Start, run: Run
+) -> kernel.Learned:
+    first, size, name = len(initial.tokens), settings.size, type(settings).__name__
     if first > size:
         raise FirthError(
             "invalid_value",
@@ -181,22 +185,22 @@ def learn(settings: BPE | WordPiece, pieces: Pieces, begin: kernel.Start, run: R
         )
     run.report.begin("merging", size - first, "tokens")
     try:
-        learned = kernel.learn(pieces.words, begin, size, settings.min_count, run.report.step)
+        result = kernel.learn(pretokens.words, initial, size, settings.min_count, run.report.step)
     finally:
         run.report.end()
-    if len(learned.tokens) < size:
+    if len(result.tokens) < size:
         run.report.note(
-            f"The text gives only {len(learned.tokens):,} tokens of size={size:,}: no other pair occurs "
+            f"The text gives only {len(result.tokens):,} tokens of size={size:,}: no other pair occurs "
             f"min_count={settings.min_count} times."
         )
-    return learned
+    return result
 
 
-def model_of(learned: kernel.Learned) -> tuple[dict[str, int], list[tuple[str, str]]]:
+def vocabulary_and_merges(result: kernel.Learned) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """Vocabulary and merges as the engine takes them; of a pair that was joined twice, the last time counts."""
     pairs: dict[tuple[int, int], None] = {}
-    for merge in learned.merges:
+    for merge in result.merges:
         pairs.pop((merge.left, merge.right), None)
         pairs[merge.left, merge.right] = None
-    tokens = learned.tokens
+    tokens = result.tokens
     return {token: id for id, token in enumerate(tokens)}, [(tokens[left], tokens[right]) for left, right in pairs]

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.data.readers import ICONV, ask_for
+from firth.data.readers import ICONV, column_hint
 from firth.data.table_files import read_table
 
 SOURCES = (
     "a csv, tsv, jsonl or Parquet file, a data frame, an Arrow table, a dictionary of columns, a list of dictionaries, "
     "a list of rows, a list or series of values, or an array"
 )
-TAKEN = "a table takes numbers, text, booleans, dates and times"
+SUPPORTED_TYPES = "a table takes numbers, text, booleans, dates and times"
 
 
 class CellError(FirthError, TypeError):
@@ -57,30 +57,30 @@ class Table:
     """
 
     def __init__(self, source: Any, *, columns: Sequence[str] | None = None, categories: Sequence[str] = ()) -> None:
-        for given in (columns, categories):
-            if isinstance(given, str):
+        for names in (columns, categories):
+            if isinstance(names, str):
                 raise FirthError(
                     "invalid_type",
                     "columns and categories take lists of names; got {got!r}. Put it in a list.",
-                    got=given,
+                    got=names,
                 )
-        found = columns_of(source, frozenset(categories))
+        found_columns = source_columns(source, frozenset(categories))
         #: False where the columns have no names of their own and are told by their place.
-        self.named = found.named
+        self.named = found_columns.named
         #: The row of a larger table that this one begins with, so that messages name the right one.
-        self.first = found.first
+        self.first = found_columns.first
         for name in [*(columns or ()), *categories]:
-            if name not in found.columns:
-                there = ", ".join(found.columns) or "none"
+            if name not in found_columns.columns:
+                available = ", ".join(found_columns.columns) or "none"
                 raise FirthError(
                     "unknown_column",
                     "The table has no column {name!r}; it has {available}.{hint}",
                     name=name,
-                    available=there,
-                    hint=ask_for(name),
+                    available=available,
+                    hint=column_hint(name),
                 )
-        wanted = found.columns if columns is None else {name: found.columns[name] for name in columns}
-        self._columns: dict[str, Any] = {name: plain_column(column, name) for name, column in wanted.items()}
+        selected = found_columns.columns if columns is None else {name: found_columns.columns[name] for name in columns}
+        self._columns: dict[str, Any] = {name: plain_column(column, name) for name, column in selected.items()}
         for name in categories:
             if name in self._columns:
                 self._columns[name] = text_column(self._columns[name])
@@ -98,8 +98,8 @@ class Table:
         return self._rows
 
     def __repr__(self) -> str:
-        some = ", ".join(f"{name} ({self.kind(name)})" for name in self.names[:5])
-        return f"Table({len(self):,} rows: {some}{', …' if len(self.names) > 5 else ''})"
+        shown_columns = ", ".join(f"{name} ({self.kind(name)})" for name in self.names[:5])
+        return f"Table({len(self):,} rows: {shown_columns}{', …' if len(self.names) > 5 else ''})"
 
     def _column(self, name: str) -> Any:
         if name not in self._columns:
@@ -117,10 +117,10 @@ class Table:
 
     def type(self, name: str) -> str:
         """ "number", "text" or "boolean": what the values are."""
-        import pyarrow.types as kinds
+        import pyarrow.types as arrow_types
 
-        kind = self._column(name).type
-        return "text" if kinds.is_string(kind) else "boolean" if kinds.is_boolean(kind) else "number"
+        dtype = self._column(name).type
+        return "text" if arrow_types.is_string(dtype) else "boolean" if arrow_types.is_boolean(dtype) else "number"
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """The column as numbers, NaN for missing; booleans are 0 and 1, text is read where all of it is numbers."""
@@ -188,12 +188,12 @@ class Table:
 
     def fingerprint(self) -> str:
         """Tells whether two tables hold the same."""
-        import pyarrow.types as kinds
+        import pyarrow.types as arrow_types
 
         digest = hashlib.sha256()
         for name, column in self._columns.items():
             digest.update(json.dumps([name, str(column.type), len(column)]).encode())
-            if kinds.is_floating(column.type):
+            if arrow_types.is_floating(column.type):
                 digest.update(self.numbers(name).tobytes())
             else:
                 ids, levels = self.codes(name)
@@ -201,38 +201,40 @@ class Table:
         return digest.hexdigest()
 
 
-class Found(NamedTuple):
+class SourceColumns(NamedTuple):
     columns: Mapping[str, Any]
     named: bool = True
     first: int = 0
 
 
-def columns_of(source: Any, as_text: frozenset[str]) -> Found:
+def source_columns(source: Any, as_text: frozenset[str]) -> SourceColumns:
     """The columns of anything a table can be made of, not yet of one kind each."""
     if isinstance(source, Table):
-        return Found(source._columns, source.named, source.first)
+        return SourceColumns(source._columns, source.named, source.first)
     if isinstance(source, (str, os.PathLike)):
-        return columns_of(read_table(source, as_text), as_text)
+        return source_columns(read_table(source, as_text), as_text)
     if hasattr(source, "tocsr"):
         raise FirthError(
             "invalid_type", "A Table is dense; got a sparse matrix. Make it dense first: matrix.toarray()."
         )
     if hasattr(source, "iloc") and hasattr(source, "columns"):  # pandas: a column at a time, for it may be mixed
-        return Found(distinct_names((str(name), source.iloc[:, place]) for place, name in enumerate(source.columns)))
+        return SourceColumns(
+            distinct_names((str(name), source.iloc[:, index]) for index, name in enumerate(source.columns))
+        )
     if hasattr(source, "__arrow_c_stream__") and hasattr(source, "columns"):
         import pyarrow as pa
 
         table = pa.table(source)
-        return Found(distinct_names(zip(table.column_names, table.columns, strict=True)))
+        return SourceColumns(distinct_names(zip(table.column_names, table.columns, strict=True)))
     if hasattr(source, "to_numpy"):  # one column: a series of pandas or polars, an Arrow array
         name = getattr(source, "name", None)
-        return Found({str(name) if name else "x0": source}, named=bool(name))
+        return SourceColumns({str(name) if name else "x0": source}, named=bool(name))
     if isinstance(source, Mapping):
-        return Found(distinct_names((str(name), values) for name, values in source.items()))
+        return SourceColumns(distinct_names((str(name), values) for name, values in source.items()))
     if isinstance(source, np.ndarray) and source.ndim == 2:
-        return Found({f"x{place}": source[:, place] for place in range(source.shape[1])}, named=False)
+        return SourceColumns({f"x{index}": source[:, index] for index in range(source.shape[1])}, named=False)
     if isinstance(source, np.ndarray) and source.ndim == 1:
-        return Found({"x0": source}, named=False)
+        return SourceColumns({"x0": source}, named=False)
     if isinstance(source, (list, tuple)):
         return list_columns(source)
     raise FirthError(
@@ -240,13 +242,13 @@ def columns_of(source: Any, as_text: frozenset[str]) -> Found:
     )
 
 
-def list_columns(rows: Sequence[Any]) -> Found:
+def list_columns(rows: Sequence[Any]) -> SourceColumns:
     """Columns of a list of dictionaries, of a list of rows, or of a list of values."""
     if len(rows) == 0:
-        return Found({}, named=False)
+        return SourceColumns({}, named=False)
     if all(isinstance(row, Mapping) for row in rows):
         names = list(dict.fromkeys(name for row in rows for name in row))
-        return Found(distinct_names((str(name), [row.get(name) for row in rows]) for name in names))
+        return SourceColumns(distinct_names((str(name), [row.get(name) for row in rows]) for name in names))
     if all(isinstance(row, (list, tuple, np.ndarray)) for row in rows):
         widths = {len(row) for row in rows}
         if len(widths) > 1:
@@ -256,37 +258,44 @@ def list_columns(rows: Sequence[Any]) -> Found:
                 got=min(widths),
                 widths=max(widths),
             )
-        return Found({f"x{place}": list(values) for place, values in enumerate(zip(*rows, strict=True))}, named=False)
-    return Found({"x0": rows}, named=False)
+        return SourceColumns(
+            {f"x{index}": list(values) for index, values in enumerate(zip(*rows, strict=True))}, named=False
+        )
+    return SourceColumns({"x0": rows}, named=False)
 
 
 def distinct_names(columns: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    by_name: dict[str, Any] = {}
     for name, values in columns:
-        if name in found:
+        if name in by_name:
             raise FirthError("duplicate_name", "Two columns are called {name!r}; rename one of them.", name=name)
-        found[name] = values
-    return found
+        by_name[name] = values
+    return by_name
 
 
 def plain_column(values: Any, name: str) -> Any:
     """A chunked Arrow array of numbers, booleans, text or nothing but nulls."""
     import pyarrow as pa
-    import pyarrow.types as kinds
+    import pyarrow.types as arrow_types
 
     column = arrow_column(values, name)
-    kind = column.type
-    if kinds.is_dictionary(kind):
-        kind = kind.value_type
-        column = column.cast(kind)
-    dates = kinds.is_date(kind) or kinds.is_time(kind) or kinds.is_timestamp(kind)
-    if dates or kinds.is_large_string(kind) or kinds.is_string_view(kind):
+    dtype = column.type
+    if arrow_types.is_dictionary(dtype):
+        dtype = dtype.value_type
+        column = column.cast(dtype)
+    dates = arrow_types.is_date(dtype) or arrow_types.is_time(dtype) or arrow_types.is_timestamp(dtype)
+    if dates or arrow_types.is_large_string(dtype) or arrow_types.is_string_view(dtype):
         return column.cast(pa.string())
-    if kinds.is_decimal(kind) or kinds.is_floating(kind):
+    if arrow_types.is_decimal(dtype) or arrow_types.is_floating(dtype):
         return column.cast(pa.float64())
-    if kinds.is_integer(kind) or kinds.is_boolean(kind) or kinds.is_string(kind) or kinds.is_null(kind):
+    if (
+        arrow_types.is_integer(dtype)
+        or arrow_types.is_boolean(dtype)
+        or arrow_types.is_string(dtype)
+        or arrow_types.is_null(dtype)
+    ):
         return column
-    if kinds.is_binary(kind):  # what Arrow makes of text in another encoding
+    if arrow_types.is_binary(dtype):  # what Arrow makes of text in another encoding
         raise CellError(
             "invalid_encoding",
             "Column {name!r} holds bytes, not text. A file that is not UTF-8 is converted first: {iconv}",
@@ -297,8 +306,8 @@ def plain_column(values: Any, name: str) -> Any:
         "invalid_type",
         "Column {name!r} holds {kind}; {taken}. Convert it, or name the columns to take (--columns).",
         name=name,
-        kind=kind,
-        taken=TAKEN,
+        kind=dtype,
+        taken=SUPPORTED_TYPES,
     )
 
 
@@ -335,7 +344,7 @@ def mixed_column(values: Any, name: str) -> Any:
                 name=name,
                 row=row + 1,
                 value_type=type(value).__name__,
-                taken=TAKEN,
+                taken=SUPPORTED_TYPES,
             )
     try:
         return pa.array([None if value is None else text_of(value) for value in cells], pa.string())

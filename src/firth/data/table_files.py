@@ -15,9 +15,9 @@ from firth.data.readers import (
     ICONV,
     check_head,
     find_files,
+    format_and_compression,
     is_utf8,
-    kind_of,
-    opened,
+    open_decompressed,
     reading_parquet,
     separator_of,
     text_lines,
@@ -33,8 +33,8 @@ def read_table(source: str | os.PathLike[str], as_text: Collection[str]) -> Any:
             "wrong_input", "A Table is one file; {source} matches {n_paths}.", source=source, n_paths=len(paths)
         )
     path = paths[0]
-    form, _ = kind_of(path)
-    with opened(path) as (_, stream):
+    form, _ = format_and_compression(path)
+    with open_decompressed(path) as (_, stream):
         if form in (".csv", ".tsv"):
             return read_separated(path, stream.read(), form, as_text)
         if form == ".parquet":
@@ -67,11 +67,11 @@ def read_separated(path: Path, data: bytes, form: str, as_text: Collection[str])
         if dates:  # as written, so that a column is the same whether it is taken for dates or for text
             table = read([*as_text, *dates])
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-        raise no_table(path, "a table", error) from None
+        raise unreadable_table_error(path, "a table", error) from None
     return pa.table([empty_is_missing(column) for column in table.columns], names=names)
 
 
-def no_table(path: Path, what: str, error: Exception) -> FirthError:
+def unreadable_table_error(path: Path, what: str, error: Exception) -> FirthError:
     """What to say of a file that Arrow does not read."""
     if not is_utf8(path):
         return FirthError(

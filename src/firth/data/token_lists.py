@@ -11,7 +11,7 @@ from typing import Any
 from firth.core.errors import FirthError
 from firth.data import readers
 from firth.data.blocks import Tags
-from firth.data.corpus import Corpus, IterableSource, Spilled, is_document, is_table
+from firth.data.corpus import Corpus, IterableSource, Spilled, is_document, is_table_like
 from firth.data.tokenizer import is_token_list
 
 
@@ -24,14 +24,14 @@ class TokenLists:
     def documents(self, keys: bool) -> Iterator[tuple[list[str], int, list[str], list[Tags]]]:
         """As `encode.token_blocks` takes them; documents without a key are numbered from 1."""
         for number, item in enumerate(self.items):
-            named = is_named(item)
-            tokens = item[1] if named else item
+            keyed = has_key(item)
+            tokens = item[1] if keyed else item
             check_tokens(tokens, number)
             if not keys:
                 yield tokens, 0, [], []
                 continue
-            key = item[0] if named and item[0] is not None else str(number + 1)
-            tags = readers.tags_of(item[2:], f"document {key!r}") if named else ()
+            key = item[0] if keyed and item[0] is not None else str(number + 1)
+            tags = readers.tags_of(item[2:], f"document {key!r}") if keyed else ()
             yield tokens, 0, [key], [tags]
 
 
@@ -45,7 +45,7 @@ def check_tokens(tokens: Any, number: int) -> None:
         )
 
 
-def is_named(item: Any) -> bool:
+def has_key(item: Any) -> bool:
     """(key, tokens) or (key, tokens, tags)."""
     return isinstance(item, tuple) and len(item) in (2, 3) and isinstance(item[1], (list, tuple))
 
@@ -55,19 +55,19 @@ def is_tokenized(item: Any) -> bool:
     return not is_document(item) and (isinstance(item, (list, tuple)) or is_token_list(item))
 
 
-def opened(data: Any) -> Corpus | TokenLists:
+def corpus_or_token_lists(data: Any) -> Corpus | TokenLists:
     """`data` as a Corpus, or as TokenLists where its first document is a list of tokens."""
     if isinstance(data, Corpus):
         return lists_in(data) or data
     if isinstance(data, TokenLists):
         return data
-    if is_table(data):
-        lone = not hasattr(data, "columns") and not hasattr(data, "schema")
-        values = (data.to_list if hasattr(data, "to_list") else data.to_pylist)() if lone else []
+    if is_table_like(data):
+        is_column = not hasattr(data, "columns") and not hasattr(data, "schema")
+        values = (data.to_list if hasattr(data, "to_list") else data.to_pylist)() if is_column else []
         return TokenLists(values) if values and is_tokenized(values[0]) else Corpus(data)
     if not isinstance(data, Iterable) or isinstance(data, (str, bytes, bytearray, Mapping, os.PathLike)):
         return Corpus(data)
-    first, items = peeked(data)
+    first, items = peek_first(data)
     return TokenLists(items) if is_tokenized(first) else Corpus(items)
 
 
@@ -81,9 +81,9 @@ def lists_in(corpus: Corpus) -> TokenLists | None:
     return TokenLists(items)
 
 
-def peeked(items: Iterable[Any]) -> tuple[Any, Iterable[Any]]:
+def peek_first(items: Iterable[Any]) -> tuple[Any, Iterable[Any]]:
     """The first item (None where there is none), and all of them."""
     if not isinstance(items, Iterator):
         return next(iter(items), None), items
-    drawn = list(next(zip(items), ()))
-    return (drawn[0] if drawn else None), chain(drawn, items)
+    first_items = list(next(zip(items), ()))
+    return (first_items[0] if first_items else None), chain(first_items, items)

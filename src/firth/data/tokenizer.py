@@ -62,15 +62,15 @@ class FunctionTokenizer:
         return name_of(self.function)
 
     def __call__(self, text: str) -> list[str]:
-        found = self.function(text)
-        if not is_token_list(found):
+        tokens = self.function(text)
+        if not is_token_list(tokens):
             raise FirthError(
                 "invalid_type",
                 "A tokenizer must give a list of str; {name} gave {got!r:.60}.",
                 name=self.name,
-                got=found,
+                got=tokens,
             )
-        return [token for token in found if token]  # an empty one is none
+        return [token for token in tokens if token]  # an empty one is none
 
 
 class Splitting(NamedTuple):
@@ -83,14 +83,14 @@ class Splitting(NamedTuple):
         return tokenizer(self.tokenizer, self.lowercase)
 
     def __str__(self) -> str:
-        folded = "" if callable(self.tokenizer) else f" and lowercase={'on' if self.lowercase else 'off'}"
-        return f"tokenizer={plain(self.tokenizer)}{folded}"
+        case = "" if callable(self.tokenizer) else f" and lowercase={'on' if self.lowercase else 'off'}"
+        return f"tokenizer={plain(self.tokenizer)}{case}"
 
 
 def is_token_list(item: Any) -> bool:
     """A list of str; a tuple or an array does too."""
-    known = isinstance(item, (list, tuple)) or (hasattr(item, "dtype") and getattr(item, "ndim", 0) == 1)
-    return known and all(isinstance(token, str) for token in item)
+    is_sequence = isinstance(item, (list, tuple)) or (hasattr(item, "dtype") and getattr(item, "ndim", 0) == 1)
+    return is_sequence and all(isinstance(token, str) for token in item)
 
 
 def tokenizer(name: str | Callable[[str], list[str]] = "words", lowercase: bool = True) -> Tokenizer:

@@ -15,13 +15,13 @@ from firth.core.errors import FirthError
 from firth.core.report import human
 from firth.core.run import Run
 from firth.core.storage import saying_where
-from firth.data import cache, encode, readers
+from firth.data import cache, corpus_encoding, readers
 from firth.data import phrases as phrases_of
 from firth.data.blocks import Block, Tags
 from firth.data.corpus import Corpus
 from firth.data.phrases import Phrase
-from firth.data.streams import IDS, STARTS, Piece, Stream, choose, flat_pieces, renamed, write_final
-from firth.data.token_lists import TokenLists, opened
+from firth.data.streams import IDS, STARTS, Piece, Stream, flat_pieces, remapped_pieces, select_vocabulary, write_final
+from firth.data.token_lists import TokenLists, corpus_or_token_lists
 from firth.data.tokenizer import NATIVE, Splitting
 from firth.data.vocabulary import Vocabulary, automatic_min_count
 from firth.kernels import text as kernel
@@ -81,27 +81,27 @@ class Tokens:
         """From documents that are lists of tokens already; `keys` and `tags` as `Tokens` has them, one entry each.
         Tokens are taken as they are, whatever a method's tokenizer and lowercase say."""
         tokens = read_tokens(TokenLists(documents), min_count=min_count, max_size=max_size, run=run)
-        for name, given in (("keys", keys), ("tags", tags)):
-            if given and len(given) != len(tokens):
+        for name, values in (("keys", keys), ("tags", tags)):
+            if values and len(values) != len(tokens):
                 raise FirthError(
                     "shape_mismatch",
                     "{name} must be one entry a document; got {got:,} for {n_tokens:,}.",
                     name=name,
-                    got=len(given),
+                    got=len(values),
                     n_tokens=len(tokens),
                 )
         tagged = [readers.tags_of([these], "tags") for these in tags]
         return cls(tokens.ids, tokens.starts, tokens.vocabulary, tokens.raw_tokens, (), keys, tagged)
 
 
-class Wanted(NamedTuple):
+class VocabularySettings(NamedTuple):
     """What the vocabulary is to be."""
 
     min_count: int | None  # None: by the size of the text
     max_size: int | None = None
     phrases: int = 0
-    known: Vocabulary | None = None
-    joined: Sequence[Sequence[Phrase]] = ()
+    start_vocabulary: Vocabulary | None = None
+    start_phrases: Sequence[Sequence[Phrase]] = ()
 
 
 class Text(NamedTuple):
@@ -122,8 +122,8 @@ def read_tokens(
     min_count: int | None = 5,
     max_size: int | None = None,
     phrases: int = 0,
-    known: Vocabulary | None = None,
-    joined: Sequence[Sequence[Phrase]] = (),
+    start_vocabulary: Vocabulary | None = None,
+    start_phrases: Sequence[Sequence[Phrase]] = (),
     keys: bool = False,
     run: Run = Run(),
 ) -> Tokens:
@@ -137,13 +137,13 @@ def read_tokens(
     phrases that go with them, a list for each pass, joined before others are looked for. `keys` keeps the documents'
     keys and tags, which take memory.
     """
-    wanted = Wanted(min_count, max_size, phrases, known, joined)
+    settings = VocabularySettings(min_count, max_size, phrases, start_vocabulary, start_phrases)
     if isinstance(data, Tokens):
-        return fit_to(data, wanted, run)
-    corpus = opened(data)
+        return with_vocabulary(data, settings, run)
+    corpus = corpus_or_token_lists(data)
     if isinstance(corpus, TokenLists):
-        blocks = encode.token_blocks(corpus.documents(keys), encode.block_size(run))
-        return encode_text(Text(blocks, "separated", lowercase=False), wanted, run, name=None)
+        blocks = corpus_encoding.token_blocks(corpus.documents(keys), corpus_encoding.block_size(run))
+        return encode_text(Text(blocks, "separated", lowercase=False), settings, run, name=None)
     splitting = Splitting(tokenizer, lowercase)
     native = isinstance(tokenizer, str) and tokenizer in NATIVE
     split = str(tokenizer) if native else "separated"
@@ -153,16 +153,18 @@ def read_tokens(
     if stamp:
         version = getattr(custom, "version", kernel.unicode_version())
         bound = run.memory_bytes or None
-        known_words = [vocabulary_hash(known), joined] if known else None
-        name = cache.entry_name(FORMAT, stamp, tokenizer, version, lowercase, wanted[:3], known_words, bound, keys)
-        found = open_entry(name, run, splitting)
-        if found is not None:
-            return found
-    text = Text(encode.blocks_of(corpus, split, custom, run, keys), split, lowercase and native, corpus, splitting)
-    return encode_text(text, wanted, run, name)
+        start_identity = [vocabulary_hash(start_vocabulary), start_phrases] if start_vocabulary else None
+        name = cache.entry_name(FORMAT, stamp, tokenizer, version, lowercase, settings[:3], start_identity, bound, keys)
+        cached_tokens = open_entry(name, run, splitting)
+        if cached_tokens is not None:
+            return cached_tokens
+    text = Text(
+        corpus_encoding.blocks_of(corpus, split, custom, run, keys), split, lowercase and native, corpus, splitting
+    )
+    return encode_text(text, settings, run, name)
 
 
-def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Tokens:
+def encode_text(text: Text, settings: VocabularySettings, run: Run, name: str | None) -> Tokens:
     """Reads, merges, writes; the result is a cache entry when it has a name, else files that disappear."""
     with cache.working_folder() as (folder, cached):
         if name and not cached:
@@ -170,81 +172,83 @@ def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Token
         scratch = folder / "scratch"
         with saying_where(folder):
             scratch.mkdir()
-        joining = wanted.phrases or wanted.joined
+        joining = settings.phrases or settings.start_phrases
         provisional = (scratch if joining else folder) / IDS
-        encoded = encode.Encoded(provisional, scratch, text.split, text.lowercase, wanted.known, run)
-        encoded.read(text.blocks, text.corpus.size if text.corpus else 0)
-        least = automatic_min_count(encoded.length) if wanted.min_count is None else wanted.min_count
+        encoder = corpus_encoding.CorpusEncoder(
+            provisional, scratch, text.split, text.lowercase, settings.start_vocabulary, run
+        )
+        encoder.read(text.blocks, text.corpus.size if text.corpus else 0)
+        min_count = automatic_min_count(encoder.length) if settings.min_count is None else settings.min_count
         if joining:  # over every word: dropping some first would make strangers neighbours
-            met = encoded.merge(1, None)
-            stream = Stream(met.words, met.counts, encoded.pieces, len(wanted.known or ()))
-            merged, pieces, found = choose_words(stream, wanted, least, scratch, run)
+            all_words = encoder.merge(1, None)
+            stream = Stream(all_words.words, all_words.counts, encoder.pieces, len(settings.start_vocabulary or ()))
+            merged, pieces, joined_phrases = join_and_select(stream, settings, min_count, scratch, run)
         else:
-            met = merged = encoded.merge(least, wanted.max_size)
-            pieces, found = encoded.pieces(), []
+            all_words = merged = encoder.merge(min_count, settings.max_size)
+            pieces, joined_phrases = encoder.pieces(), []
         if not merged.counts.any():
-            raise encode.nothing_left(merged, least)
+            raise corpus_encoding.no_words_error(merged, min_count)
         write_final(pieces, folder, run.cores)
         shutil.rmtree(scratch)
-        notes = encoded.notes(met, text.split, text.corpus)
+        notes = encoder.notes(all_words, text.split, text.corpus)
         for note in notes:
             run.report.note(note)
-        vocabulary = vocabulary_of(merged, least)
+        vocabulary = vocabulary_of(merged, min_count)
         arrays, splitting = map_arrays(folder), text.splitting
-        tokens = Tokens(*arrays, vocabulary, met.tokens, found, encoded.keys, encoded.tags, splitting)
+        tokens = Tokens(*arrays, vocabulary, all_words.tokens, joined_phrases, encoder.keys, encoder.tags, splitting)
         if name and cached:
-            keep_entry(name, folder, tokens, notes)
+            save_entry(name, folder, tokens, notes)
         return tokens  # its maps stay valid when the files are removed
 
 
-def fit_to(tokens: Tokens, wanted: Wanted, run: Run) -> Tokens:
+def with_vocabulary(tokens: Tokens, settings: VocabularySettings, run: Run) -> Tokens:
     """Tokens with another vocabulary: fewer words, phrases joined, or the words of `known` first."""
-    old, known = tokens.vocabulary, wanted.known
-    least = automatic_min_count(tokens.raw_tokens) if wanted.min_count is None else wanted.min_count
-    enough = len(old) == 0 or int(old.counts.min()) >= least
-    if enough and len(old) <= (wanted.max_size or len(old)) and not wanted.phrases and known is None:
+    old, start_vocabulary = tokens.vocabulary, settings.start_vocabulary
+    min_count = automatic_min_count(tokens.raw_tokens) if settings.min_count is None else settings.min_count
+    enough = len(old) == 0 or int(old.counts.min()) >= min_count
+    if enough and len(old) <= (settings.max_size or len(old)) and not settings.phrases and start_vocabulary is None:
         return tokens
-    words = list(known.tokens) if known else []
-    words += [token for token in old.tokens if known is None or token not in known]
+    words = list(start_vocabulary.tokens) if start_vocabulary else []
+    words += [token for token in old.tokens if start_vocabulary is None or token not in start_vocabulary]
     ids = {word: id for id, word in enumerate(words)}
-    map = np.array([ids[token] for token in old.tokens], dtype=np.int32)
+    id_map = np.array([ids[token] for token in old.tokens], dtype=np.int32)
     counts = np.zeros(len(words), dtype=np.int64)
-    counts[map] = old.counts
-    stream = Stream(words, counts, flat_pieces(tokens.ids, tokens.starts, map), len(known or ()))
+    counts[id_map] = old.counts
+    stream = Stream(words, counts, flat_pieces(tokens.ids, tokens.starts, id_map), len(start_vocabulary or ()))
     with cache.working_folder() as (folder, _):
-        merged, pieces, found = choose_words(stream, wanted, least, folder, run)
+        merged, pieces, new_phrases = join_and_select(stream, settings, min_count, folder, run)
         if not merged.counts.any():
-            raise encode.nothing_left(merged, least)
+            raise corpus_encoding.no_words_error(merged, min_count)
         write_final(pieces, folder, run.cores)
-        vocabulary = vocabulary_of(merged, max(least, old.min_count))
+        vocabulary = vocabulary_of(merged, max(min_count, old.min_count))
         vocabulary.dropped_types += old.dropped_types
         vocabulary.dropped_tokens += old.dropped_tokens
-        arrays, phrases, raw = map_arrays(folder), [*tokens.phrases, *found], tokens.raw_tokens
+        arrays, phrases, raw = map_arrays(folder), [*tokens.phrases, *new_phrases], tokens.raw_tokens
         return Tokens(*arrays, vocabulary, raw, phrases, tokens._keys, tokens.tags, tokens.splitting)
 
 
-def choose_words(
-    stream: Stream, wanted: Wanted, min_count: int, scratch: Path, run: Run
+def join_and_select(
+    stream: Stream, settings: VocabularySettings, min_count: int, scratch: Path, run: Run
 ) -> tuple[kernel.Merged, Iterator[Piece], list[list[Phrase]]]:
     """Joins phrases where asked, then keeps the words that are wanted."""
-    found = [list(phrases) for phrases in wanted.joined]
-    for number, phrases in enumerate(found):
+    joined_phrases = [list(phrases) for phrases in settings.start_phrases]
+    for number, phrases in enumerate(joined_phrases):
         stream = phrases_of.join_stream(stream, phrases, scratch / f"joined-{number}.i32")
-    run.report.begin("joining phrases", wanted.phrases, "passes")
-    for number in range(wanted.phrases):
+    run.report.begin("joining phrases", settings.phrases, "passes")
+    for number in range(settings.phrases):
         memory = run.memory_bytes or phrases_of.MEMORY
-        least = max(min_count, phrases_of.MIN_COUNT)
-        phrases, cut = phrases_of.stream_phrases(stream, "npmi", None, least, memory)
-        if cut:
+        min_pair_count = max(min_count, phrases_of.MIN_COUNT)
+        phrases, was_pruned = phrases_of.stream_phrases(stream, "npmi", None, min_pair_count, memory)
+        if was_pruned:
             run.report.note(f"Pairs of words outgrew {human(memory)}B: rare ones were dropped, phrases may be missing.")
         if not phrases:
             break
-        found.append(phrases)
+        joined_phrases.append(phrases)
         stream = phrases_of.join_stream(stream, phrases, scratch / f"phrases-{number}.i32")
         run.report.step(number + 1)
     run.report.end()
-    merged = choose(stream, min_count, wanted.max_size)
-    return merged, renamed(stream, merged.maps[0]), found
+    merged = select_vocabulary(stream, min_count, settings.max_size)
+    return merged, remapped_pieces(stream, merged.maps[0]), joined_phrases
 
 
 def vocabulary_of(merged: kernel.Merged, min_count: int) -> Vocabulary:
@@ -257,13 +261,13 @@ def vocabulary_of(merged: kernel.Merged, min_count: int) -> Vocabulary:
     )
 
 
-def keep_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> None:
+def save_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> None:
     """Makes the working folder a cache entry."""
     vocabulary = tokens.vocabulary
     with saying_where(folder):
-        (folder / WORDS).write_bytes(joined_words(vocabulary))
+        (folder / WORDS).write_bytes(encoded_words(vocabulary))
         (folder / COUNTS).write_bytes(vocabulary.counts.tobytes())  # (`tofile` does not say why it fails)
-    facts = {
+    metadata = {
         "min_count": vocabulary.min_count,
         "dropped_types": vocabulary.dropped_types,
         "dropped_tokens": vocabulary.dropped_tokens,
@@ -275,30 +279,30 @@ def keep_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> Non
         "notes": notes,
     }
     with saying_where(cache.cache_folder()):
-        cache.write_entry(name, folder, facts)
+        cache.write_entry(name, folder, metadata)
 
 
 def open_entry(name: str, run: Run, splitting: Splitting | None = None) -> Tokens | None:
     """The tokens of a cache entry; None when it isn't there or its content is not what was written."""
-    found = cache.find_entry(name)
-    if found is None:
+    entry = cache.find_entry(name)
+    if entry is None:
         return None
-    folder, facts = found
+    folder, metadata = entry
     try:
         words = (folder / WORDS).read_bytes().decode("utf-8").split("\0")[:-1]
         names = ("min_count", "dropped_types", "dropped_tokens")
         counts = np.fromfile(folder / COUNTS, dtype=np.int64)
-        vocabulary = Vocabulary(words, counts, **{fact: facts[fact] for fact in names})
-        phrases = [[Phrase(*phrase) for phrase in found] for found in facts["phrases"]]
-        arrays, raw = map_arrays(folder), facts["raw_tokens"]
-        tokens = Tokens(*arrays, vocabulary, raw, phrases, facts["keys"], facts["tags"], splitting)
-        whole = tokens.fingerprint == facts["fingerprint"]
+        vocabulary = Vocabulary(words, counts, **{name: metadata[name] for name in names})
+        phrases = [[Phrase(*phrase) for phrase in entry] for entry in metadata["phrases"]]
+        arrays, raw = map_arrays(folder), metadata["raw_tokens"]
+        tokens = Tokens(*arrays, vocabulary, raw, phrases, metadata["keys"], metadata["tags"], splitting)
+        is_valid = tokens.fingerprint == metadata["fingerprint"]
     except (OSError, ValueError, KeyError, TypeError):
-        whole = False
-    if not whole:
+        is_valid = False
+    if not is_valid:
         shutil.rmtree(folder, ignore_errors=True)
         return None
-    for note in facts["notes"]:
+    for note in metadata["notes"]:
         run.report.note(note)
     return tokens
 
@@ -311,12 +315,12 @@ def map_arrays(folder: Path) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     return ids, np.memmap(folder / STARTS, dtype=np.int64, mode="r")
 
 
-def joined_words(vocabulary: Vocabulary) -> bytes:
+def encoded_words(vocabulary: Vocabulary) -> bytes:
     return "\0".join([*vocabulary.tokens, ""]).encode("utf-8", "surrogatepass")
 
 
 def vocabulary_hash(vocabulary: Vocabulary) -> str:
-    digest = hashlib.sha256(joined_words(vocabulary))
+    digest = hashlib.sha256(encoded_words(vocabulary))
     digest.update(vocabulary.counts.tobytes())
     return digest.hexdigest()
 
@@ -327,6 +331,6 @@ def content_hash(ids: NDArray[np.int32], starts: NDArray[np.int64], vocabulary: 
     for values in (ids, starts):
         digest.update(str(len(values)).encode())
         size = min(len(values), 1024)
-        for place in np.linspace(0, len(values) - size, 64).astype(np.int64):  # all of it, up to 64 × 1024
-            digest.update(values[place : place + size].tobytes())
+        for position in np.linspace(0, len(values) - size, 64).astype(np.int64):  # all of it, up to 64 × 1024
+            digest.update(values[position : position + size].tobytes())
     return digest.hexdigest()

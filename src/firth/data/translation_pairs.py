@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError
-from firth.data.corpus import Corpus, is_table
-from firth.data.readers import kind_of
+from firth.data.corpus import Corpus, is_table_like
+from firth.data.readers import format_and_compression
 
 
 class Pair(NamedTuple):
@@ -48,8 +48,8 @@ class TranslationPairs:
         if len(data) == 2:
             self._sides = (Corpus(data[0]), Corpus(data[1]))
             self.names = tuple(str(part) if isinstance(part, (str, os.PathLike)) else "the list" for part in data)
-        elif isinstance(data[0], (str, os.PathLike)) or is_table(data[0]):
-            if isinstance(data[0], (str, os.PathLike)) and not kind_of(Path(data[0]))[0]:
+        elif isinstance(data[0], (str, os.PathLike)) or is_table_like(data[0]):
+            if isinstance(data[0], (str, os.PathLike)) and not format_and_compression(Path(data[0]))[0]:
                 raise FirthError(
                     "wrong_input",
                     "{data} holds one side; give two files (sources, then targets), or one csv, tsv, jsonl or Parquet.",
@@ -70,7 +70,7 @@ class TranslationPairs:
         """All of them, those with an empty side too."""
         if self._sides is None:
             for number, item in enumerate(self._items or (), 1):
-                yield checked(item, number)
+                yield check_pair(item, number)
             return
         for number, (source, target) in enumerate(zip_longest(*self._sides)):
             if source is None or target is None:
@@ -89,13 +89,13 @@ class TranslationPairs:
         """Says whether the content is the same as another time; None when that can't be told without reading it all."""
         if self._sides is None:
             return None
-        prints = [side.fingerprint() for side in self._sides]
+        fingerprints = [side.fingerprint() for side in self._sides]
         if self.validation is not None:
-            prints.append(self.validation.fingerprint())
-        return None if None in prints else hashlib.sha256(repr(prints).encode()).hexdigest()
+            fingerprints.append(self.validation.fingerprint())
+        return None if None in fingerprints else hashlib.sha256(repr(fingerprints).encode()).hexdigest()
 
 
-def checked(item: Any, number: int) -> Pair:
+def check_pair(item: Any, number: int) -> Pair:
     if isinstance(item, (tuple, list)) and len(item) == 2 and all(isinstance(side, str) for side in item):
         return Pair(*item)
     raise FirthError(

@@ -64,8 +64,8 @@ class Vocabulary:
         return self.ids.get(token)
 
     def __repr__(self) -> str:
-        some = ", ".join(repr(token) for token in self.tokens[:3])
-        return f"Vocabulary({len(self):,} tokens: {some}{', …' if len(self) > 3 else ''})"
+        shown_tokens = ", ".join(repr(token) for token in self.tokens[:3])
+        return f"Vocabulary({len(self):,} tokens: {shown_tokens}{', …' if len(self) > 3 else ''})"
 
     def to_json(self) -> dict[str, Any]:
         """A plain dictionary, for `from_json`."""
@@ -83,14 +83,14 @@ class Vocabulary:
         names = ("min_count", "dropped_types", "dropped_tokens")
         try:
             tokens, counts = document["tokens"], document["counts"]
-            facts = {name: document.get(name, 0) for name in names}
+            metadata = {name: document.get(name, 0) for name in names}
         except (TypeError, KeyError, AttributeError) as error:
             raise FirthError(
                 "damaged_model", "A vocabulary has tokens and counts; this one lacks {reason}.", reason=str(error)
             ) from None
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
             raise FirthError("damaged_model", "A vocabulary's tokens must be a list of strings.")
-        numbers = [*counts, *facts.values()] if isinstance(counts, list) else [None]
+        numbers = [*counts, *metadata.values()] if isinstance(counts, list) else [None]
         if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
             raise FirthError("damaged_model", "A vocabulary's counts must be whole numbers of at least 0.")
         if len(set(tokens)) < len(tokens):
@@ -99,4 +99,4 @@ class Vocabulary:
                 "A vocabulary's tokens must differ; {n_tokens:,} stand twice.",
                 n_tokens=len(tokens) - len(set(tokens)),
             )
-        return cls(tokens, np.array(counts, dtype=np.int64), **facts)
+        return cls(tokens, np.array(counts, dtype=np.int64), **metadata)

@@ -16,7 +16,7 @@ from firth.core.errors import FirthError
 from firth.core.model import HasVectors, Model, Predicts
 from firth.core.options import option
 from firth.core.run import Run
-from firth.data.labeled_texts import FASTTEXT, Examples, read_labelled
+from firth.data.labeled_texts import FASTTEXT, EncodedExamples, read_labeled_texts
 from firth.data.tokenizer import TOKENIZERS
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import classify as kernel
@@ -67,7 +67,7 @@ class ClassifierOptions(WordOptions):
         """Whether n-grams need rows."""
         return self.maxn > 0 or self.word_ngrams > 1
 
-    def read_examples(self, data: Any, run: Run) -> Examples:
+    def read_examples(self, data: Any, run: Run) -> EncodedExamples:
         """Labelled texts, with every word that they have."""
         if self.maxn < self.minn:
             raise FirthError(
@@ -77,7 +77,7 @@ class ClassifierOptions(WordOptions):
                 maxn=self.maxn,
                 got=self.minn,
             )
-        examples = read_labelled(
+        examples = read_labeled_texts(
             data, tokenizer=self.tokenizer, lowercase=self.lowercase, phrases=self.phrases, run=run
         )
         labels = examples.labels
@@ -127,7 +127,7 @@ class Training(Loop):
     unit: ClassVar[str] = "texts"
     progress: Reading
 
-    def __init__(self, method: ClassifierOptions, examples: Examples, run: Run, start: Model | None) -> None:
+    def __init__(self, method: ClassifierOptions, examples: EncodedExamples, run: Run, start: Model | None) -> None:
         self.asked = method
         self.held_out = held_out_texts(examples, method.held_out, run.seed)
         self.rows = np.setdiff1d(np.arange(len(examples.tokens)), self.held_out)
@@ -240,7 +240,7 @@ class Training(Loop):
         return super().figures() | {"words_per_second": words / progress.seconds if progress.seconds else 0.0}
 
 
-def held_out_texts(examples: Examples, share: float, seed: int) -> NDArray[np.int64]:
+def held_out_texts(examples: EncodedExamples, share: float, seed: int) -> NDArray[np.int64]:
     """Texts to score, in order: drawn from all labels in proportion, and never the last one of a label."""
     labels, words = np.diff(examples.label_starts), np.diff(examples.tokens.starts)
     known = np.flatnonzero((labels > 0) & (words > 0))
@@ -256,7 +256,7 @@ def held_out_texts(examples: Examples, share: float, seed: int) -> NDArray[np.in
     return held[[bool((left[ids] > 0).all()) for ids in own]]
 
 
-def trained_counts(examples: Examples, held_out: NDArray[np.int64]) -> NDArray[np.int64]:
+def trained_counts(examples: EncodedExamples, held_out: NDArray[np.int64]) -> NDArray[np.int64]:
     """How often each word stands in the texts that are trained on."""
     ids, starts, words = examples.tokens.ids, examples.tokens.starts, examples.tokens.vocabulary
     held = [ids[starts[row] : starts[row + 1]] for row in held_out]

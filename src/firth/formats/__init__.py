@@ -70,17 +70,17 @@ def read_vectors(path: str | os.PathLike[str], format: str | None = None) -> Vec
     counted in a `FirthWarning`. NaN and infinity are refused: by npy and safetensors, which open without
     reading the matrix, at the first question.
     """
-    place = Path(path)
-    if place.is_dir():
+    source = Path(path)
+    if source.is_dir():
         raise FirthError(
             "wrong_input",
             "{path} is a folder; a model is opened by firth.load({path_2!r}).",
-            path=place,
-            path_2=str(place),
+            path=source,
+            path_2=str(source),
         )
-    if not place.is_file():
-        raise FirthError("not_found", "No file at {path}.", path=place)
-    return known(format or format_of(place)).read(place)
+    if not source.is_file():
+        raise FirthError("not_found", "No file at {path}.", path=source)
+    return format_named(format or format_of(source)).read(source)
 
 
 def format_of(path: Path) -> str:
@@ -106,16 +106,16 @@ def write_vectors(
         raise FirthError(
             "invalid_type", "A table of vectors is written, not a model: pass model.vectors, or one of model.tables."
         )
-    place = Path(path)
-    name = format or format_of_name(place)
+    target = Path(path)
+    name = format or format_of_name(target)
     if name is None:
         raise FirthError(
             "unknown_format",
             "The name {name} does not say its format; end it with one of: {listing}.",
-            name=place.name,
+            name=target.name,
             listing=listing(),
         )
-    write = known(name).write
+    write = format_named(name).write
     if storage not in STORAGES:
         raise FirthError(
             "invalid_value",
@@ -134,7 +134,7 @@ def write_vectors(
             )
         write = partial(write_safetensors, storage=storage)
     check_numbers(vectors)
-    write(vectors, place)
+    write(vectors, target)
 
 
 def check_numbers(vectors: Vectors) -> None:
@@ -147,9 +147,9 @@ def check_numbers(vectors: Vectors) -> None:
         )
     step = max(1, (1 << 20) // vectors.dim)  # a block at a time, for the matrix may be larger than memory
     for first in range(0, len(vectors), step):
-        odd = np.flatnonzero(~np.isfinite(vectors.matrix[first : first + step]).all(axis=1))
-        if len(odd):
-            row = first + int(odd[0])
+        invalid = np.flatnonzero(~np.isfinite(vectors.matrix[first : first + step]).all(axis=1))
+        if len(invalid):
+            row = first + int(invalid[0])
             raise FirthError(
                 "non_finite",
                 "The vector of {key!r} (row {row:,}) holds NaN or infinity, which Firth does not write; leave "
@@ -159,7 +159,7 @@ def check_numbers(vectors: Vectors) -> None:
             )
 
 
-def known(name: str) -> Format:
+def format_named(name: str) -> Format:
     if name not in FORMATS:
         raise FirthError(
             "unknown_format", "There is no format {name!r}; there are {choices}.", name=name, choices=", ".join(FORMATS)

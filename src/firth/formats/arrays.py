@@ -42,7 +42,7 @@ def read_safetensors(path: Path) -> Vectors:
         matrix = unpack_rows(arrays)
     except FirthError as error:
         raise FirthError("damaged_file", "{path}: {reason}.", path=path, reason=str(error)) from None
-    return mapped(path, lambda: keys.tobytes(), matrix)
+    return lazy_vectors(path, lambda: keys.tobytes(), matrix)
 
 
 def write_safetensors(vectors: Vectors, path: Path, storage: str = "float") -> None:
@@ -55,37 +55,37 @@ def write_safetensors(vectors: Vectors, path: Path, storage: str = "float") -> N
 def read_npy(path: Path) -> Vectors:
     """The matrix with the keys that belong to it, also where a writer that exchanges the two (`new_pair`) is at work or
     was killed: while NAME.keys.json is missing, keys are bound to the matrix by its content."""
-    beside, n_matrix = keys_path(path), 0
+    keys_file, n_matrix = keys_path(path), 0
     for _ in range(TRIES):
-        keys = Kept.of(beside)
-        with opened_npy(path) as file:
+        keys = OpenFile.of(keys_file)
+        with open_npy(path) as file:
             matrix = map_npy(path, file)
             n_matrix = len(matrix)
-            if keys is not None and keys.stands_at(beside):
-                return mapped(beside, keys.read, matrix)
-            if keys is None and not bound_files(beside.resolve()):
+            if keys is not None and keys.is_same_file(keys_file):
+                return lazy_vectors(keys_file, keys.read, matrix)
+            if keys is None and not orphaned_keys_files(keys_file.resolve()):
                 continue  # none at all, or they are in place by now
-            bound = bound_keys(beside.resolve(), file)
-        keys = Kept.of(bound)
+            bound = bound_keys_path(keys_file.resolve(), file)
+        keys = OpenFile.of(bound)
         if keys is not None:
-            return mapped(bound, keys.read, matrix)
+            return lazy_vectors(bound, keys.read, matrix)
     raise FirthError(
         "damaged_file",
         "{path} has no keys: put {name}, a JSON list of {n_matrix:,} strings, beside it.",
         path=path,
-        name=beside.name,
+        name=keys_file.name,
         n_matrix=n_matrix,
     )
 
 
-class Kept:
+class OpenFile:
     """A file as it was when it was opened, whatever takes its place before it is read."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("rb")
 
     @classmethod
-    def of(cls, path: Path) -> Kept | None:
+    def of(cls, path: Path) -> OpenFile | None:
         """None where there is no such file."""
         try:
             return cls(path)
@@ -96,7 +96,7 @@ class Kept:
                 "unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror
             ) from None
 
-    def stands_at(self, path: Path) -> bool:
+    def is_same_file(self, path: Path) -> bool:
         try:
             return os.path.samestat(os.fstat(self._file.fileno()), path.stat())
         except OSError:
@@ -104,10 +104,10 @@ class Kept:
 
     def read(self) -> bytes:
         """All of it, as often as it is asked for, by any thread."""
-        size, found = os.fstat(self._file.fileno()).st_size, b""
-        while len(found) < size and (more := os.pread(self._file.fileno(), size - len(found), len(found))):
-            found += more
-        return found
+        size, data = os.fstat(self._file.fileno()).st_size, b""
+        while len(data) < size and (more := os.pread(self._file.fileno(), size - len(data), len(data))):
+            data += more
+        return data
 
     def __del__(self) -> None:
         if hasattr(self, "_file"):
@@ -131,64 +131,64 @@ def new_pair(path: Path) -> Iterator[tuple[Path, Path]]:
     matrix by its sha256: the new one as a copy, the old one by a rename, so that there is no NAME.keys.json while the
     matrix is exchanged. Whoever is killed at any moment leaves a matrix, old or new, whose keys `read_npy` finds.
     """
-    beside = keys_path(path).resolve()
-    with contextlib.ExitStack() as ending, new_file(beside) as keys, new_file(path) as matrix:
+    keys_file = keys_path(path).resolve()
+    with contextlib.ExitStack() as ending, new_file(keys_file) as keys, new_file(path) as matrix:
         yield matrix, keys
-        ending.enter_context(lock_of(beside))
-        ending.callback(settle, path, beside)
-        settle(path, beside)
+        ending.enter_context(lock_of(keys_file))
+        ending.callback(finish_exchange, path, keys_file)
+        finish_exchange(path, keys_file)
         for each in (keys, matrix):
             sync(each)
         with matrix.open("rb") as file:
-            new = bound_keys(beside, file)
+            new = bound_keys_path(keys_file, file)
         old = None
         if path.is_file():
             with path.open("rb") as file:
-                old = bound_keys(beside, file)
+                old = bound_keys_path(keys_file, file)
         if old != new:  # else it is the same matrix, whose keys are replaced in one step
             shutil.copyfile(keys, new)
             sync(new)
-            sync(beside.parent)
-            if old is not None and beside.is_file():
-                beside.replace(old)
-            beside.unlink(missing_ok=True)  # without a matrix they are nobody's
-            sync(beside.parent)
+            sync(keys_file.parent)
+            if old is not None and keys_file.is_file():
+                keys_file.replace(old)
+            keys_file.unlink(missing_ok=True)  # without a matrix they are nobody's
+            sync(keys_file.parent)
 
 
-def settle(path: Path, beside: Path) -> None:
+def finish_exchange(path: Path, keys_file: Path) -> None:
     """Ends an exchange, whoever began it: keys that are bound to the matrix become NAME.keys.json, others go."""
     with contextlib.suppress(OSError):  # what is left is read all the same
-        bound = bound_files(beside)
-        if bound and path.is_file() and not beside.exists():
+        bound = orphaned_keys_files(keys_file)
+        if bound and path.is_file() and not keys_file.exists():
             with path.open("rb") as file:
-                own = bound_keys(beside, file)
+                own = bound_keys_path(keys_file, file)
             if own in bound:
-                own.replace(beside)
-                sync(beside.parent)
+                own.replace(keys_file)
+                sync(keys_file.parent)
         for each in bound:
             each.unlink(missing_ok=True)
 
 
-def bound_files(beside: Path) -> list[Path]:
+def orphaned_keys_files(keys_file: Path) -> list[Path]:
     """Keys that an exchange left, of any matrix."""
-    pattern = re.compile(re.escape(f".{beside.name}-") + "[0-9a-f]{64}")
-    return [path for path in beside.parent.iterdir() if pattern.fullmatch(path.name)]
+    pattern = re.compile(re.escape(f".{keys_file.name}-") + "[0-9a-f]{64}")
+    return [path for path in keys_file.parent.iterdir() if pattern.fullmatch(path.name)]
 
 
-def bound_keys(beside: Path, matrix: IO[bytes]) -> Path:
+def bound_keys_path(keys_file: Path, matrix: IO[bytes]) -> Path:
     """Where the keys of a matrix are while files are exchanged."""
     digest = hashlib.sha256()
     matrix.seek(0)
     while block := matrix.read(1 << 20):
         digest.update(block)
-    return beside.with_name(f".{beside.name}-{digest.hexdigest()}")
+    return keys_file.with_name(f".{keys_file.name}-{digest.hexdigest()}")
 
 
 @contextlib.contextmanager
-def lock_of(beside: Path) -> Iterator[None]:
+def lock_of(keys_file: Path) -> Iterator[None]:
     """Writers of one pair follow each other, where the file system has locks. Not by a lock on the folder, which
     whoever fills a folder with pairs may have."""
-    lock, handle = beside.with_name(f".{beside.name}.lock"), None
+    lock, handle = keys_file.with_name(f".{keys_file.name}.lock"), None
     while handle is None:
         try:
             handle = hold(lock, os.O_RDWR | os.O_CREAT)
@@ -215,7 +215,7 @@ _BROKEN = (ValueError, TypeError, SyntaxError, OSError, EOFError, RecursionError
 
 
 @contextlib.contextmanager
-def opened_npy(path: Path) -> Iterator[IO[bytes]]:
+def open_npy(path: Path) -> Iterator[IO[bytes]]:
     try:
         file = path.open("rb")
     except OSError as error:
@@ -230,22 +230,22 @@ def map_npy(path: Path, file: IO[bytes]) -> Matrix:
         head = io.BytesIO(file.read(LONGEST_HEADER))  # NumPy would make room for any length the file claims
         version = np.lib.format.read_magic(head)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, by_columns, kind = read(head)
+        shape, by_columns, dtype = read(head)
         start = head.tell()
     except _BROKEN as error:
         raise FirthError(
             "damaged_file", "{path} is not a .npy file ({reason}).", path=path, reason=str(error)
         ) from None
-    if len(shape) != 2 or kind.kind != "f" or kind.itemsize > 8 or min(shape) < 1:
+    if len(shape) != 2 or dtype.kind != "f" or dtype.itemsize > 8 or min(shape) < 1:
         raise FirthError(
             "damaged_file",
             "{path} holds {kind} of shape {shape}; vectors are a matrix of float, at least 1 × 1.",
             path=path,
-            kind=kind,
+            kind=dtype,
             shape=shape,
         )
     size = os.fstat(file.fileno()).st_size
-    needed = start + shape[0] * shape[1] * kind.itemsize
+    needed = start + shape[0] * shape[1] * dtype.itemsize
     if needed != size:
         raise FirthError(
             "damaged_file",
@@ -255,12 +255,12 @@ def map_npy(path: Path, file: IO[bytes]) -> Matrix:
             shape=shape,
             needed=needed,
         )
-    matrix = np.memmap(file, dtype=kind, mode="r", offset=start, shape=shape, order="F" if by_columns else "C")
+    matrix = np.memmap(file, dtype=dtype, mode="r", offset=start, shape=shape, order="F" if by_columns else "C")
     with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite and is refused at its use
         return np.asarray(matrix, dtype=np.float32)
 
 
-def mapped(path: Path, read: Callable[[], bytes], matrix: Matrix) -> Vectors:
+def lazy_vectors(path: Path, read: Callable[[], bytes], matrix: Matrix) -> Vectors:
     if not matrix.size:
         raise FirthError(
             "damaged_file",
@@ -271,19 +271,23 @@ def mapped(path: Path, read: Callable[[], bytes], matrix: Matrix) -> Vectors:
 
     def keys() -> Sequence[str]:
         try:
-            found = json.loads(read())
+            key_list = json.loads(read())
         except (ValueError, RecursionError, OSError) as error:
             raise FirthError(
                 "damaged_file", "The keys in {path} are not a JSON list ({reason}).", path=path, reason=str(error)
             ) from None
-        if not isinstance(found, list) or not all(isinstance(key, str) for key in found) or len(found) != len(matrix):
+        if (
+            not isinstance(key_list, list)
+            or not all(isinstance(key, str) for key in key_list)
+            or len(key_list) != len(matrix)
+        ):
             raise FirthError(
                 "damaged_file",
                 "The keys in {path} must be a JSON list of {n_matrix:,} strings, one a row.",
                 path=path,
                 n_matrix=len(matrix),
             )
-        return found
+        return key_list
 
     return Vectors(keys, matrix)
 

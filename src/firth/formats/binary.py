@@ -13,13 +13,13 @@ import numpy as np
 from firth.core.errors import FirthError
 from firth.core.storage import new_file
 from firth.core.vectors import Vectors
-from firth.formats.files import BLOCK, LONGEST_WORD, Collector, check_words, opened, parse_header
+from firth.formats.files import BLOCK, LONGEST_WORD, Collector, check_words, open_unzipped, parse_header
 
 SEARCHED = LONGEST_WORD + 2  # a newline, the word and its space
 
 
 def read_binary(path: Path) -> Vectors:
-    with opened(path) as file:
+    with open_unzipped(path) as file:
         line = file.readline(100)
         rows, dims = parse_header(path, line)
         table = Collector(path, dims)

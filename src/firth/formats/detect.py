@@ -6,14 +6,14 @@ from pathlib import Path
 
 from firth.core.errors import FirthError
 from firth.formats.fasttext import MAGIC
-from firth.formats.files import BLOCK, is_number, looks_like_header, opened, parse_header
+from firth.formats.files import BLOCK, is_number, looks_like_header, open_unzipped, parse_header
 
-_TEXT = bytes(range(32, 256)) + b"\t\n\v\f\r"
+_TEXT_BYTES = bytes(range(32, 256)) + b"\t\n\v\f\r"
 
 
 def detect(path: Path) -> str | None:
     """The name of the format, or None when the content does not say."""
-    with opened(path) as file:
+    with open_unzipped(path) as file:
         head = file.read(BLOCK)
     if not head:
         raise FirthError("damaged_file", "{path} is empty.", path=path)
@@ -44,7 +44,9 @@ def is_text(rows: bytes, dims: int) -> bool:
     fields = line.rstrip(b" \r").split(b" ")
     if len(fields) > dims and all(map(is_number, fields[-dims:])):
         return True
-    return not rows or (any(map(is_number, fields[1:])) and not rows.translate(None, delete=_TEXT) and is_utf8(line))
+    return not rows or (
+        any(map(is_number, fields[1:])) and not rows.translate(None, delete=_TEXT_BYTES) and is_utf8(line)
+    )
 
 
 def is_utf8(text: bytes) -> bool:

@@ -55,25 +55,25 @@ class FastTextArgs:
 
 
 @dataclass(frozen=True)
-class SpreadRows:
+class SparseRows:
     """A matrix most of whose last rows are zero: `first`, then `size` rows of which `places` (sorted) hold `rows`."""
 
     first: Matrix
     rows: Matrix
-    places: NDArray[np.int32]
+    row_ids: NDArray[np.int32]
     size: int
 
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.first) + self.size, int(self.first.shape[1])
 
-    def __getitem__(self, wanted: slice) -> Matrix:
-        begin, end, _ = wanted.indices(self.shape[0])
+    def __getitem__(self, expected: slice) -> Matrix:
+        begin, end, _ = expected.indices(self.shape[0])
         block = np.zeros((end - begin, self.shape[1]), dtype=np.float32)
         own = self.first[begin:end]
         block[: len(own)] = own
-        low, high = np.searchsorted(self.places, [begin - len(self.first), end - len(self.first)])
-        block[self.places[low:high] + len(self.first) - begin] = self.rows[low:high]
+        low, high = np.searchsorted(self.row_ids, [begin - len(self.first), end - len(self.first)])
+        block[self.row_ids[low:high] + len(self.first) - begin] = self.rows[low:high]
         return block
 
 
@@ -91,7 +91,7 @@ class FastTextFile:
     labels: Sequence[bytes]
     label_counts: NDArray[np.int64]
     tokens: int
-    inputs: Matrix | SpreadRows | ProductCodes
+    inputs: Matrix | SparseRows | ProductCodes
     outputs: Matrix | ProductCodes
     pruned: NDArray[np.int32] | None = None
     version: int = VERSION
@@ -119,29 +119,29 @@ def is_fasttext(path: str | os.PathLike[str]) -> bool:
 def read_fasttext(path: str | os.PathLike[str], in_memory: bool = False) -> FastTextFile:
     """A .bin or .ftz file. Matrices are mapped from it, or with `in_memory` read; every size is checked before anything
     is read by it."""
-    source = _Source(Path(path), in_memory)
-    magic, version = source.unpack("<2i", "magic and version")
+    reader = _Reader(Path(path), in_memory)
+    magic, version = reader.unpack("<2i", "magic and version")
     if magic != MAGIC:
-        raise source.wrong("a fastText model begins with", MAGIC, magic)
+        raise reader.wrong("a fastText model begins with", MAGIC, magic)
     if version not in (11, VERSION):
-        raise source.wrong("the version must be", "11 or 12", version)
-    args = _read_args(source)
+        raise reader.wrong("the version must be", "11 or 12", version)
+    args = _read_args(reader)
     if version == 11 and args.model == "sup":
         args = replace(args, maxn=0)  # such models have no n-grams of characters, whatever they say
-    size, words, labels, tokens, pruned = source.unpack(_SIZES.format, "numbers of words and labels")
+    size, words, labels, tokens, pruned = reader.unpack(_SIZES.format, "numbers of words and labels")
     if not 0 <= words <= size or labels != size - words or not words + labels:
-        raise source.wrong("entries must be words and labels together, at least one", size, f"{words} + {labels}")
+        raise reader.wrong("entries must be words and labels together, at least one", size, f"{words} + {labels}")
     if tokens < 0:
-        raise source.wrong("the number of tokens must be at least", 0, tokens)
-    entries, counts = _read_entries(source, size, words)
-    pairs = _read_pairs(source, pruned, args.bucket) if pruned >= 0 else None
+        raise reader.wrong("the number of tokens must be at least", 0, tokens)
+    entries, counts = _read_entries(reader, size, words)
+    pairs = _read_pairs(reader, pruned, args.bucket) if pruned >= 0 else None
     rows = words + (args.bucket if pairs is None else len(pairs))
-    inputs, quantised = _read_matrix(source, "input", rows, args.dim)
+    inputs, quantised = _read_matrix(reader, "input", rows, args.dim)
     if pairs is not None and not quantised:
-        raise source.wrong("a pruned model must be quantised; its input matrix is", "in codes", "dense")
+        raise reader.wrong("a pruned model must be quantised; its input matrix is", "in codes", "dense")
     targets = labels if args.model == "sup" else words
-    outputs, _ = _read_matrix(source, "output", targets, args.dim, dense_only=not quantised)
-    source.finish()
+    outputs, _ = _read_matrix(reader, "output", targets, args.dim, dense_only=not quantised)
+    reader.finish()
     return FastTextFile(
         args=args,
         words=entries[:words],
@@ -156,12 +156,12 @@ def read_fasttext(path: str | os.PathLike[str], in_memory: bool = False) -> Fast
     )
 
 
-class _Source:
+class _Reader:
     """A file, mapped or in memory, and a place in it. What would reach beyond the end is refused with what was being
     read."""
 
     def __init__(self, path: Path, in_memory: bool = False) -> None:
-        self.path, self.place = path, 0
+        self.path, self.position = path, 0
         try:
             with path.open("rb") as file:
                 self.data: mmap.mmap | bytes = (
@@ -175,20 +175,20 @@ class _Source:
                 "unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror
             ) from None
 
-    def wrong(self, rule: str, wanted: Any, found: Any) -> FirthError:
+    def wrong(self, rule: str, expected: Any, actual: Any) -> FirthError:
         return FirthError(
             "damaged_file",
             "{path}: {rule} {expected}; found {got} before byte {path_2:,}.",
             path=self.path,
             rule=rule,
-            expected=wanted,
-            got=found,
-            path_2=self.place,
+            expected=expected,
+            got=actual,
+            path_2=self.position,
         )
 
     def reserve(self, length: int, what: str) -> int:
         """Where the next `length` bytes begin; the place moves behind them."""
-        begin = self.place
+        begin = self.position
         if not 0 <= length <= self.size - begin:
             raise FirthError(
                 "damaged_file",
@@ -200,19 +200,19 @@ class _Source:
                 begin=begin,
                 size=self.size,
             )
-        self.place += length
+        self.position += length
         return begin
 
     def unpack(self, format: str, what: str) -> tuple[Any, ...]:
         return struct.unpack_from(format, self.data, self.reserve(struct.calcsize(format), what))
 
-    def array(self, kind: str, shape: tuple[int, ...], what: str) -> NDArray[Any]:
+    def array(self, dtype: str, shape: tuple[int, ...], what: str) -> NDArray[Any]:
         """An array mapped from the file; it may lie at an odd address."""
         count = math.prod(shape)
-        begin = self.reserve(count * np.dtype(kind).itemsize, what)
+        begin = self.reserve(count * np.dtype(dtype).itemsize, what)
         if not count:
-            return np.zeros(shape, dtype=kind)
-        return np.frombuffer(self.data, dtype=kind, count=count, offset=begin).reshape(shape)
+            return np.zeros(shape, dtype=dtype)
+        return np.frombuffer(self.data, dtype=dtype, count=count, offset=begin).reshape(shape)
 
     def flag(self, what: str) -> bool:
         (value,) = self.unpack("<B", what)
@@ -221,30 +221,30 @@ class _Source:
         return bool(value)
 
     def finish(self) -> None:
-        if self.place < self.size:
-            more = self.size - self.place
+        if self.position < self.size:
+            more = self.size - self.position
             raise FirthError(
                 "damaged_file",
                 "{path}: {more:,} bytes follow the model's end at byte {path_2:,}.",
                 path=self.path,
                 more=more,
-                path_2=self.place,
+                path_2=self.position,
             )
 
 
-def _read_args(source: _Source) -> FastTextArgs:
-    *numbers, t = source.unpack(_ARGS.format, "settings")
+def _read_args(reader: _Reader) -> FastTextArgs:
+    *numbers, t = reader.unpack(_ARGS.format, "settings")
     names = list(FastTextArgs.__dataclass_fields__)
-    facts: dict[str, Any] = dict(zip(names, [*numbers, t], strict=True))
+    fields: dict[str, Any] = dict(zip(names, [*numbers, t], strict=True))
     for name, choices in (("loss", LOSSES), ("model", MODELS)):
-        if facts[name] not in choices:
+        if fields[name] not in choices:
             listing = ", ".join(f"{number} ({choice})" for number, choice in choices.items())
-            raise source.wrong(f"{name} must be one of", listing, facts[name])
-        facts[name] = choices[facts[name]]
-    args = FastTextArgs(**facts)
+            raise reader.wrong(f"{name} must be one of", listing, fields[name])
+        fields[name] = choices[fields[name]]
+    args = FastTextArgs(**fields)
     problem = args_problem(args)
     if problem:
-        raise source.wrong(*problem)
+        raise reader.wrong(*problem)
     return args
 
 
@@ -263,85 +263,85 @@ def args_problem(args: FastTextArgs) -> tuple[str, Any, Any] | None:
     return None
 
 
-def _read_entries(source: _Source, size: int, words: int) -> tuple[list[bytes], NDArray[np.int64]]:
+def _read_entries(reader: _Reader, size: int, words: int) -> tuple[list[bytes], NDArray[np.int64]]:
     """Words and labels with their counts."""
-    begin = source.place
-    source.reserve(size * _LEAST_ENTRY, f"a vocabulary of {size:,} entries")  # before a list grows by what it says
-    data, at = source.data, begin
+    begin = reader.position
+    reader.reserve(size * _LEAST_ENTRY, f"a vocabulary of {size:,} entries")  # before a list grows by what it says
+    data, at = reader.data, begin
     entries: list[bytes] = []
     ends = np.zeros(size, dtype=np.int64)
-    for place in range(size):
+    for number in range(size):
         end = data.find(b"\0", at)
-        if end < 0 or end + _LEAST_ENTRY > source.size:
+        if end < 0 or end + _LEAST_ENTRY > reader.size:
             raise FirthError(
                 "damaged_file",
                 "{path} is cut or damaged: it ends inside entry {path_2:,} of {size:,}.",
-                path=source.path,
-                path_2=place + 1,
+                path=reader.path,
+                path_2=number + 1,
                 size=size,
             )
         entries.append(data[at:end])
-        ends[place] = end
+        ends[number] = end
         at = end + _LEAST_ENTRY
-    source.place = at
-    facts = np.frombuffer(data, dtype=np.uint8)[ends[:, None] + np.arange(1, _LEAST_ENTRY)]
-    counts = np.ascontiguousarray(facts[:, :8]).view("<i8").ravel()
-    expected = np.arange(size) >= words
-    odd = np.flatnonzero((facts[:, 8] != expected) | (counts < 0))
-    if len(odd):
-        row = int(odd[0])
-        wanted = f"type {int(expected[row])} and a count of at least 0"
-        raise source.wrong(f"entry {row + 1:,} must have", wanted, f"type {facts[row, 8]}, count {counts[row]}")
+    reader.position = at
+    fields = np.frombuffer(data, dtype=np.uint8)[ends[:, None] + np.arange(1, _LEAST_ENTRY)]
+    counts = np.ascontiguousarray(fields[:, :8]).view("<i8").ravel()
+    is_label = np.arange(size) >= words
+    invalid = np.flatnonzero((fields[:, 8] != is_label) | (counts < 0))
+    if len(invalid):
+        row = int(invalid[0])
+        expected = f"type {int(is_label[row])} and a count of at least 0"
+        raise reader.wrong(f"entry {row + 1:,} must have", expected, f"type {fields[row, 8]}, count {counts[row]}")
     return entries, counts
 
 
-def _read_pairs(source: _Source, count: int, buckets: int) -> NDArray[np.int32]:
+def _read_pairs(reader: _Reader, count: int, buckets: int) -> NDArray[np.int32]:
     """(bucket, row after the words) for each n-gram that pruning left."""
-    pairs = source.array("<i4", (count, 2), f"a list of {count:,} n-grams")
+    pairs = reader.array("<i4", (count, 2), f"a list of {count:,} n-grams")
     for column, rule, most in ((0, "n-grams must be below bucket =", buckets), (1, "their rows must be below", count)):
-        odd = np.flatnonzero((pairs[:, column] < 0) | (pairs[:, column] >= most))
-        if len(odd):
-            raise source.wrong(rule, most, pairs[odd[0], column])
+        invalid = np.flatnonzero((pairs[:, column] < 0) | (pairs[:, column] >= most))
+        if len(invalid):
+            raise reader.wrong(rule, most, pairs[invalid[0], column])
     different = len(np.unique(pairs[:, 0]))
     if different < count:
-        raise source.wrong("the n-grams kept must differ; there must be", count, different)
+        raise reader.wrong("the n-grams kept must differ; there must be", count, different)
     return pairs
 
 
 def _read_matrix(
-    source: _Source, name: str, rows: int, dim: int, dense_only: bool = False
+    reader: _Reader, name: str, rows: int, dim: int, dense_only: bool = False
 ) -> tuple[Matrix | ProductCodes, bool]:
-    quantised = source.flag(f"the {name} matrix is quantised")
+    quantised = reader.flag(f"the {name} matrix is quantised")
     if quantised and dense_only:
-        raise source.wrong("where the input matrix is dense, the output matrix must be", "dense", "quantised")
-    norms = source.flag("norms are quantised") if quantised else False
-    found = source.unpack("<2q", f"the shape of the {name} matrix")
-    if found != (rows, dim):
-        raise source.wrong(f"the {name} matrix must be", f"{rows:,} × {dim:,}", " × ".join(f"{n:,}" for n in found))
+        raise reader.wrong("where the input matrix is dense, the output matrix must be", "dense", "quantised")
+    norms = reader.flag("norms are quantised") if quantised else False
+    actual = reader.unpack("<2q", f"the shape of the {name} matrix")
+    if actual != (rows, dim):
+        raise reader.wrong(f"the {name} matrix must be", f"{rows:,} × {dim:,}", " × ".join(f"{n:,}" for n in actual))
     if not quantised:
-        return source.array("<f4", (rows, dim), f"the {name} matrix"), False
-    (size,) = source.unpack("<i", "the number of codes")
+        return reader.array("<f4", (rows, dim), f"the {name} matrix"), False
+    (size,) = reader.unpack("<i", "the number of codes")
     parts = size // rows if rows else 0
     if size < 0 or size != rows * parts or (rows and not 1 <= parts <= dim):
-        raise source.wrong("codes must be a whole number of bytes a row,", f"1 to {dim} for {rows:,} rows", size)
-    codes = source.array("u1", (rows, parts), f"the codes of the {name} matrix")
-    width, centroids = _read_quantiser(source, dim, parts if rows else None)
+        raise reader.wrong("codes must be a whole number of bytes a row,", f"1 to {dim} for {rows:,} rows", size)
+    codes = reader.array("u1", (rows, parts), f"the codes of the {name} matrix")
+    width, centroids = _read_quantiser(reader, dim, parts if rows else None)
     if not norms:
         return ProductCodes(codes, centroids, dim, width), True
-    norm_codes = source.array("u1", (rows,), f"the norms of the {name} matrix")
-    _, norm_centroids = _read_quantiser(source, 1, 1)
+    norm_codes = reader.array("u1", (rows,), f"the norms of the {name} matrix")
+    _, norm_centroids = _read_quantiser(reader, 1, 1)
     return ProductCodes(codes, centroids, dim, width, norm_codes, norm_centroids), True
 
 
-def _read_quantiser(source: _Source, dim: int, parts: int | None) -> tuple[int, NDArray[np.float32]]:
+def _read_quantiser(reader: _Reader, dim: int, parts: int | None) -> tuple[int, NDArray[np.float32]]:
     """The width of its parts, and its centroids."""
-    shape = source.unpack("<4i", "the shape of the quantiser")
+    shape = reader.unpack("<4i", "the shape of the quantiser")
     width = shape[2]
     right = (dim, parts_of(dim, width), width, dim % width or width) if 1 <= width <= dim else None
     if shape != right or parts not in (None, shape[1]):
-        wanted = f"{dim} columns in {'' if parts is None else f'{parts} '}parts of one width"
-        raise source.wrong("the quantiser must be for", wanted, "dim {}, {} parts of {}, the last {}".format(*shape))
-    return width, source.array("<f4", (dim * CENTROIDS,), "the quantiser's centroids")
+        expected = f"{dim} columns in {'' if parts is None else f'{parts} '}parts of one width"
+        raise reader.wrong("the quantiser must be for", expected, "dim {}, {} parts of {}, the last {}".format(*shape))
+    return width, reader.array("<f4", (dim * CENTROIDS,), "the quantiser's centroids")
 
 
 def write_fasttext(path: str | os.PathLike[str], model: FastTextFile) -> None:
@@ -355,9 +355,9 @@ def write_fasttext(path: str | os.PathLike[str], model: FastTextFile) -> None:
     with new_file(Path(path)) as work, work.open("wb") as file:
         file.write(struct.pack("<2i", MAGIC, VERSION) + _ARGS.pack(*settings))
         file.write(_SIZES.pack(words + labels, words, labels, model.tokens, pruned))
-        for kind, entries, counts in ((0, model.words, model.word_counts), (1, model.labels, model.label_counts)):
+        for dtype, entries, counts in ((0, model.words, model.word_counts), (1, model.labels, model.label_counts)):
             file.writelines(
-                b"%b\0%b" % (entry, struct.pack("<qB", count, kind))
+                b"%b\0%b" % (entry, struct.pack("<qB", count, dtype))
                 for entry, count in zip(entries, counts.tolist(), strict=True)
             )
         if model.pruned is not None:
@@ -389,16 +389,16 @@ def check_file(model: FastTextFile) -> None:
         )
 
 
-def key_of(choices: dict[int, str], wanted: str) -> int:
+def key_of(choices: dict[int, str], expected: str) -> int:
     for number, name in choices.items():
-        if name == wanted:
+        if name == expected:
             return number
     raise FirthError(
-        "invalid_value", "fastText knows {values}; got {got!r}.", values=", ".join(choices.values()), got=wanted
+        "invalid_value", "fastText knows {values}; got {got!r}.", values=", ".join(choices.values()), got=expected
     )
 
 
-def _write_matrix(file: BinaryIO, matrix: Matrix | SpreadRows | ProductCodes) -> None:
+def _write_matrix(file: BinaryIO, matrix: Matrix | SparseRows | ProductCodes) -> None:
     rows, dim = matrix.shape
     if not isinstance(matrix, ProductCodes):
         file.write(struct.pack("<B2q", False, rows, dim))

@@ -24,7 +24,7 @@ _SPACE = re.compile(r"[ \t\n\v\f\r]")
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[io.BufferedIOBase]:
+def open_unzipped(path: Path) -> Iterator[io.BufferedIOBase]:
     """The bytes of a file, unpacked where they are gzip."""
     try:
         with path.open("rb") as file:
@@ -59,7 +59,7 @@ def parse_header(path: Path, line: bytes) -> tuple[int, int]:
             "damaged_file",
             '{path}: line 1 must be rows and dimensions, such as "400000 300"; got {got}.',
             path=path,
-            got=shown(line),
+            got=preview(line),
         )
     rows, dims = int(fields[0]), int(fields[1])
     if rows < 1 or dims < 1:
@@ -92,14 +92,14 @@ class Collector:
 
     def add(self, words: Sequence[bytes], numbers: Matrix) -> None:
         if not np.isfinite(numbers).all():
-            odd = int(np.flatnonzero(~np.isfinite(numbers).all(axis=1))[0])
+            invalid = int(np.flatnonzero(~np.isfinite(numbers).all(axis=1))[0])
             raise FirthError(
                 "non_finite",
                 "{path}: row {n_keys:,} ({word}) holds NaN, infinity or a number beyond float32; remove the row "
                 "from the file.",
                 path=self.path,
-                n_keys=len(self.keys) + odd + 1,
-                word=shown(words[odd]),
+                n_keys=len(self.keys) + invalid + 1,
+                word=preview(words[invalid]),
             )
         first, last = len(self.keys), len(self.keys) + len(words)
         if last > len(self._matrix):
@@ -109,9 +109,9 @@ class Collector:
         try:
             self.keys += [word.decode() for word in words]
         except UnicodeDecodeError:
-            self.keys += [self._replaced(word) for word in words]
+            self.keys += [self._decode_lossy(word) for word in words]
 
-    def _replaced(self, word: bytes) -> str:
+    def _decode_lossy(self, word: bytes) -> str:
         """word2vec cuts words at 99 bytes, even inside a character."""
         text = word.decode(errors="replace")
         self.undecodable += text.encode() != word
@@ -124,10 +124,11 @@ class Collector:
         first_rows = dict(zip(reversed(self.keys), range(len(self.keys) - 1, -1, -1), strict=True))
         if len(first_rows) == len(self.keys):
             return Vectors(self.keys, self._matrix)
-        kept = sorted(first_rows.values())
+        selected_rows = sorted(first_rows.values())
         word = next(key for row, key in enumerate(self.keys) if first_rows[key] != row)
-        warn(f"{self.path}: {len(self.keys) - len(kept):,} rows repeat a word ({word!r} first) and were left out.")
-        return Vectors([self.keys[row] for row in kept], self._matrix[kept])
+        repeated = len(self.keys) - len(selected_rows)
+        warn(f"{self.path}: {repeated:,} rows repeat a word ({word!r} first) and were left out.")
+        return Vectors([self.keys[row] for row in selected_rows], self._matrix[selected_rows])
 
 
 def warn(text: str) -> None:
@@ -154,12 +155,12 @@ def check_words(vectors: Vectors) -> list[bytes]:
                 "{word}. Write .safetensors or .npy, which take any key.",
                 longest_word=LONGEST_WORD,
                 row=row + 1,
-                word=shown(word),
+                word=preview(word),
             )
         words.append(word)
     return words
 
 
-def shown(text: bytes) -> str:
+def preview(text: bytes) -> str:
     """The beginning of some bytes, fit for an error's one line."""
     return repr(text[:40].decode(errors="replace")) + ("…" if len(text) > 40 else "")

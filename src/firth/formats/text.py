@@ -25,15 +25,15 @@ from firth.formats.files import (
     check_words,
     is_number,
     looks_like_header,
-    opened,
+    open_unzipped,
     parse_header,
-    shown,
+    preview,
 )
 
 
 def read_text(path: Path, header: bool | None = True) -> Vectors:
     """Vectors of a text file with a first line of rows and dimensions (`header`: None = with or without it)."""
-    with opened(path) as file:
+    with open_unzipped(path) as file:
         blocks = line_blocks(path, file)
         block = next(blocks, b"")
         if not block:
@@ -44,7 +44,7 @@ def read_text(path: Path, header: bool | None = True) -> Vectors:
             rows, dims = parse_header(path, line)
             line_number = 2
         else:
-            dims = usual_dims(path, block)
+            dims = most_common_dims(path, block)
         table = Collector(path, dims)
         while block or (block := next(blocks, b"")):
             lines = split_lines(block)
@@ -105,7 +105,7 @@ def split_lines(block: bytes) -> Lines:
     return Lines(block, separators, starts, last, fields)
 
 
-def usual_dims(path: Path, block: bytes) -> int:
+def most_common_dims(path: Path, block: bytes) -> int:
     """Numbers a row where no first line says it: as most lines of the first block have, for words may hold spaces."""
     dims = int(np.bincount(split_lines(block).fields).argmax()) - 1
     if dims < 1:
@@ -114,7 +114,7 @@ def usual_dims(path: Path, block: bytes) -> int:
             "damaged_file",
             "{path}: line 1 must be a word and its numbers, with one space between; got {got}.",
             path=path,
-            got=shown(first),
+            got=preview(first),
         )
     return dims
 
@@ -123,13 +123,13 @@ def parse_rows(path: Path, lines: Lines, dims: int, line_number: int) -> tuple[l
     """Words and numbers of a block whose first line is the file's `line_number`."""
     short = np.flatnonzero(lines.fields <= dims)
     if len(short):
-        found = lines.fields[short[0]] - 1
+        got = lines.fields[short[0]] - 1
         raise FirthError(
             "damaged_file",
             "{path}: line {line_number:,} has {got:,} numbers where {dims:,} are expected.",
             path=path,
             line_number=line_number + short[0],
-            got=found,
+            got=got,
             dims=dims,
         )
     word_ends = lines.separators[lines.last - dims]
@@ -143,18 +143,18 @@ def parse_rows(path: Path, lines: Lines, dims: int, line_number: int) -> tuple[l
                 path=path,
                 line_number=line_number + row,
                 dims=dims,
-                word=shown(words[row]),
+                word=preview(words[row]),
             )
     bounds = lines.separators[lines.last[:, None] + np.arange(-dims, 1)]  # rows × (dims + 1)
     numbers = parse_numbers(lines.block, bounds)
     if numbers is None:
-        odd, field = first_bad_field(lines.block, bounds)
+        bad_row, field = first_bad_field(lines.block, bounds)
         raise FirthError(
             "damaged_file",
             "{path}: line {line_number:,} has {field} where a number is expected.",
             path=path,
-            line_number=line_number + odd,
-            field=shown(field),
+            line_number=line_number + bad_row,
+            field=preview(field),
         )
     return words, numbers
 

@@ -23,7 +23,7 @@ from firth.core.run import available_cores
 from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors
 from firth.data.vocabulary import Vocabulary
-from firth.formats.fasttext import FastTextArgs, FastTextFile, SpreadRows
+from firth.formats.fasttext import FastTextArgs, FastTextFile, SparseRows
 from firth.formats.files import warn
 from firth.kernels.product import CENTROIDS, ProductCodes, parts_of
 from firth.words.fasttext_quantization import quantize
@@ -175,7 +175,7 @@ class FastTextModel(TextModel):
                 n_tokens=len(tokens) - len(set(tokens)),
             )
         subwords = Subwords(args.minn, args.maxn, args.bucket)
-        table = file.inputs[:] if isinstance(file.inputs, SpreadRows) else file.inputs
+        table = file.inputs[:] if isinstance(file.inputs, SparseRows) else file.inputs
         if file.pruned is not None and isinstance(table, ProductCodes):
             order = np.argsort(file.pruned[:, 0])
             rows = np.concatenate([np.arange(len(tokens)), len(tokens) + file.pruned[order, 1]])
@@ -201,12 +201,12 @@ class FastTextModel(TextModel):
             rows = np.concatenate([order, np.arange(self.words, len(table))])
             table = table.rows(rows) if isinstance(table, ProductCodes) else table[rows]
             outputs = outputs if args.loss == "hs" else outputs[order]
-        inputs: Matrix | SpreadRows | ProductCodes = table
+        inputs: Matrix | SparseRows | ProductCodes = table
         ids = self.subwords.bucket_ids
         if ids is not None and isinstance(table, ProductCodes):
             pruned = np.stack([ids, np.arange(len(ids), dtype=np.int32)], axis=1)
         elif ids is not None and not isinstance(table, ProductCodes):
-            inputs = SpreadRows(table[: self.words], table[self.words :], ids, args.bucket)
+            inputs = SparseRows(table[: self.words], table[self.words :], ids, args.bucket)
         return FastTextFile(
             args=args,
             words=[vocabulary.tokens[word].encode() for word in order],

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix
-from firth.formats.fasttext import FastTextFile, SpreadRows
+from firth.formats.fasttext import FastTextFile, SparseRows
 from firth.kernels import product
 
 BLOCK = 1 << 16
@@ -67,14 +67,14 @@ def quantize(
 def pruned(file: FastTextFile, cutoff: int | None) -> tuple[FastTextFile, Matrix]:
     """The model without the rows that are left out, and its input matrix."""
     words = len(file.words)
-    if isinstance(file.inputs, SpreadRows):  # the buckets that nothing fell into are left out in any case
-        matrix, buckets = np.concatenate([file.inputs.first, file.inputs.rows]), file.inputs.places
+    if isinstance(file.inputs, SparseRows):  # the buckets that nothing fell into are left out in any case
+        matrix, buckets = np.concatenate([file.inputs.first, file.inputs.rows]), file.inputs.row_ids
     else:
         assert not isinstance(file.inputs, product.ProductCodes)
         matrix = file.inputs
         buckets = np.arange(file.args.bucket, dtype=np.int32) if file.pruned is None else file.pruned[:, 0]
     if cutoff is None or cutoff >= len(matrix):
-        spread = isinstance(file.inputs, SpreadRows)
+        spread = isinstance(file.inputs, SparseRows)
         return (replace(file, pruned=pairs(buckets)) if spread else file), matrix
     rows = longest_rows(file, matrix, cutoff)
     own, others = rows[rows < words], rows[rows >= words]

@@ -21,7 +21,7 @@ from firth.core.run import Run
 from firth.core.stored import check_arrays, check_texts_of, finite_rows
 from firth.core.vectors import Matrix, Vectors
 from firth.data.phrases import Phrase, PhraseJoiner
-from firth.data.token_lists import TokenLists, opened
+from firth.data.token_lists import TokenLists, corpus_or_token_lists
 from firth.data.tokenizer import NATIVE, TOKENIZERS, Splitting, is_token_list, tokenizer
 from firth.data.tokens import Tokens, read_tokens
 from firth.data.vocabulary import Vocabulary
@@ -51,7 +51,7 @@ class WordOptions(Method):
     def read(self, data: Any, run: Run, start: TextModel | None = None, keys: bool = False) -> Tokens:
         """`data` (a corpus, anything one can be made of, or lists of tokens) as word ids; with `start`, its words and
         phrases first."""
-        data = data if isinstance(data, Tokens) else opened(data)
+        data = data if isinstance(data, Tokens) else corpus_or_token_lists(data)
         if start is not None:
             given = data.splitting if isinstance(data, Tokens) else self.splitting
             self.check_splitting(start, None if isinstance(data, TokenLists) else given)
@@ -62,8 +62,8 @@ class WordOptions(Method):
             min_count=self.min_count,
             max_size=self.max_vocabulary,
             phrases=self.phrases,
-            known=start.known if start else None,
-            joined=[[Phrase(*pair[:2]) for pair in found] for found in start.phrases] if start else (),
+            start_vocabulary=start.known if start else None,
+            start_phrases=[[Phrase(*pair[:2]) for pair in found] for found in start.phrases] if start else (),
             keys=keys,
             run=run,
         )

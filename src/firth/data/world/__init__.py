@@ -3,7 +3,7 @@
 All text is in lower case, words separated by single spaces, the sentences of one text by " . ".
 """
 
-from firth.data.world.truth import write_analogies
+from firth.data.world.evaluation_sets import write_analogies
 from firth.data.world.world import World
 
 __all__ = ["World", "write_analogies"]

@@ -22,10 +22,10 @@ def pick(random: Random, items: tuple[Item, ...] | list[Item]) -> Item:
 
 def sample(random: Random, items: tuple[Item, ...] | list[Item], number: int) -> list[Item]:
     """`number` different places of `items`, in random order."""
-    places: dict[int, None] = {}
-    while len(places) < number:  # drawing again is quick: few of many are asked for, or all of a handful
-        places[int(random.random() * len(items))] = None
-    return [items[place] for place in places]
+    positions: dict[int, None] = {}
+    while len(positions) < number:  # drawing again is quick: few of many are asked for, or all of a handful
+        positions[int(random.random() * len(items))] = None
+    return [items[position] for position in positions]
 
 
 class Namer:
@@ -33,7 +33,7 @@ class Namer:
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._taken: set[str] = set()
+        self._used: set[str] = set()
         self._longer = 0  # syllables more than asked for
 
     def __call__(self, syllables: int = 2) -> str:
@@ -44,10 +44,10 @@ class Namer:
             for _ in range(syllables - 1 + self._longer):
                 parts += [pick(random, MIDDLES), pick(random, VOWELS)]
             name = "".join([*parts, pick(random, ENDINGS)])
-            if name not in self._taken:
+            if name not in self._used:
                 break
             self._longer += tries % 4 == 0
-        self._taken.add(name)
+        self._used.add(name)
         return name
 
     def several(self, number: int) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.data.world.facts import Facts
+from firth.data.world.ground_truth import GroundTruth
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ def friendships(random: np.random.Generator, people: int, communities: int, frie
     return Friendships(edges, shuffled)
 
 
-class Interactions(NamedTuple):
+class SyntheticRatings(NamedTuple):
     """Who rated what, each pair once, and the tastes that it came from."""
 
     users: Ints
@@ -53,22 +53,24 @@ class Interactions(NamedTuple):
     traits: Floats  # (items, genres): how much of each genre an item has; rows sum to 1
 
 
-def ratings(random: np.random.Generator, users: int, items: int, each: int) -> Interactions:
+def ratings(random: np.random.Generator, users: int, items: int, each: int) -> SyntheticRatings:
     """Each user meets about `each` items, by taste and by the items' fame, and rates them by taste alone."""
     tastes = random.dirichlet(np.full(GENRES, 0.25), size=users)
     traits = random.dirichlet(np.full(GENRES, 0.25), size=items)
-    fame = 1.0 / (1.0 + random.permutation(items)) ** 0.5
-    wanted = _choose(random, np.repeat(tastes, each, axis=0))
-    met = np.empty(len(wanted), dtype=np.int64)
+    popularity = 1.0 / (1.0 + random.permutation(items)) ** 0.5
+    wanted_genres = _sample_columns(random, np.repeat(tastes, each, axis=0))
+    rated_items = np.empty(len(wanted_genres), dtype=np.int64)
     for genre in range(GENRES):
-        here = np.flatnonzero(wanted == genre)
-        odds = fame * traits[:, genre]
-        met[here] = np.searchsorted(np.cumsum(odds) / odds.sum(), random.random(len(here)), side="right")
-    met = np.minimum(met, items - 1)  # a rounded sum may end just under 1
-    pairs = _distinct(np.stack([np.repeat(np.arange(users), each), met], axis=1), items)
+        with_genre = np.flatnonzero(wanted_genres == genre)
+        odds = popularity * traits[:, genre]
+        rated_items[with_genre] = np.searchsorted(
+            np.cumsum(odds) / odds.sum(), random.random(len(with_genre)), side="right"
+        )
+    rated_items = np.minimum(rated_items, items - 1)  # a rounded sum may end just under 1
+    pairs = _distinct(np.stack([np.repeat(np.arange(users), each), rated_items], axis=1), items)
     match = np.einsum("ij,ij->i", tastes[pairs[:, 0]], traits[pairs[:, 1]])  # 0 … 1
-    rated = np.clip(np.rint(1.5 + 4.0 * match + random.normal(0, 0.3, len(match))), 1, 5).astype(np.int64)
-    return Interactions(pairs[:, 0], pairs[:, 1], rated, tastes, traits)
+    scores = np.clip(np.rint(1.5 + 4.0 * match + random.normal(0, 0.3, len(match))), 1, 5).astype(np.int64)
+    return SyntheticRatings(pairs[:, 0], pairs[:, 1], scores, tastes, traits)
 
 
 def _distinct(pairs: Ints, high: int) -> Ints:
@@ -77,7 +79,7 @@ def _distinct(pairs: Ints, high: int) -> Ints:
     return np.stack(np.divmod(codes[np.diff(codes, prepend=-1) > 0], high), axis=1)
 
 
-def _choose(random: np.random.Generator, odds: Floats) -> Ints:
+def _sample_columns(random: np.random.Generator, odds: Floats) -> Ints:
     """For each row of odds that sum to 1, a column."""
     columns: Ints = (np.cumsum(odds, axis=1) < random.random((len(odds), 1))).sum(axis=1)
     np.minimum(columns, odds.shape[1] - 1, out=columns)  # a rounded sum may end just under 1
@@ -91,7 +93,7 @@ class Rows(NamedTuple):
     complete: dict[str, list[Any]]
 
 
-def rows(random: np.random.Generator, facts: Facts, n: int) -> Rows:
+def rows(random: np.random.Generator, truth: GroundTruth, n: int) -> Rows:
     """People with these dependencies:
 
     - `city` is the capital of `country`;
@@ -101,7 +103,7 @@ def rows(random: np.random.Generator, facts: Facts, n: int) -> Rows:
 
     One in ten incomes, one in twenty schools and one in twenty cities are missing.
     """
-    homes = facts.countries[:HOMES]
+    homes = truth.countries[:HOMES]
     country = random.integers(len(homes), size=n)
     school = random.choice(3, size=n, p=(0.3, 0.45, 0.25))
     age = random.integers(18, 80, size=n)
@@ -118,5 +120,7 @@ def rows(random: np.random.Generator, facts: Facts, n: int) -> Rows:
     columns = dict(complete)
     for name, share in (("income", 0.1), ("school", 0.05), ("city", 0.05)):
         missing = random.random(n) < share
-        columns[name] = [None if gone else value for value, gone in zip(complete[name], missing, strict=True)]
+        columns[name] = [
+            None if is_missing else value for value, is_missing in zip(complete[name], missing, strict=True)
+        ]
     return Rows(columns, complete)

@@ -45,15 +45,15 @@ class Stream(Sequence[Item]):
     def __getitem__(self, index: int | slice) -> Item | list[Item]:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self._n))]
-        place = index + self._n if index < 0 else index
-        if not 0 <= place < self._n:
+        position = index + self._n if index < 0 else index
+        if not 0 <= position < self._n:
             raise IndexError(f"item {index} of a stream of {self._n}")
-        first = place - place % BLOCK
+        first = position - position % BLOCK
         begin, items = self._block
         if begin != first:
             items = list(self._items(first))
             self._block = (first, items)
-        return items[place - first]
+        return items[position - first]
 
     def __repr__(self) -> str:
         return f"Stream({self._key!r}, {self._n:,} items)"

@@ -9,11 +9,11 @@ from random import Random
 import numpy as np
 
 from firth.core.errors import FirthError
-from firth.data.world import labelled, society, text, truth
-from firth.data.world.facts import Country, Facts, make_facts
-from firth.data.world.labelled import LabeledTexts, Question, Sense
+from firth.data.world import evaluation_sets, labeled, society, text
+from firth.data.world.ground_truth import Country, GroundTruth, make_ground_truth
+from firth.data.world.labeled import LabeledText, Question, Sense
 from firth.data.world.language import Language, Translation, make_language, translation
-from firth.data.world.society import Friendships, Interactions, Rows
+from firth.data.world.society import Friendships, Rows, SyntheticRatings
 from firth.data.world.stream import Stream
 
 
@@ -43,13 +43,13 @@ class World:
             )
 
     @cached_property
-    def facts(self) -> Facts:
-        return make_facts(self.seed, self.size)
+    def ground_truth(self) -> GroundTruth:
+        return make_ground_truth(self.seed, self.size)
 
     @property
     def countries(self) -> tuple[Country, ...]:
         """Each with its capital, king, queen and what else belongs to it."""
-        return self.facts.countries
+        return self.ground_truth.countries
 
     @cached_property
     def language(self) -> Language:
@@ -58,31 +58,31 @@ class World:
 
     def sentences(self, n: int) -> Stream[str]:
         """Sentences about everything: about 9 words each, in lower case, separated by single spaces."""
-        return Stream(self._key("sentences"), n, text.sentence(self.facts))
+        return Stream(self._key("sentences"), n, text.sentence(self.ground_truth))
 
-    def analogies(self, most: int = 2000) -> dict[str, list[truth.Analogy]]:
+    def analogies(self, most: int = 2000) -> dict[str, list[evaluation_sets.Analogy]]:
         """Questions (a, b, c, d), a : b = c : d, by section; at most `most` a section."""
-        return truth.analogies(self.facts, most)
+        return evaluation_sets.analogies(self.ground_truth, most)
 
     def similarities(self, n: int = 500) -> list[tuple[str, str, float]]:
         """Pairs of words, and how much of their topics they share (0 … 1)."""
-        return truth.similarities(self.facts, Random(self._key("similarities")), n)
+        return evaluation_sets.similarities(self.ground_truth, Random(self._key("similarities")), n)
 
-    def topics(self, n: int) -> Stream[LabeledTexts]:
+    def topics(self, n: int) -> Stream[LabeledText]:
         """Documents of about 60 words labelled by their topic."""
-        return Stream(self._key("topics"), n, labelled.topic_document(self.facts))
+        return Stream(self._key("topics"), n, labeled.topic_document(self.ground_truth))
 
-    def sentiment(self, n: int) -> Stream[LabeledTexts]:
+    def sentiment(self, n: int) -> Stream[LabeledText]:
         """Reviews labelled positive or negative."""
-        return Stream(self._key("sentiment"), n, labelled.review(self.facts))
+        return Stream(self._key("sentiment"), n, labeled.review(self.ground_truth))
 
     def senses(self, n: int) -> Stream[Sense]:
         """Sentences with a word of two senses, such as bank, and the one that is meant."""
-        return Stream(self._key("senses"), n, labelled.sense(self.facts))
+        return Stream(self._key("senses"), n, labeled.sense(self.ground_truth))
 
     def questions(self, n: int) -> Stream[Question]:
         """Questions, each with a passage and the answer's span in it."""
-        return Stream(self._key("questions"), n, labelled.question(self.facts))
+        return Stream(self._key("questions"), n, labeled.question(self.ground_truth))
 
     def translations(self, n: int) -> Stream[Translation]:
         """Sentences in English and in the world's own language."""
@@ -95,7 +95,7 @@ class World:
         _at_least("people", people, communities)
         return society.friendships(self._random("friendships"), people, communities, friends)
 
-    def ratings(self, users: int = 400, items: int = 200, each: int = 30) -> Interactions:
+    def ratings(self, users: int = 400, items: int = 200, each: int = 30) -> SyntheticRatings:
         """Ratings of about `each` items a user, with the tastes behind them."""
         for name, value in (("users", users), ("items", items), ("each", each)):
             _at_least(name, value, 1)
@@ -104,7 +104,7 @@ class World:
     def rows(self, n: int) -> Rows:
         """A table of people: numbers, categories and missing values, with the dependencies `society.rows` lists."""
         _at_least("n", n, 0)
-        return society.rows(self._random("rows"), self.facts, n)
+        return society.rows(self._random("rows"), self.ground_truth, n)
 
     def _key(self, source: str) -> str:
         return f"{source}/{self.seed}/{self.size}"

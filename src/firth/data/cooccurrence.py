@@ -68,9 +68,9 @@ class Cooccurrence:
                 words=words,
             )
         if records and not 0 <= self.indices.min() <= self.indices.max() < words:
-            wrong = min(self.indices.min(), 0) or self.indices.max()
+            invalid = min(self.indices.min(), 0) or self.indices.max()
             raise FirthError(
-                "damaged_file", "Contexts must be ids from 0 to {words:,}; got {got:,}.", words=words - 1, got=wrong
+                "damaged_file", "Contexts must be ids from 0 to {words:,}; got {got:,}.", words=words - 1, got=invalid
             )
         if records and not 0 < self.weights.min() <= self.weights.max() < np.inf:  # NaN fails each comparison
             raise FirthError("damaged_file", "Weights must be finite and above 0: a pair never met has no record.")
@@ -137,7 +137,7 @@ class Cooccurrence:
         with cache.working_folder() as (folder, _), saying_where(folder):
             lengths = count_shards(sums, len(tokens.ids), plan, folder, run)
             indptr = np.concatenate([[0], np.cumsum(lengths)])
-            arrays = mapped(folder / "contexts", np.int32), mapped(folder / "weights", np.float64)
+            arrays = map_array(folder / "contexts", np.int32), map_array(folder / "weights", np.float64)
             return cls(indptr, *arrays, tokens.vocabulary)  # the maps stay valid when the files are removed
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -211,32 +211,32 @@ def open_records(path: Path) -> NDArray[Any]:
 def check_records(path: Path, records: NDArray[Any], begin: int, words: int) -> None:
     """Refuses the first record that can't be; `begin` is how many stand before these."""
     for name in ("word", "context"):
-        wrong = np.flatnonzero((records[name] < 1) | (records[name] > words))
-        if len(wrong):
+        invalid = np.flatnonzero((records[name] < 1) | (records[name] > words))
+        if len(invalid):
             raise FirthError(
                 "malformed_data",
                 "{path}, record {begin:,}: {name} must be from 1 to {words:,}, the number of words; got {got:,}.",
                 path=path,
-                begin=begin + wrong[0] + 1,
+                begin=begin + invalid[0] + 1,
                 name=name,
                 words=words,
-                got=records[name][wrong[0]],
+                got=records[name][invalid[0]],
             )
-    wrong = np.flatnonzero(~((records["weight"] > 0) & (records["weight"] < np.inf)))
-    if len(wrong):
+    invalid = np.flatnonzero(~((records["weight"] > 0) & (records["weight"] < np.inf)))
+    if len(invalid):
         raise FirthError(
             "malformed_data",
             "{path}, record {begin:,}: weight must be finite and above 0; got {got:g}.",
             path=path,
-            begin=begin + wrong[0] + 1,
-            got=records["weight"][wrong[0]],
+            begin=begin + invalid[0] + 1,
+            got=records["weight"][invalid[0]],
         )
 
 
 # ---- counting within a bound ----
 
 
-class Plan(NamedTuple):
+class CountingPlan(NamedTuple):
     """How counting keeps to its memory."""
 
     bounds: NDArray[np.int32]  # of the blocks of words that threads take
@@ -246,7 +246,7 @@ class Plan(NamedTuple):
     spare: int  # bytes for a shard, or for reading runs
 
 
-def make_plan(tokens: Tokens, contexts: int, run: Run) -> Plan:
+def make_plan(tokens: Tokens, contexts: int, run: Run) -> CountingPlan:
     """Shards, blocks and threads so that memory stays within the run's bound; `contexts` is the most a place has."""
     memory = run.memory_bytes or MEMORY
     words, size = len(tokens.vocabulary), len(tokens.ids)
@@ -270,7 +270,7 @@ def make_plan(tokens: Tokens, contexts: int, run: Run) -> Plan:
     )
 
 
-def plan_within(memory: int, counts: NDArray[np.int64], contexts: int, threads: int) -> Plan | None:
+def plan_within(memory: int, counts: NDArray[np.int64], contexts: int, threads: int) -> CountingPlan | None:
     """The plan for so many threads; None when the memory is too small for it."""
     words, size = len(counts), int(counts.sum())
     most_pairs = max(min(LARGE_BLOCK, memory // (64 * threads)), words)  # a row may need that many
@@ -282,7 +282,7 @@ def plan_within(memory: int, counts: NDArray[np.int64], contexts: int, threads: 
     runs = -(-size // shard)
     if runs > 1 and spare < runs * (threads * LEAST_BUFFER * 16 + 8 * len(bounds)):
         return None
-    return Plan(bounds, most_pairs, threads, shard, spare)
+    return CountingPlan(bounds, most_pairs, threads, shard, spare)
 
 
 def block_bounds(counts: NDArray[np.int64], records: NDArray[np.int64], most_pairs: int) -> NDArray[np.int32]:
@@ -297,18 +297,18 @@ def block_bounds(counts: NDArray[np.int64], records: NDArray[np.int64], most_pai
     return np.array(bounds, dtype=np.int32)
 
 
-def count_shards(sums: kernel.PairSums, size: int, plan: Plan, folder: Path, run: Run) -> NDArray[np.int64]:
+def count_shards(sums: kernel.PairSums, size: int, plan: CountingPlan, folder: Path, run: Run) -> NDArray[np.int64]:
     """Writes the files `contexts` and `weights`; the number of contexts of each word. More than one shard goes through
     sorted runs on disk, which are then added up."""
     lengths = np.zeros(plan.bounds[-1], dtype=np.int64)
     starts = range(0, size, plan.shard)
     run.report.begin("counting pairs", size, "words")
     try:
-        with opened(folder / "contexts") as contexts, opened(folder / "weights") as weights:
+        with create_file(folder / "contexts") as contexts, create_file(folder / "weights") as weights:
             if len(starts) == 1:
                 sums.rows(0, size, contexts, weights, lengths)
             elif size:
-                with opened(folder / "runs") as runs:
+                with create_file(folder / "runs") as runs:
                     offsets = np.zeros((len(starts), len(plan.bounds)), dtype=np.int64)
                     for number, first in enumerate(starts):
                         last = min(first + plan.shard, size)
@@ -324,7 +324,7 @@ def count_shards(sums: kernel.PairSums, size: int, plan: Plan, folder: Path, run
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[int]:
+def create_file(path: Path) -> Iterator[int]:
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         yield handle
@@ -332,8 +332,8 @@ def opened(path: Path) -> Iterator[int]:
         os.close(handle)
 
 
-def mapped(path: Path, kind: Any) -> NDArray[Any]:
-    return np.memmap(path, dtype=kind, mode="r") if path.stat().st_size else np.zeros(0, dtype=kind)
+def map_array(path: Path, dtype: Any) -> NDArray[Any]:
+    return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype=dtype)
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.data.blocks import Block
-from firth.data.corpus import Corpus, not_utf8
-from firth.data.encode import blocks_of
+from firth.data.corpus import Corpus, invalid_utf8_note
+from firth.data.corpus_encoding import blocks_of
 from firth.kernels import text as kernel
 from firth.kernels.bpe import Words
 
 
-class Pieces(NamedTuple):
+class PretokenCounts(NamedTuple):
     """Different pieces with counts, the most frequent first; how many were met in all; what the user should know."""
 
     words: Words
@@ -23,9 +23,9 @@ class Pieces(NamedTuple):
     notes: list[str]
 
 
-def count_pieces(corpus: Corpus, split: str, lowercase: bool, run: Run) -> Pieces:
+def count_pretokens(corpus: Corpus, split: str, lowercase: bool, run: Run) -> PretokenCounts:
     """`split` is "gpt2" or "bert" (see cpp/pieces.h); Run.memory is kept by dropping the rarest pieces."""
-    # Under a bound, one table: see data/encode.py.
+    # Under a bound, one table: see data/corpus_encoding.py.
     slots = 1 if run.memory_bytes else run.cores
     encoder = kernel.TextEncoder(split, lowercase, slots, corpus.unit)
     pruned = read_blocks(encoder, slots, blocks_of(corpus, split, None, run, keys=False), corpus.size, run)
@@ -37,13 +37,13 @@ def count_pieces(corpus: Corpus, split: str, lowercase: bool, run: Run) -> Piece
     notes = []
     invalid, _ = encoder.facts()
     if invalid:
-        notes.append(not_utf8(invalid, corpus))
+        notes.append(invalid_utf8_note(invalid, corpus))
     if pruned:
         notes.append(
             f"Counting outgrew memory={run.memory} {pruned} times: the rarest words were dropped on the way "
             f"({parts['dropped_tokens']:,} of {parts['tokens']:,} are left out), and counts may be low."
         )
-    return Pieces(Words(parts["words"], parts["counts"]), parts["tokens"], notes)
+    return PretokenCounts(Words(parts["words"], parts["counts"]), parts["tokens"], notes)
 
 
 def read_blocks(encoder: kernel.TextEncoder, slots: int, blocks: Iterable[Block], total: int, run: Run) -> int:
@@ -53,18 +53,18 @@ def read_blocks(encoder: kernel.TextEncoder, slots: int, blocks: Iterable[Block]
     run.report.begin("reading", total, "B")
     try:
         with ThreadPoolExecutor(1) as worker:
-            under_way: Future[None] | None = None
+            pending: Future[None] | None = None
             for block in blocks:
-                if under_way is not None:
-                    under_way.result()
+                if pending is not None:
+                    pending.result()
                 if run.memory_bytes and sum(map(encoder.bytes, range(slots))) > most_bytes:
                     for slot in range(slots):
                         encoder.prune(slot)
                     pruned += 1
-                under_way = worker.submit(encoder.encode, kernel.as_bytes(block.data), block.ends)
+                pending = worker.submit(encoder.encode, kernel.as_bytes(block.data), block.ends)
                 run.report.step(block.done)
-            if under_way is not None:
-                under_way.result()
+            if pending is not None:
+                pending.result()
     finally:
         run.report.end()
     return pruned

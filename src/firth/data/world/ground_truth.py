@@ -42,7 +42,7 @@ class Inflected(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Facts:
+class GroundTruth:
     """All truths that the texts of a world state."""
 
     countries: tuple[Country, ...]
@@ -52,14 +52,14 @@ class Facts:
     persons: tuple[str, ...]  # names of commoners
 
 
-def make_facts(seed: int, size: int) -> Facts:
+def make_ground_truth(seed: int, size: int) -> GroundTruth:
     random = Random(f"world/{seed}/{size}")
     name = Namer(random)
     countries = []
     for _ in range(size):
         country = name()
         countries.append(Country(country, country + pick(random, ("ish", "ian", "ese")), *name.several(7)))
-    return Facts(
+    return GroundTruth(
         countries=tuple(countries),
         adjectives=_inflected(random, ADJECTIVES, ADJECTIVES_USED),
         verbs=_inflected(random, VERBS, VERBS_USED),
@@ -72,12 +72,12 @@ def make_facts(seed: int, size: int) -> Facts:
 
 
 def _inflected(random: Random, table: tuple[tuple[str, ...], ...], count: int) -> tuple[Inflected, ...]:
-    chosen = sample(random, table, count)
-    return tuple(Inflected(forms, tuple(sample(random, THINGS, THINGS_EACH))) for forms in chosen)
+    selected = sample(random, table, count)
+    return tuple(Inflected(forms, tuple(sample(random, THINGS, THINGS_EACH))) for forms in selected)
 
 
-def memberships(facts: Facts) -> dict[str, tuple[str, ...]]:
+def memberships(truth: GroundTruth) -> dict[str, tuple[str, ...]]:
     """The topics of each topic word: one, or two for a word of two senses."""
     topics: dict[str, tuple[str, ...]] = dict(HOMONYMS)
-    topics.update((word, (topic,)) for topic, words in facts.topics.items() for word in words)
+    topics.update((word, (topic,)) for topic, words in truth.topics.items() for word in words)
     return topics

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import firth
-from firth.data.cooccur import RECORD, Cooccurrence, read_vocabulary
+from firth.data.cooccurrence import RECORD, Cooccurrence, read_vocabulary
 
 
 def tokens_of(*documents: str) -> firth.Tokens:
@@ -51,7 +51,7 @@ def test_nothing_near():
 MEASURE = """
 import sys, threading, time
 import numpy as np, firth
-from firth.data.cooccur import Cooccurrence
+from firth.data.cooccurrence import Cooccurrence
 rng = np.random.default_rng(0)
 words, size = 5000, 4_000_000
 ids = (rng.zipf(1.3, size) % words).astype(np.int32)

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
-from firth.data.world.facts import Facts
+from firth.data.world.ground_truth import GroundTruth
 from firth.data.world.names import pick, sample
 from firth.data.world.text import TOPIC_FRAMES, homonyms_of, opinion, sentence
 from firth.data.world.words import HOMONYMS, THINGS, WORKERS
 
 
-class LabeledTexts(NamedTuple):
+class LabeledText(NamedTuple):
     """A text and the class it belongs to."""
 
     text: str
@@ -39,41 +39,41 @@ class Question(NamedTuple):
     start: int
 
 
-def topic_document(facts: Facts) -> Callable[[Random], LabeledTexts]:
+def topic_document(truth: GroundTruth) -> Callable[[Random], LabeledText]:
     """Six sentences: four of the document's topic, one of another topic, one about anything."""
-    topics = tuple(facts.topics)
-    words = {topic: facts.topics[topic] + homonyms_of(topic) for topic in topics}
-    anything = sentence(facts)
+    topics = tuple(truth.topics)
+    words = {topic: truth.topics[topic] + homonyms_of(topic) for topic in topics}
+    anything = sentence(truth)
 
-    def draw(random: Random) -> LabeledTexts:
+    def draw(random: Random) -> LabeledText:
         topic, other = sample(random, topics, 2)
         abouts = (topic,) * 4 + (other,)
         parts = [pick(random, TOPIC_FRAMES).format(*sample(random, words[about], 3)) for about in abouts]
         parts.append(anything(random))
-        return LabeledTexts(" . ".join(sample(random, parts, len(parts))), topic)
+        return LabeledText(" . ".join(sample(random, parts, len(parts))), topic)
 
     return draw
 
 
-def review(facts: Facts) -> Callable[[Random], LabeledTexts]:
+def review(truth: GroundTruth) -> Callable[[Random], LabeledText]:
     """One to three opinions that agree. As some say "not dreadful", counting words of praise is not enough."""
 
-    def draw(random: Random) -> LabeledTexts:
+    def draw(random: Random) -> LabeledText:
         praise = random.random() < 0.5
-        opinions = [opinion(random, facts, praise) for _ in range(1 + int(random.random() * 3))]
-        return LabeledTexts(" . ".join(opinions), "positive" if praise else "negative")
+        opinions = [opinion(random, truth, praise) for _ in range(1 + int(random.random() * 3))]
+        return LabeledText(" . ".join(opinions), "positive" if praise else "negative")
 
     return draw
 
 
-def sense(facts: Facts) -> Callable[[Random], Sense]:
+def sense(truth: GroundTruth) -> Callable[[Random], Sense]:
     """A word of two senses among words of one of them; nothing else in the sentence tells which."""
     words = tuple(HOMONYMS)
 
     def draw(random: Random) -> Sense:
         word = pick(random, words)
         topic = pick(random, HOMONYMS[word])
-        slots = sample(random, [word, *sample(random, facts.topics[topic], 2)], 3)
+        slots = sample(random, [word, *sample(random, truth.topics[topic], 2)], 3)
         return Sense(pick(random, TOPIC_FRAMES).format(*slots), word, topic)
 
     return draw
@@ -95,22 +95,22 @@ ABOUT_PERSONS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def question(facts: Facts) -> Callable[[Random], Question]:
+def question(truth: GroundTruth) -> Callable[[Random], Question]:
     """Half ask of the world's facts, half of persons whose story is new in each passage and can't be known before.
 
     A passage says each kind of thing of two countries or persons, so that one has to read of whom it speaks.
     """
-    return lambda random: _of_countries(random, facts) if random.random() < 0.5 else _of_persons(random, facts)
+    return lambda random: _of_countries(random, truth) if random.random() < 0.5 else _of_persons(random, truth)
 
 
-def _of_countries(random: Random, facts: Facts) -> Question:
-    chosen = sample(random, facts.countries, 2)
-    return _ask(random, ABOUT_COUNTRIES, [country.slots for country in chosen])
+def _of_countries(random: Random, truth: GroundTruth) -> Question:
+    countries = sample(random, truth.countries, 2)
+    return _ask(random, ABOUT_COUNTRIES, [country.slots for country in countries])
 
 
-def _of_persons(random: Random, facts: Facts) -> Question:
-    people = sample(random, facts.persons, 4)
-    homes = sample(random, facts.countries, 2)
+def _of_persons(random: Random, truth: GroundTruth) -> Question:
+    people = sample(random, truth.persons, 4)
+    homes = sample(random, truth.countries, 2)
     things, workers = sample(random, THINGS, 2), sample(random, WORKERS, 2)
     stories = [
         {
@@ -126,12 +126,14 @@ def _of_persons(random: Random, facts: Facts) -> Question:
 
 
 def _ask(random: Random, kinds: tuple[tuple[str, str, str], ...], subjects: list[dict[str, str]]) -> Question:
-    told = sample(random, kinds, 3)
-    statements = sample(random, [(kind, subject) for kind in told for subject in subjects], 2 * len(told))
-    asked = int(random.random() * len(statements))
-    (text, statement, slot), subject = statements[asked]
+    facts_stated = sample(random, kinds, 3)
+    statements = sample(
+        random, [(kind, subject) for kind in facts_stated for subject in subjects], 2 * len(facts_stated)
+    )
+    asked_index = int(random.random() * len(statements))
+    (text, statement, slot), subject = statements[asked_index]
     sentences = [kind[1].format_map(about) for kind, about in statements]
-    before = sum(len(sentence) + len(" . ") for sentence in sentences[:asked])
+    before = sum(len(sentence) + len(" . ") for sentence in sentences[:asked_index])
     # the slot's own place: the same word may stand earlier in the sentence of another slot
     start = before + len(statement[: statement.index(f"{{{slot}}}")].format_map(subject))
     return Question(text.format_map(subject), " . ".join(sentences), subject[slot], start)

@@ -10,16 +10,16 @@ from pathlib import Path
 from random import Random
 
 from firth.core.errors import FirthError
-from firth.data.world.facts import Facts, memberships
+from firth.data.world.ground_truth import GroundTruth, memberships
 from firth.data.world.names import sample
 from firth.data.world.words import FAMILY
 
 Analogy = tuple[str, str, str, str]
 
 
-def analogies(facts: Facts, most: int) -> dict[str, list[Analogy]]:
+def analogies(truth: GroundTruth, most: int) -> dict[str, list[Analogy]]:
     """Questions a : b = c : d by section; sections whose name begins with `gram` are about grammar."""
-    countries, adjectives, verbs = facts.countries, facts.adjectives, facts.verbs
+    countries, adjectives, verbs = truth.countries, truth.adjectives, truth.verbs
     pairs: dict[str, list[tuple[str, str]]] = {
         "capital-country": [(country.capital, country.country) for country in countries],
         "king-queen": [(country.king, country.queen) for country in countries],
@@ -37,11 +37,11 @@ def _questions(section: str, pairs: list[tuple[str, str]], most: int) -> list[An
     """Each ordered two of `pairs`, or `most` of them drawn at random where there are more."""
     if len(pairs) * (len(pairs) - 1) <= most:
         return [first + second for first, second in permutations(pairs, 2)]
-    random, drawn = Random(section), dict[Analogy, None]()
-    while len(drawn) < most:
+    random, sampled = Random(section), dict[Analogy, None]()
+    while len(sampled) < most:
         first, second = sample(random, pairs, 2)
-        drawn[first + second] = None
-    return list(drawn)
+        sampled[first + second] = None
+    return list(sampled)
 
 
 def write_analogies(path: str | PathLike[str], sections: Mapping[str, Sequence[Analogy]]) -> None:
@@ -53,10 +53,10 @@ def write_analogies(path: str | PathLike[str], sections: Mapping[str, Sequence[A
     Path(path).write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")
 
 
-def similarities(facts: Facts, random: Random, n: int) -> list[tuple[str, str, float]]:
+def similarities(truth: GroundTruth, random: Random, n: int) -> list[tuple[str, str, float]]:
     """`n` different pairs of topic words with the cosine of their topics: 1 for words of one topic, 0 for words with
     nothing in common, between them where a word of two senses is in the pair. Half of them share a topic."""
-    topics = memberships(facts)
+    topics = memberships(truth)
     related: list[tuple[str, str, float]] = []
     unrelated: list[tuple[str, str, float]] = []
     for a, b in combinations(topics, 2):

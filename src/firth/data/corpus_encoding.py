@@ -13,7 +13,7 @@ from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.storage import saying_where
 from firth.data.blocks import Block, Tags
-from firth.data.corpus import Corpus, not_utf8
+from firth.data.corpus import Corpus, invalid_utf8_note
 from firth.data.streams import Ids, Piece, write_all
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel
@@ -24,11 +24,11 @@ WINDOW = 1 << 22  # ids that are mapped at a time
 Split = Callable[[str], list[str]]
 
 
-class Encoded:
+class CorpusEncoder:
     """What the first pass left: provisional ids on disk, and the word tables."""
 
     def __init__(
-        self, path: Path, folder: Path, split: str, lowercase: bool, known: Vocabulary | None, run: Run
+        self, path: Path, folder: Path, split: str, lowercase: bool, start_vocabulary: Vocabulary | None, run: Run
     ) -> None:
         self.path, self.folder, self.run = path, folder, run
         # Under a bound, one table: what is rare in the part of the text that one thread met may be frequent elsewhere,
@@ -36,8 +36,10 @@ class Encoded:
         self.slots = 1 if run.memory_bytes else run.cores
         self.most_bytes = max(run.memory_bytes // 4, 1 << 19)  # merging and growing need as much again, and more
         self.encoder = kernel.TextEncoder(split, lowercase, self.slots)
-        if known:
-            self.encoder.seed("".join(token + "\0" for token in known.tokens).encode("utf-8", "surrogatepass"))
+        if start_vocabulary:
+            self.encoder.seed(
+                "".join(token + "\0" for token in start_vocabulary.tokens).encode("utf-8", "surrogatepass")
+            )
         self.segments: list[tuple[int, int, int]] = []  # generation, slot, number of ids, in the order of the text
         self.generation = 0  # how often rare words were dropped to save memory; each renumbers the ids
         self.final_maps: list[Ids] = []
@@ -54,15 +56,15 @@ class Encoded:
             with saying_where(self.folder):
                 file = self.path.open("wb", buffering=0)
             with ThreadPoolExecutor(1) as worker, file:
-                under_way: Future[None] | None = None
+                pending: Future[None] | None = None
                 for block in blocks:
-                    ids = self.finished(under_way)
-                    under_way = worker.submit(self.encoder.encode, kernel.as_bytes(block.data), block.ends)
+                    ids = self.finished(pending)
+                    pending = worker.submit(self.encoder.encode, kernel.as_bytes(block.data), block.ends)
                     self.keys += block.keys
                     self.tags += block.tags
                     self.write(file, ids)
                     report.step(block.done)
-                self.write(file, self.finished(under_way))
+                self.write(file, self.finished(pending))
         finally:
             report.end()
 
@@ -71,14 +73,14 @@ class Encoded:
         """Tokens and ends of documents that were read."""
         return sum(length for _, _, length in self.segments)
 
-    def finished(self, under_way: Future[None] | None) -> list[Ids]:
+    def finished(self, pending: Future[None] | None) -> list[Ids]:
         """Waits for a block; its ids, in the order of the text."""
-        if under_way is None:
+        if pending is None:
             return []
-        under_way.result()
+        pending.result()
         stretches = self.encoder.stretches()
         self.segments += [(self.generation, slot, len(ids)) for slot, ids in stretches if len(ids)]
-        self.keep_to_memory()
+        self.prune_to_memory()
         return [ids for _, ids in stretches]
 
     def write(self, file: Any, stretches: list[Ids]) -> None:
@@ -86,7 +88,7 @@ class Encoded:
             for ids in stretches:
                 write_all(file, ids)
 
-    def keep_to_memory(self) -> None:
+    def prune_to_memory(self) -> None:
         """Drops the rarer half of each table when together they outgrow Run.memory."""
         used = sum(self.encoder.bytes(slot) for slot in range(self.slots))
         if self.run.memory_bytes and used > self.most_bytes:
@@ -118,18 +120,18 @@ class Encoded:
 
     def pieces(self) -> Iterator[Piece]:
         """The provisional ids in the order of the text, each with its map; to be asked for after `merge`."""
-        place, loaded, maps = 0, -1, self.final_maps
+        position, loaded, maps = 0, -1, self.final_maps
         window, begin = np.zeros(0, dtype=np.int32), 0  # mapping takes longer than translating a short segment
         for generation, slot, length in self.segments:
             if generation != loaded:
-                past = generation < self.generation
-                maps = [self.read_map(generation, s) for s in range(self.slots)] if past else self.final_maps
+                is_pruned = generation < self.generation
+                maps = [self.read_map(generation, s) for s in range(self.slots)] if is_pruned else self.final_maps
                 loaded = generation
-            if place + length > begin + len(window):
-                begin, size = place, min(max(WINDOW, length), self.path.stat().st_size // 4 - place)
+            if position + length > begin + len(window):
+                begin, size = position, min(max(WINDOW, length), self.path.stat().st_size // 4 - position)
                 window = np.memmap(self.path, dtype=np.int32, mode="r", offset=begin * 4, shape=(size,))
-            yield Piece(window[place - begin : place - begin + length], maps[slot])
-            place += length
+            yield Piece(window[position - begin : position - begin + length], maps[slot])
+            position += length
 
     def notes(self, merged: kernel.Merged, split: str, corpus: Corpus | None) -> list[str]:
         """What the user should know of this text."""
@@ -138,7 +140,7 @@ class Encoded:
         if split == "separated" and corpus:  # a tokenizer in Python was given texts
             invalid += corpus.replaced
         if invalid:
-            notes.append(not_utf8(invalid, corpus))
+            notes.append(invalid_utf8_note(invalid, corpus))
         if split != "separated" and unsegmented * 1000 >= merged.tokens > 0:  # not for a foreign name here and there
             notes.append(
                 f"{unsegmented:,} of {merged.tokens:,} words are long runs of a script that writes no spaces between "
@@ -175,7 +177,7 @@ def token_blocks(documents: Iterable[tuple[Sequence[str], int, list[str], list[T
     tags: list[Tags] = []
     ends: list[int] = []
     filled = done = 0
-    for tokens, done, key, tagged in documents:
+    for tokens, done, key, document_tags in documents:
         text = "\0".join([*tokens, ""])
         if text.count("\0") != len(tokens):
             raise FirthError(
@@ -186,14 +188,14 @@ def token_blocks(documents: Iterable[tuple[Sequence[str], int, list[str], list[T
         filled += len(parts[-1])
         ends.append(filled)
         keys += key
-        tags += tagged
+        tags += document_tags
         if filled >= size:
             yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), keys, tags, done)
             parts, ends, keys, tags, filled = [], [], [], [], 0
     yield Block(memoryview(b"".join(parts)), np.array(ends, dtype=np.int64), keys, tags, done)
 
 
-def nothing_left(merged: kernel.Merged, min_count: int) -> FirthError:
+def no_words_error(merged: kernel.Merged, min_count: int) -> FirthError:
     if not merged.tokens:
         return FirthError(
             "empty_data", "The corpus has no words: it is empty, or its text has only separators for this tokenizer."
