@@ -1,8 +1,8 @@
-"""Documents from the docstrings of the installed Python packages: real English that every machine has.
+"""Docstrings of the installed Python packages as documents: real English text that is available on every machine.
 
-Source files are parsed, never imported, so no code of theirs runs. Objects written in C have no source; their texts
-come from numpy's and scipy's `add_newdoc` calls, and from modules that are safe to import: some of the standard
-library, and numpy, which Firth itself stands on.
+Source files are parsed and never imported, so none of their code runs. Objects written in C have no source. Their
+docstrings come from the `add_newdoc` calls of numpy and scipy, and from modules that are safe to import: parts of the
+standard library, and numpy, which Firth depends on.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from firth.core.report import Report, default_report
 from firth.data.namespaces import Module, Namespaces, is_private_part_of
 
 LEAST_WORDS = 5
-MOST_BYTES = 4_000_000  # a larger source file is generated data, and parsing takes a hundred times its size in memory
-# test code, and copies of other packages
+MOST_BYTES = 4_000_000  # larger files are generated data, and parsing needs a hundred times their size in memory
+# Test code and vendored packages.
 EXCLUDED = re.compile(
     r"tests?|test_.*|.*_tests?|conftest|_vendor|_vendored|vendored|vendor|extern|externals|__pycache__"
 )
-SIGNATURE = re.compile(r"\A\w+\(.*?\)\n--\n\n", re.DOTALL)  # what C functions tell `inspect` before their text
+SIGNATURE = re.compile(r"\A\w+\(.*?\)\n--\n\n", re.DOTALL)  # the signature that C functions store for `inspect`
 C_MODULES = (
     *("builtins", "sys", "math", "cmath", "itertools", "time", "gc", "array", "zlib", "binascii", "unicodedata"),
     *("mmap", "select", "marshal", "errno", "atexit", "_thread", "_io", "_collections", "_functools", "_operator"),
@@ -47,12 +47,11 @@ def python_docstrings(
     folders: Sequence[str | os.PathLike[str]] | None = None,
     report: Report | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """(qualified name, docstring) of modules, classes, functions and methods, sorted by name.
+    """Return (qualified name, docstring) pairs of modules, classes, functions and methods, sorted by name.
 
-    `packages`: only these top-level packages; `folders`: where to look instead of the standard library and
-    site-packages. An object is named as its package's users know it: `numpy.median`, not
-    `numpy.lib._function_base_impl.median`. Unreadable files, docstrings under five words and repeated texts are
-    left out; a note tells how many.
+    `packages` restricts the result to these top-level packages. `folders` are searched instead of the standard library
+    and site-packages. Objects have their public names: `numpy.median`, not `numpy.lib._function_base_impl.median`.
+    Unreadable files, docstrings of fewer than five words and duplicate docstrings are left out; a note counts them.
     """
     report = report or default_report()
     folders_and_names = _standard_folders() if folders is None else [(Path(folder), None) for folder in folders]
@@ -67,12 +66,12 @@ def python_docstrings(
     documents = _without_duplicates(_documents_by_name(modules, counts), counts)
     if +counts:
         summary = ", ".join(f"{count:,} {what}" for what, count in sorted((+counts).items()))
-        report.note(f"{len(documents):,} docstrings; left out: {summary}.")
+        report.note(f"{len(documents):,} docstrings; left out: {summary}.", "docstrings_left_out")
     return iter(sorted(documents.items()))
 
 
 def _standard_folders() -> list[tuple[Path, frozenset[str] | None]]:
-    """Folders and, for the standard library's, the names that count: its folder may hold site-packages and more."""
+    """Return the folders to search, and for the standard library the module names that belong to it."""
     paths = sysconfig.get_paths()
     sites = dict.fromkeys(Path(paths[name]) for name in ("purelib", "platlib"))  # often the same
     return [(Path(paths["stdlib"]), sys.stdlib_module_names), *((site, None) for site in sites)]
@@ -83,8 +82,10 @@ def _source_files(
     packages: Sequence[str] | None,
     preloaded: Iterable[str],
 ) -> dict[str, tuple[Path, bool]]:
-    """Source file of each module by its name, and whether it is a package's `__init__`; of two, the first found.
-    `known` packages need no file."""
+    """Return each module's source file by name, and whether it is the `__init__` of a package.
+
+    If two folders have the same module, the first one counts. `preloaded` packages need no file.
+    """
     files: dict[str, tuple[Path, bool]] = {}
     found_packages = set(preloaded)
     for folder, names in folders_and_names:
@@ -97,17 +98,20 @@ def _source_files(
     missing = sorted(set(packages or ()) - found_packages)
     if missing:
         raise FirthError(
-            "not_found", "No Python package {missing!r} is installed; `pip list` tells what is.", missing=missing[0]
+            "not_found",
+            "The Python package {package!r} is not installed; `pip list` shows the installed ones.",
+            package=missing[0],
         )
     return files
 
 
 def _is_selected(name: str, packages: Sequence[str] | None) -> bool:
+    """Whether a top-level name is one of the packages, or a private part of one."""
     return packages is None or any(name == package or is_private_part_of(name, package) for package in packages)
 
 
 def _children(folder: Path) -> list[tuple[str, Path]]:
-    """Modules and packages of a folder, by name, less those that are never read."""
+    """Return the modules and packages in a folder by name, without the excluded ones."""
     try:
         entries = sorted(folder.iterdir())
     except OSError:
@@ -117,15 +121,16 @@ def _children(folder: Path) -> list[tuple[str, Path]]:
 
 
 def _sources(name: str, path: Path, seen: set[tuple[int, int]]) -> Iterator[tuple[str, Path, bool]]:
+    """Yield (module name, file, whether it is a package's `__init__`) of a module or package."""
     if path.suffix == ".py":
         package = path.name == "__init__.py"
         yield name.removesuffix(".__init__"), path, package
         return
     try:
         status = path.stat()
-    except OSError:  # a link to nowhere
+    except OSError:  # a broken link
         return
-    if not path.is_dir() or (status.st_dev, status.st_ino) in seen:  # a link back up
+    if not path.is_dir() or (status.st_dev, status.st_ino) in seen:  # a link to a parent folder
         return
     seen.add((status.st_dev, status.st_ino))
     for child, child_path in _children(path):
@@ -136,12 +141,12 @@ def _parse_all(files: dict[str, tuple[Path, bool]], counts: Counter[str], report
     modules = []
     report.begin("docstrings", len(files), "files")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # odd escapes in other people's strings
+        warnings.simplefilter("ignore")  # invalid escape sequences in the parsed files
         for done, (name, (path, is_package)) in enumerate(files.items(), 1):
             try:
                 status = path.stat()
                 if not stat.S_ISREG(status.st_mode):
-                    raise OSError("not a plain file")  # reading a pipe would wait for ever
+                    raise OSError("not a plain file")  # reading a pipe would block
                 if status.st_size > MOST_BYTES:
                     counts[f"files over {MOST_BYTES // 10**6} MB"] += 1
                 else:
@@ -165,7 +170,7 @@ def _parse(name: str, is_package: bool, source: bytes) -> Module:
 
 
 def _read_body(module: Module, body: Sequence[ast.AST]) -> None:
-    """What stands at the module's level, also inside `if`, `try` and `with`."""
+    """Collect the definitions, imports and exports at module level, including those inside `if`, `try` and `with`."""
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             module.defined.add(node.name)
@@ -192,13 +197,16 @@ def _docstrings(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, nam
 
 
 def _newdoc_docstrings(module: Module, call: ast.Call) -> Iterator[tuple[str, str, str]]:
-    """(module, name, text) of `add_newdoc(place, name, doc)`, where doc may be (method, text) or a list of these, and
-    of scipy's `add_newdoc(name, doc)`, which is about its own package."""
+    """Yield (module, name, docstring) of an `add_newdoc` call.
+
+    numpy calls `add_newdoc(module, name, doc)`, where doc may be (method, text) or a list of such pairs. scipy calls
+    `add_newdoc(name, doc)` for the current package.
+    """
     if getattr(call.func, "id", "") != "add_newdoc" or len(call.args) not in (2, 3):
         return
     *name_nodes, doc = call.args
     if not all(isinstance(node, ast.Constant) for node in name_nodes):
-        return  # a name that is only known when the code runs
+        return  # a name computed at run time
     names = [_first_string(node) for node in name_nodes]
     home = names[0] if len(names) == 2 else module.name.rpartition(".")[0]
     for item in doc.elts if isinstance(doc, ast.List) else [doc]:
@@ -209,13 +217,13 @@ def _newdoc_docstrings(module: Module, call: ast.Call) -> Iterator[tuple[str, st
 
 
 def _first_string(node: ast.AST) -> str:
-    """The text of an expression, which may be wrapped: "…".format(x), dedent("…")."""
+    """Return the first string in an expression, such as "…".format(x) or dedent("…")."""
     values = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
     return next((value for value in values if isinstance(value, str)), "")
 
 
 def _imported_docstrings(module: str) -> Iterator[tuple[str, str, str]]:
-    """What an imported module's members written in C tell of themselves; nothing where this Python lacks it."""
+    """Yield (module, name, docstring) of the members of an importable module that are written in C."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -228,13 +236,13 @@ def _imported_docstrings(module: str) -> Iterator[tuple[str, str, str]]:
         inside = vars(value).items() if isinstance(value, type) else ()
         for part, of in ((key, value), *((f"{key}.{child}", of) for child, of in inside if not child.startswith("__"))):
             text = None if isinstance(of, types.FunctionType) else getattr(of, "__doc__", None)
-            # an instance has its class's text, which says nothing of it
+            # An instance inherits the docstring of its class, which does not describe it.
             if isinstance(text, str) and (isinstance(of, type) or text != type(of).__doc__):
                 yield module, part, inspect.cleandoc(text)
 
 
 def _documents_by_name(modules: list[Module], counts: Counter[str]) -> dict[str, str]:
-    """Text by public name. Where one name has several texts (an `if` with two definitions, a C twin), the longest."""
+    """Return the docstrings by public name; the longest one if a name has several (two definitions, a C version)."""
     documents: dict[str, str] = {}
     public = Namespaces(modules).public_names()
     for module in modules:
@@ -244,17 +252,17 @@ def _documents_by_name(modules: list[Module], counts: Counter[str]) -> dict[str,
             key = public.get((home, head), f"{home}.{head}") + dot + rest if name else home
             text = SIGNATURE.sub("", text).strip()
             if len(text.split()) < LEAST_WORDS:
-                counts[f"of fewer than {LEAST_WORDS} words"] += 1
+                counts[f"shorter than {LEAST_WORDS} words"] += 1
             elif documents.setdefault(key, text) != text:
-                counts["second texts of one name"] += 1
+                counts["alternative docstrings"] += 1
                 documents[key] = max(documents[key], text, key=lambda one: (len(one), one))
     return documents
 
 
 def _without_duplicates(documents: dict[str, str], counts: Counter[str]) -> dict[str, str]:
-    """Of names with the same text, the most public one."""
+    """Keep one name per docstring: the most public one."""
     owner: dict[str, str] = {}
     for key in sorted(documents, key=Namespaces.rank):
         owner.setdefault(documents[key], key)
-    counts["repeated texts"] += len(documents) - len(owner)
+    counts["duplicate docstrings"] += len(documents) - len(owner)
     return {key: text for text, key in owner.items()}

@@ -1,4 +1,4 @@
-"""`Graph`: nodes and who is linked to whom, in memory."""
+"""`Graph`: nodes and edges, in memory."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.data.corpus import Note
 from firth.data.graph_files import Edges, collect, encode_node_pairs, read_graph
 from firth.data.table import Table, text_of
 
@@ -22,20 +23,21 @@ SOURCES = "a file, edges (a, b) or (a, b, weight), a data frame with columns=…
 
 
 class Graph:
-    """Nodes with text keys, and links between them, in compressed rows.
+    """Nodes with text keys and their edges, in compressed sparse row format.
 
-        Graph("edges.tsv")                                  # a line an edge: a b, or a b weight
-        Graph("friends.txt.gz", layout="adjacency")         # a line a node: a, and all it is linked to
+        Graph("edges.tsv")                                  # one edge per line: a b, or a b weight
+        Graph("friends.txt.gz", layout="adjacency")         # one node per line, followed by its neighbors
         Graph("calls.csv", columns=("from", "to", "calls"))  # a table: csv, tsv, jsonl, Parquet, data frame
         Graph([("ann", "bob"), ("bob", "cid", 2.5), ("dan",)])
         Graph(sparse_matrix, keys=names), Graph(networkx_graph)
 
-    Links are undirected unless `directed` says otherwise (None: as networkx has it). In an undirected graph an edge may
-    be listed from one end or from both; from both, it counts once, with the larger of its two weights. An edge listed
-    again from the same end is a duplicate: its weights are added, and `duplicates` counts them. A row of one name is a
-    node without links. Self loops stay. Weights must be finite and not negative; an edge of weight 0 is none.
-    With `weighted=False` all edges weigh 1, whatever the source says and however often they stand there.
-    Read once and never changed: threads can share it.
+    Edges are undirected unless `directed` is set; with None, a networkx graph keeps its own direction. An undirected
+    edge may be listed in one direction or both. If it is listed in both, it counts once, with the larger weight. An
+    edge repeated in the same direction is a duplicate: the weights are added, and `duplicates` counts it. A row with a
+    single name is an isolated node. Self-loops are kept. Weights must be finite and not negative; edges of weight 0
+    are dropped. With `weighted=False` every edge has the weight 1, even if it is repeated.
+
+    Immutable, so threads can share it.
     """
 
     def __init__(
@@ -57,57 +59,57 @@ class Graph:
                 got=layout,
             )
         edges = edges_from(source, layout, columns, weighted, keys)
-        #: The nodes' names, in the order they are first met.
+        #: The node keys, in order of first occurrence.
         self.keys: list[str] = edges.keys
         self.directed = bool(edges.directed if directed is None else directed)
         rows = compress_edges(edges, self.directed, weighted)
         self.starts, self.neighbors, self.weights = rows.starts, rows.neighbors, rows.weights
-        #: Edges that stood in the source before, from the same end.
+        #: Number of repeated edges in the source.
         self.duplicates = rows.duplicates
-        #: Edges with a weight of 0, left out.
+        #: Number of edges of weight 0, which were dropped.
         self.zeros = rows.zeros
-        #: Undirected edges with one weight from one end and another from the other; the larger one counts.
+        #: Number of undirected edges with different weights in the two directions; the larger one counts.
         self.unequal = rows.unequal
         self._fingerprint = ""
 
     @classmethod
     def of(cls, data: Any) -> Graph:
-        """`data`, or a graph made of it."""
+        """Return `data` if it is a graph, or build a graph from it."""
         return data if isinstance(data, Graph) else cls(data)
 
     def __len__(self) -> int:
-        """How many nodes."""
+        """Return the number of nodes."""
         return len(self.keys)
 
     @property
     def edges(self) -> int:
-        """How many edges; an undirected one counts once."""
+        """Number of edges; an undirected edge counts once."""
         return len(self.neighbors) if self.directed else (len(self.neighbors) + self.loops) // 2
 
     @property
     def loops(self) -> int:
-        """How many nodes are linked to themselves."""
+        """Number of self-loops."""
         return int((self.neighbors == self.sources()).sum())
 
     def sources(self) -> NDArray[np.int32]:
-        """The node that each entry of `neighbors` is a neighbor of."""
+        """Return the source node of each entry of `neighbors`."""
         return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.starts))
 
     def isolated(self) -> NDArray[np.bool_]:
-        """Which nodes have no link, neither out nor in."""
+        """Return a mask of the nodes without incoming or outgoing edges."""
         linked = np.diff(self.starts) > 0
         linked[self.neighbors] = True
         return ~linked
 
     def matrix(self) -> Any:
-        """scipy.sparse in compressed rows: entry (a, b) is the weight of the link from a to b."""
+        """Return the adjacency matrix as a `scipy.sparse.csr_array`; entry (a, b) is the weight of edge a → b."""
         from scipy.sparse import csr_array
 
         weights = np.ones(len(self.neighbors), np.float32) if self.weights is None else self.weights
         return csr_array((weights, self.neighbors, self.starts), shape=(len(self), len(self)))
 
     def fingerprint(self) -> str:
-        """Tells whether two graphs hold the same."""
+        """Return a hash of the nodes and edges."""
         if not self._fingerprint:
             digest = hashlib.sha256(f"{self.directed} {len(self)} {self.weights is not None}\0".encode())
             digest.update("\0".join(self.keys).encode("utf-8", "surrogatepass"))
@@ -117,14 +119,18 @@ class Graph:
             self._fingerprint = digest.hexdigest()
         return self._fingerprint
 
-    def notes(self) -> list[str]:
-        """What a user should know about how the source was read."""
+    def notes(self) -> list[Note]:
+        """Return notes about duplicate, zero-weight and asymmetric edges in the source."""
         counted = (
-            (self.duplicates, "duplicate edges; the weights of each were added."),
-            (self.zeros, "edges with a weight of 0 were left out."),
-            (self.unequal, "edges have one weight from one end and another from the other; the larger one counts."),
+            (self.duplicates, "duplicate edges; the weights of each were added.", "duplicate_edges"),
+            (self.zeros, "edges with a weight of 0 were left out.", "zero_weights"),
+            (
+                self.unequal,
+                "edges have different weights in the two directions; the larger one counts.",
+                "unequal_weights",
+            ),
         )
-        return [f"{count:,} {text}" for count, text in counted if count]
+        return [Note(f"{count:,} {text}", code) for count, text, code in counted if count]
 
     def __repr__(self) -> str:
         kind = ("directed" if self.directed else "undirected") + (", weighted" if self.weights is not None else "")
@@ -132,6 +138,8 @@ class Graph:
 
 
 class Rows(NamedTuple):
+    """A graph in compressed sparse row format, and what was changed while it was read."""
+
     starts: NDArray[np.int64]
     neighbors: NDArray[np.int32]
     weights: NDArray[np.float32] | None
@@ -141,13 +149,13 @@ class Rows(NamedTuple):
 
 
 def compress_edges(edges: Edges, directed: bool, weighted: bool) -> Rows:
-    """Edges as compressed rows, each row's neighbors in growing order."""
+    """Return the edges in compressed sparse row format, with the neighbors of each row in ascending order."""
     from scipy.sparse import coo_array
 
     nodes = len(edges.keys)
     if nodes > MOST_NODES:
         raise FirthError(
-            "too_large", "A graph has at most {most_nodes:,} nodes; got {got:,}.", most_nodes=MOST_NODES, got=nodes
+            "too_large", "A graph can have at most {maximum:,} nodes; got {got:,}.", maximum=MOST_NODES, got=nodes
         )
     weights = np.ones(len(edges.first)) if edges.weights is None or not weighted else edges.weights
     nonzero = np.flatnonzero(weights)
@@ -160,7 +168,7 @@ def compress_edges(edges: Edges, directed: bool, weighted: bool) -> Rows:
     if not directed:
         transposed = matrix.T.tocsr()
         larger = matrix.maximum(transposed)
-        # Where one end lists nothing, the minimum is 0: those are no contradiction.
+        # If an edge is listed in one direction only, the minimum is 0; that is not a contradiction.
         unequal = int(np.count_nonzero((larger - matrix.minimum(transposed)).data)) - 2 * (larger.nnz - matrix.nnz)
         unequal //= 2
         matrix = larger
@@ -171,8 +179,9 @@ def compress_edges(edges: Edges, directed: bool, weighted: bool) -> Rows:
     if len(invalid):
         raise FirthError(
             "invalid_value",
-            "Weights must be from 1e-45 to 3e38, together too; got {got:g}.",
-            got=matrix.data[invalid[0]],
+            "{option} and their sums must be between 1e-45 and 3e38; got {got:g}.",
+            option="Edge weights",
+            got=float(matrix.data[invalid[0]]),
         )
     return Rows(
         matrix.indptr.astype(np.int64),
@@ -187,11 +196,14 @@ def compress_edges(edges: Edges, directed: bool, weighted: bool) -> Rows:
 def edges_from(
     source: Any, layout: str, columns: Sequence[str] | None, weighted: bool, keys: Iterable[Any] | None
 ) -> Edges:
-    """The edges of anything a graph can be made of."""
+    """Return the edges of any supported source."""
     is_matrix = hasattr(source, "tocoo")
     if keys is not None and not is_matrix:
         raise FirthError(
-            "conflicting_options", "keys name the nodes of a sparse matrix; other sources name their nodes themselves."
+            "conflicting_options",
+            "{option} names the nodes of a sparse matrix; {got} sources have their own node names.",
+            option="keys",
+            got=type(source).__name__,
         )
     if columns is not None:
         return table_edges(source, columns)
@@ -208,7 +220,7 @@ def edges_from(
         names = ", ".join(map(str, getattr(source, "column_names", source.columns)))
         raise FirthError(
             "unknown_column",
-            "Which columns are the ends of an edge? Pass columns=(from, to) or (from, to, weight); there are "
+            "The columns of the edges must be named: columns=(from, to) or (from, to, weight). The columns are "
             "{available}.",
             available=names,
         )
@@ -219,46 +231,50 @@ def edges_from(
         rows = ((f"Edge {number:,}", edge_row(edge, number)) for number, edge in enumerate(source, 1))
         return collect(rows)
     raise FirthError(
-        "invalid_type", "A Graph is made of {sources}; got {got}.", sources=SOURCES, got=type(source).__name__
+        "invalid_type", "A Graph source must be {sources}; got {got}.", sources=SOURCES, got=type(source).__name__
     )
 
 
 def edge_row(edge: Any, number: int) -> tuple[Sequence[str], float | None]:
-    """The names and the weight of one edge of an iterable."""
+    """Return the node names and the weight of one edge of an iterable."""
     if isinstance(edge, (str, bytes)) or not hasattr(edge, "__len__") or not 1 <= len(edge) <= 3:
         raise FirthError(
             "malformed_data",
-            "Edge {path:,} must be (a, b) or (a, b, weight), or (a,) for a node alone; got {got!r}.",
-            path=number,
+            "{where} must be (a, b), (a, b, weight), or (a,) for an isolated node; got {got!r}.",
+            where=f"Edge {number:,}",
             got=edge,
         )
     weight = None
     if len(edge) == 3:
         if not isinstance(edge[2], numbers.Real):
             raise FirthError(
-                "malformed_data", "Edge {path:,}: the weight must be a number; got {got!r}.", path=number, got=edge[2]
+                "malformed_data",
+                "{where}: the {field} must be a number; got {got!r}.",
+                where=f"Edge {number:,}",
+                field="weight",
+                got=edge[2],
             )
         weight = float(edge[2])
     return [node_key(node, f"Edge {number:,}") for node in edge[:2]], weight
 
 
 def node_key(node: Any, where: str) -> str:
-    """A node's name: text as it is, numbers as they are written."""
+    """Return a node's key: text unchanged, numbers as text."""
     if isinstance(node, str):
         return node
     if isinstance(node, numbers.Integral) and not isinstance(node, bool):
         return str(int(node))
     if node is None or (isinstance(node, numbers.Real) and not math.isfinite(node)):
-        raise FirthError("malformed_data", "{where}: a node must have a name; got {got!r}.", where=where, got=node)
+        raise FirthError("malformed_data", "{where}: a node needs a name; got {got!r}.", where=where, got=node)
     return text_of(node) if isinstance(node, numbers.Real) else str(node)
 
 
 def table_edges(source: Any, columns: Sequence[str]) -> Edges:
-    """Edges of a table's named columns: from, to and, where there are three, weight."""
+    """Return the edges in two or three named columns of a table: from, to and, optionally, weight."""
     if isinstance(columns, str) or not 2 <= len(columns) <= 3 or len(set(columns)) < len(columns):
         raise FirthError(
             "invalid_value",
-            "{option} must name from and to, or from, to and weight; got {got!r}.",
+            "{option} must name two or three different columns, (from, to) or (from, to, weight); got {got!r}.",
             option="columns",
             got=columns,
         )
@@ -270,9 +286,9 @@ def table_edges(source: Any, columns: Sequence[str]) -> Edges:
         if len(missing):
             raise FirthError(
                 "malformed_data",
-                "Row {row} has no node in column {name!r}; fill it or leave it out.",
+                "Row {row} has no value in the node column {column!r}. Fill it in, or remove the row.",
                 row=table.row_number(missing[0]),
-                name=name,
+                column=name,
             )
         ids.append(codes.ids)
         levels.append(codes.levels)
@@ -282,9 +298,10 @@ def table_edges(source: Any, columns: Sequence[str]) -> Edges:
         if len(invalid):
             raise FirthError(
                 "malformed_data",
-                "Row {row}: weights must be finite and not negative; got {got:g}.",
+                "Row {row}: the {field} must be finite and not negative; got {got:g}.",
                 row=table.row_number(invalid[0]),
-                got=weights[invalid[0]],
+                field="weight",
+                got=float(weights[invalid[0]]),
             )
     names: dict[str, int] = {}
     maps = [np.array([names.setdefault(key, len(names)) for key in part], np.int64) for part in levels]
@@ -293,10 +310,10 @@ def table_edges(source: Any, columns: Sequence[str]) -> Edges:
 
 
 def matrix_edges(matrix: Any, keys: Iterable[Any] | None) -> Edges:
-    """Edges of a square sparse matrix: entry (a, b) is the weight of the link from a to b."""
+    """Return the edges of a square sparse matrix; entry (a, b) is the weight of edge a → b."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise FirthError(
-            "shape_mismatch", "The matrix of a graph must be square; got the shape {got}.", got=matrix.shape
+            "shape_mismatch", "The adjacency matrix must be square; got the shape {got}.", got=matrix.shape
         )
     names = list(map(str, range(matrix.shape[0])))
     if keys is not None:
@@ -304,11 +321,11 @@ def matrix_edges(matrix: Any, keys: Iterable[Any] | None) -> Edges:
         if len(names) != matrix.shape[0] or len(set(names)) != len(names):
             raise FirthError(
                 "shape_mismatch",
-                "keys must name each of the {shape:,} nodes, each differently; got {got:,} keys, {n_available:,} "
-                "different ones.",
-                shape=matrix.shape[0],
+                "keys must have {nodes:,} different names, one per node; got {got:,} names, {distinct:,} of them "
+                "different.",
+                nodes=matrix.shape[0],
                 got=len(names),
-                n_available=len(set(names)),
+                distinct=len(set(names)),
             )
     entries = matrix.tocoo()
     weights = entries.data.astype(np.float64)
@@ -317,16 +334,16 @@ def matrix_edges(matrix: Any, keys: Iterable[Any] | None) -> Edges:
         row, column = entries.row[invalid[0]], entries.col[invalid[0]]
         raise FirthError(
             "non_finite",
-            "Entry ({row}, {column}) of the matrix: weights must be finite and not negative; got {got:g}.",
-            row=row,
-            column=column,
-            got=weights[invalid[0]],
+            "Entry ({row}, {column}) of the matrix: the weight must be finite and not negative; got {got:g}.",
+            row=int(row),
+            column=int(column),
+            got=float(weights[invalid[0]]),
         )
     return Edges(names, entries.row.astype(np.int64), entries.col.astype(np.int64), weights)
 
 
 def networkx_edges(graph: Any) -> Edges:
-    """Edges of a networkx graph, with their attribute `weight` where they have one."""
+    """Return the edges of a networkx graph, with their attribute `weight` if they have one."""
     nodes = ((str(node), ([node_key(node, "The graph")], None)) for node in graph.nodes)
     edges = (
         (f"Edge {a!r} to {b!r}", edge_row((a, b) if weight is None else (a, b, weight), number))
@@ -336,7 +353,7 @@ def networkx_edges(graph: Any) -> Edges:
     if len(collected.keys) != len(graph.nodes):
         raise FirthError(
             "duplicate_name",
-            "Two of the {n_nodes:,} nodes have the same name as text; rename one of them.",
-            n_nodes=len(graph.nodes),
+            "Two of the {nodes:,} nodes have the same name when converted to text. Rename one of them.",
+            nodes=len(graph.nodes),
         )
     return collected._replace(directed=bool(graph.is_directed()))

@@ -1,6 +1,6 @@
-"""Phrases: words that stand side by side more often than chance become one token, "new york" -> "new_york".
+"""Phrases: adjacent words that co-occur more often than by chance become one token, "new york" -> "new_york".
 
-With n(a), n(b) the counts of two words, n(ab) that of a directly before b, and N all tokens:
+With n(a), n(b) the counts of two words, n(ab) that of a directly before b, and N the number of tokens:
 npmi        = ln(n(ab) N / (n(a) n(b))) / −ln(n(ab) / N), from −1 to 1       (Bouma 2009, section 4.1)
 word2phrase = (n(ab) − min_count) N / (n(a) n(b))      (Mikolov et al. 2013, eq. 6, scaled by N as their program does)
 """
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from firth.data.tokens import Tokens
 
 THRESHOLDS = {"npmi": 0.5, "word2phrase": 100.0}
-MIN_COUNT = 5  # two words that meet once, and occur nowhere else, would be a perfect phrase
-MEMORY = 2 << 30  # for counting pairs where no other bound is given
+MIN_COUNT = 5  # two words that occur once, next to each other, would otherwise be a perfect phrase
+MEMORY = 2 << 30  # bytes for counting pairs if Run.memory is not set
 
 
 class Phrase(NamedTuple):
-    """Two tokens that belong together; times and score are those of the text they were found in, if it is at hand."""
+    """Two tokens that form a phrase, with the count and score in the training text (0 if unknown)."""
 
     first: str
     second: str
@@ -45,7 +45,7 @@ def phrase_scores(
     score: str = "npmi",
     min_count: int = MIN_COUNT,
 ) -> NDArray[np.float64]:
-    """The score of each pair from its count and those of its two words."""
+    """Return the score of each pair, from its count and the counts of its two words."""
     by_chance = first.astype(np.float64) * second / total
     if score == "npmi":
         return np.asarray(np.log(pairs / by_chance) / -np.log(pairs / total))
@@ -63,9 +63,9 @@ def phrase_scores(
 def find_phrases(
     tokens: Tokens, *, score: str = "npmi", threshold: float | None = None, min_count: int = MIN_COUNT
 ) -> list[Phrase]:
-    """The pairs of tokens whose score is above the threshold (npmi 0.5, word2phrase 100), best first.
+    """Return the pairs of tokens whose score is above the threshold (npmi 0.5, word2phrase 100), best first.
 
-    Where rare words were dropped from `tokens`, the words around them look like neighbours: use min_count=1 there.
+    Dropped rare words make the words around them adjacent, so read `tokens` with min_count=1.
     """
     vocabulary = tokens.vocabulary
     identity = np.arange(len(vocabulary), dtype=np.int32)
@@ -76,7 +76,7 @@ def find_phrases(
 def stream_phrases(
     stream: Stream, score: str, threshold: float | None, min_count: int, memory: int
 ) -> tuple[list[Phrase], bool]:
-    """The phrases of a stream, and whether pairs had to be dropped to keep to the memory."""
+    """Return the phrases of a stream, and whether rare pairs were dropped to stay within the memory limit."""
     if score not in THRESHOLDS:
         raise FirthError(
             "invalid_value",
@@ -100,8 +100,10 @@ def stream_phrases(
 
 
 def join_stream(stream: Stream, phrases: Iterable[Phrase], path: Path) -> Stream:
-    """The stream with the phrases joined, in a file; a joined token that is a word already becomes that word. Phrases
-    of words that the stream lacks are passed over."""
+    """Write the stream with its phrases joined to a file, and return it.
+
+    A joined token that is already a word gets the id of that word. Phrases of unknown words are skipped.
+    """
     words = list(stream.words)
     ids = {word: id for id, word in enumerate(words)}
     triples = []
@@ -118,7 +120,7 @@ def join_stream(stream: Stream, phrases: Iterable[Phrase], path: Path) -> Stream
     counts = np.zeros(len(words), dtype=np.int64)
     empty = np.zeros(0, dtype=np.int32)
     with saying_where(path), path.open("wb", buffering=0) as file:
-        for piece_ids, map in chain(stream.pieces(), [(empty, empty)]):  # the empty piece lets the last word go
+        for piece_ids, map in chain(stream.pieces(), [(empty, empty)]):  # the empty piece flushes the last word
             out = np.empty(len(piece_ids) + 1, dtype=np.int32)
             part = out[: joiner.join(piece_ids, map, out)]
             counts += np.bincount(part[part >= 0], minlength=len(words))
@@ -127,13 +129,14 @@ def join_stream(stream: Stream, phrases: Iterable[Phrase], path: Path) -> Stream
 
 
 def join_names(first: str, second: str) -> str:
+    """Return the token for two joined tokens."""
     return f"{first}_{second}"
 
 
 class PhraseJoiner:
-    """Joins phrases in new lists of tokens as they were joined in training: `PhraseJoiner(tokens.phrases)`.
+    """Joins phrases in new lists of tokens in the same way as in training: `PhraseJoiner(tokens.phrases)`.
 
-    `passes` are the phrases found in the first pass over the text, in the second, …: later ones join earlier ones.
+    `passes` has the phrases of each training pass, in order; later passes join phrases of earlier ones.
     """
 
     def __init__(self, passes: Iterable[Iterable[Sequence[object]]]) -> None:

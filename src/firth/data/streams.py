@@ -1,4 +1,4 @@
-"""Ids as they flow from one pass over a corpus to the next: in pieces, on disk, with an end after each document."""
+"""Streams of token ids between the passes over a corpus: chunks on disk, with a marker after each document."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Ids = NDArray[np.int32]
 
 
 class Piece(NamedTuple):
-    """Ids with DOCUMENT_END after each document, and what each id stands for in the vocabulary (−1: dropped)."""
+    """A chunk of ids, with DOCUMENT_END after each document, and the map to vocabulary ids (−1: dropped)."""
 
     ids: Ids
     map: Ids
 
 
 class Stream(NamedTuple):
-    """A corpus as ids of `words`; the first `fixed` words keep their ids whatever happens."""
+    """A corpus as ids of `words`; the first `fixed` words keep their ids."""
 
     words: Sequence[str]
     counts: NDArray[np.int64]
@@ -37,12 +37,12 @@ class Stream(NamedTuple):
 
 
 def flat_pieces(ids: Ids, starts: NDArray[np.int64], map: Ids) -> Callable[[], Iterator[Piece]]:
-    """Flat ids and document starts as pieces."""
+    """Return a function that iterates over flat ids and document starts as chunks."""
 
     def iterate() -> Iterator[Piece]:
         for begin in range(0, max(len(ids), 1), PIECE):
             end = min(begin + PIECE, len(ids))
-            # An end at `begin` was written with the piece before, but for empty documents at the very start.
+            # An end at `begin` belongs to the previous chunk, except for empty documents at the very start.
             first = 1 if begin == 0 else int(np.searchsorted(starts, begin, side="right"))
             ends = starts[first : int(np.searchsorted(starts, end, side="right"))]
             yield Piece(np.insert(ids[begin:end], ends - begin, np.int32(kernel.DOCUMENT_END)), map)
@@ -51,7 +51,7 @@ def flat_pieces(ids: Ids, starts: NDArray[np.int64], map: Ids) -> Callable[[], I
 
 
 def file_pieces(path: Path, words: int) -> Callable[[], Iterator[Piece]]:
-    """A file of ids with document ends as pieces."""
+    """Return a function that iterates over a file of ids with document ends as chunks."""
 
     def iterate() -> Iterator[Piece]:
         identity = np.arange(words, dtype=np.int32)
@@ -64,7 +64,7 @@ def file_pieces(path: Path, words: int) -> Callable[[], Iterator[Piece]]:
 
 
 def select_vocabulary(stream: Stream, min_count: int, max_size: int | None) -> kernel.Merged:
-    """The vocabulary of a stream, as the native `merge` gives it; maps[0] leads from the stream's ids to its own."""
+    """Select the vocabulary of a stream; maps[0] of the result maps the stream's ids to vocabulary ids."""
     words, counts, fixed = stream.words, stream.counts, stream.fixed
     frequent_ids = (np.flatnonzero(counts[fixed:] >= max(min_count, 1)) + fixed).tolist()
     negative_counts = (-counts).tolist()
@@ -89,7 +89,7 @@ def select_vocabulary(stream: Stream, min_count: int, max_size: int | None) -> k
 
 
 def remapped_pieces(stream: Stream, map: Ids) -> Iterator[Piece]:
-    """The stream's pieces with the map applied after their own."""
+    """Yield the chunks of a stream with `map` applied after their own maps."""
     previous_map: Ids | None = None
     for piece in stream.pieces():
         if piece.map is not previous_map:
@@ -99,10 +99,10 @@ def remapped_pieces(stream: Stream, map: Ids) -> Iterator[Piece]:
 
 
 def write_final(pieces: Iterable[Piece], folder: Path, threads: int) -> None:
-    """The second pass: provisional ids become final ones, dropped words vanish, document starts are set.
+    """Run the second pass: translate provisional to final ids, drop words, and write the document starts.
 
-    Where the pieces come from the very file that the ids go to, they are written over it: never ahead of what was
-    read, since there are no more of them, and the disk is spared a second copy.
+    If the chunks come from the output file itself, it is overwritten in place, which saves a second copy on disk. The
+    write position never overtakes the read position, because there are at most as many final ids.
     """
 
     def translate_piece(piece: Piece) -> tuple[Ids, NDArray[np.int64]]:
@@ -128,7 +128,7 @@ def map_ahead(
     items: Iterable[Piece],
     max_pending: int,
 ) -> Iterator[tuple[Ids, NDArray[np.int64]]]:
-    """work(item) for each item in order, with at most `most` of them under way."""
+    """Yield work(item) for each item in order, with at most `max_pending` items in progress."""
     pending: deque[Future[tuple[Ids, NDArray[np.int64]]]] = deque()
     for item in items:
         pending.append(pool.submit(work, item))
@@ -139,7 +139,7 @@ def map_ahead(
 
 
 def write_all(file: Any, values: NDArray[Any]) -> None:
-    """All of an array to an unbuffered file, whose `write` may take only a part of it."""
+    """Write a whole array to an unbuffered file, whose `write` may write only a part of it."""
     view = memoryview(values).cast("B")  # type: ignore[arg-type]
     while view:
         view = view[file.write(view) :]

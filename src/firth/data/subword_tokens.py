@@ -1,4 +1,4 @@
-"""A corpus as ids of a subword tokenizer, on disk and kept in the cache: what nets are trained on."""
+"""Encodes a corpus with a subword tokenizer, for training networks; the ids are on disk, in the cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.storage import saying_where
 from firth.data import cache
-from firth.data.corpus import Corpus, invalid_utf8_note
+from firth.data.corpus import Corpus, Note, invalid_utf8_note
 from firth.data.streams import IDS, STARTS
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.tokens import Tokens, map_arrays, open_entry, save_entry
@@ -23,15 +23,15 @@ from firth.data.vocabulary import Vocabulary
 FORMAT = "subwords 1"  # of cache entries
 BATCH = 1 << 20  # characters encoded at a time
 PART = 1 << 16  # characters of a long document that are encoded at a time
-# Before a space behind text, no rule of Firth's tokenizers looks across: see cpp/text.h, safe_cut.
+# Cutting before a space that follows text does not change the tokens of Firth's tokenizers; see cpp/text.h, safe_cut.
 CUT = re.compile(r"(?<=\S)[ \n\r\t]")
 
 
 def encode_corpus(tokenizer: SubwordTokenizer, corpus: Any, run: Run = Run(), end: str = "") -> Tokens:
-    """Every document as ids, on all cores, in memory that doesn't grow with the corpus.
+    """Encode every document as ids on all cores; the memory needed does not depend on the corpus.
 
-    `end` is a special token put behind each document. The vocabulary has the tokenizer's tokens by id, with how often
-    each occurs. What an earlier call left in the cache is opened.
+    `end` is a special token that is appended to each document. The vocabulary of the result has the tokenizer's tokens
+    by id, with their counts. If the result is in the cache, it is opened from there.
     """
     texts = corpus if isinstance(corpus, Corpus) else Corpus(corpus)
     end_id = tokenizer.special_id(end) if end else -1
@@ -43,7 +43,7 @@ def encode_corpus(tokenizer: SubwordTokenizer, corpus: Any, run: Run = Run(), en
             return cached_tokens
     with cache.working_folder() as (folder, cached):
         if name and not cached:
-            run.report.note(f"The cache folder {cache.cache_folder()} can't be written; encoded text is not kept.")
+            run.report.note(*cache.unwritable_note())
         run.report.begin("encoding", texts.size, "B")
         try:
             counts = write_ids(tokenizer, texts, folder, end_id, run)
@@ -54,16 +54,16 @@ def encode_corpus(tokenizer: SubwordTokenizer, corpus: Any, run: Run = Run(), en
             raise FirthError("empty_data", "The corpus has no text to encode: it is empty.")
         names = [tokenizer.tokens.get(id, f"<no token {id}>") for id in range(tokenizer.size)]
         tokens = Tokens(ids, starts, Vocabulary(names, counts), len(ids))
-        notes = [invalid_utf8_note(texts.replaced, texts)] if texts.replaced else []
+        notes = [Note(invalid_utf8_note(texts.replaced, texts), "invalid_utf8")] if texts.replaced else []
         for note in notes:
-            run.report.note(note)
+            run.report.note(*note)
         if name and cached:
             save_entry(name, folder, tokens, notes)
-        return tokens  # its maps stay valid when the files are removed
+        return tokens  # the mappings stay valid after the files are removed
 
 
 def write_ids(tokenizer: SubwordTokenizer, texts: Corpus, folder: Path, end_id: int, run: Run) -> NDArray[np.int64]:
-    """Writes ids and document starts; how often each id occurs."""
+    """Write the ids and document starts; return the count of each id."""
     counts = np.zeros(tokenizer.size, dtype=np.int64)
     closing = [end_id] if end_id >= 0 else []
     written = 0
@@ -86,7 +86,7 @@ def write_ids(tokenizer: SubwordTokenizer, texts: Corpus, folder: Path, end_id: 
 
 
 def batches(tokenizer: SubwordTokenizer, texts: Corpus) -> Iterator[tuple[list[str], list[bool], int]]:
-    """Parts of documents, whether each is its document's last, and the bytes read so far."""
+    """Yield (parts of documents, whether each part is the last of its document, bytes read so far)."""
     uncuttable = not can_encode_parts(tokenizer)
     parts, lasts, filled, done = list[str](), list[bool](), 0, 0
     for document, _, done in texts.walk():
@@ -102,7 +102,7 @@ def batches(tokenizer: SubwordTokenizer, texts: Corpus) -> Iterator[tuple[list[s
 
 
 def split_document(text: str) -> Iterable[tuple[str, bool]]:
-    """A document in parts, each with whether it is the last."""
+    """Yield the parts of a document, and whether each is the last one."""
     begin = 0
     while len(text) - begin > PART:
         match = CUT.search(text, begin + PART)
@@ -114,7 +114,7 @@ def split_document(text: str) -> Iterable[tuple[str, bool]]:
 
 
 def can_encode_parts(tokenizer: SubwordTokenizer) -> bool:
-    """Whether the ids of a text are those of its parts: so for tokenizers as Firth makes them."""
+    """Whether a text may be encoded in parts without changing its ids, as with Firth's own tokenizers."""
     document = tokenizer._document
     normalizer, pre_tokenizer = (document.get(name) or {} for name in ("normalizer", "pre_tokenizer"))
     if any(re.search(r"\s", token) for token in tokenizer.special_tokens):

@@ -1,4 +1,4 @@
-"""`TaggedSentences`: sentences whose words have tags, from CoNLL's files, tables and lists."""
+"""`TaggedSentences`: sentences with one tag per word, from CoNLL files, tables and lists."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from firth.data.table_files import read_table
 
 
 class Sentence(NamedTuple):
-    """Words, and a tag for each."""
+    """Words and their tags."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
 
 
 class TaggedSentences:
-    """Sentences with tagged words.
+    """Sentences with one tag per word.
 
-        TaggedWords("train.conll")                              # a word a line, its tag last; a blank line between
-        TaggedWords("train.jsonl", text="tokens", tags="ner")   # lists, or texts with blanks between words and tags
-        TaggedWords([(["Ada", "writes"], ["B-PER", "O"])])
+        TaggedSentences("train.conll")                             # one word per line, tag last; blank lines between
+        TaggedSentences("train.jsonl", text="tokens", tags="ner")  # lists, or words and tags separated by blanks
+        TaggedSentences([(["Ada", "writes"], ["B-PER", "O"])])
 
-    Files of records are csv, tsv, jsonl and Parquet; others are CoNLL's. `dev` (another source) is what to choose and
-    stop by. Read once and never changed: threads can share it.
+    csv, tsv, jsonl and Parquet files have one sentence per record; other files are in CoNLL format. `dev` is another
+    source, used for model selection and early stopping. Immutable, so threads can share it.
     """
 
     def __init__(self, source: Any, *, text: str = "text", tags: str = "tags", dev: Any = None) -> None:
@@ -48,6 +48,7 @@ class TaggedSentences:
         return iter(self.rows)
 
     def fingerprint(self) -> str:
+        """Return a hash of the sentences and the dev data."""
         digest = hashlib.sha256(json.dumps(self.rows).encode())
         if self.dev is not None:
             digest.update(self.dev.fingerprint().encode())
@@ -55,6 +56,7 @@ class TaggedSentences:
 
 
 def sentences(source: Any, text: str, tags: str) -> Iterator[Sentence]:
+    """Yield the sentences of any supported source."""
     if isinstance(source, (str, os.PathLike)):
         (path, *_) = find_files(source)
         if not format_and_compression(path)[0]:
@@ -72,37 +74,38 @@ def sentences(source: Any, text: str, tags: str) -> Iterator[Sentence]:
 
 
 def sentence_of(row: Any, where: str, text: str, tags: str) -> Sentence:
+    """Return the sentence of a dictionary or of a pair (words, tags)."""
     if isinstance(row, Mapping):
         missing = [name for name in (text, tags) if name not in row]
         if missing:
             available = ", ".join(map(str, row)) or "none"
             raise FirthError(
                 "malformed_data",
-                "{where} has no column {missing!r}; it has {available}.{hint}",
+                "{where} has no column {name!r}; the columns are {available}.{hint}",
                 where=where,
-                missing=missing[0],
+                name=missing[0],
                 available=available,
                 hint=column_hint(missing[0]),
             )
         row = row[text], row[tags]
     if not isinstance(row, (tuple, list)) or len(row) != 2:
         raise FirthError(
-            "malformed_data", "{where} must be words and their tags; got {got!r:.60}.", where=where, got=row
+            "malformed_data", "{where} must be a pair of words and tags; got {got!r:.60}.", where=where, got=row
         )
     words, word_tags = (as_words(part, where) for part in row)
     if len(words) != len(word_tags):
         raise FirthError(
             "malformed_data",
-            "{where} has {n_words} words and {n_got} tags; each word must have one.",
+            "{where} has {words} words and {tags} tags; each word must have one tag.",
             where=where,
-            n_words=len(words),
-            n_got=len(word_tags),
+            words=len(words),
+            tags=len(word_tags),
         )
     return Sentence(words, word_tags)
 
 
 def as_words(part: Any, where: str) -> tuple[str, ...]:
-    """A list of words, or a text with blanks between them."""
+    """Return the words of a list, or of a text separated by blanks."""
     if part is None:
         return ()
     words = part.split() if isinstance(part, str) else list(part) if isinstance(part, Iterable) else [None]
@@ -114,7 +117,10 @@ def as_words(part: Any, where: str) -> tuple[str, ...]:
 
 
 def conll_sentences(path: Path) -> Iterator[Sentence]:
-    """A word a line, its tag the last of the line's columns; lines that begin with # or -DOCSTART- are not words."""
+    """Yield the sentences of a CoNLL file: one word per line, with the tag in the last column.
+
+    Lines that begin with "# " or -DOCSTART- are not words.
+    """
     words: list[tuple[str, str]] = []
     with open_decompressed(path) as (_, stream):
         for number, line in enumerate(text_lines(stream, path), 1):
@@ -126,7 +132,7 @@ def conll_sentences(path: Path) -> Iterator[Sentence]:
                 if len(parts) < 2:
                     raise FirthError(
                         "malformed_data",
-                        "{path}, line {number}: a word and its tag are needed; got {got!r:.40}.",
+                        "{path}, line {number}: expected a word and its tag; got {got!r:.40}.",
                         path=path,
                         number=number,
                         got=line.strip(),
@@ -136,7 +142,7 @@ def conll_sentences(path: Path) -> Iterator[Sentence]:
 
 
 def entity_spans(tags: Sequence[str]) -> set[tuple[str, int, int]]:
-    """The stretches that B- and I- tags mark, as conlleval reads them: kind, first and last place."""
+    """Return the spans marked by B- and I- tags, as conlleval reads them: (type, first, last position)."""
     spans, entity_type, first = set(), "", 0
     for position, tag in enumerate([*tags, "O"]):
         mark, _, name = tag.partition("-")

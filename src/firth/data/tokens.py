@@ -1,4 +1,4 @@
-"""`Tokens`: a corpus as int32 ids and document starts, memory-mapped: what the learners read."""
+"""`Tokens`: a corpus as memory-mapped int32 ids and document starts, the input of training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from firth.core.storage import saying_where
 from firth.data import cache, corpus_encoding, readers
 from firth.data import phrases as phrases_of
 from firth.data.blocks import Block, Tags
-from firth.data.corpus import Corpus
+from firth.data.corpus import Corpus, Note
 from firth.data.phrases import Phrase
 from firth.data.streams import IDS, STARTS, Piece, Stream, flat_pieces, remapped_pieces, select_vocabulary, write_final
 from firth.data.token_lists import TokenLists, corpus_or_token_lists
@@ -26,18 +26,19 @@ from firth.data.tokenizer import NATIVE, Splitting
 from firth.data.vocabulary import Vocabulary, automatic_min_count
 from firth.kernels import text as kernel
 
-FORMAT = 3  # of cache entries
+FORMAT = 3  # version of cache entries
 WORDS, COUNTS = "words.utf8", "counts.i64"
 
 
 class Tokens:
-    """`ids[starts[d]:starts[d + 1]]` is document d; words that the vocabulary lacks are left out.
+    """An encoded corpus: document d is `ids[starts[d]:starts[d + 1]]`. Words outside the vocabulary are left out.
 
-    `raw_tokens` is how many tokens were met, those left out among them. `phrases` are those that were joined, a list
-    for each pass. `keys` names the documents: as the corpus does where `read_tokens` was asked for keys, else
-    from 1 on; `tags` are theirs, empty where no document has any. `splitting` says how the texts were split, None where
-    the documents were lists of tokens. `fingerprint` tells whether two are the same, apart from keys and tags.
-    Immutable: threads can share it.
+    `raw_tokens` is the number of tokens in the text, including those left out. `phrases` has the joined phrases of each
+    pass. `keys` are the document keys if `read_tokens` was called with keys=True, else numbers from 1. `tags` are the
+    tags of the documents, empty if there are none. `splitting` has the tokenizer settings, None if the documents were
+    lists of tokens. `fingerprint` is a hash of the content without keys and tags.
+
+    Immutable, so threads can share it.
     """
 
     def __init__(
@@ -58,11 +59,12 @@ class Tokens:
         self.fingerprint = content_hash(ids, starts, vocabulary)
 
     def __len__(self) -> int:
-        """How many documents."""
+        """Return the number of documents."""
         return len(self.starts) - 1
 
     @property
     def keys(self) -> Sequence[str]:
+        """The keys of the documents."""
         return self._keys or [str(number + 1) for number in range(len(self))]
 
     def __repr__(self) -> str:
@@ -78,26 +80,28 @@ class Tokens:
         keys: Sequence[str] = (),
         tags: Sequence[Sequence[str]] = (),
     ) -> Tokens:
-        """From documents that are lists of tokens already; `keys` and `tags` as `Tokens` has them, one entry each.
-        Tokens are taken as they are, whatever a method's tokenizer and lowercase say."""
+        """Encode documents that are lists of tokens; `keys` and `tags` have one entry per document.
+
+        The tokens are used unchanged; the tokenizer and lowercase options of a method do not apply.
+        """
         tokens = read_tokens(TokenLists(documents), min_count=min_count, max_size=max_size, run=run)
         for name, values in (("keys", keys), ("tags", tags)):
             if values and len(values) != len(tokens):
                 raise FirthError(
                     "shape_mismatch",
-                    "{name} must be one entry a document; got {got:,} for {n_tokens:,}.",
-                    name=name,
+                    "{option} must have one entry per document; got {got:,} for {documents:,} documents.",
+                    option=name,
                     got=len(values),
-                    n_tokens=len(tokens),
+                    documents=len(tokens),
                 )
         tagged = [readers.tags_of([these], "tags") for these in tags]
         return cls(tokens.ids, tokens.starts, tokens.vocabulary, tokens.raw_tokens, (), keys, tagged)
 
 
 class VocabularySettings(NamedTuple):
-    """What the vocabulary is to be."""
+    """How the vocabulary is built; see `read_tokens`."""
 
-    min_count: int | None  # None: by the size of the text
+    min_count: int | None  # None: chosen by the size of the text
     max_size: int | None = None
     phrases: int = 0
     start_vocabulary: Vocabulary | None = None
@@ -105,13 +109,13 @@ class VocabularySettings(NamedTuple):
 
 
 class Text(NamedTuple):
-    """Blocks of text and how to split them."""
+    """Blocks of text and the tokenizer settings."""
 
     blocks: Iterable[Block]
     split: str
     lowercase: bool
-    corpus: Corpus | None = None  # where it comes from
-    splitting: Splitting | None = None  # as a method says it
+    corpus: Corpus | None = None  # the source of the blocks
+    splitting: Splitting | None = None  # the settings as a method has them
 
 
 def read_tokens(
@@ -127,15 +131,15 @@ def read_tokens(
     keys: bool = False,
     run: Run = Run(),
 ) -> Tokens:
-    """Counts and encodes `data` on all cores, or opens what an earlier call left in the cache. Documents that are lists
-    of tokens are taken as they are.
+    """Count and encode `data` on all cores, or open the result from the cache.
 
-    Words below `min_count` vanish from the ids, as in word2vec (None: `automatic_min_count` of the text); empty
-    documents stay, as empty ranges. `phrases` is
-    how often neighbours are joined: 1 for phrases of two words, 2 for up to four. The words of `known` keep their
-    ids however rare they are now (their counts are those of this text) and new words follow them; `joined` are the
-    phrases that go with them, a list for each pass, joined before others are looked for. `keys` keeps the documents'
-    keys and tags, which take memory.
+    Words that occur less than `min_count` times are dropped, as in word2vec; None selects `automatic_min_count`. Empty
+    documents are kept. `phrases` is the number of passes that join phrases: 1 for two words, 2 for up to four.
+
+    The words of `start_vocabulary` keep their ids, however rare they are in `data`, and new words follow them; their
+    counts are those of `data`. `start_phrases` are the phrases of each pass that belong to this vocabulary; they are
+    joined before new phrases are searched for. `keys` stores the keys and tags of the documents, which needs memory.
+    Documents that are lists of tokens are used unchanged.
     """
     settings = VocabularySettings(min_count, max_size, phrases, start_vocabulary, start_phrases)
     if isinstance(data, Tokens):
@@ -165,10 +169,10 @@ def read_tokens(
 
 
 def encode_text(text: Text, settings: VocabularySettings, run: Run, name: str | None) -> Tokens:
-    """Reads, merges, writes; the result is a cache entry when it has a name, else files that disappear."""
+    """Encode text in two passes; the result becomes the cache entry `name`, or temporary files if it is None."""
     with cache.working_folder() as (folder, cached):
         if name and not cached:
-            run.report.note(f"The cache folder {cache.cache_folder()} can't be written; encoded text is not kept.")
+            run.report.note(*cache.unwritable_note())
         scratch = folder / "scratch"
         with saying_where(folder):
             scratch.mkdir()
@@ -179,7 +183,7 @@ def encode_text(text: Text, settings: VocabularySettings, run: Run, name: str | 
         )
         encoder.read(text.blocks, text.corpus.size if text.corpus else 0)
         min_count = automatic_min_count(encoder.length) if settings.min_count is None else settings.min_count
-        if joining:  # over every word: dropping some first would make strangers neighbours
+        if joining:  # with all words, because dropping rare words first would make their neighbors adjacent
             all_words = encoder.merge(1, None)
             stream = Stream(all_words.words, all_words.counts, encoder.pieces, len(settings.start_vocabulary or ()))
             merged, pieces, joined_phrases = join_and_select(stream, settings, min_count, scratch, run)
@@ -192,17 +196,17 @@ def encode_text(text: Text, settings: VocabularySettings, run: Run, name: str | 
         shutil.rmtree(scratch)
         notes = encoder.notes(all_words, text.split, text.corpus)
         for note in notes:
-            run.report.note(note)
+            run.report.note(*note)
         vocabulary = vocabulary_of(merged, min_count)
         arrays, splitting = map_arrays(folder), text.splitting
         tokens = Tokens(*arrays, vocabulary, all_words.tokens, joined_phrases, encoder.keys, encoder.tags, splitting)
         if name and cached:
             save_entry(name, folder, tokens, notes)
-        return tokens  # its maps stay valid when the files are removed
+        return tokens  # the mappings stay valid after the files are removed
 
 
 def with_vocabulary(tokens: Tokens, settings: VocabularySettings, run: Run) -> Tokens:
-    """Tokens with another vocabulary: fewer words, phrases joined, or the words of `known` first."""
+    """Return the tokens with another vocabulary: fewer words, joined phrases, or the start vocabulary first."""
     old, start_vocabulary = tokens.vocabulary, settings.start_vocabulary
     min_count = automatic_min_count(tokens.raw_tokens) if settings.min_count is None else settings.min_count
     enough = len(old) == 0 or int(old.counts.min()) >= min_count
@@ -230,7 +234,7 @@ def with_vocabulary(tokens: Tokens, settings: VocabularySettings, run: Run) -> T
 def join_and_select(
     stream: Stream, settings: VocabularySettings, min_count: int, scratch: Path, run: Run
 ) -> tuple[kernel.Merged, Iterator[Piece], list[list[Phrase]]]:
-    """Joins phrases where asked, then keeps the words that are wanted."""
+    """Join phrases, then select the vocabulary."""
     joined_phrases = [list(phrases) for phrases in settings.start_phrases]
     for number, phrases in enumerate(joined_phrases):
         stream = phrases_of.join_stream(stream, phrases, scratch / f"joined-{number}.i32")
@@ -240,7 +244,8 @@ def join_and_select(
         min_pair_count = max(min_count, phrases_of.MIN_COUNT)
         phrases, was_pruned = phrases_of.stream_phrases(stream, "npmi", None, min_pair_count, memory)
         if was_pruned:
-            run.report.note(f"Pairs of words outgrew {human(memory)}B: rare ones were dropped, phrases may be missing.")
+            text = f"Counting word pairs exceeded {human(memory)}B: rare pairs were dropped, phrases may be missing."
+            run.report.note(text, "memory_limit")
         if not phrases:
             break
         joined_phrases.append(phrases)
@@ -252,6 +257,7 @@ def join_and_select(
 
 
 def vocabulary_of(merged: kernel.Merged, min_count: int) -> Vocabulary:
+    """Return the vocabulary of merged word tables."""
     return Vocabulary(
         merged.words,
         merged.counts,
@@ -261,12 +267,12 @@ def vocabulary_of(merged: kernel.Merged, min_count: int) -> Vocabulary:
     )
 
 
-def save_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> None:
-    """Makes the working folder a cache entry."""
+def save_entry(name: str, folder: Path, tokens: Tokens, notes: list[Note]) -> None:
+    """Turn the working folder into a cache entry."""
     vocabulary = tokens.vocabulary
     with saying_where(folder):
         (folder / WORDS).write_bytes(encoded_words(vocabulary))
-        (folder / COUNTS).write_bytes(vocabulary.counts.tobytes())  # (`tofile` does not say why it fails)
+        (folder / COUNTS).write_bytes(vocabulary.counts.tobytes())  # `tofile` gives no reason when it fails
     metadata = {
         "min_count": vocabulary.min_count,
         "dropped_types": vocabulary.dropped_types,
@@ -283,7 +289,7 @@ def save_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> Non
 
 
 def open_entry(name: str, run: Run, splitting: Splitting | None = None) -> Tokens | None:
-    """The tokens of a cache entry; None when it isn't there or its content is not what was written."""
+    """Return the tokens of a cache entry; None if it does not exist or is damaged."""
     entry = cache.find_entry(name)
     if entry is None:
         return None
@@ -302,35 +308,37 @@ def open_entry(name: str, run: Run, splitting: Splitting | None = None) -> Token
     if not is_valid:
         shutil.rmtree(folder, ignore_errors=True)
         return None
-    for note in metadata["notes"]:
-        run.report.note(note)
+    for note in metadata["notes"]:  # (text, code); entries of earlier versions have the text only
+        run.report.note(*([note] if isinstance(note, str) else note))
     return tokens
 
 
 def map_arrays(folder: Path) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The ids and document starts of a folder, mapped read-only."""
+    """Memory-map the ids and document starts in a folder, read-only."""
     ids_path = folder / IDS
-    empty = ids_path.stat().st_size == 0  # nothing can be mapped
+    empty = ids_path.stat().st_size == 0  # an empty file cannot be mapped
     ids = np.zeros(0, dtype=np.int32) if empty else np.memmap(ids_path, dtype=np.int32, mode="r")
     return ids, np.memmap(folder / STARTS, dtype=np.int64, mode="r")
 
 
 def encoded_words(vocabulary: Vocabulary) -> bytes:
+    """Return the words as NUL-terminated UTF-8."""
     return "\0".join([*vocabulary.tokens, ""]).encode("utf-8", "surrogatepass")
 
 
 def vocabulary_hash(vocabulary: Vocabulary) -> str:
+    """Return a hash of the words and counts."""
     digest = hashlib.sha256(encoded_words(vocabulary))
     digest.update(vocabulary.counts.tobytes())
     return digest.hexdigest()
 
 
 def content_hash(ids: NDArray[np.int32], starts: NDArray[np.int64], vocabulary: Vocabulary) -> str:
-    """All words and counts, and pieces of the ids and starts spread evenly over them: cheap for any size."""
+    """Return a hash of all words and counts and of samples spread evenly over ids and starts, fast for any size."""
     digest = hashlib.sha256(vocabulary_hash(vocabulary).encode())
     for values in (ids, starts):
         digest.update(str(len(values)).encode())
         size = min(len(values), 1024)
-        for position in np.linspace(0, len(values) - size, 64).astype(np.int64):  # all of it, up to 64 × 1024
+        for position in np.linspace(0, len(values) - size, 64).astype(np.int64):  # everything, up to 64 × 1024
             digest.update(values[position : position + size].tobytes())
     return digest.hexdigest()

@@ -1,6 +1,6 @@
-"""Vectors in the files of the field: word2vec, GloVe, fastText, NumPy and safetensors.
+"""Readers and writers of vector files: word2vec, GloVe, fastText, NumPy and safetensors.
 
-vectors = firth.read_vectors("glove.6B.100d.txt")     # what it is, is seen from its content
+vectors = firth.read_vectors("glove.6B.100d.txt")     # the format is detected from the content
 firth.write_vectors(vectors, "glove.safetensors", storage="half")
 """
 
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Format(NamedTuple):
-    """One way to keep vectors in a file."""
+    """A file format for vectors."""
 
     suffixes: tuple[str, ...]
     read: Callable[[Path], Vectors]
@@ -44,7 +44,7 @@ class Format(NamedTuple):
     summary: str
 
 
-#: Every format by the name that `read_vectors` and `write_vectors` take.
+#: The formats by the names that `read_vectors` and `write_vectors` accept.
 FORMATS = {
     "word2vec": Format((".txt", ".w2v"), read_text, write_text, "word2vec text: rows and dimensions, then the rows"),
     "word2vec-binary": Format((".bin",), read_binary, write_binary, "word2vec binary: words and raw float32"),
@@ -74,21 +74,23 @@ def read_vectors(path: str | os.PathLike[str], format: str | None = None) -> Vec
     if source.is_dir():
         raise FirthError(
             "wrong_input",
-            "{path} is a folder; a model is opened by firth.load({path_2!r}).",
-            path=source,
-            path_2=str(source),
+            "{path} is a folder. To open a model, use firth.load({path!r}).",
+            path=str(source),
         )
     if not source.is_file():
-        raise FirthError("not_found", "No file at {path}.", path=source)
+        raise FirthError("not_found", "There is no file {path}.", path=source)
     return format_named(format or format_of(source)).read(source)
 
 
 def format_of(path: Path) -> str:
-    """The format of a file's content, or else of its name."""
+    """Return the format of a file, detected from its content, or else from its name."""
     name = detect(path) or format_of_name(path.with_name(path.name.removesuffix(".gz")))
     if name is None:
         raise FirthError(
-            "unknown_format", "{path} is in none of the formats Firth reads: {listing}.", path=path, listing=listing()
+            "unknown_format",
+            "{path} is not in a format that Firth reads. The formats are {formats}.",
+            path=path,
+            formats=listing(),
         )
     return name
 
@@ -96,24 +98,27 @@ def format_of(path: Path) -> str:
 def write_vectors(
     vectors: Vectors, path: str | os.PathLike[str], format: str | None = None, storage: str = "float"
 ) -> None:
-    """Writes a file, whole or not at all, in the format of its suffix unless `format` says another.
+    """Write a vector file atomically, in the format of its suffix unless `format` is given.
 
-    Text holds as many digits as give back each float32 exactly, where word2vec prints 6 decimals and
-    fastText 5 digits. `storage` is "float", "half" (2 bytes a number) or "int8" (1 byte a number, one scale
-    a row), the last two in .safetensors only.
+    Text files have as many digits as needed to restore each float32 exactly, while word2vec writes 6 decimals and
+    fastText 5 digits. `storage` is "float", "half" (2 bytes per number) or "int8" (1 byte per number and one scale per
+    row); the last two are available in .safetensors only.
     """
     if isinstance(vectors, HasVectors):
         raise FirthError(
-            "invalid_type", "A table of vectors is written, not a model: pass model.vectors, or one of model.tables."
+            "invalid_type",
+            "write_vectors writes a table of vectors, not a model; got {got}. Pass model.vectors or one of "
+            "model.tables.",
+            got=type(vectors).__name__,
         )
     target = Path(path)
     name = format or format_of_name(target)
     if name is None:
         raise FirthError(
             "unknown_format",
-            "The name {name} does not say its format; end it with one of: {listing}.",
+            "The suffix of {name} is not that of a format. The formats are {formats}.",
             name=target.name,
-            listing=listing(),
+            formats=listing(),
         )
     write = format_named(name).write
     if storage not in STORAGES:
@@ -128,8 +133,8 @@ def write_vectors(
         if name != "safetensors":
             raise FirthError(
                 "conflicting_options",
-                "{name} holds float only; storage={storage!r} needs .safetensors.",
-                name=name,
+                "The format {format} can only store float; storage={storage!r} needs .safetensors.",
+                format=name,
                 storage=storage,
             )
         write = partial(write_safetensors, storage=storage)
@@ -138,41 +143,46 @@ def write_vectors(
 
 
 def check_numbers(vectors: Vectors) -> None:
+    """Refuse empty tables, NaN and infinity."""
     if not vectors.matrix.size:
         raise FirthError(
             "empty_data",
-            "Nothing to write: there are {n_vectors} vectors of {dim} numbers.",
-            n_vectors=len(vectors),
+            "There are no vectors to write: the table has {rows} rows and {dim} dimensions.",
+            rows=len(vectors),
             dim=vectors.dim,
         )
-    step = max(1, (1 << 20) // vectors.dim)  # a block at a time, for the matrix may be larger than memory
+    step = max(1, (1 << 20) // vectors.dim)  # in blocks, because the matrix may be larger than memory
     for first in range(0, len(vectors), step):
         invalid = np.flatnonzero(~np.isfinite(vectors.matrix[first : first + step]).all(axis=1))
         if len(invalid):
             row = first + int(invalid[0])
             raise FirthError(
                 "non_finite",
-                "The vector of {key!r} (row {row:,}) holds NaN or infinity, which Firth does not write; leave "
-                "such rows out.",
+                "The vector of {key!r} (row {row:,}) has NaN or infinity, which cannot be written. Remove such rows.",
                 key=vectors.keys[row],
                 row=row + 1,
             )
 
 
 def format_named(name: str) -> Format:
+    """Return the format with this name."""
     if name not in FORMATS:
         raise FirthError(
-            "unknown_format", "There is no format {name!r}; there are {choices}.", name=name, choices=", ".join(FORMATS)
+            "unknown_format",
+            "There is no format {got!r}; the formats are {choices}.",
+            got=name,
+            choices=", ".join(FORMATS),
         )
     return FORMATS[name]
 
 
 def format_of_name(path: Path) -> str | None:
-    """The format of a file's suffix; the longest suffix wins (.glove.txt over .txt)."""
+    """Return the format of a file's suffix, or None; the longest suffix wins (.glove.txt over .txt)."""
     text = path.name.lower()
     by_suffix = {suffix: name for name, entry in FORMATS.items() for suffix in entry.suffixes if text.endswith(suffix)}
     return by_suffix[max(by_suffix, key=len)] if by_suffix else None
 
 
 def listing() -> str:
+    """Return the formats and their suffixes for error messages."""
     return ", ".join(f"{name} ({', '.join(entry.suffixes)})" for name, entry in FORMATS.items())

@@ -1,4 +1,4 @@
-"""What a file is, seen from its first bytes."""
+"""Detects the format of a vector file from its first bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TEXT_BYTES = bytes(range(32, 256)) + b"\t\n\v\f\r"
 
 
 def detect(path: Path) -> str | None:
-    """The name of the format, or None when the content does not say."""
+    """Return the name of the format, or None if it cannot be detected from the content."""
     with open_unzipped(path) as file:
         head = file.read(BLOCK)
     if not head:
@@ -20,9 +20,9 @@ def detect(path: Path) -> str | None:
     if head.startswith(MAGIC.to_bytes(4, "little")):
         raise FirthError(
             "wrong_input",
-            "{path} is a fastText model, not a table of vectors; firth.load({path_2!r}) opens it.",
-            path=path,
-            path_2=str(path),
+            "{path} is a {found}, not a table of vectors. Open it with firth.load({path!r}).",
+            path=str(path),
+            found="fastText model",
         )
     if head.startswith(b"\x93NUMPY"):
         return "npy"
@@ -36,9 +36,9 @@ def detect(path: Path) -> str | None:
 
 
 def is_text(rows: bytes, dims: int) -> bool:
-    """Whether the rows after a first line are text: the first ends in as many numbers as it should.
+    """Whether the rows after a header are text: the first one ends in `dims` numbers.
 
-    A broken row is still called text where it has some number and no bytes that only a float has.
+    A malformed row also counts as text if it has a number and no bytes that occur only in binary floats.
     """
     line = rows.partition(b"\n")[0]
     fields = line.rstrip(b" \r").split(b" ")
@@ -50,6 +50,7 @@ def is_text(rows: bytes, dims: int) -> bool:
 
 
 def is_utf8(text: bytes) -> bool:
+    """Whether bytes are valid UTF-8."""
     try:
         text.decode()
     except UnicodeDecodeError:

@@ -136,7 +136,7 @@ class WalkingMethod(Method):
                 "too_few", "{name} needs at least two nodes with an edge; got {got!r}.", name=name, got=graph
             )
         for note in graph.notes():
-            run.report.note(note)
+            run.report.note(*note)
         if isolated:
             run.report.note(f"{isolated:,} nodes have no edge; their vectors are zero.")
         method, chosen = self.sized(len(graph), run.device), Training

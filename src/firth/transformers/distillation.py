@@ -127,7 +127,7 @@ def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None
         lowercase = bool((document.get("normalizer") or {}).get("lowercase"))
         found = count_pretokens(corpus, "bert", lowercase, run)
         for note in found.notes:
-            run.report.note(note)
+            run.report.note(*note)
         counted = list(found.words.pairs())
         known = set(tokens)
         new = [word for word, _ in counted if word not in known][:words]

@@ -1,4 +1,4 @@
-"""The questions that the facts answer: analogies and word similarities."""
+"""Evaluation sets derived from the ground truth: analogies and word similarities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Analogy = tuple[str, str, str, str]
 
 
 def analogies(truth: GroundTruth, most: int) -> dict[str, list[Analogy]]:
-    """Questions a : b = c : d by section; sections whose name begins with `gram` are about grammar."""
+    """Return analogies a : b = c : d by section; sections whose name begins with `gram` are about grammar."""
     countries, adjectives, verbs = truth.countries, truth.adjectives, truth.verbs
     pairs: dict[str, list[tuple[str, str]]] = {
         "capital-country": [(country.capital, country.country) for country in countries],
@@ -34,7 +34,7 @@ def analogies(truth: GroundTruth, most: int) -> dict[str, list[Analogy]]:
 
 
 def _questions(section: str, pairs: list[tuple[str, str]], most: int) -> list[Analogy]:
-    """Each ordered two of `pairs`, or `most` of them drawn at random where there are more."""
+    """Return all ordered combinations of two pairs, or a random sample of `most` if there are more."""
     if len(pairs) * (len(pairs) - 1) <= most:
         return [first + second for first, second in permutations(pairs, 2)]
     random, sampled = Random(section), dict[Analogy, None]()
@@ -45,7 +45,7 @@ def _questions(section: str, pairs: list[tuple[str, str]], most: int) -> list[An
 
 
 def write_analogies(path: str | PathLike[str], sections: Mapping[str, Sequence[Analogy]]) -> None:
-    """Writes the questions-words format: a line `: section`, then one question a line."""
+    """Write the questions-words format: a line `: section`, then one question per line."""
     lines = []
     for section, questions in sections.items():
         lines.append(f": {section}")
@@ -54,8 +54,10 @@ def write_analogies(path: str | PathLike[str], sections: Mapping[str, Sequence[A
 
 
 def similarities(truth: GroundTruth, random: Random, n: int) -> list[tuple[str, str, float]]:
-    """`n` different pairs of topic words with the cosine of their topics: 1 for words of one topic, 0 for words with
-    nothing in common, between them where a word of two senses is in the pair. Half of them share a topic."""
+    """Return `n` different pairs of topic words with the cosine similarity of their topics; half of them share a topic.
+
+    The score is 1 for words of the same topic, 0 for words of different topics, and in between if one is a homonym.
+    """
     topics = memberships(truth)
     related: list[tuple[str, str, float]] = []
     unrelated: list[tuple[str, str, float]] = []
@@ -66,8 +68,9 @@ def similarities(truth: GroundTruth, random: Random, n: int) -> list[tuple[str, 
     if not 0 <= n <= 2 * len(related):
         raise FirthError(
             "invalid_value",
-            "similarities can give 0 to {n_related:,} pairs; asked for {n:,}.",
-            n_related=2 * len(related),
-            n=n,
+            "{option} must be between 0 and {maximum:,} pairs; got {got:,}.",
+            option="n",
+            maximum=2 * len(related),
+            got=n,
         )
     return sample(random, related, n - n // 2) + sample(random, unrelated, n // 2)

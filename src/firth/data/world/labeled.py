@@ -1,6 +1,6 @@
-"""Texts with their truth beside them: topic, sentiment, sense, the span that answers a question.
+"""Texts with labels: topic, sentiment, word sense, and the span that answers a question.
 
-Words are separated by single spaces and the sentences of one text by " . ".
+Words are separated by single spaces, and the sentences of a text by " . ".
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from firth.data.world.words import HOMONYMS, THINGS, WORKERS
 
 
 class LabeledText(NamedTuple):
-    """A text and the class it belongs to."""
+    """A text and its label."""
 
     text: str
     label: str
 
 
 class Sense(NamedTuple):
-    """A word of two senses in a sentence, and which of them is meant (a topic's name)."""
+    """A sentence with a homonym, and the sense of the homonym (the name of a topic)."""
 
     sentence: str
     word: str
@@ -31,7 +31,7 @@ class Sense(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question and the passage that answers it: `passage[start:].startswith(answer)`."""
+    """A question and the passage with the answer: `passage[start:].startswith(answer)`."""
 
     question: str
     passage: str
@@ -40,7 +40,7 @@ class Question(NamedTuple):
 
 
 def topic_document(truth: GroundTruth) -> Callable[[Random], LabeledText]:
-    """Six sentences: four of the document's topic, one of another topic, one about anything."""
+    """Draw documents of six sentences: four on the document's topic, one on another topic, one on anything."""
     topics = tuple(truth.topics)
     words = {topic: truth.topics[topic] + homonyms_of(topic) for topic in topics}
     anything = sentence(truth)
@@ -56,7 +56,7 @@ def topic_document(truth: GroundTruth) -> Callable[[Random], LabeledText]:
 
 
 def review(truth: GroundTruth) -> Callable[[Random], LabeledText]:
-    """One to three opinions that agree. As some say "not dreadful", counting words of praise is not enough."""
+    """Draw reviews of one to three opinions that agree; some are negated ("not dreadful"), so words do not suffice."""
 
     def draw(random: Random) -> LabeledText:
         praise = random.random() < 0.5
@@ -67,7 +67,7 @@ def review(truth: GroundTruth) -> Callable[[Random], LabeledText]:
 
 
 def sense(truth: GroundTruth) -> Callable[[Random], Sense]:
-    """A word of two senses among words of one of them; nothing else in the sentence tells which."""
+    """Draw sentences with a homonym among words of one of its topics; nothing else indicates the sense."""
     words = tuple(HOMONYMS)
 
     def draw(random: Random) -> Sense:
@@ -79,7 +79,7 @@ def sense(truth: GroundTruth) -> Callable[[Random], Sense]:
     return draw
 
 
-# question, statement, the statement's slot that answers; {} = whom or what the question is about
+# question, statement, and the slot of the statement that is the answer
 ABOUT_COUNTRIES: tuple[tuple[str, str, str], ...] = (
     ("what is the capital of {country}", "the capital of {country} is {capital}", "capital"),
     ("who is the king of {country}", "the king of {country} is {king}", "king"),
@@ -96,9 +96,10 @@ ABOUT_PERSONS: tuple[tuple[str, str, str], ...] = (
 
 
 def question(truth: GroundTruth) -> Callable[[Random], Question]:
-    """Half ask of the world's facts, half of persons whose story is new in each passage and can't be known before.
+    """Draw questions: half about countries, half about persons, whose facts are new in every passage.
 
-    A passage says each kind of thing of two countries or persons, so that one has to read of whom it speaks.
+    A passage makes each kind of statement about two countries or persons, so the answer depends on which one is asked
+    about.
     """
     return lambda random: _of_countries(random, truth) if random.random() < 0.5 else _of_persons(random, truth)
 
@@ -134,6 +135,6 @@ def _ask(random: Random, kinds: tuple[tuple[str, str, str], ...], subjects: list
     (text, statement, slot), subject = statements[asked_index]
     sentences = [kind[1].format_map(about) for kind, about in statements]
     before = sum(len(sentence) + len(" . ") for sentence in sentences[:asked_index])
-    # the slot's own place: the same word may stand earlier in the sentence of another slot
+    # The position of the slot itself, because the same word may occur earlier in another slot.
     start = before + len(statement[: statement.index(f"{{{slot}}}")].format_map(subject))
     return Question(text.format_map(subject), " . ".join(sentences), subject[slot], start)

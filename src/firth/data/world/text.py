@@ -1,8 +1,8 @@
-"""Running text that states the facts: what word vectors are learned from.
+"""Running text that states the ground truth, for training word vectors.
 
-Parallel words stand in parallel sentences. What two forms of a word share (their country, their things, their topic)
-is said with the same words for both, and what sets them apart (king or queen, comparative or base) is said with the
-same words for every pair: this is what makes b − a + c land on d.
+Analogous words occur in parallel sentences. What the two words of a pair share (their country, nouns or topic) is
+expressed with the same words for both. What distinguishes them (king or queen, comparative or base form) is expressed
+with the same words for every pair. This is why b − a + c is close to d.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ OPINIONS: tuple[str, ...] = (
 
 
 def sentence(truth: GroundTruth) -> Draw:
-    """Draws one sentence about anything that is true."""
+    """Return a function that draws one sentence about any part of the ground truth."""
     kinds: tuple[Draw, ...] = (
         *(_located_role(truth),) * 3,
         *(_statement(truth),) * 2,
@@ -187,18 +187,19 @@ def _inflection(table: tuple[Inflected, ...], frames: tuple[tuple[str, ...], ...
 
 
 def topic_sentence(truth: GroundTruth) -> Draw:
-    """Three words of one topic; a word of two senses stands in the topic of one of them."""
+    """Return a function that draws a sentence with three words of one topic, possibly homonyms."""
     words = {topic: alone + homonyms_of(topic) for topic, alone in truth.topics.items()}
     topics = tuple(words)
     return lambda random: pick(random, TOPIC_FRAMES).format(*sample(random, words[pick(random, topics)], 3))
 
 
 def homonyms_of(topic: str) -> tuple[str, ...]:
+    """Return the homonyms with a sense in this topic."""
     return tuple(word for word, senses in HOMONYMS.items() if topic in senses)
 
 
 def opinion(random: Random, truth: GroundTruth, praise: bool) -> str:
-    """Praise or blame of something; one time in five by denying the opposite."""
+    """Draw a positive or negative opinion; one in five negates the opposite."""
     denied = random.random() < 0.2
     word = pick(random, PRAISE if praise != denied else BLAME)
     return pick(random, OPINIONS).format(
