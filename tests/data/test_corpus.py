@@ -18,7 +18,7 @@ import polars
 import pyarrow
 import pyarrow.parquet
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusing import refuses
 
@@ -241,6 +241,7 @@ def test_fingerprint_depends_on_content_not_time(tmp_path: Path) -> None:
     assert Corpus(path).fingerprint() != first and Corpus(path).stamp() != stamp
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([b"a", b" ", b"\xe9", b"\xff", b"\xc3", b"\xa9", b"\xf0\x9f", b"\xef\xbf\xbd", b"\n"])))
 def test_invalid_utf8_is_counted_in_the_same_way_as_for_training(parts: list[bytes]) -> None:
     class Notes(Silence):

@@ -139,7 +139,8 @@ def named_labels(item: Any, is_valid_text: Callable[[Any], bool]) -> tuple[Any, 
     valid = isinstance(several, Iterable) and is_valid_text(text)
     names = list(several) if valid and several is not None else []
     if not valid or not all(isinstance(name, Real) or is_label_name(name) for name in names):
-        got = f"{text!r:.40} with {labels!r:.40}" if isinstance(item, (tuple, list)) else f"{item!r:.60}"
+        is_pair = isinstance(item, (tuple, list)) and len(item) == 2
+        got = f"{text!r:.40} with {labels!r:.40}" if is_pair else f"{item!r:.60}"
         raise FirthError(
             "invalid_type",
             "Labeled texts must be pairs (text, label) or (text, [label, …]), with str for all texts or lists of "
