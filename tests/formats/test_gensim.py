@@ -1,4 +1,4 @@
-"""gensim reads what Firth writes, Firth reads what gensim writes, and both find the same neighbours."""
+"""gensim reads Firth's files, Firth reads gensim's files, and both find the same neighbors."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def assert_same(firths: firth.Vectors, gensims: KeyedVectors) -> None:
     ("name", "binary", "no_header"),
     [("v.txt", False, False), ("v.vec", False, False), ("v.glove", False, True), ("v.bin", True, False)],
 )
-def test_gensim_reads_ours(tmp_path: Path, name: str, binary: bool, no_header: bool) -> None:
+def test_gensim_reads_files_of_firth(tmp_path: Path, name: str, binary: bool, no_header: bool) -> None:
     firth.write_vectors(source(), tmp_path / name)
     loaded = KeyedVectors.load_word2vec_format(str(tmp_path / name), binary=binary, no_header=no_header)
     assert_same(source(), loaded)
@@ -51,7 +51,7 @@ def test_gensim_reads_ours(tmp_path: Path, name: str, binary: bool, no_header: b
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize("write_header", [True, False])
-def test_we_read_gensims(tmp_path: Path, binary: bool, suffix: str, write_header: bool) -> None:
+def test_firth_reads_files_of_gensim(tmp_path: Path, binary: bool, suffix: str, write_header: bool) -> None:
     if binary and not write_header:
         return  # a binary file always has its header
     path = tmp_path / f"theirs{suffix}"
