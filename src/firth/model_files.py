@@ -10,6 +10,7 @@ from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.report import Silence
+from firth.formats.detect import refuse_gensim_pickle
 from firth.formats.fasttext import FastTextFile, SparseRows, is_fasttext, read_fasttext, write_fasttext
 from firth.kernels.product import ProductCodes
 from firth.words.fasttext_quantization import quantize
@@ -21,6 +22,7 @@ MANY_ZEROS = 100_000_000  # bytes of zeros in a file from which on a note is giv
 def load_file(path: Path, in_memory: bool = False) -> Model:
     """Load the model in a file, memory-mapped or in memory, for `firth.load`."""
     if not is_fasttext(path):
+        refuse_gensim_pickle(path)
         raise FirthError(
             "wrong_input",
             "{path} is not a fastText model. Vector files are read by firth.read_vectors({path!r}).",

@@ -19,7 +19,7 @@ from firth.core.model import HasVectors
 from firth.core.vectors import Vectors
 from firth.formats.arrays import read_npy, read_safetensors, write_npy, write_safetensors
 from firth.formats.binary import read_binary, write_binary
-from firth.formats.detect import detect
+from firth.formats.detect import detect, refuse_gensim_pickle
 from firth.formats.quantize import STORAGES, dequantize_rows, pack_rows, quantize_rows, unpack_rows
 from firth.formats.text import read_text, write_text
 
@@ -36,40 +36,51 @@ __all__ = [
 
 
 class Format(NamedTuple):
-    """A file format for vectors."""
+    """A file format for vectors. `read` takes the path and the maximum number of rows, None for all."""
 
     suffixes: tuple[str, ...]
-    read: Callable[[Path], Vectors]
+    read: Callable[[Path, int | None], Vectors]
     write: Callable[[Vectors, Path], None]
     summary: str
 
 
 #: The formats by the names that `read_vectors` and `write_vectors` accept.
 FORMATS = {
-    "word2vec": Format((".txt", ".w2v"), read_text, write_text, "word2vec text: rows and dimensions, then the rows"),
+    "word2vec": Format(
+        (".txt", ".w2v"), read_text, write_text, "word2vec text: a header with rows and dimensions, then the rows"
+    ),
     "word2vec-binary": Format((".bin",), read_binary, write_binary, "word2vec binary: words and raw float32"),
     "glove": Format(
         (".glove", ".glove.txt"),
         partial(read_text, header=None),
         partial(write_text, header=False),
-        "GloVe text: rows alone (read with or without a first line of rows and dimensions)",
+        "GloVe text: rows without a header (a header is accepted when reading)",
     ),
-    "fasttext": Format((".vec",), read_text, write_text, "fastText .vec: written as word2vec text"),
-    "npy": Format((".npy",), read_npy, write_npy, "a NumPy matrix, with its keys beside it in NAME.keys.json"),
+    "fasttext": Format((".vec",), read_text, write_text, "fastText .vec: the same as word2vec text"),
+    "npy": Format((".npy",), read_npy, write_npy, "a NumPy matrix, with the keys in NAME.keys.json"),
     "safetensors": Format(
-        (".safetensors",), read_safetensors, write_safetensors, "one file of keys and matrix: float, half or int8"
+        (".safetensors",), read_safetensors, write_safetensors, "keys and matrix in one file: float, half or int8"
     ),
 }
 
 
-def read_vectors(path: str | os.PathLike[str], format: str | None = None) -> Vectors:
-    """Vectors of a file; its format is seen from its content, then from its name, unless `format` says it.
+def read_vectors(path: str | os.PathLike[str], format: str | None = None, limit: int | None = None) -> Vectors:
+    """Read a vector file. The format is detected from the content, then from the name, unless `format` is given.
 
-    Files compressed by gzip are read as they are (npy and safetensors are mapped, so they can't be compressed).
-    Of a word that stands twice the first row is kept, and bytes that are not UTF-8 are replaced: both are
-    counted in a `FirthWarning`. NaN and infinity are refused: by npy and safetensors, which open without
-    reading the matrix, at the first question.
+    `limit` reads only the first `limit` rows; the rest of a text or binary file is not read. Frequent words come first
+    in word2vec, GloVe and fastText files.
+
+    gzip files are decompressed, except npy and safetensors, which are memory-mapped. If a word is repeated, its first
+    row is used; invalid UTF-8 is replaced. Both are counted in a `FirthWarning`. NaN and infinity are refused: in npy
+    and safetensors files, which are opened without reading the matrix, at the first use.
     """
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+        raise FirthError(
+            "invalid_value",
+            "{option} must be an integer of at least 1, or None; got {got!r}.",
+            option="limit",
+            got=limit,
+        )
     source = Path(path)
     if source.is_dir():
         raise FirthError(
@@ -79,7 +90,9 @@ def read_vectors(path: str | os.PathLike[str], format: str | None = None) -> Vec
         )
     if not source.is_file():
         raise FirthError("not_found", "There is no file {path}.", path=source)
-    return format_named(format or format_of(source)).read(source)
+    if format is not None:
+        refuse_gensim_pickle(source)
+    return format_named(format or format_of(source)).read(source, limit)
 
 
 def format_of(path: Path) -> str:

@@ -27,8 +27,8 @@ from firth.core.vectors import Matrix, Vectors
 from firth.formats.quantize import pack_rows, unpack_rows
 
 
-def read_safetensors(path: Path) -> Vectors:
-    """Open a .safetensors file; float32 vectors stay memory-mapped."""
+def read_safetensors(path: Path, limit: int | None = None) -> Vectors:
+    """Open a .safetensors file; float32 vectors stay memory-mapped. `limit` is the maximum number of rows."""
     arrays = read_arrays(path)
     keys = arrays.get("keys")
     if keys is None or keys.dtype != np.uint8 or keys.ndim != 1:
@@ -40,10 +40,10 @@ def read_safetensors(path: Path) -> Vectors:
             available=names,
         )
     try:
-        matrix = unpack_rows(arrays)
+        matrix = unpack_rows(arrays, limit)
     except FirthError as error:
         raise FirthError("damaged_file", "{path}: {reason}.", path=path, reason=str(error)) from None
-    return lazy_vectors(path, lambda: keys.tobytes(), matrix)
+    return lazy_vectors(path, lambda: keys.tobytes(), matrix, len(arrays["vectors"]))
 
 
 def write_safetensors(vectors: Vectors, path: Path, storage: str = "float") -> None:
@@ -54,8 +54,8 @@ def write_safetensors(vectors: Vectors, path: Path, storage: str = "float") -> N
         dump_arrays(file, arrays)
 
 
-def read_npy(path: Path) -> Vectors:
-    """Open a .npy matrix with its keys.
+def read_npy(path: Path, limit: int | None = None) -> Vectors:
+    """Open a .npy matrix with its keys; `limit` is the maximum number of rows.
 
     This also works while a writer replaces the two files (`new_pair`), or after it was killed: while NAME.keys.json
     does not exist, a file named by the hash of the matrix has the keys.
@@ -67,13 +67,13 @@ def read_npy(path: Path) -> Vectors:
             matrix = map_npy(path, file)
             n_matrix = len(matrix)
             if keys is not None and keys.is_same_file(keys_file):
-                return lazy_vectors(keys_file, keys.read, matrix)
+                return lazy_vectors(keys_file, keys.read, matrix[:limit], n_matrix)
             if keys is None and not orphaned_keys_files(keys_file.resolve()):
                 continue  # there are no keys, or the exchange has just ended
             bound = bound_keys_path(keys_file.resolve(), file)
         keys = OpenFile.of(bound)
         if keys is not None:
-            return lazy_vectors(bound, keys.read, matrix)
+            return lazy_vectors(bound, keys.read, matrix[:limit], n_matrix)
     raise FirthError(
         "damaged_file",
         "{path} has no keys. Add {name} in the same folder: a JSON list of {rows:,} strings.",
@@ -276,8 +276,11 @@ def map_npy(path: Path, file: IO[bytes]) -> Matrix:
         return np.asarray(matrix, dtype=np.float32)
 
 
-def lazy_vectors(path: Path, read: Callable[[], bytes], matrix: Matrix) -> Vectors:
-    """Return vectors whose keys are read by `read` at their first use."""
+def lazy_vectors(path: Path, read: Callable[[], bytes], matrix: Matrix, rows: int) -> Vectors:
+    """Return vectors whose keys are read by `read` at their first use.
+
+    `rows` is the number of keys in the file; `matrix` may have only the first rows.
+    """
     if not matrix.size:
         raise FirthError(
             "damaged_file",
@@ -293,18 +296,14 @@ def lazy_vectors(path: Path, read: Callable[[], bytes], matrix: Matrix) -> Vecto
             raise FirthError(
                 "damaged_file", "The keys in {path} are not valid JSON ({reason}).", path=path, reason=str(error)
             ) from None
-        if (
-            not isinstance(key_list, list)
-            or not all(isinstance(key, str) for key in key_list)
-            or len(key_list) != len(matrix)
-        ):
+        if not isinstance(key_list, list) or not all(isinstance(key, str) for key in key_list) or len(key_list) != rows:
             raise FirthError(
                 "damaged_file",
                 "The keys in {path} must be a JSON list of {rows:,} strings, one per row.",
                 path=path,
-                rows=len(matrix),
+                rows=rows,
             )
-        return key_list
+        return key_list[: len(matrix)]
 
     return Vectors(keys, matrix)
 

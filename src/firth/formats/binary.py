@@ -18,11 +18,12 @@ from firth.formats.files import BLOCK, LONGEST_WORD, Collector, check_words, ope
 SEARCHED = LONGEST_WORD + 2  # a newline, the word and its space
 
 
-def read_binary(path: Path) -> Vectors:
-    """Read a word2vec binary file."""
+def read_binary(path: Path, limit: int | None = None) -> Vectors:
+    """Read a word2vec binary file; `limit` is the maximum number of rows to read."""
     with open_unzipped(path) as file:
         line = file.readline(100)
-        rows, dims = parse_header(path, line)
+        all_rows, dims = parse_header(path, line)
+        rows = all_rows if limit is None else min(all_rows, limit)
         table = Collector(path, dims)
         begin = len(line)  # offset of `data` in the file
         data = b""
@@ -38,7 +39,7 @@ def read_binary(path: Path) -> Vectors:
                     path=path,
                     byte=begin + len(data),
                     row=len(table.keys) + 1,
-                    rows=rows,
+                    rows=all_rows,
                 )
             data, begin = data[used:], begin + used
             if len(data) >= SEARCHED and data.find(b" ", 0, SEARCHED) < 0:
@@ -49,7 +50,7 @@ def read_binary(path: Path) -> Vectors:
                     row=len(table.keys) + 1,
                     byte=begin,
                 )
-        if (data + file.read(LONGEST_WORD)).strip(b"\n"):
+        if rows == all_rows and (data + file.read(LONGEST_WORD)).strip(b"\n"):
             raise FirthError(
                 "damaged_file",
                 "{path} has more data after the {rows:,} rows of its header, from byte {byte:,} on.",

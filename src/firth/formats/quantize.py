@@ -62,8 +62,8 @@ def pack_rows(matrix: Matrix, storage: str) -> dict[str, NDArray[Any]]:
     return {"vectors": half}
 
 
-def unpack_rows(arrays: Mapping[str, NDArray[Any]]) -> Matrix:
-    """Return the matrix that `pack_rows` stored; float32 stays memory-mapped."""
+def unpack_rows(arrays: Mapping[str, NDArray[Any]], limit: int | None = None) -> Matrix:
+    """Return the first `limit` rows (None: all) that `pack_rows` stored; float32 stays memory-mapped."""
     vectors = arrays.get("vectors")
     if vectors is None or vectors.ndim != 2:
         raise FirthError("damaged_file", 'the matrix "{name}" is missing', name="vectors")
@@ -71,8 +71,8 @@ def unpack_rows(arrays: Mapping[str, NDArray[Any]]) -> Matrix:
         scales = arrays.get("scales")
         if scales is None or scales.dtype != np.float32 or scales.shape != vectors.shape[:1]:
             raise FirthError("damaged_file", 'int8 vectors need a float32 array "{name}", one per row', name="scales")
-        return dequantize_rows(vectors, scales)
+        return dequantize_rows(vectors[:limit], scales[:limit])
     if vectors.dtype.kind != "f":
         raise FirthError("damaged_file", "vectors must be float or int8; got {got}", got=vectors.dtype)
     with np.errstate(over="ignore"):  # numbers beyond float32 become infinite and are refused when used
-        return np.asarray(vectors, dtype=np.float32)
+        return np.asarray(vectors[:limit], dtype=np.float32)

@@ -31,8 +31,11 @@ from firth.formats.files import (
 )
 
 
-def read_text(path: Path, header: bool | None = True) -> Vectors:
-    """Read a text file with a header line "rows dimensions"; with header=None, the header is optional."""
+def read_text(path: Path, limit: int | None = None, header: bool | None = True) -> Vectors:
+    """Read a text file with a header line "rows dimensions"; with header=None, the header is optional.
+
+    `limit` is the maximum number of rows to read.
+    """
     with open_unzipped(path) as file:
         blocks = line_blocks(path, file)
         block = next(blocks, b"")
@@ -46,12 +49,15 @@ def read_text(path: Path, header: bool | None = True) -> Vectors:
         else:
             dims = most_common_dims(path, block)
         table = Collector(path, dims)
-        while block or (block := next(blocks, b"")):
+        while len(table.keys) != limit and (block or (block := next(blocks, b""))):
             lines = split_lines(block)
+            if limit is not None and len(table.keys) + len(lines.starts) > limit:
+                lines = split_lines(block[: lines.starts[limit - len(table.keys)]])
             table.add(*parse_rows(path, lines, dims, line_number))
             line_number += len(lines.starts)
             block = b""
-    if rows is not None and rows != len(table.keys):
+    is_limited = limit is not None and len(table.keys) == limit
+    if rows is not None and (rows < len(table.keys) if is_limited else rows != len(table.keys)):
         raise FirthError(
             "damaged_file",
             "{path}: the header has {rows:,} rows, but the file has {got:,}. It is truncated, or the header is wrong.",
