@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import firth
 from firth.core.report import LogLines
 from firth.data.world import World
-from firth.data.world.labelled import Sense
+from firth.data.world.labeled import Sense
 from firth.data.world.words import HOMONYMS
 from firth.evaluate.layout import markdown_table, percent
 from firth.transformers.bert_model import BertModel

@@ -27,7 +27,7 @@ from benchmarks.words import machine, plain_text  # noqa: E402
 import firth  # noqa: E402
 from firth import evaluate, kernels  # noqa: E402
 from firth.core.report import human  # noqa: E402
-from firth.data.cooccur import Cooccurrence  # noqa: E402
+from firth.data.cooccurrence import Cooccurrence  # noqa: E402
 from firth.data.tokens import Tokens, read_tokens  # noqa: E402
 
 PAGE = HERE.parent / "docs" / "results" / "glove.md"

@@ -32,7 +32,7 @@ from benchmarks.words import machine, plain_text  # noqa: E402
 
 import firth  # noqa: E402
 from firth.core.report import human  # noqa: E402
-from firth.data.pieces import count_pieces  # noqa: E402
+from firth.data.pretokens import count_pretokens  # noqa: E402
 from firth.kernels import bpe  # noqa: E402
 
 PAGE = HERE.parent / "docs" / "results" / "tokenizers.md"
@@ -96,7 +96,7 @@ def same(kind: str, file: Path, size: int, mine: Path, theirs: Path) -> str:
     a, b = (json.loads(path.read_text(encoding="utf-8"))["model"] for path in (mine, theirs))
     if kind == "bytes":
         return "equal, merges too" if (a["vocab"], a["merges"]) == (b["vocab"], b["merges"]) else "DIFFERENT"
-    words = count_pieces(firth.Corpus(file), "bert", True, firth.Run()).words
+    words = count_pretokens(firth.Corpus(file), "bert", True, firth.Run()).words
     begin = bpe.start(firth.WordPiece().special_tokens, bpe.alphabet(words), prefix="##")
     vocab = b["vocab"]
     first = sorted(vocab, key=vocab.__getitem__)[: len(begin.tokens)]

@@ -22,11 +22,17 @@ ROOT = Path(__file__).resolve().parents[1]
 #: Old module below `firth` -> new one.
 MODULES = {
     "data.alike": "data.similar_pairs",
+    "data.cooccur": "data.cooccurrence",
+    "data.encode": "data.corpus_encoding",
     "data.labelled": "data.labeled_texts",
     "data.pairs": "data.translation_pairs",
+    "data.pieces": "data.pretokens",
     "data.ratings": "data.interactions",
     "data.ratings_files": "data.interaction_files",
     "data.tagged": "data.tagged_sentences",
+    "data.world.facts": "data.world.ground_truth",
+    "data.world.labelled": "data.world.labeled",
+    "data.world.truth": "data.world.evaluation_sets",
     "finetuning.answer": "finetuning.question_answerer",
     "finetuning.classify": "finetuning.text_classifier",
     "finetuning.regress": "finetuning.text_regressor",
@@ -45,6 +51,7 @@ FILES = {
     "docs/methods/sentence.md": "docs/methods/sentence_encoder.md",
     "docs/methods/tags.md": "docs/methods/token_classifier.md",
     "tests/data/test_alike.py": "tests/data/test_similar_pairs.py",
+    "tests/data/test_cooccur.py": "tests/data/test_cooccurrence.py",
     "tests/data/test_labelled.py": "tests/data/test_labeled_texts.py",
     "tests/data/test_pairs.py": "tests/data/test_translation_pairs.py",
     "tests/data/test_ratings.py": "tests/data/test_interactions.py",
@@ -73,6 +80,16 @@ class Name:
     quoted: bool = False  # also where it is a whole string, and as a flag of a command
 
 
+#: Files that use `firth.data.readers`.
+READERS = (
+    *(
+        f"src/firth/data/{name}.py"
+        for name in ("corpus", "graph_files", "interaction_files", "labeled_texts", "questions")
+    ),
+    *(f"src/firth/data/{name}.py" for name in ("readers", "table_files", "tagged_sentences", "translation_pairs")),
+    *("src/firth/server/workbench/data.py", "src/firth/server/workspace.py"),
+    *(f"src/firth/cli/{name}.py" for name in ("evaluate", "info", "sweep")),
+)
 NAMES = (
     Name("Alike", "SimilarPairs"),
     Name("Labelled", "LabeledTexts"),
@@ -91,6 +108,37 @@ NAMES = (
     Name("Sentence", "SentenceEncoder", without=("*tagged*", "*token_classification*", "src/firth/data/*")),
     Name("Tags", "TokenClassifier", without=("*/data/*",)),
     Name("PeopleModel", "RecommenderModel"),
+    Name("count_pieces", "count_pretokens"),
+    Name("find_answers", "find_answer_spans"),
+    Name("labelled_rows", "labeled_rows"),
+    Name("read_labelled", "read_labeled_texts"),
+    Name("tell_about", "report_duplicates"),
+    Name("tell_balance", "report_label_balance"),
+    Name("tell_found", "report_answer_problems"),
+    Name(
+        "place_of", "answer_span", files=("src/firth/data/questions.py", "tests/finetuning/test_question_answering.py")
+    ),
+    Name("kind_of", "format_and_compression", files=READERS),
+    Name("opened", "open_decompressed", files=READERS),
+    Name("no_row", "csv_row_error", files=READERS),
+    Name(
+        "not_utf8", "invalid_utf8_note", files=("src/firth/data/*", "src/firth/cli/words.py", "src/firth/cli/index.py")
+    ),
+    Name(
+        "opened",
+        "corpus_or_token_lists",
+        files=("src/firth/words/word_model.py", "src/firth/data/token_lists.py", "src/firth/data/tokens.py"),
+    ),
+    Name("opened", "create_file", files=("src/firth/words/glove_training.py", "src/firth/data/cooccur*.py")),
+    Name("mapped", "map_array", files=("src/firth/words/glove_training.py", "src/firth/data/cooccur*.py")),
+    Name("opened", "open_unzipped", files=("src/firth/formats/*",)),
+    Name("mapped", "lazy_vectors", files=("src/firth/formats/*",)),
+    Name("Encoded", "Encoding", files=("src/firth/data/subword_tokenizer.py", "src/firth/cli/tokenizer.py")),
+    Name(
+        "Examples", "EncodedExamples", files=("src/firth/data/labeled_texts.py", "src/firth/documents/classifier_*.py")
+    ),
+    Name("SpreadRows", "SparseRows"),
+    Name("entities", "entity_spans", files=("src/firth/data/*", "*token_classification.py")),
     Name("noise_exponent", "negative_exponent", quoted=True),
     Name("batch_rows", "batch_size", quoted=True),
     Name(

@@ -2,7 +2,7 @@
 
 # Data
 from firth.data.similar_pairs import SimilarPairs as SimilarPairs
-from firth.data.cooccur import Cooccurrence as Cooccurrence
+from firth.data.cooccurrence import Cooccurrence as Cooccurrence
 from firth.data.corpus import Corpus as Corpus
 from firth.data.examples import Examples as Examples
 from firth.data.graph import Graph as Graph

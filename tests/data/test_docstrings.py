@@ -1,4 +1,4 @@
-"""Docstrings of installed packages as documents: what is read, under which name, and what survives bad files."""
+"""Docstrings of installed packages as documents: which are read, their names, and unreadable files."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusing import refuses
 
-from firth import FirthError
 from firth.core.report import Silence
 from firth.data import docstrings
 from firth.data.docstrings import python_docstrings
 
 
 class Notes(Silence):
-    """Keeps what it is told."""
+    """Records notes and progress."""
 
     def __init__(self) -> None:
-        self.notes: list[str] = []
+        self.notes: list[tuple[str, str]] = []
         self.steps: list[float] = []
 
-    def step(self, done: float, **figures: float) -> None:
+    def step(self, done: float, **metrics: float) -> None:
         self.steps.append(done)
 
-    def note(self, text: str) -> None:
-        self.notes.append(text)
+    def note(self, text: str, code: str = "note") -> None:
+        self.notes.append((code, text))
 
 
 def write(root: Path, files: dict[str, str | bytes]) -> None:
@@ -48,7 +48,7 @@ def function(name: str, text: str) -> str:
     return f"def {name}():\n    '''{text}'''\n"
 
 
-def test_modules_classes_methods_and_functions_are_found_by_their_public_names(tmp_path: Path) -> None:
+def test_objects_have_their_public_names(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
@@ -82,7 +82,7 @@ def test_modules_classes_methods_and_functions_are_found_by_their_public_names(t
     assert list(documents(tmp_path, packages=["single"])) == ["single.alone"]
 
 
-def test_import_circles_and_ambiguous_names_end(tmp_path: Path) -> None:
+def test_circular_imports_are_resolved(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
@@ -95,7 +95,7 @@ def test_import_circles_and_ambiguous_names_end(tmp_path: Path) -> None:
     assert documents(tmp_path) == {"ring.found": "Reached through a circle of imports."}
 
 
-def test_texts_added_by_calls(tmp_path: Path) -> None:
+def test_docstrings_of_add_newdoc_calls(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
@@ -126,7 +126,7 @@ def test_no_code_runs(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-def test_tests_copies_short_texts_and_repeats_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_tests_vendored_short_and_duplicate_docstrings_are_left_out(tmp_path: Path) -> None:
     same = "Said in two places with one text."
     write(
         tmp_path,
@@ -149,12 +149,11 @@ def test_tests_copies_short_texts_and_repeats_are_left_out_and_counted(tmp_path:
         "pkg.c.f": "Says a few words more than that.",
         "pkg.testing.check": "Given to users for their tests.",
     }
-    assert report.notes == [
-        "3 docstrings; left out: 1 of fewer than 5 words, 1 repeated texts, 1 second texts of one name."
-    ]
+    text = "3 docstrings; left out: 1 alternative docstrings, 1 duplicate docstrings, 1 shorter than 5 words."
+    assert report.notes == [("docstrings_left_out", text)]
 
 
-def test_bad_files_are_counted_and_the_rest_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_files_are_counted_and_the_others_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(
         tmp_path,
         {
@@ -183,40 +182,40 @@ def test_bad_files_are_counted_and_the_rest_is_read(tmp_path: Path, monkeypatch:
         "pkg.latin": "Café in an old encoding here.",
         "pkg.escape": "A text with \\d an odd escape.",
     }
-    assert len(report.notes) == 1
-    assert "1 files over " in report.notes[0]
+    ((code, text),) = report.notes
+    assert code == "docstrings_left_out" and "1 files over " in text
     # syntax, python2, bytes, null, deep, unknown, folder, nowhere, pipe
-    assert "9 files that could not be read or parsed" in report.notes[0]
+    assert "9 files that could not be read or parsed" in text
     assert report.steps[-1] == 14
 
 
-def test_a_package_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FirthError, match="No Python package 'nosuchthing' is installed"):
+def test_unknown_package_is_refused(tmp_path: Path) -> None:
+    with refuses("not_found", package="nosuchthing"):
         python_docstrings(["json", "nosuchthing"], report=Notes())
     assert documents(tmp_path) == {}
 
 
-def test_the_standard_library_says_what_inspect_says() -> None:
-    found = dict(python_docstrings(["json", "statistics"], report=Notes()))
-    assert {"json", "json.dumps", "json.JSONDecoder.decode", "statistics.median"} <= set(found)
-    assert len(found) > 50
-    for key, text in found.items():
+def test_docstrings_of_the_standard_library_equal_those_of_inspect() -> None:
+    docstrings_by_name = dict(python_docstrings(["json", "statistics"], report=Notes()))
+    assert {"json", "json.dumps", "json.JSONDecoder.decode", "statistics.median"} <= set(docstrings_by_name)
+    assert len(docstrings_by_name) > 50
+    for key, text in docstrings_by_name.items():
         assert inspect.cleandoc(pydoc.locate(key).__doc__).strip() == text, key
 
 
-def test_objects_written_in_c_are_found_too() -> None:
-    found = dict(python_docstrings(["numpy", "builtins", "math", "datetime", "collections"], report=Notes()))
-    assert {"datetime.date.today", "collections.deque.appendleft"} <= set(
-        found
-    )  # written in `_datetime`, `_collections`
+def test_objects_written_in_c_are_included() -> None:
+    packages = ["numpy", "builtins", "math", "datetime", "collections"]
+    by_name = dict(python_docstrings(packages, report=Notes()))
+    # Defined in `_datetime` and `_collections`.
+    assert {"datetime.date.today", "collections.deque.appendleft"} <= set(by_name)
     for name in ("median", "arange", "sin", "ndarray.sort", "linalg.svd", "random.normal"):
         member = pydoc.locate(f"numpy.{name}")
-        assert found[f"numpy.{name}"].split() == inspect.getdoc(member).split(), name
-    assert found["math.sqrt"] == "Return the square root of x."
-    assert found["builtins.str.split"].startswith("Return a list of the substrings")
-    texts = set(found.values())
-    for name in np.__all__:  # every function of numpy's own namespace, under its name or that of its alias
+        assert by_name[f"numpy.{name}"].split() == inspect.getdoc(member).split(), name
+    assert by_name["math.sqrt"] == "Return the square root of x."
+    assert by_name["builtins.str.split"].startswith("Return a list of the substrings")
+    texts = set(by_name.values())
+    for name in np.__all__:  # every function of numpy's own namespace, under its name or that of an alias
         member = getattr(np, name)
         text = (inspect.getdoc(member) or "").strip()
         if isinstance(member, np.ufunc) or (inspect.isfunction(member) and len(text.split()) >= 5):
-            assert text in texts or f"numpy.{name}" in found, name
+            assert text in texts or f"numpy.{name}" in by_name, name

@@ -1,7 +1,7 @@
-"""A disk that fills up: one clear error with the path, nothing half-written, and the same call works with more room.
+"""A full disk: one clear error with the path, nothing left behind, and the same call succeeds with more space.
 
-A small tmpfs is filled so that the next file, the next folder or the next few kilobytes are the first that fail, one
-after the other. Where none can be mounted (no root), the limit on the size of a file stands in.
+A small tmpfs is filled up to different levels, so that each write fails in turn. If no tmpfs can be mounted (no root),
+the limit on the file size is used instead.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from typing import Any
 
 import pytest
 from breaking import Notes
+from refusing import refuses
 
 import firth
 from firth import FirthError, Run
-from firth.data import cooccur
+from firth.data import cooccurrence
 from firth.data.tokens import read_tokens
 
 PAGE = 4096
 
 
 class Disk:
-    """A file system of so many pages and files."""
+    """A file system with a limited number of pages and files."""
 
     def __init__(self, folder: Path, pages: int, files: int) -> None:
         self.folder, self.pages, self.files = folder, pages, files
@@ -37,11 +38,11 @@ class Disk:
             path.unlink()
 
     def leave(self, pages: int | None = None, files: int | None = None) -> None:
-        """Fills the disk up to so many pages, or so many files."""
-        found = os.statvfs(self.folder)
+        """Fill the disk so that this number of pages or files is left."""
+        status = os.statvfs(self.folder)
         if pages is not None:
-            (self.folder / "ballast").write_bytes(bytes(PAGE * (found.f_bavail - pages)))
-        for number in range(0 if files is None else found.f_ffree - files):
+            (self.folder / "ballast").write_bytes(bytes(PAGE * (status.f_bavail - pages)))
+        for number in range(0 if files is None else status.f_ffree - files):
             (self.folder / f"ballast-{number}").touch()
 
 
@@ -68,30 +69,32 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def hidden(folder: Path) -> list[str]:
+def file_names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*") if not path.name.startswith("ballast"))
 
 
 def each_shortage(disk: Disk, work: Callable[[], Any], pages: list[int], files: list[int]) -> int:
-    """Does it again and again with other amounts of room; how often it failed."""
+    """Call `work` with different amounts of free space; return the number of failures."""
     failed = 0
-    before = hidden(disk.folder)
+    before = file_names(disk.folder)
     for room in [{"pages": each} for each in pages] + [{"files": each} for each in files]:
         disk.leave(**room)
         try:
             work()
         except FirthError as error:
             failed += 1
-            assert error.code == "unwritable_file" and "No space left" in str(error), error
-            assert str(disk.folder) in str(error)
-            assert hidden(disk.folder) == before
+            assert error.code == "unwritable_file" and "No space left" in error.values["reason"], error
+            assert str(disk.folder) in str(error.values["path"])
+            assert file_names(disk.folder) == before
         finally:
             disk.reset()
     return failed
 
 
 @pytest.mark.parametrize("settings", [{}, {"phrases": 1}, {"memory": "1MB"}], ids=["plain", "phrases", "bounded"])
-def test_encoding(disk: Disk, text: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]) -> None:
+def test_full_disk_while_encoding(
+    disk: Disk, text: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+) -> None:
     monkeypatch.setenv("FIRTH_CACHE", str(disk.folder / "cache"))
     monkeypatch.setattr("tempfile.tempdir", str(disk.folder))
     (disk.folder / "cache").mkdir()
@@ -101,19 +104,19 @@ def test_encoding(disk: Disk, text: Path, monkeypatch: pytest.MonkeyPatch, setti
 
     def work() -> None:
         read_tokens(text, min_count=1, phrases=phrases, run=run)
-        seen.append(hidden(disk.folder))
+        seen.append(file_names(disk.folder))
         for path in (disk.folder / "cache").iterdir():
             for file in path.iterdir():
                 file.unlink()
             path.rmdir()
 
     assert each_shortage(disk, work, [0, 1, 2, 9, 30, 60, 90, 120, 150, 180, 210], list(range(9))) >= 8
-    assert seen  # with enough room it went well
+    assert seen  # it succeeded with enough space
     work()
 
 
-def test_training(disk: Disk, text: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The lock, the record of the run, checkpoints and the model."""
+def test_full_disk_while_training(disk: Disk, text: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Affects the lock, the record of the run, checkpoints and the model."""
     monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "cache"))
     run = Run(report=Notes(), threads=1)
     (disk.folder / "models").mkdir()
@@ -127,7 +130,9 @@ def test_training(disk: Disk, text: Path, monkeypatch: pytest.MonkeyPatch, tmp_p
     work()
 
 
-def test_counting_pairs(disk: Disk, text: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_full_disk_while_counting_pairs(
+    disk: Disk, text: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     tokens = read_tokens(text, min_count=50)
     monkeypatch.setenv("FIRTH_CACHE", str(disk.folder / "cache"))
     monkeypatch.setattr("tempfile.tempdir", str(disk.folder))
@@ -135,7 +140,7 @@ def test_counting_pairs(disk: Disk, text: Path, monkeypatch: pytest.MonkeyPatch,
     run = Run(report=Notes(), threads=1)
 
     def work() -> None:
-        cooccur.Cooccurrence.count(tokens, window=5, run=run)
+        cooccurrence.Cooccurrence.count(tokens, window=5, run=run)
 
     assert each_shortage(disk, work, [0, 1, 2, 9], list(range(4))) >= 3
     work()
@@ -152,15 +157,15 @@ except firth.FirthError as error:
 """
 
 
-def test_counts_in_a_mapped_file(disk: Disk, text: Path) -> None:
-    """A mapped file that has no room on its disk would end the process."""
+def test_full_disk_with_a_mapped_file_of_counts(disk: Disk, text: Path) -> None:
+    """Writing to a mapped file without space on its disk would kill the process."""
     disk.leave(pages=9)
     done = subprocess.run([sys.executable, "-c", COUNTS, str(text), str(disk.folder)], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, b"unwritable_file\n")
 
 
 @contextlib.contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
+def max_file_size(size: int) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -171,10 +176,10 @@ def files_of_at_most(size: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("size", [0, 100, 5000, 60_000, 150_000])
 @pytest.mark.parametrize("settings", [{}, {"phrases": 1}, {"memory": "1MB"}], ids=["plain", "phrases", "bounded"])
-def test_encoding_without_root(text: Path, cache: Path, settings: dict[str, Any], size: int) -> None:
+def test_file_size_limit_while_encoding(text: Path, cache: Path, settings: dict[str, Any], size: int) -> None:
     run = Run(report=Notes(), threads=1, memory=settings.get("memory", ""))
-    with files_of_at_most(size), pytest.raises(FirthError) as caught:
+    with refuses("unwritable_file") as caught, max_file_size(size):
         read_tokens(text, min_count=1, phrases=settings.get("phrases", 0), run=run)
-    assert caught.value.code == "unwritable_file" and str(cache) in str(caught.value)
+    assert str(cache) in str(caught.value.values["path"])
     assert list(cache.iterdir()) == []
     assert len(read_tokens(text, min_count=1, phrases=settings.get("phrases", 0), run=run)) == 9000

@@ -1,4 +1,4 @@
-"""Labelled texts: every source, and what becomes of them as ids."""
+"""Labeled texts from every kind of source, and their encoding as ids."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from refusing import refuses, warns_code
 
 import firth
-from firth.data.labeled_texts import Example, LabeledTexts, read_labelled
+from firth.data.labeled_texts import Example, LabeledTexts, read_labeled_texts
 
 FASTTEXT = "__label__x.y Hello World\nfoo __label__b __label__x.y bar\n\nno label here\n__label__ lone\n"
 EXAMPLES = [
@@ -26,9 +27,9 @@ PAIRS = [("one two", ("a", "b c")), ("three", ()), ("", ("1",))]
 RECORDS = '{"label": ["a", "b c"], "body": "one two"}\n{"label": null, "body": "three"}\n{"label": 1, "body": ""}\n'
 
 
-def decoded(found):
-    """Words and labels of each text, back from ids."""
-    texts, words, labels = found.texts, found.tokens.vocabulary.tokens, found.labels.tokens
+def decoded(examples):
+    """Return the words and labels of each text, decoded from the ids."""
+    texts, words, labels = examples.texts, examples.tokens.vocabulary.tokens, examples.labels.tokens
     return [
         (
             [words[i] for i in texts.ids[slice(*texts.starts[n : n + 2])]],
@@ -39,27 +40,27 @@ def decoded(found):
 
 
 @pytest.mark.parametrize("name", ["t.txt", "t.txt.gz"])
-def test_fasttexts_files(tmp_path, name):
+def test_fasttext_files(tmp_path, name):
     (tmp_path / name).write_bytes(gzip.compress(FASTTEXT.encode()) if name.endswith("gz") else FASTTEXT.encode())
     data = LabeledTexts(tmp_path / name)
     assert list(data) == list(data) == EXAMPLES
-    found = read_labelled(data)
-    assert decoded(found) == [(e.text.lower().split(), list(e.labels)) for e in EXAMPLES]
-    assert found.labels.tokens == ["x.y", "b"] and found.labels.counts.tolist() == [2, 1]
+    examples = read_labeled_texts(data)
+    assert decoded(examples) == [(e.text.lower().split(), list(e.labels)) for e in EXAMPLES]
+    assert examples.labels.tokens == ["x.y", "b"] and examples.labels.counts.tolist() == [2, 1]
 
 
 def test_the_tokenizer_fasttext_ends_each_text(tmp_path):
     (tmp_path / "t.txt").write_text("__label__a Ä\u00a0b  c\n\n__label__b d")
-    found = read_labelled(LabeledTexts(tmp_path / "t.txt"), tokenizer="fasttext", lowercase=False)
-    assert decoded(found) == [(["Ä\u00a0b", "c", "</s>"], ["a"]), (["</s>"], []), (["d", "</s>"], ["b"])]
-    assert decoded(read_labelled([("A b", "x")], tokenizer="fasttext")) == [(["a", "b", "</s>"], ["x"])]
+    examples = read_labeled_texts(LabeledTexts(tmp_path / "t.txt"), tokenizer="fasttext", lowercase=False)
+    assert decoded(examples) == [(["Ä\u00a0b", "c", "</s>"], ["a"]), (["</s>"], []), (["d", "</s>"], ["b"])]
+    assert decoded(read_labeled_texts([("A b", "x")], tokenizer="fasttext")) == [(["a", "b", "</s>"], ["x"])]
 
 
 def test_records(tmp_path):
     (tmp_path / "t.jsonl").write_text(RECORDS)
     assert [tuple(e) for e in LabeledTexts(tmp_path / "t.jsonl")] == PAIRS
     expected = [(["one", "two"], ["a", "b c"]), (["three"], []), ([], ["1"])]
-    assert decoded(read_labelled(LabeledTexts(tmp_path / "t.jsonl", column="body", label="label"))) == expected
+    assert decoded(read_labeled_texts(LabeledTexts(tmp_path / "t.jsonl", column="body", label="label"))) == expected
     table = pa.table({"body": [text for text, _ in PAIRS], "tags": [list(labels) for _, labels in PAIRS]})
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
     assert [tuple(e) for e in LabeledTexts(tmp_path / "t.parquet", label="tags")] == PAIRS
@@ -75,51 +76,54 @@ def test_data_frames(frame):
     assert list(data) == [Example("a b", ("x",)), Example("c", ())]
 
 
-def test_iterables_can_be_walked_again():
+def test_iterables_can_be_read_repeatedly():
     pairs = [("a b", "x"), ("c", ["x", "y"]), ("", []), ("d", None)][:3]
     for source in (pairs, iter(pairs), (pair for pair in pairs)):
         data = LabeledTexts(source)
         assert list(data) == list(data) == [Example("a b", ("x",)), Example("c", ("x", "y")), Example("", ())]
-        assert decoded(read_labelled(data)) == [(["a", "b"], ["x"]), (["c"], ["x", "y"]), ([], [])]
+        assert decoded(read_labeled_texts(data)) == [(["a", "b"], ["x"]), (["c"], ["x", "y"]), ([], [])]
 
 
 @pytest.mark.parametrize("tokenizer", ["words", "fasttext"])
-def test_blocks_and_threads_make_no_difference(tmp_path, tokenizer):
-    """A memory bound makes blocks of 4 kB: labels and texts stay together."""
+def test_result_does_not_depend_on_blocks_and_threads(tmp_path, tokenizer):
+    """With a memory limit, blocks have 4 kB; labels and texts stay together."""
     rng = np.random.default_rng(3)
     lines = [
         " ".join([f"__label__l{rng.integers(9)}" * (rng.random() < 0.8), *(f"w{i}" for i in rng.integers(0, 400, n))])
         for n in rng.integers(0, 60, 2000)
     ]
     (tmp_path / "t.txt").write_text("\n".join(lines) + "\n")
-    ways = [firth.Run(threads=1), firth.Run(threads=3), firth.Run(memory="64MB"), firth.Run(memory="200kB", threads=2)]
-    found = [read_labelled(LabeledTexts(tmp_path / "t.txt"), tokenizer=tokenizer, run=run) for run in ways]
-    assert all(decoded(each) == decoded(found[0]) for each in found)
-    assert len({each.fingerprint for each in found}) == 1
-    assert [labels for _, labels in decoded(found[0])] == [
+    runs = [firth.Run(threads=1), firth.Run(threads=3), firth.Run(memory="64MB"), firth.Run(memory="200kB", threads=2)]
+    results = [read_labeled_texts(LabeledTexts(tmp_path / "t.txt"), tokenizer=tokenizer, run=run) for run in runs]
+    assert all(decoded(each) == decoded(results[0]) for each in results)
+    assert len({each.fingerprint for each in results}) == 1
+    assert [labels for _, labels in decoded(results[0])] == [
         [word[9:] for word in line.split() if word.startswith("__label__")] for line in lines
     ]
 
 
-def test_a_fingerprint_knows_the_labels():
-    prints = {read_labelled([("a b", "x"), ("c", label)]).fingerprint for label in ("x", "y", ["x", "y"])}
+def test_fingerprint_depends_on_the_labels():
+    prints = {read_labeled_texts([("a b", "x"), ("c", label)]).fingerprint for label in ("x", "y", ["x", "y"])}
     assert len(prints) == 3
 
 
-def test_bytes_that_are_no_utf8_are_counted(tmp_path):
+def test_invalid_utf8_is_counted(tmp_path):
     (tmp_path / "t.txt").write_bytes(b"__label__a caf\xe9 noir\n__label__b ok\n")
-    with pytest.warns(firth.FirthWarning, match="1 byte sequences were not valid UTF-8"):
-        found = read_labelled(LabeledTexts(tmp_path / "t.txt"))
-    assert decoded(found)[0][1] == ["a"]
+    with warns_code("invalid_utf8") as warned:
+        examples = read_labeled_texts(LabeledTexts(tmp_path / "t.txt"))
+    assert str(warned[0]).startswith("1 ") and decoded(examples)[0][1] == ["a"]
     assert next(iter(LabeledTexts(tmp_path / "t.txt"))).text == "caf� noir"
 
 
 @pytest.mark.parametrize(
     "items", [["a"], [("a", [None])], [("a", [["b"]])], [3], [("a", "b", "c")], [("a", "x\0y")], [(None, "x")]]
 )
-def test_what_is_no_pair_is_refused(items):
-    with pytest.raises(firth.FirthError, match="Labelled data are pairs"):
+def test_items_that_are_not_pairs_are_refused(items):
+    with refuses("invalid_type") as error:
         list(LabeledTexts(items))
+    (item,) = items
+    is_pair = isinstance(item, tuple) and len(item) == 2
+    assert repr(item[0] if is_pair else item) in error.value.values["got"]
 
 
 def test_labels_may_be_numbers(tmp_path):
@@ -132,15 +136,15 @@ def test_labels_may_be_numbers(tmp_path):
         assert [example.labels for example in LabeledTexts(source)] == [("5",), (), ("4",)]
 
 
-def test_sources_that_do_not_fit(tmp_path):
+def test_invalid_sources_are_refused(tmp_path):
     (tmp_path / "t.txt").write_text("__label__a b\n")
     (tmp_path / "t.csv").write_text("text,tag\na,b\n")
-    with pytest.raises(firth.FirthError, match="got both at once"):
+    with refuses("conflicting_options", options="text files with __label__ words or records"):
         LabeledTexts(tmp_path / "t.txt", [("a", "b")])
-    with pytest.raises(firth.FirthError, match="no column 'label'; there are text, tag"):
+    with refuses("unknown_column", name="label", available="text, tag"):
         list(LabeledTexts(tmp_path / "t.csv"))
     (tmp_path / "t.jsonl").write_text('{"text": "a", "label": "x\\u0000y"}\n')
-    with pytest.raises(firth.FirthError, match="must not contain the character NUL"):
-        read_labelled(tmp_path / "t.jsonl")
-    with pytest.raises(firth.FirthError, match="at least one source"):
+    with refuses("invalid_value", what="label", got="x\0y"):
+        read_labeled_texts(tmp_path / "t.jsonl")
+    with refuses("missing_option", option="source"):
         LabeledTexts()

@@ -1,4 +1,4 @@
-"""Pairs counted and joined against plain Python; scores against their formulas; phrases found in text."""
+"""Counting and joining of pairs compared with plain Python; scores compared with formulas; phrases in text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusing import refuses
 
-from firth import FirthError, Run, Tokens, Vocabulary
+from firth import Run, Tokens, Vocabulary
 from firth.data.phrases import PhraseJoiner, find_phrases, phrase_scores
 from firth.data.tokens import read_tokens
 from firth.kernels.pairs import PairCounter, PairJoiner, count_pairs_twin, join_pairs_twin
@@ -19,34 +20,34 @@ streams = st.lists(st.integers(-1, 4), max_size=60)
 SAME = np.arange(5, dtype=np.int32)
 
 
-def pieces(stream: list[int], size: int) -> list[np.ndarray]:
+def chunks(stream: list[int], size: int) -> list[np.ndarray]:
     return [np.array(stream[at : at + size], dtype=np.int32) for at in range(0, len(stream), size)]
 
 
 @given(streams, st.integers(1, 20), st.lists(st.booleans(), min_size=5, max_size=5))
-def test_pairs_are_counted_as_by_the_twin(stream: list[int], size: int, keep: list[bool]) -> None:
+def test_pair_counts_equal_those_of_the_python_twin(stream: list[int], size: int, keep: list[bool]) -> None:
     counter = PairCounter(0)
-    for piece in pieces(stream, size):
-        counter.add(piece, SAME, np.array(keep, dtype=np.uint8))
+    for chunk in chunks(stream, size):
+        counter.add(chunk, SAME, np.array(keep, dtype=np.uint8))
     first, second, counts = counter.pairs(1)
-    found = dict(zip(zip(first.tolist(), second.tolist(), strict=True), counts.tolist(), strict=True))
-    assert found == count_pairs_twin(stream, keep)
-    assert list(found) == sorted(found)
+    pair_counts = dict(zip(zip(first.tolist(), second.tolist(), strict=True), counts.tolist(), strict=True))
+    assert pair_counts == count_pairs_twin(stream, keep)
+    assert list(pair_counts) == sorted(pair_counts)
 
 
 @given(streams, st.integers(1, 20), st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=6))
-def test_pairs_are_joined_as_by_the_twin(stream: list[int], size: int, chosen: set[tuple[int, int]]) -> None:
-    joined = {pair: 10 + number for number, pair in enumerate(sorted(chosen))}
+def test_joined_pairs_equal_those_of_the_python_twin(stream: list[int], size: int, pairs: set[tuple[int, int]]) -> None:
+    joined = {pair: 10 + number for number, pair in enumerate(sorted(pairs))}
     columns = np.array([[a, b, id] for (a, b), id in joined.items()], dtype=np.int32).reshape(-1, 3).T
     joiner = PairJoiner(*(np.ascontiguousarray(column) for column in columns))
-    found: list[int] = []
-    for piece in [*pieces(stream, size), np.zeros(0, dtype=np.int32)]:
-        out = np.empty(len(piece) + 1, dtype=np.int32)
-        found += out[: joiner.join(piece, SAME, out)].tolist()
-    assert found == join_pairs_twin(stream, joined)
+    ids: list[int] = []
+    for chunk in [*chunks(stream, size), np.zeros(0, dtype=np.int32)]:
+        out = np.empty(len(chunk) + 1, dtype=np.int32)
+        ids += out[: joiner.join(chunk, SAME, out)].tolist()
+    assert ids == join_pairs_twin(stream, joined)
 
 
-def test_counting_pairs_keeps_to_its_memory() -> None:
+def test_pair_counter_stays_within_its_memory_limit() -> None:
     counter = PairCounter(1 << 17)
     keep, same = np.ones(2000, dtype=np.uint8), np.arange(2000, dtype=np.int32)
     random = np.random.default_rng(3)
@@ -64,7 +65,7 @@ def test_ids_outside_the_map_are_refused() -> None:
         PairCounter(0).add(np.array([5], dtype=np.int32), SAME, np.ones(5, dtype=np.uint8))
 
 
-def test_scores() -> None:
+def test_scores_equal_their_formulas() -> None:
     pairs, first, second, total = np.array([10]), np.array([20]), np.array([40]), 1000
     npmi = math.log((10 / 1000) / ((20 / 1000) * (40 / 1000))) / -math.log(10 / 1000)
     assert phrase_scores(pairs, first, second, total)[0] == pytest.approx(npmi)
@@ -72,7 +73,7 @@ def test_scores() -> None:
     assert phrase_scores(pairs, pairs, pairs, total)[0] == pytest.approx(1)  # never one without the other
 
 
-def test_scores_are_those_of_gensim() -> None:
+def test_scores_equal_those_of_gensim() -> None:
     from gensim.models.phrases import npmi_scorer, original_scorer
 
     ours = {
@@ -85,13 +86,13 @@ def test_scores_are_those_of_gensim() -> None:
 
 
 def sentences() -> list[list[str]]:
-    """ "new york city" and "san francisco" in the noise of other words."""
+    """Return documents with "new york city" and "san francisco" among random words."""
     random = np.random.default_rng(11)
-    places = [["new", "york", "city"], ["san", "francisco"], ["new", "york"]]
+    cities = [["new", "york", "city"], ["san", "francisco"], ["new", "york"]]
     documents = []
     for _ in range(400):
         noise = [f"w{n}" for n in random.integers(0, 30, 6)]
-        documents.append([*noise[:3], *places[random.integers(0, 3)], *noise[3:]])
+        documents.append([*noise[:3], *cities[random.integers(0, 3)], *noise[3:]])
     return documents
 
 
@@ -100,15 +101,15 @@ def test_phrases_are_found_and_joined() -> None:
     tokens = Tokens.from_lists(documents)
     for score in ("npmi", "word2phrase"):
         threshold = None if score == "npmi" else 5.0
-        found = {(phrase.first, phrase.second) for phrase in find_phrases(tokens, score=score, threshold=threshold)}
-        must = {("new", "york"), ("san", "francisco")}
-        assert must <= found <= {*must, ("york", "city")}
+        phrases = {(phrase.first, phrase.second) for phrase in find_phrases(tokens, score=score, threshold=threshold)}
+        expected = {("new", "york"), ("san", "francisco")}
+        assert expected <= phrases <= {*expected, ("york", "city")}
     lines = [" ".join(document) for document in documents]
     one, two = (read_tokens(lines, phrases=passes, run=Run(threads=2)) for passes in (1, 2))
     assert "new_york" in one.vocabulary and "new_york_city" not in one.vocabulary
     assert "new_york_city" in two.vocabulary and "san_francisco" in two.vocabulary
     assert two.raw_tokens == sum(map(len, documents))
-    # The same as joining each document's tokens and counting them.
+    # The result equals joining the tokens of each document and counting them.
     for tokens in (one, two, read_tokens(Tokens.from_lists(documents), phrases=2)):
         joined = [PhraseJoiner(tokens.phrases)(document) for document in documents]
         counts = Counter(token for document in joined for token in document)
@@ -119,23 +120,23 @@ def test_phrases_are_found_and_joined() -> None:
         assert names == [[token for token in document if counts[token] >= 5] for document in joined]
 
 
-def test_phrases_are_kept_in_the_cache_and_with_known_words(tmp_path: object) -> None:
+def test_phrases_are_cached_and_combined_with_a_start_vocabulary(tmp_path: object) -> None:
     from pathlib import Path
 
     path = Path(str(tmp_path)) / "a.txt"
     path.write_text("\n".join(" ".join(document) for document in sentences()))
     first, again = (read_tokens(path, phrases=1) for _ in range(2))
     assert again.phrases == first.phrases and again.fingerprint == first.fingerprint
-    known = Vocabulary(["york", "new_york"], [1, 1])
-    tokens = read_tokens(path, phrases=1, known=known)
+    start = Vocabulary(["york", "new_york"], [1, 1])
+    tokens = read_tokens(path, phrases=1, start_vocabulary=start)
     assert list(tokens.vocabulary.tokens[:2]) == ["york", "new_york"]
     assert tokens.vocabulary.counts[1] == first.vocabulary.counts[first.vocabulary.ids["new_york"]]
 
 
-def test_no_phrase_across_documents() -> None:
+def test_phrases_do_not_cross_documents() -> None:
     tokens = Tokens.from_lists([["a"], ["b"]] * 50)
     assert find_phrases(tokens, threshold=-2) == []
-    with pytest.raises(FirthError, match="npmi, word2phrase"):
+    with refuses("invalid_value", option="score", choices="npmi, word2phrase", got="pmi"):
         find_phrases(tokens, score="pmi")
 
 

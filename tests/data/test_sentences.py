@@ -1,4 +1,4 @@
-"""Documents become sentences, sentences ids, and every document keeps its own."""
+"""Splitting of documents into sentences, and their encoding as ids."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ TEXTS = [
         ("x" * 1_000_000, ["x" * 1_000_000]),
     ],
 )  # fmt: skip
-def test_text_is_split_by_its_punctuation(text, sentences):
+def test_text_is_split_at_punctuation(text, sentences):
     assert list(split_sentences(text)) == sentences
 
 
-def test_long_runs_of_marks_lose_nothing():
-    """(And take no longer than their length: a quadratic search would not end.)"""
+def test_long_runs_of_punctuation_are_kept():
+    """The time is linear in the length: a quadratic search would not end."""
     for text in ("!" * 300_000, "." + '"' * 300_000, "a." * 150_000, ". " * 100_000):
         assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())
 
@@ -54,22 +54,23 @@ def tokenizer():
 
 
 def test_each_document_has_its_sentences(tokenizer):
-    found = read_sentences(tokenizer, TEXTS)
+    sentences = read_sentences(tokenizer, TEXTS)
+    starts = sentences.starts
     texts = [
-        [tokenizer.decode(found.ids[found.starts[s] : found.starts[s + 1]]) for s in range(first, last)]
-        for first, last in zip(found.documents, found.documents[1:], strict=False)
+        [tokenizer.decode(sentences.ids[starts[s] : starts[s + 1]]) for s in range(first, last)]
+        for first, last in zip(sentences.documents, sentences.documents[1:], strict=False)
     ]
     plain = [[sentence.lower() for sentence in split_sentences(text)] for text in TEXTS]
     assert [[text.replace(" ", "") for text in each] for each in texts] == [
         [text.replace(" ", "") for text in each] for each in plain if each
     ]  # documents without text are left out
-    assert found.of.tolist() == [0, 0, 0, 1, 2, 2]
-    part = found.part(1, 5)
-    assert part.documents.tolist() == [0, 2, 3, 4] and part.starts.tolist() == found.starts[1:6].tolist()
-    assert found.part(2, 2).documents.tolist() == [0]
+    assert sentences.of.tolist() == [0, 0, 0, 1, 2, 2]
+    part = sentences.part(1, 5)
+    assert part.documents.tolist() == [0, 2, 3, 4] and part.starts.tolist() == starts[1:6].tolist()
+    assert sentences.part(2, 2).documents.tolist() == [0]
 
 
-def test_what_was_split_once_is_kept(tokenizer, tmp_path: Path, monkeypatch):
+def test_sentences_are_cached(tokenizer, tmp_path: Path, monkeypatch):
     monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "cache"))
     (tmp_path / "text.txt").write_text("\n\n".join(TEXTS[:3]))
     corpus = firth.Corpus(tmp_path / "text.txt", unit="block")

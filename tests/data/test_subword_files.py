@@ -1,4 +1,4 @@
-"""Files of tokenizers: in and out, other people's, broken and hostile ones."""
+"""Tokenizer files: written and read back, from other libraries, damaged and malicious."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+from refusing import refuses
 from tokenizers import ByteLevelBPETokenizer, Tokenizer
 
 import firth
@@ -28,7 +29,7 @@ def same(a: SubwordTokenizer, b: SubwordTokenizer) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_tokenizer_comes_back_as_it_was(kind: str, tmp_path: Path) -> None:
+def test_saved_tokenizer_is_loaded_unchanged(kind: str, tmp_path: Path) -> None:
     made = KINDS[kind].train(TEXT)
     assert made.save(tmp_path / "one" / "tokenizer.json") == tmp_path / "one" / "tokenizer.json"
     assert SubwordTokenizer.load(tmp_path / "one" / "tokenizer.json").fingerprint == made.fingerprint
@@ -44,7 +45,7 @@ def test_a_tokenizer_comes_back_as_it_was(kind: str, tmp_path: Path) -> None:
     assert same(SubwordTokenizer.load(tmp_path / "folder", lowercase=kind != "cased wordpiece"), made)
 
 
-def test_case_of_a_vocab_text_is_told_by_its_config(tmp_path: Path) -> None:
+def test_config_file_has_the_lowercase_setting_of_vocab_txt(tmp_path: Path) -> None:
     made = KINDS["cased wordpiece"].train(TEXT)
     made.save(tmp_path / "vocab.txt")
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
@@ -52,7 +53,7 @@ def test_case_of_a_vocab_text_is_told_by_its_config(tmp_path: Path) -> None:
     assert same(SubwordTokenizer.load(tmp_path / "vocab.txt"), made)
 
 
-def test_vocab_text_is_a_token_a_line(tmp_path: Path) -> None:
+def test_vocab_txt_has_one_token_per_line(tmp_path: Path) -> None:
     made = KINDS["wordpiece"].train(TEXT)
     made.save(tmp_path / "vocab.txt")
     assert (tmp_path / "vocab.txt").read_text().split("\n") == [*made.ids, ""]
@@ -60,16 +61,16 @@ def test_vocab_text_is_a_token_a_line(tmp_path: Path) -> None:
     assert same(SubwordTokenizer.load(tmp_path / "vocab.txt"), made)
 
 
-def test_files_of_tokenizers_are_read(tmp_path: Path) -> None:
+def test_files_of_the_package_tokenizers_are_read(tmp_path: Path) -> None:
     theirs = ByteLevelBPETokenizer()
     theirs.train_from_iterator(TEXT, vocab_size=270, special_tokens=["<s>", "<pad>"], show_progress=False)
     theirs.save_model(str(tmp_path))
-    found = SubwordTokenizer.load(tmp_path)
-    assert found.special_tokens == {"<s>": 0, "<pad>": 1}
-    assert found.encode("lowest é").ids == theirs.encode("lowest é").ids
+    loaded = SubwordTokenizer.load(tmp_path)
+    assert loaded.special_tokens == {"<s>": 0, "<pad>": 1}
+    assert loaded.encode("lowest é").ids == theirs.encode("lowest é").ids
 
 
-def test_nothing_is_cut_or_filled_unasked() -> None:
+def test_truncation_and_padding_are_disabled() -> None:
     made = KINDS["bytes"].train(TEXT)
     cutting = Tokenizer.from_str(made.to_json())
     cutting.enable_truncation(2)
@@ -78,77 +79,87 @@ def test_nothing_is_cut_or_filled_unasked() -> None:
     assert SubwordTokenizer.from_json(cutting.to_str()).encode(text) == made.encode(text)
 
 
-def test_wrong_places(tmp_path: Path) -> None:
+def test_invalid_paths_are_refused(tmp_path: Path) -> None:
     made = KINDS["bytes"].train(TEXT)
-    with pytest.raises(FirthError, match=r"vocab.txt is WordPiece's file; this is bpe"):
+    with refuses("unknown_format", kind="bpe"):
         made.save(tmp_path / "vocab.txt")
-    with pytest.raises(FirthError, match=r"Cannot read .*nothing.json: No such file"):
+    with refuses("unreadable_file", path=tmp_path / "nothing.json", reason="No such file or directory"):
         SubwordTokenizer.load(tmp_path / "nothing.json")
-    with pytest.raises(
-        FirthError, match=r"holds no tokenizer: no tokenizer.json, vocab.txt, or vocab.json with merges"
-    ):
+    expected = "tokenizer.json, vocab.txt, or vocab.json with merges.txt"
+    with refuses("invalid_tokenizer", path=tmp_path, expected=expected):
         SubwordTokenizer.load(tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(FirthError, match="Cannot write"):
+    with refuses("unwritable_file"):
         made.save(tmp_path / "file" / "folder")
 
 
 @pytest.mark.parametrize(
-    ("files", "rule"),
+    ("files", "code", "values"),
     [
-        ({"vocab.txt": "[UNK]\na\na\n"}, "each line must be another token; 1 are not"),
-        ({"vocab.txt": "[UNK]\n\na\n"}, "each line must be another token"),
-        ({"vocab.txt": "a\nb\n"}, r"has no \[UNK\]"),
-        ({"vocab.txt": b"[UNK]\n\xff\n"}, r"is not UTF-8 \(byte 6\)"),
-        ({"vocab.json": "[1]", "merges.txt": ""}, "must give an id below 10,000,000 to each token"),
-        ({"vocab.json": '{"a": -1}', "merges.txt": ""}, "must give an id"),
-        ({"vocab.json": '{"a": 99999999}', "merges.txt": ""}, "must give an id"),
-        ({"vocab.json": '{"a": 0, "b": 0}', "merges.txt": ""}, "the same id to several tokens"),
-        ({"vocab.json": '{"a": 0', "merges.txt": ""}, "not valid JSON"),
-        ({"vocab.json": '{"a": 0, "b": 1}', "merges.txt": "a b c\n"}, "a line is two tokens with a space between"),
-        ({"vocab.json": '{"a": 0, "b": 1}', "merges.txt": "a b\n"}, "merges to 'ab', which vocab.json lacks"),
-        ({"tokenizer.json": ""}, "tokenizer.json is not a tokenizer: "),
-        ({"tokenizer.json": "[" * 100_000}, "tokenizer.json is not a tokenizer: "),
-        ({"tokenizer.json": '{"model": {"type": "BPE"}}'}, "tokenizer.json is not a tokenizer: "),
-        ({"tokenizer.json": b"\xff\xfe\x00"}, "tokenizer.json is not a tokenizer: "),
+        ({"vocab.txt": "[UNK]\na\na\n"}, "invalid_tokenizer", {"file": "vocab.txt", "repeated": 1}),
+        ({"vocab.txt": "[UNK]\n\na\n"}, "invalid_tokenizer", {"file": "vocab.txt", "repeated": 1}),
+        ({"vocab.txt": "a\nb\n"}, "invalid_tokenizer", {"file": "vocab.txt", "missing": "[UNK]"}),
+        ({"vocab.txt": b"[UNK]\n\xff\n"}, "invalid_encoding", {"file": "vocab.txt", "byte": 6}),
+        ({"vocab.json": "[1]", "merges.txt": ""}, "invalid_tokenizer", {"file": "vocab.json", "maximum": 10_000_000}),
+        ({"vocab.json": '{"a": -1}', "merges.txt": ""}, "invalid_tokenizer", {"maximum": 10_000_000}),
+        ({"vocab.json": '{"a": 99999999}', "merges.txt": ""}, "invalid_tokenizer", {"maximum": 10_000_000}),
+        ({"vocab.json": '{"a": 0, "b": 0}', "merges.txt": ""}, "invalid_tokenizer", {"tokens": 2, "ids": 1}),
+        ({"vocab.json": '{"a": 0', "merges.txt": ""}, "damaged_model", {"file": "vocab.json"}),
+        ({"vocab.json": '{"a": 0, "b": 1}', "merges.txt": "a b c\n"}, "invalid_tokenizer", {"got": "a b c"}),
+        (
+            {"vocab.json": '{"a": 0, "b": 1}', "merges.txt": "a b\n"},
+            "invalid_tokenizer",
+            {"file": "merges.txt", "missing": "ab", "vocabulary": "vocab.json"},
+        ),
+        ({"tokenizer.json": ""}, "invalid_tokenizer", {"rule": True}),
+        ({"tokenizer.json": "[" * 100_000}, "invalid_tokenizer", {"rule": True}),
+        ({"tokenizer.json": '{"model": {"type": "BPE"}}'}, "invalid_tokenizer", {"rule": True}),
+        ({"tokenizer.json": b"\xff\xfe\x00"}, "invalid_tokenizer", {"rule": True}),
     ],
 )
-def test_broken_files(files: dict[str, str | bytes], rule: str, tmp_path: Path) -> None:
+def test_damaged_files_are_refused(
+    files: dict[str, str | bytes], code: str, values: dict[str, object], tmp_path: Path
+) -> None:
     for name, content in files.items():
         (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(FirthError, match=rule):
+    values = dict(values)
+    if "file" in values:
+        values["path"] = tmp_path / str(values.pop("file"))
+    if "rule" in values:
+        values["rule"] = f"{tmp_path / 'tokenizer.json'} is not a tokenizer"
+    with refuses(code, **values):
         SubwordTokenizer.load(tmp_path)
 
 
-def test_ids_beyond_all_measure_are_refused() -> None:
+def test_too_large_ids_are_refused() -> None:
     document = json.loads(KINDS["wordpiece"].train(TEXT).to_json())
     document["model"]["vocab"]["huge"] = 4_000_000_000
-    with pytest.raises(FirthError, match="The highest id is 4,000,000,000 for 42 tokens; Firth takes 10,000,000"):
+    with refuses("invalid_tokenizer", highest=4_000_000_000, tokens=42, maximum=10_000_000):
         SubwordTokenizer.from_json(json.dumps(document))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_cut_and_changed_files_give_an_error_or_a_tokenizer(kind: str) -> None:
-    """Never a crash, a panic or an error of another kind."""
-    whole = KINDS[kind].train(TEXT).to_json().encode()
+def test_truncated_and_changed_files_are_refused_or_read(kind: str) -> None:
+    """There is never a crash, a panic or another kind of error."""
+    complete = KINDS[kind].train(TEXT).to_json().encode()
     dice = random.Random(7)
-    for size in range(0, len(whole) - 2, max(1, len(whole) // 40)):
-        with pytest.raises(FirthError):
-            SubwordTokenizer.from_json(whole[:size])
+    for size in range(0, len(complete) - 2, max(1, len(complete) // 40)):
+        with refuses("invalid_tokenizer"):
+            SubwordTokenizer.from_json(complete[:size])
     refused = 0
     for _ in range(150):
-        changed = bytearray(whole)
+        changed = bytearray(complete)
         for _ in range(dice.randrange(1, 4)):
             changed[dice.randrange(len(changed))] = dice.choice(b'0123456789"{}[],:abtrue\xff\0-')
         try:
-            found = SubwordTokenizer.from_json(bytes(changed))
-            found.decode(found.encode("Lower than the newest, naïve; 中").ids)
+            tokenizer = SubwordTokenizer.from_json(bytes(changed))
+            tokenizer.decode(tokenizer.encode("Lower than the newest, naïve; 中").ids)
         except FirthError:
             refused += 1
     assert refused > 30
 
 
-def test_all_names_are_at_hand() -> None:
+def test_tokenizer_classes_are_exported() -> None:
     assert firth.BPE is BPE and {"BPE", "WordPiece", "Characters", "SubwordTokenizer", "encode_corpus"} <= set(
         firth.__all__
     )

@@ -1,4 +1,4 @@
-"""A corpus as ids of a subword tokenizer."""
+"""Encoding of a corpus with a subword tokenizer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusing import refuses, warns_code
 
 import firth
-from firth import BPE, Characters, Corpus, FirthError, Run, WordPiece, encode_corpus
+from firth import BPE, Characters, Corpus, Run, WordPiece, encode_corpus
 from firth.core.report import Silence
 from firth.data import subword_tokens
 from firth.data.world import World
@@ -32,12 +33,12 @@ class Steps(Silence):
     def begin(self, task: str, total: float, unit: str) -> None:
         self.tasks.append((task, total))
 
-    def step(self, done: float, **figures: float) -> None:
+    def step(self, done: float, **metrics: float) -> None:
         self.steps.append(done)
 
 
 @pytest.mark.parametrize("kind", MADE)
-def test_documents_as_ids(kind: str) -> None:
+def test_documents_are_encoded_as_ids(kind: str) -> None:
     tokenizer = MADE[kind]
     tokens = encode_corpus(tokenizer, [*TEXT[:20], "", TEXT[20]])
     assert len(tokens) == 22 and tokens.ids.dtype == np.int32
@@ -48,12 +49,12 @@ def test_documents_as_ids(kind: str) -> None:
     assert tokens.vocabulary.counts.tolist() == np.bincount(tokens.ids, minlength=tokenizer.size).tolist()
 
 
-def test_a_token_behind_each_document() -> None:
+def test_end_token_is_appended_to_each_document() -> None:
     tokenizer = MADE["bytes"]
     tokens = encode_corpus(tokenizer, TEXT[:5], end="<|endoftext|>")
     assert tokens.ids[tokens.starts[1:] - 1].tolist() == [0] * 5
     assert tokenizer.decode(tokens.ids) == "".join(TEXT[:5])
-    with pytest.raises(FirthError, match="no special token '</s>'"):
+    with refuses("unknown_token", token="</s>", available="<|endoftext|>"):
         encode_corpus(tokenizer, TEXT, end="</s>")
 
 
@@ -65,18 +66,19 @@ def test_the_cache_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert report.tasks == [("encoding", path.stat().st_size)] and report.steps[-1] == path.stat().st_size
     with_end = encode_corpus(MADE["bytes"], path, end="<|endoftext|>")
     other = encode_corpus(MADE["wordpiece"], path)
-    monkeypatch.setattr(firth.SubwordTokenizer, "ids_batch", None)  # whoever encodes again fails
+    monkeypatch.setattr(firth.SubwordTokenizer, "ids_batch", None)  # encoding again would fail
     again = encode_corpus(MADE["bytes"], Corpus(path))
     assert again.fingerprint == first.fingerprint not in (with_end.fingerprint, other.fingerprint)
     assert encode_corpus(MADE["bytes"], path, end="<|endoftext|>").fingerprint == with_end.fingerprint
     assert again.vocabulary.tokens == first.vocabulary.tokens and len(again) == len(TEXT)
 
 
-def test_bytes_that_are_not_utf8_are_told_each_time(tmp_path: Path) -> None:
+def test_invalid_utf8_is_reported_each_time(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"caf\xe9 and \xff\n")
     for _ in range(2):  # the second time from the cache
-        with pytest.warns(firth.FirthWarning, match="2 byte sequences were not valid UTF-8"):
+        with warns_code("invalid_utf8") as warned:
             encode_corpus(MADE["wordpiece"], tmp_path / "a.txt")
+        assert str(warned[0]).startswith("2 ")
 
 
 TRICKY = "ab 's  \n\r\t.é\u3000\u2003中\x1c\x85\u0301<|endoftext|>"
@@ -84,17 +86,17 @@ TRICKY = "ab 's  \n\r\t.é\u3000\u2003中\x1c\x85\u0301<|endoftext|>"
 
 @given(st.text(alphabet=TRICKY, max_size=80), st.sampled_from(sorted(MADE)), st.integers(1, 12))
 @settings(max_examples=200, deadline=None)
-def test_long_documents_are_cut_where_it_changes_nothing(text: str, kind: str, part: int) -> None:
+def test_encoding_in_parts_gives_the_same_ids(text: str, kind: str, part: int) -> None:
     tokenizer = MADE[kind]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subword_tokens, "PART", part)
-        parts = [each for each, _ in subword_tokens.parts_of(text)]
-        assert "".join(parts) == text and subword_tokens.can_be_cut(tokenizer)
-    found = [id for ids in tokenizer.ids_batch(parts, special=False) for id in ids]
-    assert found == tokenizer.encode(text, special=False).ids
+        parts = [each for each, _ in subword_tokens.split_document(text)]
+        assert "".join(parts) == text and subword_tokens.can_encode_parts(tokenizer)
+    all_ids = [id for ids in tokenizer.ids_batch(parts, special=False) for id in ids]
+    assert all_ids == tokenizer.encode(text, special=False).ids
 
 
-def test_long_documents_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_documents_are_encoded_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subword_tokens, "PART", 50)
     monkeypatch.setattr(subword_tokens, "BATCH", 200)
     text = " ".join(TEXT)
@@ -104,16 +106,16 @@ def test_long_documents_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(tokens) == 2 and tokens.ids[: tokens.starts[1]].tolist() == MADE["bytes"].encode(text).ids
 
 
-def test_tokenizers_of_other_make_are_given_whole_documents() -> None:
+def test_external_tokenizers_encode_whole_documents() -> None:
     from tokenizers import pre_tokenizers
 
     theirs = BPE(size=300).train(TEXT)
     theirs.engine.pre_tokenizer = pre_tokenizers.Metaspace()
-    assert not subword_tokens.can_be_cut(firth.SubwordTokenizer.from_json(theirs.to_json()))
+    assert not subword_tokens.can_encode_parts(firth.SubwordTokenizer.from_json(theirs.to_json()))
     spaced = BPE(size=300, special_tokens=("end of text",)).train(TEXT)
-    assert not subword_tokens.can_be_cut(spaced)
+    assert not subword_tokens.can_encode_parts(spaced)
 
 
 def test_empty_corpora_are_refused() -> None:
-    with pytest.raises(FirthError, match="no text to encode"):
+    with refuses("empty_data"):
         encode_corpus(MADE["bytes"], ["", ""])

@@ -1,4 +1,4 @@
-"""Pairs from everything that holds them, and what is refused."""
+"""Translation pairs from every kind of source, and errors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pandas
 import pyarrow
 import pyarrow.parquet
 import pytest
+from refusing import refuses
 
-from firth.core.errors import FirthError
 from firth.data.translation_pairs import Pair, TranslationPairs
 
 PAIRS = [Pair("ein hund", "a dog"), Pair('eine "katze"', 'a "cat"'), Pair("", "nothing")]
@@ -38,14 +38,14 @@ def test_tables(tmp_path, form):
     assert pairs.fingerprint() and pairs.fingerprint() != back.fingerprint()
 
 
-def test_two_files_line_by_line(tmp_path):
+def test_parallel_files(tmp_path):
     for name, side in (("a.de", 0), ("a.en", 1)):
         (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in PAIRS))
     pairs = TranslationPairs(tmp_path / "a.de", tmp_path / "a.en")
     assert list(pairs) == PAIRS
     assert pairs.fingerprint() not in (None, TranslationPairs(tmp_path / "a.en", tmp_path / "a.de").fingerprint())
-    given = TranslationPairs(tmp_path / "a.de", tmp_path / "a.en", validation=pairs)
-    assert given.fingerprint() != pairs.fingerprint()
+    validated = TranslationPairs(tmp_path / "a.de", tmp_path / "a.en", validation=pairs)
+    assert validated.fingerprint() != pairs.fingerprint()
 
 
 def test_iterables_and_data_frames():
@@ -58,25 +58,25 @@ def test_iterables_and_data_frames():
 
 
 @pytest.mark.parametrize("longer", [0, 1])
-def test_sides_of_unequal_length(tmp_path, longer):
+def test_parallel_files_of_different_lengths_are_refused(tmp_path, longer):
     names = [tmp_path / "a.de", tmp_path / "a.en"]
     for side, name in enumerate(names):
         name.write_text("x\n" * (3 if side == longer else 2))
-    with pytest.raises(FirthError, match=rf"{names[longer].name} has more lines than .*, which ends after 2"):
+    with refuses("wrong_input", longer=names[longer], shorter=names[1 - longer], lines=2):
         list(TranslationPairs(*names))
 
 
-def test_what_is_refused(tmp_path):
+def test_invalid_sources_are_refused(tmp_path):
     (tmp_path / "a.txt").write_text("a\n")
-    with pytest.raises(FirthError, match="holds one side; give two files"):
+    with refuses("wrong_input", path=tmp_path / "a.txt"):
         TranslationPairs(tmp_path / "a.txt")
-    with pytest.raises(FirthError, match="no column 'source'; there are de, en"):
+    with refuses("unknown_column", name="source", available="de, en"):
         list(TranslationPairs(write(tmp_path, ".csv")))
-    with pytest.raises(FirthError, match="got 3 things"):
+    with refuses("invalid_type", got=3):
         TranslationPairs("a", "b", "c")
-    with pytest.raises(FirthError, match="got 0 things"):
+    with refuses("invalid_type", got=0):
         TranslationPairs()
-    with pytest.raises(FirthError, match=r"Pair 2 must be two texts, \(source, target\); got 'ab'"):
+    with refuses("malformed_data", number=2, got="ab"):
         list(TranslationPairs([("a", "b"), "ab"]))
-    with pytest.raises(FirthError, match="got int"):
+    with refuses("invalid_type", got="int"):
         TranslationPairs(3)

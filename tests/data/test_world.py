@@ -1,4 +1,4 @@
-"""The invented world: its texts say what its truth says, and no trivial answer passes for knowing it."""
+"""The synthetic corpus: its texts state the ground truth, and trivial baselines do not solve its tasks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gensim.models import Word2Vec
+from refusing import refuses
 
-from firth import FirthError
 from firth.data.world import World, text, words, write_analogies
 from firth.data.world.language import NOUNS, VERBS, Language
 
-UNTUNED = 41  # a seed no template was tuned on
+UNTUNED = 41  # a seed that no template was tuned on
 
 
 @pytest.fixture(scope="module")
@@ -23,32 +23,32 @@ def world() -> World:
     return World(seed=UNTUNED)
 
 
-# --- by seed ---------------------------------------------------------------------------------------------------------
+# --- seeds -----------------------------------------------------------------------------------------------------------
 
 STREAMS = ("sentences", "topics", "sentiment", "senses", "questions", "translations")
 
 
 @pytest.mark.parametrize("source", STREAMS)
-def test_streams_are_fixed_by_seed_and_shorter_ones_are_their_start(source: str) -> None:
+def test_streams_are_reproducible_and_shorter_ones_are_prefixes(source: str) -> None:
     def read(seed: int, n: int) -> list[object]:
         return list(getattr(World(seed=seed, size=6), source)(n))
 
-    whole = read(3, 2100)  # more than two blocks
-    assert read(3, 2100) == whole
-    assert read(3, 1030) == whole[:1030]
-    assert read(4, 2100) != whole
+    items = read(3, 2100)  # more than two blocks
+    assert read(3, 2100) == items
+    assert read(3, 1030) == items[:1030]
+    assert read(4, 2100) != items
     stream = getattr(World(seed=3, size=6), source)(2100)
     assert len(stream) == 2100
     assert [stream[0], stream[1500], stream[-1], *stream[1023:1026]] == [
-        *(whole[0], whole[1500], whole[-1]),
-        *whole[1023:1026],
+        *(items[0], items[1500], items[-1]),
+        *items[1023:1026],
     ]
     assert list(stream) == list(stream)
     with pytest.raises(IndexError):
         stream[2100]
 
 
-def test_arrays_and_tables_are_fixed_by_seed() -> None:
+def test_arrays_and_tables_are_reproducible() -> None:
     def flat(seed: int) -> str:
         world = World(seed=seed)
         return repr([world.friendships(50), world.ratings(30, 20), world.rows(20), world.similarities(50)])
@@ -59,7 +59,7 @@ def test_arrays_and_tables_are_fixed_by_seed() -> None:
 
 def names_of(world: World) -> set[str]:
     invented = {name for country in world.countries for name in country.slots.values()}
-    return invented | set(world.facts.persons)
+    return invented | set(world.ground_truth.persons)
 
 
 def english_words() -> set[str]:
@@ -69,15 +69,15 @@ def english_words() -> set[str]:
     return {word for table in tables for word in table} | {*inflected, *family, *words.HOMONYMS}
 
 
-def test_another_seed_is_another_world_and_names_never_collide() -> None:
+def test_each_seed_has_its_own_names_without_collisions() -> None:
     one, other = World(seed=1, size=40), World(seed=2, size=40)
     for world in (one, other):
-        assert len(names_of(world)) == 40 * (9 + 2)  # nine names a country, two commoners a country
+        assert len(names_of(world)) == 40 * (9 + 2)  # nine names and two persons per country
         assert not names_of(world) & english_words()
-    same_place = [
+    same_names = [
         a.capital == b.capital or a.king == b.king for a, b in zip(one.countries, other.countries, strict=True)
     ]
-    assert not any(same_place)
+    assert not any(same_names)
     assert len(names_of(one) & names_of(other)) < 0.1 * len(names_of(one))
 
 
@@ -90,27 +90,27 @@ def test_any_size() -> None:
     assert len(world.analogies(most=300)["capital-country"]) == 300
 
 
-REFUSED: dict[str, Callable[[], object]] = {
-    "World.seed must be at least 0; got -1": lambda: World(seed=-1),
-    "World.size must be at least 2 countries; got 1": lambda: World(size=1),
-    "number of items must be at least 0; got -1": lambda: World().sentences(-1),
-    "pairs; asked for 1,000,000": lambda: World().similarities(10**6),
-    "people must be at least 5; got 3": lambda: World().friendships(people=3, communities=5),
-    "users must be at least 1; got 0": lambda: World().ratings(users=0),
-    "n must be at least 0; got -1": lambda: World().rows(-1),
-}
+INVALID: list[tuple[Callable[[], object], dict[str, object]]] = [
+    (lambda: World(seed=-1), {"option": "World.seed", "minimum": 0, "got": -1}),
+    (lambda: World(size=1), {"option": "World.size", "minimum": 2, "got": 1}),
+    (lambda: World().sentences(-1), {"option": "n", "got": -1}),
+    (lambda: World().similarities(10**6), {"option": "n", "got": 1_000_000}),
+    (lambda: World().friendships(people=3, communities=5), {"option": "people", "minimum": 5, "got": 3}),
+    (lambda: World().ratings(users=0), {"option": "users", "minimum": 1, "got": 0}),
+    (lambda: World().rows(-1), {"option": "n", "minimum": 0, "got": -1}),
+]
 
 
-@pytest.mark.parametrize("message", REFUSED)
-def test_what_cannot_be_is_refused(message: str) -> None:
-    with pytest.raises(FirthError, match=message):
-        REFUSED[message]()
+@pytest.mark.parametrize(("make", "values"), INVALID)
+def test_invalid_arguments_are_refused(make: Callable[[], object], values: dict[str, object]) -> None:
+    with refuses("invalid_value", **values):
+        make()
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_word_has_one_table_so_that_nothing_blurs_its_truth() -> None:
+def test_each_word_is_in_one_table() -> None:
     tables = {
         "family": {word for male, female, cues in words.FAMILY for word in (male, female, *cues)},
         "adjectives": {form for row in words.ADJECTIVES for form in row},
@@ -123,51 +123,51 @@ def test_a_word_has_one_table_so_that_nothing_blurs_its_truth() -> None:
     }
     counts = Counter(word for table in tables.values() for word in table)
     assert [word for word, count in counts.items() if count > 1] == []
-    frames = [*text.PLACES, *text.STATEMENTS, *text.FAMILY_FRAMES, *text.TOPIC_FRAMES, *text.OPINIONS]
+    frames = [*text.LOCATIONS, *text.STATEMENTS, *text.FAMILY_FRAMES, *text.TOPIC_FRAMES, *text.OPINIONS]
     for group in (*text.ROLES, *text.FORMS_OF_ADJECTIVES, *text.FORMS_OF_VERBS):
         frames += group
     assert {word for frame in frames for word in frame.split()} & set(counts) == {"king", "queen", "kingdom"}
 
 
-def test_sentences_are_words_with_single_spaces_and_state_the_facts(world: World) -> None:
+def test_sentences_state_the_ground_truth(world: World) -> None:
     sentences = list(world.sentences(30_000))
     assert all(part.isalpha() and part.islower() for sentence in sentences for part in sentence.split(" "))
-    told = set(sentences)
+    distinct = set(sentences)
     for country in world.countries:
-        assert f"{country.capital} is the capital of {country.country}" in told
-        assert f"the king of {country.country} is {country.king}" in told
-        assert f"{country.queen} is the queen of {country.country}" in told
+        assert f"{country.capital} is the capital of {country.country}" in distinct
+        assert f"the king of {country.country} is {country.king}" in distinct
+        assert f"{country.queen} is the queen of {country.country}" in distinct
     capitals, countries = ({getattr(c, name): c for c in world.countries} for name in ("capital", "country"))
-    for sentence in told:  # and nothing false: names of two countries never meet
-        met = {capitals[word] for word in sentence.split() if word in capitals}
-        assert len(met | {countries[word] for word in sentence.split() if word in countries}) <= 1
+    for sentence in distinct:  # nothing false is stated: names of two countries never occur together
+        named = {capitals[word] for word in sentence.split() if word in capitals}
+        assert len(named | {countries[word] for word in sentence.split() if word in countries}) <= 1
 
 
 def analogy_accuracy(keys: list[str], matrix: np.ndarray, questions: list[tuple[str, str, str, str]]) -> float:
-    """3CosAdd over all keys, the three question words left out."""
+    """Return the accuracy of 3CosAdd over all keys except the three question words."""
     rows = {key: row for row, key in enumerate(keys)}
     unit = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
     a, b, c, d = np.array([[rows[word] for word in question] for question in questions]).T
     scores = (unit[b] - unit[a] + unit[c]) @ unit.T
-    for given in (a, b, c):
-        scores[np.arange(len(scores)), given] = -np.inf
+    for question_word in (a, b, c):
+        scores[np.arange(len(scores)), question_word] = -np.inf
     return float(np.mean(scores.argmax(axis=1) == d))
 
 
-def test_skipgram_of_another_library_recovers_every_section_where_random_vectors_do_not(world: World) -> None:
+def test_gensim_skipgram_solves_every_section_and_random_vectors_do_not(world: World) -> None:
     sentences = [sentence.split() for sentence in world.sentences(40_000)]
-    learned = Word2Vec(sentences, vector_size=50, window=5, sg=1, epochs=5, workers=1, seed=1).wv
-    random = np.random.default_rng(1).normal(size=learned.vectors.shape)
+    trained = Word2Vec(sentences, vector_size=50, window=5, sg=1, epochs=5, workers=1, seed=1).wv
+    random = np.random.default_rng(1).normal(size=trained.vectors.shape)
     for section, questions in world.analogies().items():
-        assert analogy_accuracy(learned.index_to_key, learned.vectors, questions) >= 0.8, section
-        assert analogy_accuracy(learned.index_to_key, random, questions) < 0.05, section
+        assert analogy_accuracy(trained.index_to_key, trained.vectors, questions) >= 0.8, section
+        assert analogy_accuracy(trained.index_to_key, random, questions) < 0.05, section
 
     pairs = world.similarities()
-    truth = np.array([score for _, _, score in pairs])
-    close = np.array([learned.similarity(a, b) for a, b, _ in pairs])
-    noise = dict(zip(learned.index_to_key, random, strict=True))
-    assert np.corrcoef(close, truth)[0, 1] > 0.8
-    assert abs(np.corrcoef([noise[a] @ noise[b] for a, b, _ in pairs], truth)[0, 1]) < 0.2
+    expected = np.array([score for _, _, score in pairs])
+    similarities = np.array([trained.similarity(a, b) for a, b, _ in pairs])
+    random_vectors = dict(zip(trained.index_to_key, random, strict=True))
+    assert np.corrcoef(similarities, expected)[0, 1] > 0.8
+    assert abs(np.corrcoef([random_vectors[a] @ random_vectors[b] for a, b, _ in pairs], expected)[0, 1]) < 0.2
 
 
 def test_analogies_are_written_in_the_questions_words_format(world: World, tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_analogies_are_written_in_the_questions_words_format(world: World, tmp_p
     assert read == sections
 
 
-# --- labelled texts --------------------------------------------------------------------------------------------------
+# --- labeled texts ---------------------------------------------------------------------------------------------------
 
 
 def share(hits: list[bool]) -> float:
@@ -193,18 +193,18 @@ def majority(labels: list[str]) -> float:
     return Counter(labels).most_common(1)[0][1] / len(labels)
 
 
-def test_topic_words_tell_the_topic_and_the_majority_does_not(world: World) -> None:
+def test_topic_words_determine_the_topic_and_the_majority_class_does_not(world: World) -> None:
     documents = world.topics(1000)
-    topic_of = {word: topic for topic, table in world.facts.topics.items() for word in table}
-    told = []
+    topic_of = {word: topic for topic, table in world.ground_truth.topics.items() for word in table}
+    correct = []
     for document in documents:
         votes = Counter(topic_of[word] for word in document.text.split() if word in topic_of)
-        told.append(votes.most_common(1)[0][0] == document.label)
-    assert share(told) > 0.98
+        correct.append(votes.most_common(1)[0][0] == document.label)
+    assert share(correct) > 0.98
     assert majority([document.label for document in documents]) < 0.2
 
 
-def test_sentiment_needs_the_negation_and_the_majority_fails(world: World) -> None:
+def test_sentiment_depends_on_negation_and_the_majority_class_fails(world: World) -> None:
     reviews = world.sentiment(2000)
     by_rule, by_words = [], []
     for review in reviews:
@@ -220,44 +220,44 @@ def test_sentiment_needs_the_negation_and_the_majority_fails(world: World) -> No
     assert majority([review.label for review in reviews]) < 0.55
 
 
-def test_senses_are_told_by_the_other_words_and_not_by_the_word_itself(world: World) -> None:
+def test_senses_depend_on_the_other_words_and_not_on_the_homonym(world: World) -> None:
     senses = world.senses(4000)
-    topic_of = {word: topic for topic, table in world.facts.topics.items() for word in table}
+    topic_of = {word: topic for topic, table in world.ground_truth.topics.items() for word in table}
     for sentence, word, sense in senses:
         assert word in sentence.split()
         assert sense in words.HOMONYMS[word]
         assert {topic_of[other] for other in sentence.split() if other in topic_of} == {sense}
     for word in words.HOMONYMS:
-        assert majority([sense for _, found, sense in senses if found == word]) < 0.6  # the most frequent sense
+        assert majority([sense for _, homonym, sense in senses if homonym == word]) < 0.6  # the most frequent sense
 
 
-def test_answers_stand_at_their_offsets_and_cannot_be_guessed(world: World) -> None:
+def test_answers_are_at_their_offsets_and_cannot_be_guessed(world: World) -> None:
     questions = world.questions(3000)
     names = names_of(world) | {*words.THINGS, *words.WORKERS}
     for item in questions:
         assert item.passage[item.start : item.start + len(item.answer)] == item.answer
         begin = item.passage.rfind(" . ", 0, item.start)
         sentence = item.passage[begin + 3 if begin >= 0 else 0 :].partition(" . ")[0]
-        asked = {word for word in item.question.split() if word in names}
-        assert asked and asked <= set(sentence.split())  # the answer's sentence is about the one asked for
+        subjects = {word for word in item.question.split() if word in names}
+        assert subjects and subjects <= set(sentence.split())  # the sentence of the answer is about the subject
     frequent = Counter(item.answer for item in questions).most_common(1)[0][0]
     assert share([item.answer == frequent for item in questions]) < 0.1
     first = [next(word for word in item.passage.split() if word in names) for item in questions]
     assert share([a == item.answer for a, item in zip(first, questions, strict=True)]) < 0.2
 
 
-def test_questions_agree_with_the_world(world: World) -> None:
+def test_questions_agree_with_the_ground_truth(world: World) -> None:
     capital = {country.country: country.capital for country in world.countries}
-    asked = [item for item in world.questions(3000) if item.question.startswith("what is the capital of ")]
-    assert len(asked) > 100
-    assert all(capital[item.question.split()[-1]] == item.answer for item in asked)
+    questions = [item for item in world.questions(3000) if item.question.startswith("what is the capital of ")]
+    assert len(questions) > 100
+    assert all(capital[item.question.split()[-1]] == item.answer for item in questions)
 
 
 # --- translation -----------------------------------------------------------------------------------------------------
 
 
 def back_to_english(language: Language, target: str) -> str:
-    """An independent reading of the grammar: takes the foreign sentence apart, ending by ending."""
+    """Translate back with an independent implementation of the grammar, ending by ending."""
     nouns = {noun.root: (english, noun.gender) for english, noun in language.nouns.items()}
     adjectives = {root: english for english, root in language.adjectives.items()}
     verbs = {root: english for english, root in language.verbs.items()}
@@ -295,13 +295,13 @@ def back_to_english(language: Language, target: str) -> str:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, UNTUNED])
-def test_every_translation_can_be_read_back(seed: int) -> None:
+def test_every_translation_can_be_translated_back(seed: int) -> None:
     world = World(seed=seed)
     for source, target in world.translations(1000):
         assert back_to_english(world.language, target) == source
 
 
-def test_copying_or_changing_words_in_place_is_no_translation(world: World) -> None:
+def test_word_by_word_translation_is_wrong(world: World) -> None:
     pairs = list(world.translations(2000))
     assert not any(set(source.split()) & set(target.split()) for source, target in pairs)
     language = world.language
@@ -309,7 +309,7 @@ def test_copying_or_changing_words_in_place_is_no_translation(world: World) -> N
     dictionary |= {form: language.verbs[word] for word, forms in VERBS.items() for form in (word, *forms)}
     dictionary |= dict(language.adjectives) | {"the": language.article}
     hits = []
-    for source, target in pairs:  # even if each word had its right ending
+    for source, target in pairs:  # even if each word had the right ending
         roots = [dictionary[word] for word in source.split() if word in dictionary]
         hits.append(all(word.startswith(root) for word, root in zip(target.split(), roots, strict=True)))
     assert share(hits) == 0
@@ -319,7 +319,7 @@ def test_copying_or_changing_words_in_place_is_no_translation(world: World) -> N
 # --- graph, ratings, table -------------------------------------------------------------------------------------------
 
 
-def test_friends_are_mostly_of_one_community(world: World) -> None:
+def test_friends_are_mostly_of_the_same_community(world: World) -> None:
     edges, communities = world.friendships(people=300, communities=5)
     assert (edges[:, 0] < edges[:, 1]).all() and len(np.unique(edges, axis=0)) == len(edges)
     assert edges.max() < 300 and len(np.unique(edges)) == 300  # everyone has a friend
@@ -328,18 +328,18 @@ def test_friends_are_mostly_of_one_community(world: World) -> None:
     inside, outside = (pairs.sum() - 300) / 2, (~pairs).sum() / 2
     assert same.sum() / inside > 10 * (~same).sum() / outside
 
-    # a person's friends tell the community; the largest community and being numbered side by side do not
+    # The friends of a person determine the community; the largest community and adjacent numbers do not.
     friends: list[list[int]] = [[] for _ in communities]
     for a, b in edges:
         friends[a].append(communities[b])
         friends[b].append(communities[a])
-    told = [Counter(labels).most_common(1)[0][0] == own for labels, own in zip(friends, communities, strict=True)]
-    assert share(told) > 0.95
+    correct = [Counter(labels).most_common(1)[0][0] == own for labels, own in zip(friends, communities, strict=True)]
+    assert share(correct) > 0.95
     assert np.bincount(communities).max() / 300 < 0.4
     assert share([a == b for a, b in pairwise(communities)]) < 0.35
 
 
-def test_ratings_follow_tastes_and_not_popularity(world: World) -> None:
+def test_ratings_depend_on_preferences_and_not_on_popularity(world: World) -> None:
     users, items, ratings, tastes, traits = world.ratings()
     assert len(np.unique(np.stack([users, items]), axis=1).T) == len(ratings)
     assert set(ratings) == {1, 2, 3, 4, 5}
@@ -354,29 +354,29 @@ def test_ratings_follow_tastes_and_not_popularity(world: World) -> None:
     assert error(1.5 + 4 * match) < 0.6 * averages
 
 
-def test_who_met_what_follows_tastes_and_not_popularity(world: World) -> None:
+def test_interactions_depend_on_preferences_and_not_on_popularity(world: World) -> None:
     users, items, _, tastes, traits = world.ratings()
-    met = np.zeros((len(tastes), len(traits)), dtype=bool)
-    met[users, items] = True
-    popularity = met.sum(axis=0)
+    interacted = np.zeros((len(tastes), len(traits)), dtype=bool)
+    interacted[users, items] = True
+    popularity = interacted.sum(axis=0)
 
     def precision(scores: np.ndarray) -> float:
         best = np.argsort(-scores, axis=1)[:, :10]
-        return float(np.take_along_axis(met, best, axis=1).mean())
+        return float(np.take_along_axis(interacted, best, axis=1).mean())
 
-    by_popularity = precision(np.broadcast_to(popularity, met.shape))
+    by_popularity = precision(np.broadcast_to(popularity, interacted.shape))
     by_taste = precision((tastes @ traits.T) * np.sqrt(popularity))
     assert by_taste > 1.3 * by_popularity
 
 
-def test_rows_hold_their_dependencies_and_their_holes(world: World) -> None:
+def test_rows_have_the_stated_dependencies_and_missing_values(world: World) -> None:
     columns, complete = world.rows(4000)
     assert list(columns) == list(complete)
     capital = {country.country: country.capital for country in world.countries}
     assert [capital[country] for country in complete["country"]] == complete["city"]
     for name, values in columns.items():
-        gone = share([value is None for value in values])
-        assert abs(gone - {"income": 0.1, "school": 0.05, "city": 0.05}.get(name, 0.0)) < 0.02
+        missing = share([value is None for value in values])
+        assert abs(missing - {"income": 0.1, "school": 0.05, "city": 0.05}.get(name, 0.0)) < 0.02
         assert all(a is None or a == b for a, b in zip(values, complete[name], strict=True))
 
     ranks = {country.country: rank for rank, country in enumerate(world.countries)}
@@ -388,9 +388,9 @@ def test_rows_hold_their_dependencies_and_their_holes(world: World) -> None:
         ]
     )
     income = np.array(complete["income"])
-    found, *_ = np.linalg.lstsq(causes, income, rcond=None)
-    np.testing.assert_allclose(found, [900, 150, 600, 12], rtol=0.03)
-    assert np.std(income - causes @ found) < 0.15 * np.std(income)  # guessing the mean is off by the whole deviation
+    weights, *_ = np.linalg.lstsq(causes, income, rcond=None)
+    np.testing.assert_allclose(weights, [900, 150, 600, 12], rtol=0.03)
+    assert np.std(income - causes @ weights) < 0.15 * np.std(income)  # predicting the mean leaves the full deviation
     assert abs(np.corrcoef(complete["height"], income)[0, 1]) < 0.1
 
     owns = np.array(complete["owns_horse"])

@@ -12,7 +12,7 @@ from tiny import tiny_bert, tiny_gpt
 
 import firth
 from firth.core.scores import answer_f1, exact_match, plain_answer
-from firth.data.questions import Question, find_answers, place_of
+from firth.data.questions import Question, answer_span, find_answer_spans
 from firth.data.world import World
 from firth.finetuning.question_answering import best_spans, laid_out, token_span, windows
 from firth.nets.attention import Packed
@@ -128,7 +128,7 @@ def test_windows_overlap_and_cover_the_passage(base):
     passage = " ".join(World(seed=21).sentences(60))
     rows = [Question("q", "where is the king", passage, ("the",), (None,))]
     method = firth.QuestionAnswerer(overlap=10)
-    read, cut = windows(base.tokenizer, rows, find_answers(rows).spans, method, 64)
+    read, cut = windows(base.tokenizer, rows, find_answer_spans(rows).spans, method, 64)
     ids = base.tokenizer.encode(passage, special=False).ids
     covered = np.zeros(len(ids), int)
     for number in range(len(read.texts)):
@@ -236,10 +236,10 @@ def test_squads_files_are_read(tmp_path):
 
 
 def test_an_answer_stands_where_it_is_said_or_nearest():
-    assert place_of("the king and the king", "king", 17) == (17, 21)
-    assert place_of("the king and the king", "king", 15) == (17, 21)
-    assert place_of("the king and the king", "king", None) == (4, 8)
-    assert place_of("the king", "queen", 4) == (-1, -1)
+    assert answer_span("the king and the king", "king", 17) == (17, 21)
+    assert answer_span("the king and the king", "king", 15) == (17, 21)
+    assert answer_span("the king and the king", "king", None) == (4, 8)
+    assert answer_span("the king", "queen", 4) == (-1, -1)
 
 
 def test_wrong_answers_are_listed_by_name(base, tmp_path):

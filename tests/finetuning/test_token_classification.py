@@ -10,7 +10,7 @@ import torch
 from tiny import tiny_bert, tiny_gpt
 
 import firth
-from firth.data.tagged_sentences import Sentence, entities
+from firth.data.tagged_sentences import Sentence, entity_spans
 from firth.data.world import World
 from firth.finetuning.token_classification import parts_of
 from firth.nets.attention import Packed
@@ -75,7 +75,7 @@ def test_a_line_without_a_tag_is_named(tmp_path):
     ],
 )
 def test_stretches_as_conlleval_reads_them(tags, found):
-    assert entities(tags.split()) == found
+    assert entity_spans(tags.split()) == found
 
 
 def test_long_sentences_are_cut_between_words(base):
@@ -114,7 +114,7 @@ def test_it_learns_what_the_word_before_tells():
     model = firth.TokenClassifier(epochs=8, learning_rate=4e-3, dropout=0.0, metric="f1").fit(train, ONE, tiny_bert())
     found = [[word.tag for word in row] for row in model.tag([words for words, _ in test])]
     right = [tags for _, tags in test]
-    same = sum(len(entities(a) & entities(b)) for a, b in zip(found, right, strict=True))
+    same = sum(len(entity_spans(a) & entity_spans(b)) for a, b in zip(found, right, strict=True))
     by_word: dict[str, list[str]] = {}
     for words, tags in train:
         for word, tag in zip(words, tags, strict=True):

@@ -1,7 +1,7 @@
-"""Overwrites vectors with a fault at every touch of the file system: `python overwriting.py FOLDER NAME [embed]`.
+"""Overwrites vectors with a fault at every file system operation: `python overwriting.py FOLDER NAME [embed]`.
 
-What is read afterwards is the old table or the new one, never a mix and never nothing; the same after the next,
-unbroken write. `embed` writes as `firth embed` does."""
+Afterwards the old or the new table is read, never a mixture and never nothing, and the next write succeeds. `embed`
+writes in the same way as `firth embed`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ import firth
 from firth import Vectors
 
 OLD = Vectors(["a", "b", "c"], np.arange(6, dtype=np.float32).reshape(3, 2) + 1)
-NEW = Vectors(
-    ["x", "y", "z"], -np.arange(6, dtype=np.float32).reshape(3, 2) - 1
-)  # as many, so that a mix could be read
+# As many rows as OLD, so that a mixture would be readable.
+NEW = Vectors(["x", "y", "z"], -np.arange(6, dtype=np.float32).reshape(3, 2) - 1)
 RENAMED = Vectors(["a", "b", "new"], OLD.matrix)
 
 
@@ -31,8 +30,8 @@ def contents(path: Path) -> tuple[list[str], list[list[float]]]:
 
         frame = pandas.read_parquet(path) if path.suffix == ".parquet" else pandas.read_json(path, lines=True)
         return list(frame["key"]), [list(map(float, row)) for row in frame["vector"]]
-    found = firth.read_vectors(path)
-    return list(found.keys), found.matrix.tolist()
+    vectors = firth.read_vectors(path)
+    return list(vectors.keys), vectors.matrix.tolist()
 
 
 def both(vectors: Vectors) -> tuple[list[str], list[list[float]]]:
@@ -51,32 +50,32 @@ def write(vectors: Vectors, path: Path, how: str) -> None:
 
 
 def main() -> None:
-    os.fsync = lambda file: None  # no power is lost here
+    os.fsync = lambda file: None  # power failures are not simulated
     folder, name, how = Path(sys.argv[1]), sys.argv[2], "".join(sys.argv[3:])
-    path, kept = folder / "work" / name, folder / "kept"
+    path, backup = folder / "work" / name, folder / "backup"
     write(NEW, path, how)  # everything is imported before the first fault
     contents(path)
     faults = 0
     for old, new in ((OLD, NEW), (OLD, RENAMED), (None, NEW)):
         shutil.rmtree(folder / "work")
-        shutil.rmtree(kept, ignore_errors=True)
+        shutil.rmtree(backup, ignore_errors=True)
         (folder / "work").mkdir()
         if old is not None:
             write(old, path, how)
-        shutil.copytree(folder / "work", kept)
+        shutil.copytree(folder / "work", backup)
 
         def begin() -> None:
             shutil.rmtree(folder / "work")
-            shutil.copytree(kept, folder / "work")
+            shutil.copytree(backup, folder / "work")
 
         def check(through: bool, old: Vectors | None = old, new: Vectors = new) -> None:
             if through:
                 assert contents(path) == both(new)
             elif old is not None:
                 assert contents(path) in (both(old), both(new))
-            elif path.exists():  # where there was nothing: nothing, or all
+            elif path.exists():  # there was nothing before: now there is nothing or everything
                 assert contents(path) == both(new)
-            write(RENAMED if through else NEW, path, how)  # the next writer finds its way
+            write(RENAMED if through else NEW, path, how)  # the next write succeeds
             assert contents(path) == both(RENAMED if through else NEW)
             left = [each.name for each in path.parent.iterdir() if len(each.name) > 60]
             assert not left, left

@@ -1,4 +1,4 @@
-"""Files written byte by byte as the tools of the field write them."""
+"""Files with the exact bytes that word2vec, GloVe, fastText and gensim write."""
 
 import gzip
 import struct
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusing import refuses, warns_code
 
 import firth
-from firth import FirthError, FirthWarning
 from firth.formats import FORMATS
 
 
@@ -48,7 +48,7 @@ def single(table: dict[str, list[float]]) -> dict[str, list[float]]:
         gzip.compress(C_TEXT[4:], mtime=0),
     ],
 )
-def test_text_dialects_hold_the_same_table(tmp_path: Path, content: bytes) -> None:
+def test_text_dialects_give_the_same_table(tmp_path: Path, content: bytes) -> None:
     assert as_table(read(tmp_path, content)) == single(C_TABLE)
 
 
@@ -61,7 +61,7 @@ def test_binary_dialects(tmp_path: Path, end: bytes, packed: bool) -> None:
     assert as_table(vectors) == single({"</s>": [1, -2], "naïve": [0.5, 1e-30], "a" * 300: [0, 0]})
 
 
-def test_binary_row_whose_bytes_are_spaces_and_newlines(tmp_path: Path) -> None:
+def test_binary_row_with_bytes_of_spaces_and_newlines(tmp_path: Path) -> None:
     row = b"\n   \n\n\n\n"
     vectors = read(tmp_path, b"2 2\na " + row + b"\nb " + row + b"\n", format="word2vec-binary")
     assert vectors.keys == ["a", "b"]
@@ -76,21 +76,23 @@ def test_binary_longer_than_a_block(tmp_path: Path) -> None:
     assert np.array_equal(vectors.matrix, matrix)
 
 
-def test_word_cut_inside_a_character_is_replaced_and_counted(tmp_path: Path) -> None:
+def test_word_truncated_within_a_character_is_replaced_and_counted(tmp_path: Path) -> None:
     cut = ("é" * 50).encode()[:99]  # word2vec keeps 99 bytes
-    with pytest.warns(FirthWarning, match="1 words are not UTF-8"):
+    with warns_code("invalid_utf8") as warned:
         vectors = read(tmp_path, b"2 1\n" + cut + b" " + floats(1) + b"\nok " + floats(2) + b"\n")
-    assert vectors.keys == ["é" * 49 + "\ufffd", "ok"]
-    with pytest.warns(FirthWarning, match="1 words are not UTF-8"):
+    assert vectors.keys == ["é" * 49 + "\ufffd", "ok"] and ": 1 words " in str(warned[0])
+    with warns_code("invalid_utf8") as warned:
         assert read(tmp_path, b"1 2\n\xff 0.5 0.5\n").keys == ["\ufffd"]
+    assert ": 1 words " in str(warned[0])
 
 
-def test_a_replacement_character_of_the_file_itself_is_not_counted(tmp_path: Path) -> None:
-    with pytest.warns(FirthWarning, match="1 words are not UTF-8"):
+def test_replacement_character_in_the_file_is_not_counted(tmp_path: Path) -> None:
+    with warns_code("invalid_utf8") as warned:
         read(tmp_path, b"2 2\n\xff 0.5 0.5\n\xef\xbf\xbd2 0.5 0.5\n")
+    assert ": 1 words " in str(warned[0])
 
 
-def test_glove_words_with_spaces_split_from_the_right(tmp_path: Path) -> None:
+def test_glove_words_with_spaces_are_split_from_the_right(tmp_path: Path) -> None:
     content = (
         b", 0.1 0.2 0.3\n. . . 1 2 3\nat name@domain.com 4 5 6\na\xc2\xa0b 7 8 9\na\xe2\x80\xa8b 7 8 9\n<unk> 0 0 0\n"
     )
@@ -116,17 +118,18 @@ def test_one_row_longer_than_a_block(tmp_path: Path) -> None:
     assert np.array_equal(read(tmp_path, text)["long"], values)
 
 
-def test_repeated_words_keep_the_first_and_are_counted(tmp_path: Path) -> None:
-    with pytest.warns(FirthWarning, match=r"2 rows repeat a word \('a' first\)"):
+def test_first_row_of_repeated_words_is_used(tmp_path: Path) -> None:
+    with warns_code("repeated_words") as warned:
         vectors = read(tmp_path, b"4 2\na 1 2\nb 3 4\na 5 6\nb 7 8\n")
     assert as_table(vectors) == {"a": [1, 2], "b": [3, 4]}
+    assert ": 2 rows " in str(warned[0]) and "'a'" in str(warned[0])
 
 
-def test_content_is_believed_before_the_name(tmp_path: Path) -> None:
+def test_format_is_detected_from_the_content_before_the_name(tmp_path: Path) -> None:
     source = firth.Vectors(["a", "b"], [[1, 2], [3, 4]])
     for name in FORMATS:
         if name == "npy":
-            continue  # its keys stand beside it, under its name
+            continue  # its keys are in a file named after it
         firth.write_vectors(source, tmp_path / "any.name", name)
         vectors = firth.read_vectors(tmp_path / "any.name")
         assert as_table(vectors) == {"a": [1, 2], "b": [3, 4]}, name
@@ -161,10 +164,10 @@ def test_npy_is_read_by_numpy_and_its_keys_by_json(tmp_path: Path) -> None:
     assert (tmp_path / "v.keys.json").read_text() == '["a b", "\\n"]'
 
 
-@pytest.mark.parametrize("kind", ["<f2", "<f4", ">f4", "<f8"])
+@pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f4", "<f8"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_npy_of_others(tmp_path: Path, kind: str, order: str) -> None:
-    np.save(tmp_path / "v.npy", np.array([[1, 2.5], [3, 4]], dtype=kind, order=order))
+def test_npy_of_other_dtypes_and_orders(tmp_path: Path, dtype: str, order: str) -> None:
+    np.save(tmp_path / "v.npy", np.array([[1, 2.5], [3, 4]], dtype=dtype, order=order))
     (tmp_path / "v.keys.json").write_text('["a", "b"]')
     assert as_table(firth.read_vectors(tmp_path / "v.npy")) == {"a": [1, 2.5], "b": [3, 4]}
 
@@ -178,6 +181,6 @@ def test_safetensors_is_read_by_safetensors(tmp_path: Path) -> None:
     assert arrays["keys"].tobytes() == b'["a", "b"]'
 
 
-def test_fasttext_model_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(FirthError, match=r"is a fastText model, .* opens it"):
+def test_fasttext_model_is_recognized_and_refused(tmp_path: Path) -> None:
+    with refuses("wrong_input", path=tmp_path / "cc.bin", found="fastText model"):
         read(tmp_path, struct.pack("<ii", 793712314, 12) + bytes(100), "cc.bin")

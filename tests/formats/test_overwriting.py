@@ -1,4 +1,4 @@
-"""Files of vectors that are overwritten: a kill at any moment, or a full disk, leaves the old ones or the new ones."""
+"""Overwriting of vector files: a kill at any moment, or a full disk, leaves the old or the new vectors."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from refusing import refuses
 
 import firth
 from firth import Vectors
@@ -21,11 +22,11 @@ spec = importlib.util.spec_from_file_location("overwriting", SCRIPT)
 overwriting: Any = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
 spec.loader.exec_module(overwriting)  # type: ignore[union-attr]
 
-WAYS = [("v.npy", ""), ("v.safetensors", ""), ("v.vec", ""), ("v.bin", ""), ("v.npy", "embed"), ("v.jsonl", "embed")]
+CASES = [("v.npy", ""), ("v.safetensors", ""), ("v.vec", ""), ("v.bin", ""), ("v.npy", "embed"), ("v.jsonl", "embed")]
 
 
-@pytest.mark.parametrize(("name", "how"), WAYS, ids=["npy", "safetensors", "vec", "bin", "embed npy", "embed jsonl"])
-def test_a_fault_at_any_touch_of_the_disk(tmp_path, name, how):
+@pytest.mark.parametrize(("name", "how"), CASES, ids=["npy", "safetensors", "vec", "bin", "embed npy", "embed jsonl"])
+def test_fault_at_any_file_system_operation(tmp_path, name, how):
     paths = [str(Path(firth.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, str(SCRIPT), str(tmp_path), name, how]
@@ -34,8 +35,8 @@ def test_a_fault_at_any_touch_of_the_disk(tmp_path, name, how):
     assert int(done.stdout) > 50  # faults
 
 
-def test_readers_never_see_a_matrix_with_the_keys_of_another(tmp_path):
-    """While it is overwritten over and over; keys are read later than the matrix is mapped."""
+def test_readers_never_get_the_keys_of_another_matrix(tmp_path):
+    """The files are overwritten repeatedly, and keys are read later than the matrix is mapped."""
     path, done = tmp_path / "v.npy", threading.Event()
     firth.write_vectors(overwriting.OLD, path)
 
@@ -46,17 +47,17 @@ def test_readers_never_see_a_matrix_with_the_keys_of_another(tmp_path):
 
     thread = threading.Thread(target=write)
     thread.start()
-    known, seen = [overwriting.both(each) for each in (overwriting.OLD, overwriting.NEW)], 0
+    expected, rounds = [overwriting.both(each) for each in (overwriting.OLD, overwriting.NEW)], 0
     while not done.is_set():
-        opened = [firth.read_vectors(path) for _ in range(3)]
-        assert all(overwriting.both(each) in known for each in opened)
-        seen += 1
+        tables = [firth.read_vectors(path) for _ in range(3)]
+        assert all(overwriting.both(each) in expected for each in tables)
+        rounds += 1
     thread.join()
-    assert seen > 3 and sorted(each.name for each in tmp_path.iterdir()) == ["v.keys.json", "v.npy"]
+    assert rounds > 3 and sorted(each.name for each in tmp_path.iterdir()) == ["v.keys.json", "v.npy"]
 
 
-def test_keys_are_those_of_the_matrix_that_was_opened(tmp_path):
-    """They are read at their first use, when other vectors may have taken their place."""
+def test_keys_belong_to_the_matrix_that_was_opened(tmp_path):
+    """Keys are read at their first use, when the files may have been replaced."""
     path = tmp_path / "v.npy"
     firth.write_vectors(overwriting.OLD, path)
     old = firth.read_vectors(path)
@@ -71,14 +72,13 @@ def test_keys_without_a_matrix_and_a_matrix_without_keys(tmp_path):
     assert overwriting.contents(path) == overwriting.both(overwriting.NEW)
     (tmp_path / "v.keys.json").unlink()
     np.save(path, np.ones((3, 2), dtype=np.float32))
-    with pytest.raises(firth.FirthError) as refused:
+    with refuses("damaged_file", name="v.keys.json"):
         firth.read_vectors(path)
-    assert refused.value.code == "damaged_file" and refused.value.values["name"] == "v.keys.json"
     firth.write_vectors(Vectors(["a"], [[1]]), path)
     assert overwriting.contents(path) == (["a"], [[1.0]])
 
 
-def test_a_link_stays_a_link(tmp_path):
+def test_symbolic_links_are_kept(tmp_path):
     (tmp_path / "data").mkdir()
     target = tmp_path / "data" / "real.npy"
     firth.write_vectors(overwriting.OLD, target)

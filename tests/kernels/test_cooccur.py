@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import firth
-from firth.data import cooccur
-from firth.data.cooccur import Cooccurrence
+from firth.data import cooccurrence
+from firth.data.cooccurrence import Cooccurrence
 from firth.kernels import cooccur as kernel
 from firth.kernels.predict import keep_thresholds
 
@@ -70,11 +70,11 @@ def test_sums_are_the_same_for_any_shards_and_threads(documents, window, shard, 
     starts = np.cumsum([0, *map(len, documents)])
     vocabulary = firth.Vocabulary([str(i) for i in range(71)], np.bincount(ids, minlength=71))
     tokens = firth.Tokens(ids, starts, vocabulary, len(ids))
-    plan = cooccur.make_plan(tokens, 2 * window, firth.Run(threads=threads))
+    plan = cooccurrence.make_plan(tokens, 2 * window, firth.Run(threads=threads))
     results = []
     for cut in (plan, plan._replace(shard=shard, spare=1)):  # one shard; many, read back in the smallest pieces
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cooccur, "make_plan", lambda *_, cut=cut: cut)
+            patch.setattr(cooccurrence, "make_plan", lambda *_, cut=cut: cut)
             results.append(Cooccurrence.count(tokens, window=window, run=firth.Run(threads=threads)))
     twin = kernel.count_twin(ids, starts, 71, kernel.weights("harmonic", window, len(ids)))
     for result in results:

@@ -10,7 +10,7 @@ from breaking import Notes, break_off
 from refusing import refuses
 
 import firth
-from firth.data.cooccur import Cooccurrence
+from firth.data.cooccurrence import Cooccurrence
 from firth.data.world import World
 from firth.training import epoch_loop as loop
 

@@ -10,7 +10,7 @@ from refusing import refuses, warns_code
 
 import firth
 from firth.core.model import Parts
-from firth.data.cooccur import Cooccurrence
+from firth.data.cooccurrence import Cooccurrence
 from firth.data.world import World
 from firth.words.pmi import Association
 

@@ -123,7 +123,7 @@ def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool
 
 def tell(model: Any, texts: Corpus, figures: Counter[str], pooling: Pooling | None) -> None:
     """Notes on what is odd."""
-    from firth.data.corpus import not_utf8
+    from firth.data.corpus import invalid_utf8_note
 
     rows, unit, unknown = figures["rows"], unit_of(model), figures["unknown"]
     if hasattr(model, "net"):  # which has a vector for what it does not know, and for nothing at all
@@ -142,7 +142,7 @@ def tell(model: Any, texts: Corpus, figures: Counter[str], pooling: Pooling | No
         cut = f"{figures['cut_rows']:,} of {rows:,} texts have more than {most:,} tokens and were cut there"
         note(f"{cut}; --long chunk reads them whole.", "cut_texts")
     if figures["not_utf8"]:
-        note(not_utf8(figures["not_utf8"], texts), "invalid_utf8")
+        note(invalid_utf8_note(figures["not_utf8"], texts), "invalid_utf8")
 
 
 def unit_of(model: Any) -> str:

@@ -179,11 +179,13 @@ def judged_labels(model: Any, path: str, file: str, settings: dict[str, Any]) ->
     from firth.cli.predict import classifier, rows_of
     from firth.core.model import Estimates
     from firth.data.labeled_texts import LabeledTexts
-    from firth.data.readers import kind_of
+    from firth.data.readers import format_and_compression
     from firth.evaluate import classification, label_result, number_result
 
     names, k = {name: settings[name] for name in ("column", "label")}, settings["k"]
-    tuned = hasattr(model, "columns") and kind_of(Path(file))[0]  # its labels are a table's: True is true, 01 is 1
+    tuned = (
+        hasattr(model, "columns") and format_and_compression(Path(file))[0]
+    )  # its labels are a table's: True is true, 01 is 1
     if not (settings["other"] or tuned or isinstance(model, Estimates)):
         return classification(classifier(model, path), LabeledTexts(file, **names), k)
     rows = rows_of(model, file, settings["column"], settings["other"], settings["label"] or "label")
@@ -208,14 +210,14 @@ def feature_test(file: str, settings: dict[str, Any]) -> Callable[[str], Any]:
     from firth.core import registry
     from firth.core.model import Embeds
     from firth.core.options import build_settings
-    from firth.data.examples import Examples, labelled_rows
+    from firth.data.examples import Examples, labeled_rows
     from firth.data.table import Table
     from firth.evaluate import features
 
     names = {"text": settings["column"] or "text", "label": settings["label"] or "label"}
     columns = settings["columns"].split(",") if settings["columns"] else ()
     known = Examples(file, **names, columns=columns)
-    texts, labels, rows = labelled_rows(known, choose_report(), settings["head"] == "ridge")
+    texts, labels, rows = labeled_rows(known, choose_report(), settings["head"] == "ridge")
     beside = np.zeros((len(known), 0))
     if columns:
         encoder: Any = build_settings(registry.method("onehot"), {"missing": "mean"})

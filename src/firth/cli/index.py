@@ -76,7 +76,7 @@ def command(
 
     The same command goes on where a killed one stopped.
     """
-    from firth.data.corpus import Corpus, not_utf8
+    from firth.data.corpus import Corpus, invalid_utf8_note
 
     embedder = open_model(model)
     engine = given_engine(embedder, model, values)
@@ -112,7 +112,7 @@ def command(
     if lacking:
         note(f"{'; '.join(lacking)}.", "unknown_words")
     if texts.replaced:
-        note(not_utf8(texts.replaced, texts), "invalid_utf8")
+        note(invalid_utf8_note(texts.replaced, texts), "invalid_utf8")
     if as_json:
         print_json({"index": output, "status": status, **facts, "seconds": round(seconds, 3)})
     else:

@@ -161,11 +161,11 @@ def tokenizer_facts(path: str) -> dict[str, Any]:
 
 
 def file_facts(path: Path) -> dict[str, Any]:
-    from firth.data.readers import kind_of
+    from firth.data.readers import format_and_compression
     from firth.formats import read_vectors
     from firth.formats.detect import detect
 
-    if path.is_file() and kind_of(path)[0]:
+    if path.is_file() and format_and_compression(path)[0]:
         raise FirthError(
             "wrong_input",
             "{path} is data, not a model or vectors; `firth corpus info {path}` tells what it holds.",

@@ -132,7 +132,7 @@ def task_of(kind: str, values: dict[str, Any], seed: int, data: Any) -> Task:
     from firth.data.examples import Examples
     from firth.data.interactions import Interactions
     from firth.data.labeled_texts import LabeledTexts
-    from firth.data.readers import kind_of
+    from firth.data.readers import format_and_compression
     from firth.studies import documents, tasks
 
     asked = [name for name in TASKS if values[name]]
@@ -144,7 +144,9 @@ def task_of(kind: str, values: dict[str, Any], seed: int, data: Any) -> Task:
     columns["column"] = values.get("column") or values.get("text")  # fine-tuning calls it text
     if asked[0] == "documents":
         return tasks.document_task(documents.draw(path, seed=seed, unit=values.get("unit") or "line", **columns), seed)
-    if asked[0] == "labelled" and kind == "examples" and kind_of(Path(path))[0]:  # read as those that are learned from
+    if (
+        asked[0] == "labelled" and kind == "examples" and format_and_compression(Path(path))[0]
+    ):  # read as those that are learned from
         known = Examples(path, text=columns["column"], label=values["label"])
         return tasks.labelled_task(zip(known.texts(), known.labels(), strict=True), seed)
     if asked[0] == "labelled":

@@ -15,7 +15,7 @@ from firth.core.errors import FirthError
 from firth.core.options import options_of
 
 if TYPE_CHECKING:
-    from firth.data.subword_tokenizer import Encoded
+    from firth.data.subword_tokenizer import Encoding
 
 KINDS = ("bpe", "wordpiece", "characters")
 BATCH = 1024  # texts at a time
@@ -116,22 +116,22 @@ def encode(
 
     engine = SubwordTokenizer.load(tokenizer, lowercase)
     documents = iter(Corpus(data, unit=unit, column=column, key=key))
-    shown: Callable[[str, Encoded], str] = json_line if as_json else token_line if tokens else id_line
+    shown: Callable[[str, Encoding], str] = json_line if as_json else token_line if tokens else id_line
     while batch := list(islice(documents, BATCH)):
         found = engine.encode_batch([text for _, text in batch], special)
         for (name, _), encoded in zip(batch, found, strict=True):
             click.echo(shown(name, encoded))
 
 
-def json_line(key: str, encoded: Encoded) -> str:
+def json_line(key: str, encoded: Encoding) -> str:
     return json.dumps({"key": key, **encoded._asdict()}, ensure_ascii=False)
 
 
-def token_line(key: str, encoded: Encoded) -> str:
+def token_line(key: str, encoded: Encoding) -> str:
     return " ".join(encoded.tokens)
 
 
-def id_line(key: str, encoded: Encoded) -> str:
+def id_line(key: str, encoded: Encoding) -> str:
     return " ".join(map(str, encoded.ids))
 
 

@@ -76,7 +76,7 @@ def command(
       firth words bert notes.txt -o w.vec --static     one vector a word, for neighbors, analogy, evaluate
     """
     from firth.core.model import Contextual
-    from firth.data.corpus import Corpus, not_utf8
+    from firth.data.corpus import Corpus, invalid_utf8_note
 
     keep_inputs(output, model, *data)
     if not static and any(value is not None for value in (most, only, contexts)):
@@ -107,7 +107,7 @@ def command(
         facts = write_words(opened, corpus, output, {**chosen, "windows": windows})
     facts |= {"not_utf8": corpus.replaced, "output": output}
     if corpus.replaced:
-        note(not_utf8(corpus.replaced, corpus), "invalid_utf8")
+        note(invalid_utf8_note(corpus.replaced, corpus), "invalid_utf8")
     if as_json:
         print_json(facts)
     elif output:

@@ -1,7 +1,7 @@
-"""Encoded corpora kept between runs, in the user's cache folder.
+"""The cache of encoded corpora, in the user's cache folder.
 
-FIRTH_CACHE names the folder, FIRTH_CACHE_SIZE the most it may hold ("20GB"); the entries used longest ago go first.
-An entry is a folder that is written under another name and renamed when whole.
+FIRTH_CACHE sets the folder and FIRTH_CACHE_SIZE its maximum size ("20GB"). The least recently used entries are removed
+first. An entry is a folder that is written under a temporary name and renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from firth.core.errors import FirthError
 from firth.core.run import parse_bytes
 from firth.core.storage import saying_where, temporary
 
-ENTRY = "entry.json"  # written last: sizes of the other files, and what the entry holds
+ENTRY = "entry.json"  # written last: sizes of the other files, and the metadata of the entry
 
 
 def cache_folder() -> Path:
+    """Return the cache folder: FIRTH_CACHE, or `firth` in the user's cache directory."""
     if os.environ.get("FIRTH_CACHE"):
         return Path(os.environ["FIRTH_CACHE"]).expanduser()
     home = os.environ.get("XDG_CACHE_HOME")
@@ -31,22 +32,26 @@ def cache_folder() -> Path:
 
 
 def cache_size() -> int:
-    asked = os.environ.get("FIRTH_CACHE_SIZE") or "20GB"
+    """Return the maximum size of the cache in bytes."""
+    requested = os.environ.get("FIRTH_CACHE_SIZE") or "20GB"
     try:
-        return parse_bytes(asked)
+        return parse_bytes(requested)
     except FirthError:
         raise FirthError(
-            "invalid_value", "{option} must be a size such as 20GB; got {got!r}.", option="FIRTH_CACHE_SIZE", got=asked
+            "invalid_value",
+            "{option} must be a size such as 20GB; got {got!r}.",
+            option="FIRTH_CACHE_SIZE",
+            got=requested,
         ) from None
 
 
-def entry_name(*facts: Any) -> str:
-    """Names what an entry is made from: equal facts, equal name."""
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:40]
+def entry_name(*identity: Any) -> str:
+    """Return the name of the entry for these inputs and settings: a hash of their JSON form."""
+    return hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:40]
 
 
 def find_entry(name: str) -> tuple[Path, dict[str, Any]] | None:
-    """An entry that is there and whole: its folder and what `write_entry` was told; marks it as used."""
+    """Return the folder and metadata of a complete entry, or None; mark the entry as recently used."""
     folder = cache_folder() / name
     try:
         entry = json.loads((folder / ENTRY).read_bytes())
@@ -60,8 +65,10 @@ def find_entry(name: str) -> tuple[Path, dict[str, Any]] | None:
 
 @contextlib.contextmanager
 def working_folder() -> Iterator[tuple[Path, bool]]:
-    """A folder to work in, and whether it lies in the cache; what is still there at the end is removed, and what killed
-    processes left at the beginning."""
+    """Yield a temporary folder, and whether it is inside the cache.
+
+    The folder is removed at the end. Folders left by killed processes are removed at the beginning.
+    """
     with contextlib.ExitStack() as stack:
         try:
             with saying_where(cache_folder()):
@@ -75,23 +82,23 @@ def working_folder() -> Iterator[tuple[Path, bool]]:
         yield folder, cached
 
 
-def write_entry(name: str, folder: Path, facts: dict[str, Any]) -> None:
-    """Makes a working folder the entry `name` (or leaves the one that another process put there meanwhile)."""
-    entry = {"sizes": {path.name: path.stat().st_size for path in folder.iterdir()}, "facts": facts}
+def write_entry(name: str, folder: Path, metadata: dict[str, Any]) -> None:
+    """Turn a working folder into the entry `name`, unless another process wrote that entry in the meantime."""
+    entry = {"sizes": {path.name: path.stat().st_size for path in folder.iterdir()}, "facts": metadata}
     (folder / ENTRY).write_text(json.dumps(entry), encoding="utf-8")
     target = cache_folder() / name
     if find_entry(name) is None:
-        shutil.rmtree(target, ignore_errors=True)  # broken or cut short
-        with contextlib.suppress(OSError):  # another process was first
+        shutil.rmtree(target, ignore_errors=True)  # damaged or incomplete
+        with contextlib.suppress(OSError):  # another process was faster
             folder.rename(target)
-    tidy(keep=target)
+    remove_old_entries(keep=target)
 
 
-def tidy(keep: Path) -> None:
-    """Removes the entries used longest ago until the cache is within its size."""
+def remove_old_entries(keep: Path) -> None:
+    """Remove the least recently used entries until the cache is within its maximum size."""
     entries = []
     for folder in cache_folder().iterdir():
-        with contextlib.suppress(OSError):  # another process tidies too
+        with contextlib.suppress(OSError):  # another process may remove entries at the same time
             if folder != keep and not folder.name.startswith(".") and (folder / ENTRY).is_file():
                 entries.append(((folder / ENTRY).stat().st_mtime, folder_size(folder), folder))
     left = cache_size() - folder_size(keep)
@@ -101,5 +108,11 @@ def tidy(keep: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def unwritable_note() -> tuple[str, str]:
+    """Return the note, with its code, for a cache folder that cannot be written."""
+    return f"The cache folder {cache_folder()} can't be written; the encoded text is not cached.", "cache_unwritable"
+
+
 def folder_size(folder: Path) -> int:
+    """Return the total size of the files in a folder in bytes; 0 if it does not exist."""
     return sum(path.stat().st_size for path in folder.iterdir()) if folder.is_dir() else 0

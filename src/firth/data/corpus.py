@@ -1,4 +1,4 @@
-"""`Corpus`: documents from files, standard input, iterables and data frames; streamed, and read as often as asked."""
+"""`Corpus`: documents from files, standard input, iterables and data frames, streamed and re-iterable."""
 
 from __future__ import annotations
 
@@ -17,10 +17,17 @@ from typing import Any, NamedTuple
 from firth.core.errors import FirthError
 from firth.core.storage import fingerprint, saying_where
 from firth.data import readers
-from firth.data.blocks import Block, Filler, Tags
+from firth.data.blocks import Block, BlockBuilder, Tags
 
 UNITS = ("line", "block", "file")
-SAMPLES, SAMPLE = 64, 4096  # a file's stamp reads so many pieces of so many bytes
+SAMPLES, SAMPLE = 64, 4096  # number and size in bytes of the samples that a file's stamp reads
+
+
+class Note(NamedTuple):
+    """A message for `Report.note`, with its code."""
+
+    text: str
+    code: str
 
 
 class Document(NamedTuple):
@@ -31,16 +38,20 @@ class Document(NamedTuple):
 
 
 class Corpus:
-    """Documents, streamed and re-iterable.
+    """Documents that are streamed and can be iterated over repeatedly.
 
-    `sources`: paths, globs, "-" (standard input), iterables of str or Document, pandas / polars / pyarrow columns
-    and tables. A document may also be a tuple (key, text, tags), tags being a list. `unit` says what one document of a
-    text file is: a "line", a "block" (paragraph, between blank lines) or the whole "file". A record (jsonl, csv, tsv,
-    Parquet, data frame) is one document: `column` is its text, `key` its key, `tags` names the columns of its tags,
-    with a tag or a list of them in each; the values of the columns `fields` come along in `walk`. Other documents are
-    numbered from 1 ("wiki.txt:3" when there are several files; in units of files the key is the path). Documents that
-    are lists of tokens are for methods of words and documents, which take them as they are.
-    Threads can share it, unless it reads an iterator or standard input.
+    `sources` are paths, globs, "-" (standard input), iterables of str or Document, and pandas, polars or pyarrow
+    columns and tables. A document may also be a tuple (key, text, tags), where tags is a list.
+
+    `unit` defines a document of a text file: a "line", a "block" (a paragraph between blank lines) or the whole
+    "file". In records (jsonl, csv, tsv, Parquet, data frames) each record is a document: `column` is the column of
+    the text, `key` the column of the key, and `tags` the columns of the tags, each with one tag or a list of tags.
+    `walk` also yields the values of the columns `fields`.
+
+    Documents without a key are numbered from 1 ("wiki.txt:3" if there are several files); with unit="file" the key is
+    the path. Lists of tokens can be passed to the methods for words and documents directly, without a Corpus.
+
+    Threads can share a corpus unless it reads an iterator or standard input.
     """
 
     def __init__(
@@ -62,37 +73,40 @@ class Corpus:
             )
         if not sources:
             raise FirthError(
-                "missing_option", 'Corpus needs at least one source: a path, a glob, "-" or an iterable of texts.'
+                "missing_option",
+                'Corpus needs at least one {option}: a path, a glob, "-" or an iterable of texts.',
+                option="source",
             )
         self.unit, self.column, self.key = unit, column, key
         self.tags = (tags,) if isinstance(tags, str) else tuple(tags)
         self.fields = tuple(fields)
         if self.tags and self.fields:
-            raise FirthError("conflicting_options", "Corpus takes tags or fields, not both.")
+            raise FirthError("conflicting_options", "Corpus takes {options}, not both.", options="tags or fields")
         self.sources: list[Source] = [part for source in sources for part in self._sources_of(source)]
-        self.replaced = 0  # byte sequences that were not UTF-8, as far as a walk has come
+        self.replaced = 0  # invalid UTF-8 sequences replaced so far
 
     def _sources_of(self, source: Any) -> Sequence[Source]:
         if isinstance(source, (str, os.PathLike)):
             if source == "-":
                 return [StreamSource(lambda: sys.stdin.buffer, "standard input")]
             folder = Path(source).expanduser()
-            files = readers.texts_in(folder) if folder.is_dir() and not (folder / "config.json").exists() else []
-            return [source_in(path) for path in files or readers.find_files(source)]
+            files = readers.text_files_in(folder) if folder.is_dir() and not (folder / "config.json").exists() else []
+            return [open_source(path) for path in files or readers.find_files(source)]
         if isinstance(source, Corpus):
             return source.sources
-        if is_table(source):
+        if is_table_like(source):
             return [TableSource(source, self.columns)]
         if isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray, dict)):
             return [IterableSource(source)]
         raise FirthError(
             "invalid_type",
-            "Corpus reads paths, iterables of str and data frames; got {got}.",
+            "A Corpus source must be a path, an iterable of str or a data frame; got {got}.",
             got=type(source).__name__,
         )
 
     @property
     def columns(self) -> readers.Columns:
+        """The names of the columns that are read from records."""
         return readers.Columns(self.column, self.key, self.tags, self.fields)
 
     def __iter__(self) -> Iterator[Document]:
@@ -100,21 +114,21 @@ class Corpus:
             yield document
 
     def walk(self) -> Iterator[tuple[Document, Tags, int]]:
-        """The documents, each with its tags (or the values of `fields`) and the bytes of the sources read so far."""
+        """Yield (document, tags or field values, bytes of the sources read so far)."""
         replaced = 0
-        pieces: list[bytes] = []
+        parts: list[bytes] = []
         for block in self.blocks(1 << 20, keys=True):
             start = 0
             for end, key, tags in zip(block.ends.tolist(), block.keys, block.tags, strict=True):
-                data = b"".join([*pieces, block.data[start:end]])
+                data = b"".join([*parts, block.data[start:end]])
                 text = self._text(data)
-                if "\ufffd" in text:  # which may have stood there before
+                if "\ufffd" in text:  # the source itself may contain U+FFFD, which is not counted
                     replaced += text.count("\ufffd") - data.count("\ufffd".encode())
                     self.replaced = max(self.replaced, replaced)
                 yield Document(key, text), tags, block.done
-                pieces.clear()
+                parts.clear()
                 start = end
-            pieces.append(bytes(block.data[start:]))
+            parts.append(bytes(block.data[start:]))
 
     def _text(self, data: bytes) -> str:
         text = data.removesuffix(b"\n").decode("utf-8", "replace")
@@ -123,46 +137,54 @@ class Corpus:
         return text.strip() if self.unit == "block" else text
 
     def blocks(self, size: int = 1 << 26, split: str = "whitespace", keys: bool = False) -> Iterator[Block]:
-        """The corpus in stretches of at most `size` bytes, cut where the tokenizer `split` would separate.
+        """Yield the corpus in blocks of at most `size` bytes, cut between tokens of the tokenizer `split`.
 
-        A stretch grows beyond `size` only where a single token is longer.
+        A block is larger than `size` only if a single token is longer.
         """
-        filler = Filler(size, split, self.unit, keys)
+        builder = BlockBuilder(size, split, self.unit, keys)
         for source in self.sources:
-            filler.source = "" if len(self.sources) == 1 else source.name
-            filler.number = filler.number if source.name == "" else 0
-            yield from source.fill(filler, self)
-            filler.before += source.size
-        yield from filler.rest()
+            builder.source = "" if len(self.sources) == 1 else source.name
+            builder.number = builder.number if source.name == "" else 0
+            yield from source.fill(builder, self)
+            builder.before += source.size
+        yield from builder.rest()
 
     @property
     def size(self) -> int:
-        """Bytes of all sources, 0 when that is not known."""
+        """Total size of the sources in bytes; 0 if it is unknown."""
         sizes = [source.size for source in self.sources]
         return sum(sizes) if all(sizes) else 0
 
     def fingerprint(self) -> str | None:
-        """Says whether the content is the same as another time. Files are read whole; None for what is no file."""
-        return self._facts([source.fingerprint() for source in self.sources])
+        """Return a hash of the content, for which files are read completely; None if a source is not a file."""
+        return self._combined_hash([source.fingerprint() for source in self.sources])
 
     def stamp(self) -> str | None:
-        """The same at once, for what is quickly made anew: a file that was touched has another one."""
-        return self._facts([source.stamp() for source in self.sources])
+        """Return a quick hash of sizes, modification times and samples, for caches; None if a source is not a file."""
+        return self._combined_hash([source.stamp() for source in self.sources])
 
-    def _facts(self, prints: list[str | None]) -> str | None:
-        if None in prints:
+    def _combined_hash(self, source_hashes: list[str | None]) -> str | None:
+        if None in source_hashes:
             return None
-        facts = (self.unit, self.column, self.key, prints, *self.tags, *([self.fields] if self.fields else []))
-        return hashlib.sha256(repr(facts).encode()).hexdigest()
+        identity = (
+            self.unit,
+            self.column,
+            self.key,
+            source_hashes,
+            *self.tags,
+            *([self.fields] if self.fields else []),
+        )
+        return hashlib.sha256(repr(identity).encode()).hexdigest()
 
 
 class Source:
-    """Where documents come from. `size` in bytes, 0 when unknown."""
+    """A source of documents. `size` is in bytes, 0 if unknown."""
 
     name = ""
     size = 0
 
-    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
+    def fill(self, builder: BlockBuilder, corpus: Corpus) -> Iterator[Block]:
+        """Pass the documents to `builder`, and yield the blocks that it completes."""
         raise NotImplementedError
 
     def fingerprint(self) -> str | None:
@@ -173,82 +195,88 @@ class Source:
 
 
 class FileSource(Source):
+    """A file of text or records."""
+
     def __init__(self, path: Path) -> None:
         self.path, self.name, self.size = path, str(path), path.stat().st_size
 
-    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
-        with readers.opened(self.path) as (raw, stream):
-            if not readers.kind_of(self.path)[0]:
+    def fill(self, builder: BlockBuilder, corpus: Corpus) -> Iterator[Block]:
+        with readers.open_decompressed(self.path) as (raw, stream):
+            if not readers.format_and_compression(self.path)[0]:
                 refuse_columns(corpus, self.name)
-                yield from filler.text(raw, stream, self.name)
+                yield from builder.text(raw, stream, self.name)
                 return
             for record in readers.read_records(self.path, stream, corpus.columns):
-                yield from filler.records([record])
-                filler.done = filler.before + raw.tell()
+                yield from builder.records([record])
+                builder.done = builder.before + raw.tell()
 
     def fingerprint(self) -> str:
-        """Of the content; neither name nor time matters. Long work goes on by this: a file that was copied or touched
-        is the same data, and one that was edited is not, wherever."""
-        return f"{readers.kind_of(self.path)} {fingerprint(self.path)['sha256']}"
+        """Return a hash of the whole content.
+
+        A run is resumed only if it matches: a copied or touched file is the same data, an edited one is not.
+        """
+        return f"{readers.format_and_compression(self.path)} {fingerprint(self.path)['sha256']}"
 
     def stamp(self) -> str:
-        """Size, time of change and a sample of the content."""
-        facts = self.path.stat()
-        return f"{readers.kind_of(self.path)} {facts.st_size} {facts.st_mtime_ns} {sample_hash(self.path)}"
+        """Return the size, the modification time and a hash of samples of the content."""
+        status = self.path.stat()
+        form = readers.format_and_compression(self.path)
+        return f"{form} {status.st_size} {status.st_mtime_ns} {sample_hash(self.path)}"
 
 
 class StreamSource(Source):
-    """Text that comes only once: copied to a temporary file at the first use, so that it can be read again."""
+    """A text stream that can be read only once. It is copied to a temporary file, so it can be read again."""
 
     def __init__(self, open: Callable[[], Any], title: str) -> None:
         self.open, self.title = open, title
         self.copy: Any = None
 
-    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
-        refuse_columns(corpus, self.title, corpus.column, corpus.key)  # else JSON lines would be read as text
+    def fill(self, builder: BlockBuilder, corpus: Corpus) -> Iterator[Block]:
+        refuse_columns(corpus, self.title, corpus.column, corpus.key)  # otherwise JSON lines would be read as text
         if self.copy is None:
             self.copy = readers.copy_to_temporary(self.open())
         with Path(self.copy.name).open("rb", buffering=0) as raw:
-            yield from filler.text(raw, raw, self.title)
+            yield from builder.text(raw, raw, self.title)
 
 
-def refuse_columns(corpus: Corpus, name: str, *more: str | None) -> None:
-    for wanted in (*corpus.tags, *corpus.fields, *filter(None, more)):
+def refuse_columns(corpus: Corpus, title: str, *more: str | None) -> None:
+    """Refuse column names for a plain text source."""
+    for name in (*corpus.tags, *corpus.fields, *filter(None, more)):
         raise FirthError(
             "unknown_column",
-            "{name} is plain text, without a column {expected!r}; that needs jsonl, csv or Parquet.",
+            "{source} is plain text and has no column {name!r}. Columns need jsonl, csv, tsv or Parquet.",
+            source=title,
             name=name,
-            expected=wanted,
         )
 
 
-def source_in(path: Path) -> Source:
-    """A file, or a pipe with a name."""
-    if path.name.lower().removesuffix(readers.kind_of(path)[1]).endswith(".json"):
+def open_source(path: Path) -> Source:
+    """Return the source for a path: a file, or a named pipe."""
+    if path.name.lower().removesuffix(readers.format_and_compression(path)[1]).endswith(".json"):
         raise FirthError(
             "malformed_data",
-            "{path} is JSON, whose names and signs are no text; records are read as JSON lines, one object a "
-            "line, from a .jsonl file. Of a list of objects: jq -c '.[]' {quote} > NEW.jsonl",
+            "{path} is a JSON document. Records are read from JSON lines, with one object per line, in a .jsonl file. "
+            "A list of objects is converted by: {command}",
             path=path,
-            quote=shlex.quote(str(path)),
+            command=f"jq -c '.[]' {shlex.quote(str(path))} > NEW.jsonl",
         )
     return FileSource(path) if path.is_file() else StreamSource(lambda: path.open("rb"), str(path))
 
 
 class IterableSource(Source):
-    """Texts or documents. An iterator, which can be walked only once, is spilled to a temporary file on the way."""
+    """An iterable of texts or documents. An iterator is spilled to a temporary file, so it can be read again."""
 
     def __init__(self, items: Iterable[Any]) -> None:
         self.items = Spilled(items) if isinstance(items, Iterator) else items
         if isinstance(items, (list, tuple)) and items and is_file_name(items[0]):
             raise FirthError(
                 "wrong_input",
-                "{item!r} is a file's name, not a text; pass names one by one: Corpus(*names).",
+                "{item!r} is a file name, not a text. Pass file names as separate arguments: Corpus(*names).",
                 item=items[0],
             )
 
-    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
-        yield from filler.records(checked_documents(self.items))
+    def fill(self, builder: BlockBuilder, corpus: Corpus) -> Iterator[Block]:
+        yield from builder.records(check_documents(self.items))
 
 
 class TableSource(Source):
@@ -258,24 +286,24 @@ class TableSource(Source):
         self.table = as_arrow(table)
         self.columns = readers.text_columns(self.table.schema, columns, "the table")
 
-    def fill(self, filler: Filler, corpus: Corpus) -> Iterator[Block]:
+    def fill(self, builder: BlockBuilder, corpus: Corpus) -> Iterator[Block]:
         batches = self.table.to_batches(max_chunksize=4096)
-        yield from filler.records(readers.table_records(batches, self.columns, "the table"))
+        yield from builder.records(readers.table_records(batches, self.columns, "the table"))
 
 
 @dataclass
 class Spilled:
-    """An iterator that can be walked again: what was drawn is kept in a file, also after a walk that broke off."""
+    """An iterator that can be iterated over again, because its items are kept in a temporary file."""
 
     iterator: Iterator[Any]
     file: Any = field(default_factory=tempfile.TemporaryFile)
     size: int = 0
 
     def __iter__(self) -> Iterator[readers.Record]:
-        place = 0
+        position = 0
         while True:
-            if place == self.size:
-                item = next(checked_documents(self.iterator), None)
+            if position == self.size:
+                item = next(check_documents(self.iterator), None)
                 if item is None:
                     return
                 parts = [readers.to_bytes(part) for part in (item.key or "", item.text, json.dumps(item.tags))]
@@ -285,14 +313,15 @@ class Spilled:
                     self.file.seek(self.size)
                     self.file.write(record)
                 self.size += len(record)
-            self.file.seek(place)
+            self.file.seek(position)
             has_key, *lengths = struct.unpack("<?qqq", self.file.read(25))
             key, text, tags = (self.file.read(length).decode("utf-8", "surrogateescape") for length in lengths)
-            place = self.file.tell()
+            position = self.file.tell()
             yield readers.Record(key if has_key else None, text, tuple(json.loads(tags)))
 
 
-def checked_documents(items: Iterable[Any]) -> Iterator[readers.Record]:
+def check_documents(items: Iterable[Any]) -> Iterator[readers.Record]:
+    """Yield texts and documents as records, and refuse anything else."""
     for item in items:
         if isinstance(item, str):
             yield readers.Record(None, item)
@@ -301,39 +330,41 @@ def checked_documents(items: Iterable[Any]) -> Iterator[readers.Record]:
         elif isinstance(item, (list, tuple)):
             raise FirthError(
                 "wrong_input",
-                "This document is a list of tokens, and a text is needed here. Methods of words and documents take "
-                "lists of tokens as they are, as in SkipGram().fit(lists), or as Tokens.from_lists(lists).",
+                "A text is required here; got a list of {n_tokens:,} tokens. Methods for words and documents accept "
+                "lists of tokens: SkipGram().fit(lists), or Tokens.from_lists(lists).",
+                n_tokens=len(item),
             )
         else:
             raise FirthError(
                 "invalid_type",
-                "A corpus is made of str or Document; got {got}: {item!r:.40}.",
+                "The documents of a corpus must be str or Document; got {got}: {item!r:.40}.",
                 got=type(item).__name__,
                 item=item,
             )
 
 
 def is_document(item: Any) -> bool:
-    """(key, text) or (key, text, tags), the tags being a list: three texts are rather three tokens."""
+    """Whether an item is (key, text) or (key, text, tags) with a list of tags; three strings are three tokens."""
     if not isinstance(item, tuple) or len(item) not in (2, 3) or not isinstance(item[1], str):
         return False
     return len(item) == 2 or isinstance(item[2], (list, tuple))
 
 
 def is_file_name(item: Any) -> bool:
+    """Whether an item is a path, or a string that names an existing file."""
     if isinstance(item, os.PathLike):
         return True
     return isinstance(item, str) and 0 < len(item) < 256 and "\0" not in item and Path(item).is_file()
 
 
-def is_table(source: Any) -> bool:
-    """A data frame or a column of one: what speaks Arrow, or a pandas Series (which doesn't yet)."""
+def is_table_like(source: Any) -> bool:
+    """Whether a source is a data frame or a column: it has the Arrow interface, or is a pandas Series."""
     arrow = any(hasattr(source, name) for name in ("__arrow_c_stream__", "__arrow_c_array__"))
     return arrow or (type(source).__module__.startswith("pandas.") and hasattr(source, "to_numpy"))
 
 
 def as_arrow(source: Any) -> Any:
-    """A pyarrow Table; a lone column is called "text"."""
+    """Convert a data frame or a column to a pyarrow Table; a single column is named "text"."""
     import pyarrow
 
     if hasattr(source, "columns") or hasattr(source, "schema"):
@@ -344,25 +375,25 @@ def as_arrow(source: Any) -> Any:
     return pyarrow.table({"text": column})
 
 
-def not_utf8(count: int, corpus: Corpus | None) -> str:
-    """The note on bytes that were replaced; of several files it names the first that has some."""
+def invalid_utf8_note(count: int, corpus: Corpus | None) -> str:
+    """Return the note about replaced bytes. If the corpus has several files, it names the first affected one."""
     sources = corpus.sources if corpus else []
     files = [source.path for source in sources if isinstance(source, FileSource)] if len(sources) > 1 else []
-    texts = (path for path in files if readers.kind_of(path)[0] != ".parquet")
+    texts = (path for path in files if readers.format_and_compression(path)[0] != ".parquet")
     first = next((path for path in texts if not readers.is_utf8(path)), None)
     where = f", first in {first}" if first else ""
-    way_out = f"Text in another encoding is converted by iconv, as in: {readers.ICONV}"
-    return f"{count:,} byte sequences were not valid UTF-8 and were replaced by �{where}. {way_out}"
+    hint = f"Convert text in another encoding with iconv: {readers.ICONV}"
+    return f"{count:,} byte sequences were not valid UTF-8 and were replaced by �{where}. {hint}"
 
 
 def sample_hash(path: Path) -> str:
-    """A hash of a file's size and of pieces spread evenly over it, the first and the last among them."""
+    """Return a hash of a file's size and of samples spread evenly over it, including its start and end."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         digest.update(str(size).encode())
-        for place in range(SAMPLES) if size > SAMPLES * SAMPLE else ():
-            file.seek((size - SAMPLE) * place // (SAMPLES - 1))
+        for number in range(SAMPLES) if size > SAMPLES * SAMPLE else ():
+            file.seek((size - SAMPLE) * number // (SAMPLES - 1))
             digest.update(file.read(SAMPLE))
         if size <= SAMPLES * SAMPLE:
             digest.update(file.read())

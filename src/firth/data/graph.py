@@ -1,4 +1,4 @@
-"""`Graph`: nodes and who is linked to whom, in memory."""
+"""`Graph`: nodes and edges, in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.data.graph_files import Edges, coded, collect, read_graph
+from firth.data.corpus import Note
+from firth.data.graph_files import Edges, collect, encode_node_pairs, read_graph
 from firth.data.table import Table, text_of
 
 LAYOUTS = ("edges", "adjacency")
@@ -22,20 +23,21 @@ SOURCES = "a file, edges (a, b) or (a, b, weight), a data frame with columns=…
 
 
 class Graph:
-    """Nodes with text keys, and links between them, in compressed rows.
+    """Nodes with text keys and their edges, in compressed sparse row format.
 
-        Graph("edges.tsv")                                  # a line an edge: a b, or a b weight
-        Graph("friends.txt.gz", layout="adjacency")         # a line a node: a, and all it is linked to
+        Graph("edges.tsv")                                  # one edge per line: a b, or a b weight
+        Graph("friends.txt.gz", layout="adjacency")         # one node per line, followed by its neighbors
         Graph("calls.csv", columns=("from", "to", "calls"))  # a table: csv, tsv, jsonl, Parquet, data frame
         Graph([("ann", "bob"), ("bob", "cid", 2.5), ("dan",)])
         Graph(sparse_matrix, keys=names), Graph(networkx_graph)
 
-    Links are undirected unless `directed` says otherwise (None: as networkx has it). In an undirected graph an edge may
-    be listed from one end or from both; from both, it counts once, with the larger of its two weights. An edge listed
-    again from the same end is a duplicate: its weights are added, and `duplicates` counts them. A row of one name is a
-    node without links. Self loops stay. Weights must be finite and not negative; an edge of weight 0 is none.
-    With `weighted=False` all edges weigh 1, whatever the source says and however often they stand there.
-    Read once and never changed: threads can share it.
+    Edges are undirected unless `directed` is set; with None, a networkx graph keeps its own direction. An undirected
+    edge may be listed in one direction or both. If it is listed in both, it counts once, with the larger weight. An
+    edge repeated in the same direction is a duplicate: the weights are added, and `duplicates` counts it. A row with a
+    single name is an isolated node. Self-loops are kept. Weights must be finite and not negative; edges of weight 0
+    are dropped. With `weighted=False` every edge has the weight 1, even if it is repeated.
+
+    Immutable, so threads can share it.
     """
 
     def __init__(
@@ -56,58 +58,58 @@ class Graph:
                 choices=", ".join(LAYOUTS),
                 got=layout,
             )
-        found = edges_of(source, layout, columns, weighted, keys)
-        #: The nodes' names, in the order they are first met.
-        self.keys: list[str] = found.keys
-        self.directed = bool(found.directed if directed is None else directed)
-        rows = compressed(found, self.directed, weighted)
+        edges = edges_from(source, layout, columns, weighted, keys)
+        #: The node keys, in order of first occurrence.
+        self.keys: list[str] = edges.keys
+        self.directed = bool(edges.directed if directed is None else directed)
+        rows = compress_edges(edges, self.directed, weighted)
         self.starts, self.neighbors, self.weights = rows.starts, rows.neighbors, rows.weights
-        #: Edges that stood in the source before, from the same end.
+        #: Number of repeated edges in the source.
         self.duplicates = rows.duplicates
-        #: Edges with a weight of 0, left out.
+        #: Number of edges of weight 0, which were dropped.
         self.zeros = rows.zeros
-        #: Undirected edges with one weight from one end and another from the other; the larger one counts.
+        #: Number of undirected edges with different weights in the two directions; the larger one counts.
         self.unequal = rows.unequal
         self._fingerprint = ""
 
     @classmethod
     def of(cls, data: Any) -> Graph:
-        """`data`, or a graph made of it."""
+        """Return `data` if it is a graph, or build a graph from it."""
         return data if isinstance(data, Graph) else cls(data)
 
     def __len__(self) -> int:
-        """How many nodes."""
+        """Return the number of nodes."""
         return len(self.keys)
 
     @property
     def edges(self) -> int:
-        """How many edges; an undirected one counts once."""
+        """Number of edges; an undirected edge counts once."""
         return len(self.neighbors) if self.directed else (len(self.neighbors) + self.loops) // 2
 
     @property
     def loops(self) -> int:
-        """How many nodes are linked to themselves."""
+        """Number of self-loops."""
         return int((self.neighbors == self.sources()).sum())
 
     def sources(self) -> NDArray[np.int32]:
-        """The node that each entry of `neighbors` is a neighbor of."""
+        """Return the source node of each entry of `neighbors`."""
         return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.starts))
 
     def isolated(self) -> NDArray[np.bool_]:
-        """Which nodes have no link, neither out nor in."""
+        """Return a mask of the nodes without incoming or outgoing edges."""
         linked = np.diff(self.starts) > 0
         linked[self.neighbors] = True
         return ~linked
 
     def matrix(self) -> Any:
-        """scipy.sparse in compressed rows: entry (a, b) is the weight of the link from a to b."""
+        """Return the adjacency matrix as a `scipy.sparse.csr_array`; entry (a, b) is the weight of edge a → b."""
         from scipy.sparse import csr_array
 
         weights = np.ones(len(self.neighbors), np.float32) if self.weights is None else self.weights
         return csr_array((weights, self.neighbors, self.starts), shape=(len(self), len(self)))
 
     def fingerprint(self) -> str:
-        """Tells whether two graphs hold the same."""
+        """Return a hash of the nodes and edges."""
         if not self._fingerprint:
             digest = hashlib.sha256(f"{self.directed} {len(self)} {self.weights is not None}\0".encode())
             digest.update("\0".join(self.keys).encode("utf-8", "surrogatepass"))
@@ -117,14 +119,18 @@ class Graph:
             self._fingerprint = digest.hexdigest()
         return self._fingerprint
 
-    def notes(self) -> list[str]:
-        """What a user should know about how the source was read."""
+    def notes(self) -> list[Note]:
+        """Return notes about duplicate, zero-weight and asymmetric edges in the source."""
         counted = (
-            (self.duplicates, "duplicate edges; the weights of each were added."),
-            (self.zeros, "edges with a weight of 0 were left out."),
-            (self.unequal, "edges have one weight from one end and another from the other; the larger one counts."),
+            (self.duplicates, "duplicate edges; the weights of each were added.", "duplicate_edges"),
+            (self.zeros, "edges with a weight of 0 were left out.", "zero_weights"),
+            (
+                self.unequal,
+                "edges have different weights in the two directions; the larger one counts.",
+                "unequal_weights",
+            ),
         )
-        return [f"{count:,} {text}" for count, text in counted if count]
+        return [Note(f"{count:,} {text}", code) for count, text, code in counted if count]
 
     def __repr__(self) -> str:
         kind = ("directed" if self.directed else "undirected") + (", weighted" if self.weights is not None else "")
@@ -132,6 +138,8 @@ class Graph:
 
 
 class Rows(NamedTuple):
+    """A graph in compressed sparse row format, and what was changed while it was read."""
+
     starts: NDArray[np.int64]
     neighbors: NDArray[np.int32]
     weights: NDArray[np.float32] | None
@@ -140,56 +148,62 @@ class Rows(NamedTuple):
     unequal: int
 
 
-def compressed(edges: Edges, directed: bool, weighted: bool) -> Rows:
-    """Edges as compressed rows, each row's neighbors in growing order."""
+def compress_edges(edges: Edges, directed: bool, weighted: bool) -> Rows:
+    """Return the edges in compressed sparse row format, with the neighbors of each row in ascending order."""
     from scipy.sparse import coo_array
 
     nodes = len(edges.keys)
     if nodes > MOST_NODES:
         raise FirthError(
-            "too_large", "A graph has at most {most_nodes:,} nodes; got {got:,}.", most_nodes=MOST_NODES, got=nodes
+            "too_large", "A graph can have at most {maximum:,} nodes; got {got:,}.", maximum=MOST_NODES, got=nodes
         )
     weights = np.ones(len(edges.first)) if edges.weights is None or not weighted else edges.weights
-    here = np.flatnonzero(weights)
-    first, second, weights = edges.first[here], edges.second[here], weights[here]
+    nonzero = np.flatnonzero(weights)
+    first, second, weights = edges.first[nonzero], edges.second[nonzero], weights[nonzero]
     matrix = coo_array((weights, (first, second)), shape=(nodes, nodes)).tocsr()  # duplicates are added
-    duplicates = (len(here) - matrix.nnz) if weighted else 0
+    duplicates = (len(nonzero) - matrix.nnz) if weighted else 0
     if not weighted:
         matrix.data[:] = 1
     unequal = 0
     if not directed:
-        other = matrix.T.tocsr()
-        both = matrix.maximum(other)
-        # Where one end lists nothing, the minimum is 0: those are no contradiction.
-        unequal = int(np.count_nonzero((both - matrix.minimum(other)).data)) - 2 * (both.nnz - matrix.nnz)
+        transposed = matrix.T.tocsr()
+        larger = matrix.maximum(transposed)
+        # If an edge is listed in one direction only, the minimum is 0; that is not a contradiction.
+        unequal = int(np.count_nonzero((larger - matrix.minimum(transposed)).data)) - 2 * (larger.nnz - matrix.nnz)
         unequal //= 2
-        matrix = both
+        matrix = larger
     matrix.sort_indices()
     with np.errstate(over="ignore"):
         values = matrix.data.astype(np.float32)
-    odd = np.flatnonzero(~np.isfinite(values) | (values == 0))
-    if len(odd):
+    invalid = np.flatnonzero(~np.isfinite(values) | (values == 0))
+    if len(invalid):
         raise FirthError(
-            "invalid_value", "Weights must be from 1e-45 to 3e38, together too; got {got:g}.", got=matrix.data[odd[0]]
+            "invalid_value",
+            "{option} and their sums must be between 1e-45 and 3e38; got {got:g}.",
+            option="Edge weights",
+            got=float(matrix.data[invalid[0]]),
         )
     return Rows(
         matrix.indptr.astype(np.int64),
         matrix.indices.astype(np.int32),
         None if (values == 1).all() else values,
         duplicates,
-        len(edges.first) - len(here),
+        len(edges.first) - len(nonzero),
         unequal,
     )
 
 
-def edges_of(
+def edges_from(
     source: Any, layout: str, columns: Sequence[str] | None, weighted: bool, keys: Iterable[Any] | None
 ) -> Edges:
-    """The edges of anything a graph can be made of."""
-    matrix = hasattr(source, "tocoo")
-    if keys is not None and not matrix:
+    """Return the edges of any supported source."""
+    is_matrix = hasattr(source, "tocoo")
+    if keys is not None and not is_matrix:
         raise FirthError(
-            "conflicting_options", "keys name the nodes of a sparse matrix; other sources name their nodes themselves."
+            "conflicting_options",
+            "{option} names the nodes of a sparse matrix; {got} sources have their own node names.",
+            option="keys",
+            got=type(source).__name__,
         )
     if columns is not None:
         return table_edges(source, columns)
@@ -198,7 +212,7 @@ def edges_of(
         return Edges(source.keys, source.sources(), source.neighbors, weights, source.directed)
     if isinstance(source, (str, os.PathLike)):
         return read_graph(source, layout, weighted)
-    if matrix:
+    if is_matrix:
         return matrix_edges(source, keys)
     if hasattr(source, "nodes") and hasattr(source, "is_directed"):
         return networkx_edges(source)
@@ -206,57 +220,61 @@ def edges_of(
         names = ", ".join(map(str, getattr(source, "column_names", source.columns)))
         raise FirthError(
             "unknown_column",
-            "Which columns are the ends of an edge? Pass columns=(from, to) or (from, to, weight); there are "
+            "The columns of the edges must be named: columns=(from, to) or (from, to, weight). The columns are "
             "{available}.",
             available=names,
         )
     if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] == 2 and source.dtype.kind in "iu":
-        keys_, first, second = coded(source[:, 0], source[:, 1])
+        keys_, first, second = encode_node_pairs(source[:, 0], source[:, 1])
         return Edges([text_of(key) for key in keys_], first, second, None)
     if isinstance(source, Iterable):
-        rows = ((f"Edge {place:,}", edge_row(edge, place)) for place, edge in enumerate(source, 1))
+        rows = ((f"Edge {number:,}", edge_row(edge, number)) for number, edge in enumerate(source, 1))
         return collect(rows)
     raise FirthError(
-        "invalid_type", "A Graph is made of {sources}; got {got}.", sources=SOURCES, got=type(source).__name__
+        "invalid_type", "A Graph source must be {sources}; got {got}.", sources=SOURCES, got=type(source).__name__
     )
 
 
-def edge_row(edge: Any, place: int) -> tuple[Sequence[str], float | None]:
-    """The names and the weight of one edge of an iterable."""
+def edge_row(edge: Any, number: int) -> tuple[Sequence[str], float | None]:
+    """Return the node names and the weight of one edge of an iterable."""
     if isinstance(edge, (str, bytes)) or not hasattr(edge, "__len__") or not 1 <= len(edge) <= 3:
         raise FirthError(
             "malformed_data",
-            "Edge {path:,} must be (a, b) or (a, b, weight), or (a,) for a node alone; got {got!r}.",
-            path=place,
+            "{where} must be (a, b), (a, b, weight), or (a,) for an isolated node; got {got!r}.",
+            where=f"Edge {number:,}",
             got=edge,
         )
     weight = None
     if len(edge) == 3:
         if not isinstance(edge[2], numbers.Real):
             raise FirthError(
-                "malformed_data", "Edge {path:,}: the weight must be a number; got {got!r}.", path=place, got=edge[2]
+                "malformed_data",
+                "{where}: the {field} must be a number; got {got!r}.",
+                where=f"Edge {number:,}",
+                field="weight",
+                got=edge[2],
             )
         weight = float(edge[2])
-    return [node_key(node, f"Edge {place:,}") for node in edge[:2]], weight
+    return [node_key(node, f"Edge {number:,}") for node in edge[:2]], weight
 
 
 def node_key(node: Any, where: str) -> str:
-    """A node's name: text as it is, numbers as they are written."""
+    """Return a node's key: text unchanged, numbers as text."""
     if isinstance(node, str):
         return node
     if isinstance(node, numbers.Integral) and not isinstance(node, bool):
         return str(int(node))
     if node is None or (isinstance(node, numbers.Real) and not math.isfinite(node)):
-        raise FirthError("malformed_data", "{where}: a node must have a name; got {got!r}.", where=where, got=node)
+        raise FirthError("malformed_data", "{where}: a node needs a name; got {got!r}.", where=where, got=node)
     return text_of(node) if isinstance(node, numbers.Real) else str(node)
 
 
 def table_edges(source: Any, columns: Sequence[str]) -> Edges:
-    """Edges of a table's named columns: from, to and, where there are three, weight."""
+    """Return the edges in two or three named columns of a table: from, to and, optionally, weight."""
     if isinstance(columns, str) or not 2 <= len(columns) <= 3 or len(set(columns)) < len(columns):
         raise FirthError(
             "invalid_value",
-            "{option} must name from and to, or from, to and weight; got {got!r}.",
+            "{option} must name two or three different columns, (from, to) or (from, to, weight); got {got!r}.",
             option="columns",
             got=columns,
         )
@@ -268,21 +286,22 @@ def table_edges(source: Any, columns: Sequence[str]) -> Edges:
         if len(missing):
             raise FirthError(
                 "malformed_data",
-                "Row {row} has no node in column {name!r}; fill it or leave it out.",
+                "Row {row} has no value in the node column {column!r}. Fill it in, or remove the row.",
                 row=table.row_number(missing[0]),
-                name=name,
+                column=name,
             )
         ids.append(codes.ids)
         levels.append(codes.levels)
     weights = table.numbers(columns[2]) if len(columns) == 3 else None
     if weights is not None:
-        odd = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-        if len(odd):
+        invalid = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        if len(invalid):
             raise FirthError(
                 "malformed_data",
-                "Row {row}: weights must be finite and not negative; got {got:g}.",
-                row=table.row_number(odd[0]),
-                got=weights[odd[0]],
+                "Row {row}: the {field} must be finite and not negative; got {got:g}.",
+                row=table.row_number(invalid[0]),
+                field="weight",
+                got=float(weights[invalid[0]]),
             )
     names: dict[str, int] = {}
     maps = [np.array([names.setdefault(key, len(names)) for key in part], np.int64) for part in levels]
@@ -291,50 +310,50 @@ def table_edges(source: Any, columns: Sequence[str]) -> Edges:
 
 
 def matrix_edges(matrix: Any, keys: Iterable[Any] | None) -> Edges:
-    """Edges of a square sparse matrix: entry (a, b) is the weight of the link from a to b."""
+    """Return the edges of a square sparse matrix; entry (a, b) is the weight of edge a → b."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise FirthError(
-            "shape_mismatch", "The matrix of a graph must be square; got the shape {got}.", got=matrix.shape
+            "shape_mismatch", "The adjacency matrix must be square; got the shape {got}.", got=matrix.shape
         )
     names = list(map(str, range(matrix.shape[0])))
     if keys is not None:
-        names = [node_key(key, f"Key {place:,}") for place, key in enumerate(keys, 1)]
+        names = [node_key(key, f"Key {number:,}") for number, key in enumerate(keys, 1)]
         if len(names) != matrix.shape[0] or len(set(names)) != len(names):
             raise FirthError(
                 "shape_mismatch",
-                "keys must name each of the {shape:,} nodes, each differently; got {got:,} keys, {n_available:,} "
-                "different ones.",
-                shape=matrix.shape[0],
+                "keys must have {nodes:,} different names, one per node; got {got:,} names, {distinct:,} of them "
+                "different.",
+                nodes=matrix.shape[0],
                 got=len(names),
-                n_available=len(set(names)),
+                distinct=len(set(names)),
             )
-    found = matrix.tocoo()
-    weights = found.data.astype(np.float64)
-    odd = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(odd):
-        row, column = found.row[odd[0]], found.col[odd[0]]
+    entries = matrix.tocoo()
+    weights = entries.data.astype(np.float64)
+    invalid = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(invalid):
+        row, column = entries.row[invalid[0]], entries.col[invalid[0]]
         raise FirthError(
             "non_finite",
-            "Entry ({row}, {column}) of the matrix: weights must be finite and not negative; got {got:g}.",
-            row=row,
-            column=column,
-            got=weights[odd[0]],
+            "Entry ({row}, {column}) of the matrix: the weight must be finite and not negative; got {got:g}.",
+            row=int(row),
+            column=int(column),
+            got=float(weights[invalid[0]]),
         )
-    return Edges(names, found.row.astype(np.int64), found.col.astype(np.int64), weights)
+    return Edges(names, entries.row.astype(np.int64), entries.col.astype(np.int64), weights)
 
 
 def networkx_edges(graph: Any) -> Edges:
-    """Edges of a networkx graph, with their attribute `weight` where they have one."""
+    """Return the edges of a networkx graph, with their attribute `weight` if they have one."""
     nodes = ((str(node), ([node_key(node, "The graph")], None)) for node in graph.nodes)
     edges = (
-        (f"Edge {a!r} to {b!r}", edge_row((a, b) if weight is None else (a, b, weight), place))
-        for place, (a, b, weight) in enumerate(graph.edges(data="weight"), 1)
+        (f"Edge {a!r} to {b!r}", edge_row((a, b) if weight is None else (a, b, weight), number))
+        for number, (a, b, weight) in enumerate(graph.edges(data="weight"), 1)
     )
-    found = collect(row for rows in (nodes, edges) for row in rows)
-    if len(found.keys) != len(graph.nodes):
+    collected = collect(row for rows in (nodes, edges) for row in rows)
+    if len(collected.keys) != len(graph.nodes):
         raise FirthError(
             "duplicate_name",
-            "Two of the {n_nodes:,} nodes have the same name as text; rename one of them.",
-            n_nodes=len(graph.nodes),
+            "Two of the {nodes:,} nodes have the same name when converted to text. Rename one of them.",
+            nodes=len(graph.nodes),
         )
-    return found._replace(directed=bool(graph.is_directed()))
+    return collected._replace(directed=bool(graph.is_directed()))

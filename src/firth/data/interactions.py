@@ -1,4 +1,4 @@
-"""`Interactions`: who used or rated what, how much, and when."""
+"""`Interactions`: user-item events with weights (or ratings) and times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.data.interaction_files import Columns, frame_columns, read_file, record_columns
+from firth.data.interaction_files import Columns, frame_columns, read_columns, record_columns
 from firth.data.table import encode_distinct, text_of
 from firth.kernels.sparse import Rows
 
@@ -23,7 +23,7 @@ SOURCES = (
 
 
 class Events(NamedTuple):
-    """Who met what: one entry an event."""
+    """Arrays with one entry per event."""
 
     users: NDArray[np.int64]
     items: NDArray[np.int64]
@@ -32,20 +32,21 @@ class Events(NamedTuple):
 
 
 class Interactions:
-    """Users × items, from events (user, item, weight, time); weight is 1 and time unknown where there are none.
+    """User-item events (user, item, weight, time). The weight defaults to 1; times are optional.
 
-        Ratings("plays.tsv")                                  # user, item, weight, time by place or name
-        Ratings("log.csv", user="who", item="song", value="plays")
-        Ratings([("ann", "jazz"), ("ann", "soul", 3.0), ("bob", "jazz", 1.0, 1700000000)])
-        Ratings(matrix)                                       # scipy.sparse; rows and columns are named 0, 1, …
+        Interactions("plays.tsv")                             # columns by name or by position
+        Interactions("log.csv", user="who", item="song", value="plays")
+        Interactions([("ann", "jazz"), ("ann", "soul", 3.0), ("bob", "jazz", 1.0, 1700000000)])
+        Interactions(matrix)                                  # scipy.sparse; keys are the row and column numbers
 
-    Keys are text: 7, 7.0 and "7" are one user, and in csv and text files 007 is another. `users` stand in the order
-    they are met, `items` from the most used to the least, so that the first ones are the most popular.
+    Keys are text: 7, 7.0 and "7" are the same user, while 007 in a csv or text file is a different one. `users` are in
+    order of first occurrence, `items` in order of decreasing popularity.
 
-    The events of user u, in the order of time (of the source, where there is none), are
-    `item_ids[starts[u]:starts[u + 1]]` with `weights` and `times`. A pair may occur several times: `summed()` adds up
-    its weights, which is what implicit feedback means; `latest()` takes the last by time, or the mean where times are
-    unknown, which is what ratings mean. Read once and never changed: threads can share it.
+    The events of user u are `item_ids[starts[u]:starts[u + 1]]` with `weights` and `times`, sorted by time, or in
+    source order if there are no times. A pair may occur several times: `summed()` adds up the weights, for implicit
+    feedback; `latest()` returns the last rating, or the mean if there are no times, for explicit feedback.
+
+    Immutable, so threads can share it.
     """
 
     def __init__(
@@ -57,29 +58,29 @@ class Interactions:
         value: str | None = None,
         time: str | None = None,
     ) -> None:
-        wanted = {"user": user, "item": item, "value": value, "time": time}
+        requested = {"user": user, "item": item, "value": value, "time": time}
         if isinstance(source, Interactions):
-            self._take(source.users, source.items, source.events())
+            self._set_events(source.users, source.items, source.events())
         elif hasattr(source, "tocoo"):
-            self._take_matrix(source)
+            self._set_matrix(source)
         else:
-            self._take(*column_events(columns_of(source, wanted)))
+            self._set_events(*column_events(columns_of(source, requested)))
 
     @classmethod
     def from_events(cls, users: Sequence[str], items: Sequence[str], events: Events) -> Interactions:
-        """Events by number, with the keys they stand for."""
-        made = cls.__new__(cls)
-        made._take(users, items, events)
-        return made
+        """Build interactions from arrays of user and item numbers and the keys of these numbers."""
+        interactions = cls.__new__(cls)
+        interactions._set_events(users, items, events)
+        return interactions
 
-    def _take(self, users: Sequence[str], items: Sequence[str], events: Events) -> None:
-        rank, new_id = by_use(events.items, len(items))
+    def _set_events(self, users: Sequence[str], items: Sequence[str], events: Events) -> None:
+        rank, new_id = rank_by_popularity(events.items, len(items))
         order: Any = slice(None)
         if events.times is not None:
             order = np.lexsort((events.times, events.users))
         elif (np.diff(events.users) < 0).any():
             order = np.argsort(events.users, kind="stable")
-        self.users, self.items = list(users), [items[place] for place in rank.tolist()]
+        self.users, self.items = list(users), [items[item] for item in rank.tolist()]
         self.starts: NDArray[np.int64] = np.concatenate(
             [[0], np.cumsum(np.bincount(events.users, minlength=len(users)))]
         ).astype(np.int64)
@@ -87,18 +88,25 @@ class Interactions:
         self.weights: NDArray[np.float32] = np.ascontiguousarray(events.weights[order])
         self.times = None if events.times is None else events.times[order]
 
-    def _take_matrix(self, matrix: Any) -> None:
-        """Entries of a scipy.sparse matrix; rows and columns without any stay, as users and items with no events. In
-        the order of rows and ids, so that `summed` has nothing left to do."""
+    def _set_matrix(self, matrix: Any) -> None:
+        """Store the entries of a scipy.sparse matrix, sorted by row and item, so that `summed` need not sort.
+
+        Empty rows and columns are kept, as users and items without events.
+        """
         from scipy.sparse import csr_array
 
         rows = csr_array(matrix)
-        odd = np.flatnonzero(~np.isfinite(rows.data))
-        if len(odd):
-            row = int(np.searchsorted(rows.indptr, odd[0], side="right")) - 1
-            place = f"row {row}, column {rows.indices[odd[0]]} has {rows.data[odd[0]]}"
-            raise FirthError("non_finite", "The matrix must hold finite numbers; {path}.", path=place)
-        rank, new_id = by_use(rows.indices, rows.shape[1])
+        invalid = np.flatnonzero(~np.isfinite(rows.data))
+        if len(invalid):
+            row = int(np.searchsorted(rows.indptr, invalid[0], side="right")) - 1
+            raise FirthError(
+                "non_finite",
+                "The matrix must have finite numbers; row {row}, column {column} has {got}.",
+                row=row,
+                column=int(rows.indices[invalid[0]]),
+                got=float(rows.data[invalid[0]]),
+            )
+        rank, new_id = rank_by_popularity(rows.indices, rows.shape[1])
         ordered = csr_array((rows.data.astype(np.float32), new_id[rows.indices], rows.indptr.copy()), rows.shape)
         ordered.sort_indices()
         self.users, self.items = [str(row) for row in range(rows.shape[0])], [str(column) for column in rank.tolist()]
@@ -106,40 +114,43 @@ class Interactions:
         self.times = None
 
     def events(self) -> Events:
+        """Return the events as arrays."""
         return Events(self.user_ids(), self.item_ids.astype(np.int64), self.weights, self.times)
 
     def user_ids(self) -> NDArray[np.int64]:
-        """The user of each event."""
+        """Return the user number of each event."""
         return np.repeat(np.arange(len(self.users)), np.diff(self.starts))
 
     def __len__(self) -> int:
-        """How many events."""
+        """Return the number of events."""
         return len(self.item_ids)
 
     def __repr__(self) -> str:
         return f"Interactions({len(self):,} of {len(self.users):,} users and {len(self.items):,} items)"
 
     def fingerprint(self) -> str:
-        """Tells whether two hold the same."""
+        """Return a hash of the users, items and events."""
         digest = hashlib.sha256(json.dumps([self.users, self.items]).encode())
         for array in (self.starts, self.item_ids, self.weights, self.times):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
     def summed(self) -> Rows:
-        """Each pair once, its weights added up: users × items. A weight below 0 is refused, a sum of 0 left out."""
+        """Return the users × items matrix of summed weights. Negative weights are refused, sums of 0 left out."""
         low = np.flatnonzero(self.weights < 0)
         if len(low):
             raise FirthError(
                 "malformed_data",
-                "Implicit feedback needs weights of at least 0; {name_event} has {weight:g}. RatingFactors learns "
-                "from ratings of any size.",
-                name_event=self.name_event(low[0]),
-                weight=self.weights[low[0]],
+                "Implicit feedback needs weights of at least 0; {event} has {got:g}. RatingFactors accepts ratings of "
+                "any sign.",
+                event=self.name_event(low[0]),
+                got=float(self.weights[low[0]]),
             )
         if len(self) and not self.weights.any():
             raise FirthError(
-                "empty_data", "Implicit feedback needs weights above 0; all are 0, so nobody used anything."
+                "empty_data",
+                "Implicit feedback needs weights above 0; the weights of all {events:,} events are 0.",
+                events=len(self),
             )
         from scipy.sparse import csr_array
 
@@ -147,15 +158,15 @@ class Interactions:
         matrix = csr_array((self.weights, self.item_ids, self.starts), shape)
         if matrix.has_canonical_format and self.weights.all():
             return Rows(self.starts, self.item_ids, self.weights)
-        matrix = matrix.copy()  # to be changed in place
+        matrix = matrix.copy()  # it is changed in place below
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         return rows_of(matrix)
 
     def latest(self) -> Rows:
-        """Each pair once: the rating that is last in time, or the mean of all where times are unknown."""
+        """Return the users × items matrix of the latest rating of each pair, or its mean if there are no times."""
         owners = self.user_ids()
-        order = np.lexsort((self.item_ids, owners))  # then time, for the events of a user stand in its order
+        order = np.lexsort((self.item_ids, owners))  # stable: within a pair, events stay in time order
         ids, owners = self.item_ids[order], owners[order]
         first = np.flatnonzero((np.diff(ids, prepend=-1) != 0) | (np.diff(owners, prepend=-1) != 0))
         last = np.append(first[1:], len(order)) - 1 if len(first) else first
@@ -167,7 +178,7 @@ class Interactions:
         return Rows(starts.astype(np.int64), ids[first], values.astype(np.float32))
 
     def histories(self) -> dict[str, dict[str, float]]:
-        """Each user's items with their weights (of a pair met several times: as `latest` has it), for evaluation."""
+        """Return each user's items with their weights, as `latest` gives them, for evaluation."""
         rows = self.latest()
         items = [self.items[id] for id in rows.columns.tolist()]
         pairs = list(zip(items, rows.values.tolist(), strict=True))
@@ -175,77 +186,85 @@ class Interactions:
         return {key: dict(pairs[bounds[u] : bounds[u + 1]]) for u, key in enumerate(self.users)}
 
     def take(self, events: NDArray[np.bool_]) -> Interactions:
-        """Only these events; users and items without any are gone."""
+        """Return the selected events; users and items without events are removed."""
         users, new_users = np.unique(self.user_ids()[events], return_inverse=True)
         items, new_items = np.unique(self.item_ids[events], return_inverse=True)
         times = None if self.times is None else self.times[events]
-        kept = Events(new_users.astype(np.int64), new_items.astype(np.int64), self.weights[events], times)
-        return Interactions.from_events([self.users[u] for u in users], [self.items[i] for i in items], kept)
+        selected_events = Events(new_users.astype(np.int64), new_items.astype(np.int64), self.weights[events], times)
+        return Interactions.from_events([self.users[u] for u in users], [self.items[i] for i in items], selected_events)
 
     def name_event(self, event: int) -> str:
+        """Describe an event in an error message."""
         user = int(np.searchsorted(self.starts, event, side="right")) - 1
         return f"user {self.users[user]!r} with item {self.items[self.item_ids[event]]!r}"
 
 
-def by_use(items: NDArray[Any], count: int) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-    """Items from the most used to the least (equally used ones as they are), and the place of each in that order."""
+def rank_by_popularity(items: NDArray[Any], count: int) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
+    """Return the items in order of decreasing popularity, ties in the given order, and the rank of each item."""
     rank = np.argsort(-np.bincount(items, minlength=count), kind="stable")
-    place = np.empty(count, dtype=np.int32)
-    place[rank] = np.arange(count, dtype=np.int32)
-    return rank, place
+    new_id = np.empty(count, dtype=np.int32)
+    new_id[rank] = np.arange(count, dtype=np.int32)
+    return rank, new_id
 
 
 def rows_of(matrix: Any) -> Rows:
-    """The arrays of a scipy.sparse matrix in compressed rows."""
+    """Return the arrays of a `scipy.sparse` matrix in compressed sparse row format."""
     return Rows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), matrix.data)
 
 
 def transposed(rows: Rows, columns: int) -> Rows:
-    """Items × users of users × items; users ascend within an item."""
+    """Transpose users × items to items × users; the users of an item are in ascending order."""
     from scipy.sparse import csr_array
 
     matrix = csr_array((rows.values, rows.columns, rows.starts), (len(rows.starts) - 1, columns))
     return rows_of(matrix.T.tocsr())
 
 
-def columns_of(source: Any, wanted: Mapping[str, str | None]) -> Columns:
+def columns_of(source: Any, requested: Mapping[str, str | None]) -> Columns:
+    """Return the columns of any supported source except matrices."""
     if isinstance(source, (str, os.PathLike)):
-        return read_file(source, wanted)
+        return read_columns(source, requested)
     if hasattr(source, "columns") and (hasattr(source, "iloc") or hasattr(source, "__arrow_c_stream__")):
-        return frame_columns(source, wanted, "The data frame")
+        return frame_columns(source, requested, "The data frame")
     if isinstance(source, Mapping):
         lengths = {len(values) for values in source.values()}
         if len(lengths) > 1:
             raise FirthError(
                 "shape_mismatch",
-                "The columns must be equally long; got {got} to {lengths} values.",
-                got=min(lengths),
-                lengths=max(lengths),
+                "The columns must have equal lengths; got {shortest} to {longest} values.",
+                shortest=min(lengths),
+                longest=max(lengths),
             )
         rows = [dict(zip(source, row, strict=True)) for row in zip(*source.values(), strict=True)]
-        return record_columns(rows, wanted, "The data")
+        return record_columns(rows, requested, "The data")
     if not isinstance(source, Iterable):
         raise FirthError(
-            "invalid_type", "Ratings are made of {sources}; got {got}.", sources=SOURCES, got=type(source).__name__
+            "invalid_type",
+            "The source of Interactions must be {sources}; got {got}.",
+            sources=SOURCES,
+            got=type(source).__name__,
         )
     rows = list(source)
     if rows and all(isinstance(row, Mapping) for row in rows):
-        return record_columns(rows, wanted, "The data")
-    if any(wanted.values()):
+        return record_columns(rows, requested, "The data")
+    if any(requested.values()):
         raise FirthError(
-            "conflicting_options", "Tuples have no names of columns; leave user, item, value and time out."
+            "conflicting_options",
+            "Tuples have no column names; leave out {options}.",
+            options=", ".join(name for name, column in requested.items() if column),
         )
     return tuple_columns(rows)
 
 
 def tuple_columns(rows: Sequence[Any]) -> Columns:
+    """Return the columns of tuples (user, item[, weight[, time]])."""
     widths = set()
     for number, row in enumerate(rows, 1):
         if isinstance(row, str) or not isinstance(row, (Sequence, np.ndarray)) or not 2 <= len(row) <= 4:
             raise FirthError(
                 "malformed_data",
-                "Row {number:,} must be (user, item[, weight[, time]]); got {got!r:.60}.",
-                number=number,
+                "{where} must be (user, item[, weight[, time]]); got {got!r:.60}.",
+                where=f"Row {number:,}",
                 got=row,
             )
         widths.add(len(row))
@@ -253,65 +272,74 @@ def tuple_columns(rows: Sequence[Any]) -> Columns:
         return Columns([], [])
     if 4 in widths and len(widths) > 1:
         raise FirthError(
-            "malformed_data", "Some rows have a time and some have none; give all of them one, or leave it out."
+            "malformed_data",
+            "{with_time:,} of {rows:,} rows have a time. Give all rows a time, or none.",
+            with_time=sum(len(row) == 4 for row in rows),
+            rows=len(rows),
         )
-    parts = [[row[place] for row in rows] for place in range(2)]
+    parts = [[row[column] for row in rows] for column in range(2)]
     values = [row[2] if len(row) > 2 else 1.0 for row in rows] if max(widths) > 2 else None
     times = [row[3] for row in rows] if max(widths) > 3 else None
     return Columns(parts[0], parts[1], values, times)
 
 
 def column_events(columns: Columns) -> tuple[list[str], list[str], Events]:
-    user_keys, users = coded(columns.user, "user", columns)
-    item_keys, items = coded(columns.item, "item", columns)
+    """Return the user keys, the item keys and the events of the columns."""
+    user_keys, users = encode_keys(columns.user, "user", columns)
+    item_keys, items = encode_keys(columns.item, "item", columns)
     weights = np.ones(len(users), dtype=np.float32)
     if columns.value is not None:
         weights = numbers_of(columns.value, "weight", columns).astype(np.float32)
     times = None if columns.time is None else times_of(columns.time, columns)
-    return user_keys, item_keys, checked(Events(users, items, weights, times), columns)
+    return user_keys, item_keys, check_weights(Events(users, items, weights, times), columns)
 
 
-def checked(events: Events, columns: Columns) -> Events:
-    odd = np.flatnonzero(~np.isfinite(events.weights))
-    if len(odd):
+def check_weights(events: Events, columns: Columns) -> Events:
+    """Refuse NaN and infinite weights."""
+    invalid = np.flatnonzero(~np.isfinite(events.weights))
+    if len(invalid):
         raise FirthError(
             "malformed_data",
-            "{place_of}: the weight must be a finite number; got {got}.",
-            place_of=place_of(columns, odd[0]),
-            got=events.weights[odd[0]],
+            "{where}: the {field} must be a finite number; got {got}.",
+            where=row_location(columns, invalid[0]),
+            field="weight",
+            got=float(events.weights[invalid[0]]),
         )
     return events
 
 
-def place_of(columns: Columns, row: int) -> str:
+def row_location(columns: Columns, row: int) -> str:
+    """Return the source and row number of a row for an error message."""
     return f"{columns.where}, row {int(row) + columns.first:,}"
 
 
 def arrow_column(values: Any) -> Any:
+    """Convert values to a chunked Arrow array."""
     import pyarrow as pa
 
     return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([pa.array(values, from_pandas=True)])
 
 
-def coded(values: Any, role: str, columns: Columns) -> tuple[list[str], NDArray[np.int64]]:
-    """Distinct keys as text in the order they are met, and the number of each row's key."""
+def encode_keys(values: Any, role: str, columns: Columns) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the distinct keys as text in order of first occurrence, and the key number of each row."""
     import pyarrow as pa
 
     try:
         levels, ids = encode_distinct(arrow_column(values))
         keys = [key if isinstance(key, str) else text_of(key) for key in levels]
     except (pa.ArrowException, TypeError, ValueError, OverflowError):  # mixed, or numbers too large for Arrow
-        keys, ids = coded_one_by_one(values, role, columns)
+        keys, ids = encode_keys_one_by_one(values, role, columns)
     missing = np.flatnonzero((ids < 0) | np.isin(ids, [number for number, key in enumerate(keys) if key == ""]))
     if len(missing):
         raise FirthError(
-            "malformed_data", "{place_of} has no {role}.", place_of=place_of(columns, missing[0]), role=role
+            "malformed_data", "{where} has no {field}.", where=row_location(columns, missing[0]), field=role
         )
     return keys, ids
 
 
-def coded_one_by_one(values: Iterable[Any], role: str, columns: Columns) -> tuple[list[str], NDArray[np.int64]]:
-    known: dict[str, int] = {}
+def encode_keys_one_by_one(values: Iterable[Any], role: str, columns: Columns) -> tuple[list[str], NDArray[np.int64]]:
+    """Encode keys of mixed types, or too large for Arrow; a missing key is −1."""
+    key_ids: dict[str, int] = {}
     ids = []
     for row, value in enumerate(values):
         if value is None or value != value:
@@ -322,17 +350,17 @@ def coded_one_by_one(values: Iterable[Any], role: str, columns: Columns) -> tupl
         except (TypeError, ValueError):
             raise FirthError(
                 "malformed_data",
-                "{place_of}: the {role} must be text or a number; got a {got}.",
-                place_of=place_of(columns, row),
-                role=role,
+                "{where}: the {field} must be text or a number; got {got}.",
+                where=row_location(columns, row),
+                field=role,
                 got=type(value).__name__,
             ) from None
-        ids.append(known.setdefault(key, len(known)))
-    return list(known), np.array(ids, dtype=np.int64)
+        ids.append(key_ids.setdefault(key, len(key_ids)))
+    return list(key_ids), np.array(ids, dtype=np.int64)
 
 
 def numbers_of(values: Any, role: str, columns: Columns) -> NDArray[np.float64]:
-    """A column as numbers, NaN for missing."""
+    """Return a column as numbers, NaN for missing values."""
     import pyarrow as pa
 
     if isinstance(values, pa.ChunkedArray) and not pa.types.is_string(values.type):
@@ -342,49 +370,52 @@ def numbers_of(values: Any, role: str, columns: Columns) -> NDArray[np.float64]:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             pass
     cells = values.to_pylist() if isinstance(values, pa.ChunkedArray) else values
-    found = np.empty(len(cells))
+    numbers = np.empty(len(cells))
     for row, cell in enumerate(cells):
-        found[row] = one_number(cell, role, columns, row)
-    return found
+        numbers[row] = one_number(cell, role, columns, row)
+    return numbers
 
 
 def one_number(cell: Any, role: str, columns: Columns, row: int) -> float:
+    """Convert a cell to a number, NaN for None."""
     try:
         return np.nan if cell is None else float(cell)
     except (TypeError, ValueError, OverflowError):
         raise FirthError(
             "malformed_data",
-            "{place_of}: the {role} must be a number; got {got!r:.40}.",
-            place_of=place_of(columns, row),
-            role=role,
+            "{where}: the {field} must be a number; got {got!r:.40}.",
+            where=row_location(columns, row),
+            field=role,
             got=cell,
         ) from None
 
 
 def times_of(values: Any, columns: Columns) -> NDArray[np.float64]:
-    """Numbers as they are, dates as seconds; every event must have one."""
+    """Return the times: numbers unchanged, dates in seconds. Every event must have a time."""
     import pyarrow as pa
 
     try:
         column = arrow_column(values)
-        kind = column.type
-        texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-        if texts or pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-            found = column.cast(pa.timestamp("us")).cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy() / 1e6
+        dtype = column.type
+        texts = pa.types.is_string(dtype) or pa.types.is_large_string(dtype)
+        if texts or pa.types.is_date(dtype) or pa.types.is_timestamp(dtype):
+            times = column.cast(pa.timestamp("us")).cast(pa.int64()).cast(pa.float64(), safe=False).to_numpy() / 1e6
         else:
-            found = numbers_of(column, "time", columns)
+            times = numbers_of(column, "time", columns)
     except pa.ArrowException as error:
         raise FirthError(
             "malformed_data",
-            "{where}: the time must be a number or a date such as 2024-05-31; {reason}.",
+            "{where}: the {field} must be a number or a date such as 2024-05-31; {reason}.",
             where=columns.where,
+            field="time",
             reason=str(error),
         ) from None
-    odd = np.flatnonzero(~np.isfinite(found))
-    if len(odd):
+    invalid = np.flatnonzero(~np.isfinite(times))
+    if len(invalid):
         raise FirthError(
             "malformed_data",
-            "{place_of} has no time; leave the column out where some are unknown.",
-            place_of=place_of(columns, odd[0]),
+            "{where} has no {field}. If some times are unknown, leave out the time column.",
+            where=row_location(columns, invalid[0]),
+            field="time",
         )
-    return np.asarray(found, dtype=np.float64)
+    return np.asarray(times, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""`LabeledTexts`: texts with their labels, from fastText's files, records, iterables and data frames."""
+"""`LabeledTexts`: texts with labels, from fastText files, records, iterables and data frames."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.run import Run
-from firth.data import encode, readers
+from firth.data import corpus_encoding, readers
 from firth.data.blocks import Block, Tags
-from firth.data.corpus import Corpus, FileSource, StreamSource, is_table
-from firth.data.token_lists import is_tokenized, peeked
+from firth.data.corpus import Corpus, FileSource, StreamSource, is_table_like
+from firth.data.token_lists import is_tokenized, peek_first
 from firth.data.tokenizer import NATIVE, Splitting, is_token_list
 from firth.data.tokenizer import tokenizer as tokenizer_named
-from firth.data.tokens import Text, Tokens, Wanted, encode_text, vocabulary_of
+from firth.data.tokens import Text, Tokens, VocabularySettings, encode_text, vocabulary_of
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import classify as kernel
 from firth.kernels import text as text_kernel
 
-FASTTEXT = "fasttext"  # a way to split: at ASCII white space, with </s> behind each text
+FASTTEXT = "fasttext"  # the tokenizer that splits at ASCII white space and appends </s> to each text
 
 
 class Example(NamedTuple):
-    """A text, or a list of its tokens, and its labels."""
+    """A text or a list of tokens, and its labels."""
 
     text: str | list[str]
     labels: tuple[str, ...]
@@ -38,31 +38,38 @@ class Example(NamedTuple):
 class LabeledTexts:
     """Texts with labels, streamed and re-iterable.
 
-    `sources`: text files (or "-", standard input) with a text a line, where words that begin with `__label__` are
-    labels, as fastText has it; files of records (jsonl, csv, tsv, Parquet) and data frames, whose `column` holds the
-    text and whose `label` the label (or a list of them); iterables of (text, label) or (text, labels). In one iterable
-    texts may also be lists of tokens. Threads can share it, unless it reads an iterator or standard input.
+    `sources` may be:
+
+    - text files (or "-", standard input) with one text per line, in which words that begin with `__label__` are labels,
+      as in fastText;
+    - records (jsonl, csv, tsv, Parquet) and data frames: `column` is the column of the text, and `label` the column of
+      the label or list of labels;
+    - iterables of (text, label) or (text, labels). A single iterable may have lists of tokens instead of texts.
+
+    Threads can share it unless it reads an iterator or standard input.
     """
 
     def __init__(self, *sources: Any, column: str | None = None, label: str | None = None) -> None:
         if not sources:
             raise FirthError(
                 "missing_option",
-                "Labelled needs at least one source: a path, a glob, - or an iterable of (text, label).",
+                "LabeledTexts needs at least one {option}: a path, a glob, - or an iterable of (text, label).",
+                option="source",
             )
-        all_sources, self.lists = with_lists(sources)
+        all_sources, self.lists = split_token_lists(sources)
         if self.lists is not None:
             self.in_text = False
             return
-        given = [pairs_of(source) for source in all_sources]
-        self.corpus = Corpus(*given, column=column, tags=label or "label")
-        in_text = {is_text(source) for source in self.corpus.sources}
+        corpus_sources = [pairs_as_documents(source) for source in all_sources]
+        self.corpus = Corpus(*corpus_sources, column=column, tags=label or "label")
+        in_text = {has_inline_labels(source) for source in self.corpus.sources}
         if len(in_text) > 1:
             raise FirthError(
                 "conflicting_options",
-                "Labelled reads either text files with __label__ words or records; got both at once.",
+                "LabeledTexts reads {options}, not both.",
+                options="text files with __label__ words or records",
             )
-        self.in_text = in_text.pop()  # labels stand in the text
+        self.in_text = in_text.pop()  # whether labels are words of the text
         if self.in_text:
             self.corpus = Corpus(self.corpus)  # without columns
 
@@ -71,7 +78,7 @@ class LabeledTexts:
             yield example
 
     def walk(self) -> Iterator[tuple[Example, int]]:
-        """The examples, each with the bytes of the sources read so far."""
+        """Yield (example, bytes of the sources read so far)."""
         if self.lists is not None:
             for number, item in enumerate(self.lists):
                 tokens, names = named_labels(item, is_token_list)
@@ -80,81 +87,86 @@ class LabeledTexts:
         for (_, text), labels, done in self.corpus.walk():
             if self.in_text:
                 data = np.frombuffer(readers.to_bytes(text), dtype=np.uint8)
-                (rest, _), (taken, _) = kernel.take_labels(data, np.array([len(data)]), take=True, separate=False)
-                text, labels = decoded(rest).strip(), tuple(decoded(taken).split("\0")[:-1])
+                (rest, _), (label_bytes, _) = kernel.take_labels(data, np.array([len(data)]), take=True, separate=False)
+                text, labels = decode_bytes(rest).strip(), tuple(decode_bytes(label_bytes).split("\0")[:-1])
             yield Example(text, labels), done
 
     def fingerprint(self) -> str | None:
-        """Says whether the content is the same as another time; None when that can't be told without reading it all."""
+        """Return a hash of the content; None if a source is not a file."""
         return None if self.lists is not None else self.corpus.fingerprint()
 
 
-def decoded(data: NDArray[np.uint8]) -> str:
+def decode_bytes(data: NDArray[np.uint8]) -> str:
+    """Decode UTF-8; invalid bytes become U+FFFD."""
     return data.tobytes().decode("utf-8", "replace")
 
 
-def is_text(source: Any) -> bool:
+def has_inline_labels(source: Any) -> bool:
+    """Whether a source is plain text, with labels among its words."""
     if isinstance(source, FileSource):
-        return not readers.kind_of(source.path)[0]
+        return not readers.format_and_compression(source.path)[0]
     return isinstance(source, StreamSource)
 
 
-def pairs_of(source: Any) -> Any:
-    """What a Corpus reads: iterables of (text, labels) become iterables of documents whose tags are the labels."""
-    if isinstance(source, (str, os.PathLike)) or is_table(source) or not isinstance(source, Iterable):
+def pairs_as_documents(source: Any) -> Any:
+    """Convert an iterable of (text, labels) to documents with the labels as tags, for a Corpus."""
+    if isinstance(source, (str, os.PathLike)) or is_table_like(source) or not isinstance(source, Iterable):
         return source
-    return tagged(source) if isinstance(source, Iterator) else TranslationPairs(source)
+    return with_label_tags(source) if isinstance(source, Iterator) else LabeledPairs(source)
 
 
 @dataclass(frozen=True)
-class TranslationPairs:
-    """`tagged`, as often as asked."""
+class LabeledPairs:
+    """A re-iterable version of `with_label_tags`."""
 
     items: Iterable[Any]
 
     def __iter__(self) -> Iterator[tuple[None, str, list[str]]]:
-        return tagged(self.items)
+        return with_label_tags(self.items)
 
 
-def tagged(items: Iterable[Any]) -> Iterator[tuple[None, str, list[str]]]:
+def with_label_tags(items: Iterable[Any]) -> Iterator[tuple[None, str, list[str]]]:
+    """Yield (text, labels) pairs as documents (None, text, labels)."""
     for item in items:
-        text, names = named_labels(item, lambda given: isinstance(given, str))
+        text, names = named_labels(item, lambda candidate: isinstance(candidate, str))
         yield None, str(text), names
 
 
-def named_labels(item: Any, is_right: Callable[[Any], bool]) -> tuple[Any, list[Any]]:
-    """What a pair labels, and its labels; `is_right` says whether the first is what it must be."""
+def named_labels(item: Any, is_valid_text: Callable[[Any], bool]) -> tuple[Any, list[Any]]:
+    """Return the text and the list of labels of a pair; `is_valid_text` checks the text."""
     text, labels = item if isinstance(item, (tuple, list)) and len(item) == 2 else (None, None)
     several = [labels] if isinstance(labels, (str, Real)) else labels
-    right = isinstance(several, Iterable) and is_right(text)
-    names = list(several) if right and several is not None else []
-    if not right or not all(isinstance(name, Real) or is_name(name) for name in names):
-        got = f"{text!r:.40} with {labels!r:.40}" if isinstance(item, (tuple, list)) else f"{item!r:.60}"
+    valid = isinstance(several, Iterable) and is_valid_text(text)
+    names = list(several) if valid and several is not None else []
+    if not valid or not all(isinstance(name, Real) or is_label_name(name) for name in names):
+        is_pair = isinstance(item, (tuple, list)) and len(item) == 2
+        got = f"{text!r:.40} with {labels!r:.40}" if is_pair else f"{item!r:.60}"
         raise FirthError(
             "invalid_type",
-            "Labelled data are pairs: (text, label) or (text, [label, …]), all texts str or all lists of tokens; got "
-            "{got}.",
+            "Labeled texts must be pairs (text, label) or (text, [label, …]), with str for all texts or lists of "
+            "tokens for all; got {got}.",
             got=got,
         )
     return text, names
 
 
-def with_lists(sources: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any] | None]:
-    """The sources; and where there is one whose first text is a list of tokens, its examples."""
+def split_token_lists(sources: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any] | None]:
+    """Return the sources, and the examples if there is one source whose texts are lists of tokens."""
     source = sources[0] if len(sources) == 1 else None
-    if not isinstance(source, Iterable) or isinstance(source, (str, os.PathLike, Mapping)) or is_table(source):
+    if not isinstance(source, Iterable) or isinstance(source, (str, os.PathLike, Mapping)) or is_table_like(source):
         return sources, None
-    first, items = peeked(source)
+    first, items = peek_first(source)
     pair = isinstance(first, (tuple, list)) and len(first) == 2
     return [items], list(items) if pair and is_tokenized(first[0]) else None
 
 
-def is_name(label: Any) -> bool:
+def is_label_name(label: Any) -> bool:
+    """Whether a label is a string without NUL."""
     return isinstance(label, str) and "\0" not in label
 
 
-class Examples(NamedTuple):
-    """Labelled texts as ids. The tokens have every word, however rare; labels as in `kernels.classify.Texts`."""
+class EncodedExamples(NamedTuple):
+    """Labeled texts as ids. All words are kept, however rare; labels are stored as in `kernels.classify.Texts`."""
 
     tokens: Tokens
     labels: Vocabulary
@@ -163,57 +175,64 @@ class Examples(NamedTuple):
 
     @property
     def texts(self) -> kernel.Texts:
+        """The arrays for the kernel."""
         return kernel.Texts(self.tokens.ids, self.tokens.starts, self.label_ids, self.label_starts)
 
     @property
     def fingerprint(self) -> str:
-        facts = self.tokens.fingerprint, list(self.labels.tokens)
-        digest = hashlib.sha256(repr(facts).encode("utf-8", "surrogatepass"))
+        """A hash of the tokens and labels."""
+        identity = self.tokens.fingerprint, list(self.labels.tokens)
+        digest = hashlib.sha256(repr(identity).encode("utf-8", "surrogatepass"))
         digest.update(self.label_ids.data)
         digest.update(self.label_starts.data)
         return digest.hexdigest()
 
 
-def read_labelled(
+def read_labeled_texts(
     data: Any,
     *,
     tokenizer: str | Callable[[str], list[str]] = "words",
     lowercase: bool = True,
     phrases: int = 0,
     run: Run = Run(),
-) -> Examples:
-    """Reads and encodes labelled texts on all cores. The tokenizer "fasttext" splits at ASCII white space and ends each
-    text with the word </s>. Lists of tokens are taken as they are."""
-    labelled = data if isinstance(data, LabeledTexts) else LabeledTexts(data)
+) -> EncodedExamples:
+    """Read and encode labeled texts on all cores.
+
+    The tokenizer "fasttext" splits at ASCII white space and appends the word </s> to each text. Lists of tokens are
+    used unchanged.
+    """
+    labeled_texts = data if isinstance(data, LabeledTexts) else LabeledTexts(data)
     labels = LabelIds()
     splitting: Splitting | None = Splitting(tokenizer, lowercase)
-    if labelled.lists is not None:
-        blocks = encode.token_blocks(split_documents(labelled, list, labels), encode.block_size(run))
+    if labeled_texts.lists is not None:
+        blocks = corpus_encoding.token_blocks(
+            split_documents(labeled_texts, list, labels), corpus_encoding.block_size(run)
+        )
         split, lowercase, splitting = "separated", False, None
     elif tokenizer == FASTTEXT or tokenizer in NATIVE:
         split = "separated" if tokenizer == FASTTEXT else str(tokenizer)
-        blocks = native_blocks(labelled, str(tokenizer), labels, run)
+        blocks = native_blocks(labeled_texts, str(tokenizer), labels, run)
     else:
         split = "separated"
-        documents = split_documents(labelled, tokenizer_named(tokenizer, lowercase), labels)
-        blocks = encode.token_blocks(documents, encode.BLOCK)
+        documents = split_documents(labeled_texts, tokenizer_named(tokenizer, lowercase), labels)
+        blocks = corpus_encoding.token_blocks(documents, corpus_encoding.BLOCK)
         lowercase = False
-    text = Text(blocks, split, lowercase, None if labelled.lists is not None else labelled.corpus, splitting)
-    tokens = encode_text(text, Wanted(1, None, phrases), run, name=None)
-    return Examples(tokens, *labels.finish())
+    text = Text(blocks, split, lowercase, None if labeled_texts.lists is not None else labeled_texts.corpus, splitting)
+    tokens = encode_text(text, VocabularySettings(1, None, phrases), run, name=None)
+    return EncodedExamples(tokens, *labels.finish())
 
 
 def native_blocks(data: LabeledTexts, tokenizer: str, labels: LabelIds, run: Run) -> Iterator[Block]:
-    """The texts' blocks without their labels, which go to `labels`."""
+    """Yield the blocks of text without the labels, which are added to `labels`."""
     separate = tokenizer == FASTTEXT
     split = "whitespace" if separate else tokenizer
-    for block in encode.blocks_of(data.corpus, split, None, run, keys=not data.in_text):
+    for block in corpus_encoding.blocks_of(data.corpus, split, None, run, keys=not data.in_text):
         raw = text_kernel.as_bytes(block.data)
         text, ends = raw, block.ends
         if data.in_text or separate:
-            (text, ends), taken = kernel.take_labels(raw, block.ends, take=data.in_text, separate=separate)
+            (text, ends), extracted_labels = kernel.take_labels(raw, block.ends, take=data.in_text, separate=separate)
         if data.in_text:
-            labels.add(*taken)
+            labels.add(*extracted_labels)
         else:
             labels.add_lists(block.tags)
         yield Block(memoryview(text), ends, [], [], block.done)  # type: ignore[arg-type]
@@ -222,33 +241,40 @@ def native_blocks(data: LabeledTexts, tokenizer: str, labels: LabelIds, run: Run
 def split_documents(
     data: LabeledTexts, split: Callable[[Any], list[str]], labels: LabelIds
 ) -> Iterator[tuple[list[str], int, list[str], list[Tags]]]:
+    """Yield tokenized documents for `corpus_encoding.token_blocks`; the labels are added to `labels`."""
     for example, done in data.walk():
         labels.add_lists([example.labels])
         yield split(example.text), done, [], []
 
 
 class LabelIds:
-    """Labels as ids: 4 bytes each while they are read, whatever their length."""
+    """Encodes labels as ids, with 4 bytes per label."""
 
     def __init__(self) -> None:
         self.encoder = text_kernel.TextEncoder("separated", False, 1)
         self.parts: list[NDArray[np.int32]] = []
 
     def add(self, labels: NDArray[np.uint8], ends: NDArray[np.int64]) -> None:
-        """Labels with a NUL after each, and where each text's end."""
+        """Add NUL-terminated labels; `ends` are the offsets where the labels of each text end."""
         self.encoder.encode(labels, ends)
         self.parts += [np.array(ids) for _, ids in self.encoder.stretches()]
 
     def add_lists(self, lists: Sequence[Tags]) -> None:
-        """The labels of each text."""
+        """Add the list of labels of each text."""
         if any("\0" in label for labels in lists for label in labels):
-            raise FirthError("invalid_value", "A label must not contain the character NUL; there is one that does.")
+            wrong = next(label for labels in lists for label in labels if "\0" in label)
+            raise FirthError(
+                "invalid_value",
+                "A {what} must not contain the character NUL; got {got!r:.60}.",
+                what="label",
+                got=wrong,
+            )
         parts = [readers.to_bytes("".join(label + "\0" for label in labels)) for labels in lists]
         ends = np.cumsum([0, *map(len, parts)])[1:].astype(np.int64)
         self.add(text_kernel.as_bytes(b"".join(parts)), ends)
 
     def finish(self) -> tuple[Vocabulary, NDArray[np.int32], NDArray[np.int64]]:
-        """The labels, most frequent first; their ids and where each text's begin."""
+        """Return the label vocabulary (most frequent first), the label ids and where each text's labels begin."""
         merged = text_kernel.merge(self.encoder, 1, None)
         stream = np.concatenate([np.zeros(0, np.int32), *self.parts])
         ids, ends = np.empty(len(stream), dtype=np.int32), np.empty(len(stream), dtype=np.int64)

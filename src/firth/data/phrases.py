@@ -1,6 +1,6 @@
-"""Phrases: words that stand side by side more often than chance become one token, "new york" -> "new_york".
+"""Phrases: adjacent words that co-occur more often than by chance become one token, "new york" -> "new_york".
 
-With n(a), n(b) the counts of two words, n(ab) that of a directly before b, and N all tokens:
+With n(a), n(b) the counts of two words, n(ab) that of a directly before b, and N the number of tokens:
 npmi        = ln(n(ab) N / (n(a) n(b))) / −ln(n(ab) / N), from −1 to 1       (Bouma 2009, section 4.1)
 word2phrase = (n(ab) − min_count) N / (n(a) n(b))      (Mikolov et al. 2013, eq. 6, scaled by N as their program does)
 """
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from firth.data.tokens import Tokens
 
 THRESHOLDS = {"npmi": 0.5, "word2phrase": 100.0}
-MIN_COUNT = 5  # two words that meet once, and occur nowhere else, would be a perfect phrase
-MEMORY = 2 << 30  # for counting pairs where no other bound is given
+MIN_COUNT = 5  # two words that occur once, next to each other, would otherwise be a perfect phrase
+MEMORY = 2 << 30  # bytes for counting pairs if Run.memory is not set
 
 
 class Phrase(NamedTuple):
-    """Two tokens that belong together; times and score are those of the text they were found in, if it is at hand."""
+    """Two tokens that form a phrase, with the count and score in the training text (0 if unknown)."""
 
     first: str
     second: str
@@ -45,7 +45,7 @@ def phrase_scores(
     score: str = "npmi",
     min_count: int = MIN_COUNT,
 ) -> NDArray[np.float64]:
-    """The score of each pair from its count and those of its two words."""
+    """Return the score of each pair, from its count and the counts of its two words."""
     by_chance = first.astype(np.float64) * second / total
     if score == "npmi":
         return np.asarray(np.log(pairs / by_chance) / -np.log(pairs / total))
@@ -63,20 +63,20 @@ def phrase_scores(
 def find_phrases(
     tokens: Tokens, *, score: str = "npmi", threshold: float | None = None, min_count: int = MIN_COUNT
 ) -> list[Phrase]:
-    """The pairs of tokens whose score is above the threshold (npmi 0.5, word2phrase 100), best first.
+    """Return the pairs of tokens whose score is above the threshold (npmi 0.5, word2phrase 100), best first.
 
-    Where rare words were dropped from `tokens`, the words around them look like neighbours: use min_count=1 there.
+    Dropped rare words make the words around them adjacent, so read `tokens` with min_count=1.
     """
     vocabulary = tokens.vocabulary
-    same = np.arange(len(vocabulary), dtype=np.int32)
-    stream = Stream(vocabulary.tokens, vocabulary.counts, flat_pieces(tokens.ids, tokens.starts, same))
+    identity = np.arange(len(vocabulary), dtype=np.int32)
+    stream = Stream(vocabulary.tokens, vocabulary.counts, flat_pieces(tokens.ids, tokens.starts, identity))
     return stream_phrases(stream, score, threshold, min_count, MEMORY)[0]
 
 
 def stream_phrases(
     stream: Stream, score: str, threshold: float | None, min_count: int, memory: int
 ) -> tuple[list[Phrase], bool]:
-    """The phrases of a stream, and whether pairs had to be dropped to keep to the memory."""
+    """Return the phrases of a stream, and whether rare pairs were dropped to stay within the memory limit."""
     if score not in THRESHOLDS:
         raise FirthError(
             "invalid_value",
@@ -86,29 +86,31 @@ def stream_phrases(
             got=score,
         )
     counter = PairCounter(memory)
-    keep = (stream.counts >= min_count).astype(np.uint8)
+    is_frequent = (stream.counts >= min_count).astype(np.uint8)
     for piece in stream.pieces():
-        counter.add(piece.ids, piece.map, keep)
+        counter.add(piece.ids, piece.map, is_frequent)
     first, second, counts = counter.pairs(max(min_count, 1))
     word_counts = stream.counts
     scores = phrase_scores(counts, word_counts[first], word_counts[second], int(word_counts.sum()), score, min_count)
-    found = np.flatnonzero(scores > (THRESHOLDS[score] if threshold is None else threshold))
-    found = found[np.lexsort((found, -counts[found], -scores[found]))]
+    selected = np.flatnonzero(scores > (THRESHOLDS[score] if threshold is None else threshold))
+    selected = selected[np.lexsort((selected, -counts[selected], -scores[selected]))]
     words = stream.words
-    phrases = [Phrase(words[first[i]], words[second[i]], int(counts[i]), float(scores[i])) for i in found]
+    phrases = [Phrase(words[first[i]], words[second[i]], int(counts[i]), float(scores[i])) for i in selected]
     return phrases, counter.dropped() > 0
 
 
 def join_stream(stream: Stream, phrases: Iterable[Phrase], path: Path) -> Stream:
-    """The stream with the phrases joined, in a file; a joined token that is a word already becomes that word. Phrases
-    of words that the stream lacks are passed over."""
+    """Write the stream with its phrases joined to a file, and return it.
+
+    A joined token that is already a word gets the id of that word. Phrases of unknown words are skipped.
+    """
     words = list(stream.words)
     ids = {word: id for id, word in enumerate(words)}
     triples = []
     for phrase in phrases:
         if phrase.first not in ids or phrase.second not in ids:
             continue
-        joined = joined_name(phrase.first, phrase.second)
+        joined = join_names(phrase.first, phrase.second)
         if joined not in ids:
             ids[joined] = len(words)
             words.append(joined)
@@ -118,7 +120,7 @@ def join_stream(stream: Stream, phrases: Iterable[Phrase], path: Path) -> Stream
     counts = np.zeros(len(words), dtype=np.int64)
     empty = np.zeros(0, dtype=np.int32)
     with saying_where(path), path.open("wb", buffering=0) as file:
-        for piece_ids, map in chain(stream.pieces(), [(empty, empty)]):  # the empty piece lets the last word go
+        for piece_ids, map in chain(stream.pieces(), [(empty, empty)]):  # the empty piece flushes the last word
             out = np.empty(len(piece_ids) + 1, dtype=np.int32)
             part = out[: joiner.join(piece_ids, map, out)]
             counts += np.bincount(part[part >= 0], minlength=len(words))
@@ -126,14 +128,15 @@ def join_stream(stream: Stream, phrases: Iterable[Phrase], path: Path) -> Stream
     return Stream(words, counts, file_pieces(path, len(words)), stream.fixed)
 
 
-def joined_name(first: str, second: str) -> str:
+def join_names(first: str, second: str) -> str:
+    """Return the token for two joined tokens."""
     return f"{first}_{second}"
 
 
 class PhraseJoiner:
-    """Joins phrases in new lists of tokens as they were joined in training: `PhraseJoiner(tokens.phrases)`.
+    """Joins phrases in new lists of tokens in the same way as in training: `PhraseJoiner(tokens.phrases)`.
 
-    `passes` are the phrases found in the first pass over the text, in the second, …: later ones join earlier ones.
+    `passes` has the phrases of each training pass, in order; later passes join phrases of earlier ones.
     """
 
     def __init__(self, passes: Iterable[Iterable[Sequence[object]]]) -> None:
@@ -142,15 +145,15 @@ class PhraseJoiner:
     def __call__(self, tokens: Sequence[str]) -> list[str]:
         joined = list(tokens)
         for phrases in self.passes:
-            before, joined, waiting = joined, [], None
+            before, joined, previous = joined, [], None
             for token in before:
-                if waiting is None:
-                    waiting = token
-                elif (waiting, token) in phrases:
-                    joined.append(joined_name(waiting, token))
-                    waiting = None
+                if previous is None:
+                    previous = token
+                elif (previous, token) in phrases:
+                    joined.append(join_names(previous, token))
+                    previous = None
                 else:
-                    joined.append(waiting)
-                    waiting = token
-            joined += [] if waiting is None else [waiting]
+                    joined.append(previous)
+                    previous = token
+            joined += [] if previous is None else [previous]
         return joined

@@ -1,4 +1,4 @@
-"""`Questions`: questions with the passages that answer them, from SQuAD's files and from tables."""
+"""`Questions`: questions with passages and answers, from SQuAD files and tables."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ import numpy as np
 
 from firth.core.errors import FirthError
 from firth.core.report import Report
-from firth.data.readers import find_files, opened
+from firth.data.readers import find_files, open_decompressed
 from firth.data.table import Table
 
-SHOWN = 3  # of what is wrong: the others are counted
+MAX_SHOWN = 3  # ids listed in a note; the others are only counted
 
 
 class Question(NamedTuple):
-    """A question, its passage, and the answers that count as right: none where the passage does not tell."""
+    """A question, its passage and the accepted answers; an unanswerable question has none."""
 
     id: str
     question: str
     passage: str
     answers: tuple[str, ...]
-    starts: tuple[int | None, ...]  # where in the passage each begins, where that was said
+    starts: tuple[int | None, ...]  # character offset of each answer in the passage, if given
 
 
 class Questions:
     """Questions with passages.
 
-        Questions("train-v1.1.json")                                    # SQuAD's own format, also compressed
-        Questions("faq.csv", question="q", passage="text", answer="a")  # and, if known, start="begin"
+        Questions("train-v1.1.json")                                    # the SQuAD format, optionally compressed
+        Questions("faq.csv", question="q", passage="text", answer="a")  # optional: start="begin"
 
-    A table (csv, tsv, jsonl, Parquet, data frames, dictionaries of columns) has one question a row. An empty answer
-    means that the passage does not tell. Without a column `start` an answer stands where it is first found. `dev`
-    (another source) is what to choose and stop by. Read once and never changed: threads can share it.
+    A table (csv, tsv, jsonl, Parquet, data frame, dictionary of columns) has one question per row. An empty answer
+    marks an unanswerable question. Without a column `start`, the first occurrence of the answer in the passage is used.
+    `dev` is another source, used for model selection and early stopping. Immutable, so threads can share it.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Questions:
         else:
             self.rows = list(table_questions(source, names))
         if not self.rows:
-            raise FirthError("empty_data", "There is no question to learn from or to answer.")
+            raise FirthError("empty_data", "The data has no questions.")
         self.dev = dev if dev is None or isinstance(dev, Questions) else Questions(dev, **names)
 
     def __len__(self) -> int:
@@ -68,6 +68,7 @@ class Questions:
         return iter(self.rows)
 
     def fingerprint(self) -> str:
+        """Return a hash of the questions and the dev data."""
         digest = hashlib.sha256()
         for row in self.rows:
             digest.update(json.dumps(row[1:]).encode())
@@ -77,14 +78,17 @@ class Questions:
 
 
 def is_squad(source: Any) -> bool:
-    """Whether a source is a .json file, maybe compressed."""
+    """Whether a source is a .json file, possibly compressed."""
     return isinstance(source, (str, os.PathLike)) and ".json" in Path(source).suffixes[-2:]
 
 
 def squad_questions(source: Any) -> Iterator[Question]:
-    """data → paragraphs → context, qas → question, answers → text, answer_start (Rajpurkar et al. 2016, 2018)."""
+    """Yield the questions of a SQuAD file (Rajpurkar et al. 2016, 2018).
+
+    Its structure is data → paragraphs → context, qas → question, answers → text, answer_start.
+    """
     path = find_files(source)[0]
-    with opened(path) as (_, stream):
+    with open_decompressed(path) as (_, stream):
         try:
             document = json.loads(stream.read())
         except (ValueError, RecursionError) as error:
@@ -94,78 +98,86 @@ def squad_questions(source: Any) -> Iterator[Question]:
     try:
         for article in document["data"]:
             for paragraph in article["paragraphs"]:
-                for asked in paragraph["qas"]:
-                    answers = [] if asked.get("is_impossible") else asked["answers"]
+                for qa in paragraph["qas"]:
+                    answers = [] if qa.get("is_impossible") else qa["answers"]
                     texts, starts = (tuple(each[name] for each in answers) for name in ("text", "answer_start"))
-                    passage, question = paragraph["context"], asked["question"]
+                    passage, question = paragraph["context"], qa["question"]
                     if not all(isinstance(text, str) for text in (passage, question, *texts)):
                         raise TypeError("texts must be strings")
                     if not all(start is None or type(start) is int for start in starts):
                         raise TypeError("answer_start must be a whole number")
-                    yield Question(str(asked["id"]), question, passage, texts, starts)
+                    yield Question(str(qa["id"]), question, passage, texts, starts)
     except (KeyError, TypeError, AttributeError) as error:
         raise FirthError(
             "malformed_data",
-            "{path} is not in SQuAD's format: {reason_type} {reason}.",
+            "{path} is not in the SQuAD format: {reason}.",
             path=path,
-            reason_type=type(error).__name__,
-            reason=str(error),
+            reason=f"missing key {error}" if isinstance(error, KeyError) else str(error),
         ) from None
 
 
 def table_questions(source: Any, names: dict[str, Any]) -> Iterator[Question]:
+    """Yield the questions of a table; `names` maps question, passage, answer and start to columns."""
     texts = [name for key, name in names.items() if name and key != "start"]
-    wanted = [name for name in names.values() if name]
-    table = Table(source, columns=wanted, categories=texts)
+    column_names = [name for name in names.values() if name]
+    table = Table(source, columns=column_names, categories=texts)
     nothing: list[Any] = [None] * len(table)
     columns = {key: table.categories(name) if name else nothing for key, name in names.items() if key != "start"}
     starts = table.numbers(names["start"]) if names["start"] else np.full(len(table), np.nan)
     rows = zip(columns["question"], columns["passage"], columns["answer"], starts.tolist(), strict=True)
     for number, (question, passage, answer, start) in enumerate(rows):
-        begin = None if start != start else int(start)  # NaN: not said
+        begin = None if start != start else int(start)  # NaN: not given
         answers = (answer,) if answer else ()
         yield Question(table.row_number(number), question or "", passage or "", answers, (begin,) * len(answers))
 
 
-class Found(NamedTuple):
-    """Where the answer of each question stands: begin and end, −1 where there is none; and what is wrong."""
+class AnswerSpans(NamedTuple):
+    """The answer span of each question, (begin, end) or (−1, −1), and the ids of questions with problems."""
 
     spans: list[tuple[int, int]]
-    lost: list[str]  # ids of questions whose answers are not in the passage
-    moved: list[str]  # ids of those whose answer does not stand where it was said, and stands elsewhere
+    lost: list[str]  # questions whose answers do not occur in the passage
+    moved: list[str]  # questions whose answer occurs elsewhere than at the given start
 
 
-def find_answers(rows: Sequence[Question]) -> Found:
-    """The first answer of each that stands in the passage; where its place is said wrongly, the nearest one."""
+def find_answer_spans(rows: Sequence[Question]) -> AnswerSpans:
+    """Find the first answer of each question that occurs in its passage.
+
+    If the given start is wrong, the occurrence nearest to it is used.
+    """
     spans, lost, moved = list[tuple[int, int]](), list[str](), list[str]()
     for row in rows:
-        places = [place_of(row.passage, text, start) for text, start in zip(row.answers, row.starts, strict=True)]
-        place = next((place for place in places if place[0] >= 0), (-1, -1))
-        spans.append(place)
-        if row.answers and place[0] < 0:
+        spans_of_answers = [
+            answer_span(row.passage, text, start) for text, start in zip(row.answers, row.starts, strict=True)
+        ]
+        span = next((span for span in spans_of_answers if span[0] >= 0), (-1, -1))
+        spans.append(span)
+        if row.answers and span[0] < 0:
             lost.append(row.id)
-        elif any(start is not None and start != begin for start, (begin, _) in zip(row.starts, places, strict=True)):
+        elif any(
+            start is not None and start != begin for start, (begin, _) in zip(row.starts, spans_of_answers, strict=True)
+        ):
             moved.append(row.id)
-    return Found(spans, lost, moved)
+    return AnswerSpans(spans, lost, moved)
 
 
-def place_of(passage: str, answer: str, start: int | None) -> tuple[int, int]:
+def answer_span(passage: str, answer: str, start: int | None) -> tuple[int, int]:
+    """Return the span of an answer at `start` or nearest to it; (−1, −1) if it does not occur."""
     if start is not None and start >= 0 and passage[start : start + len(answer)] == answer:
         return start, start + len(answer)
-    places = [place for place in range(len(passage)) if passage.startswith(answer, place)] if answer else []
-    if not places:
+    positions = [position for position in range(len(passage)) if passage.startswith(answer, position)] if answer else []
+    if not positions:
         return -1, -1
-    best = min(places, key=lambda place: abs(place - (start or 0)))
+    best = min(positions, key=lambda position: abs(position - (start or 0)))
     return best, best + len(answer)
 
 
-def tell_found(rows: Sequence[Question], found: Found, report: Report) -> None:
-    """Says what is wrong, and with which questions."""
-    wrong = (
-        (found.lost, "answers that are not in their passages, and teach nothing"),
-        (found.moved, "answers that do not stand where it is said; they are taken where they stand"),
+def report_answer_problems(rows: Sequence[Question], spans: AnswerSpans, report: Report) -> None:
+    """Report answers that are missing from their passage, or not at the given start."""
+    problems = (
+        (spans.lost, "answers that do not occur in the passage; they are not used", "answers_not_found"),
+        (spans.moved, "answers that are not at the given start; the nearest occurrence is used", "answers_moved"),
     )
-    for ids, what in wrong:
+    for ids, what, code in problems:
         if ids:
-            some = ", ".join(ids[:SHOWN]) + (", …" if len(ids) > SHOWN else "")
-            report.note(f"{len(ids):,} of {len(rows):,} questions have {what}: {some}.")
+            examples = ", ".join(ids[:MAX_SHOWN]) + (", …" if len(ids) > MAX_SHOWN else "")
+            report.note(f"{len(ids):,} of {len(rows):,} questions have {what}: {examples}.", code)

@@ -1,4 +1,4 @@
-"""Files of documents: plain text, JSON lines, CSV, TSV and Parquet, each also compressed."""
+"""Readers of document files: plain text, JSON lines, CSV, TSV and Parquet, optionally compressed."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from firth.core.storage import saying_where
 COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
 TEXTS = (".txt", ".text", ".md")
 RECORDS = (".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
-#: Columns that are looked for where no other is named, and what names another in the shell.
-USUAL = {name: f"--{name}" for name in ("label", "tags", "source", "target")}
-USUAL |= {"text": "--column"} | {name: f"--{name}-column" for name in ("question", "passage", "answer")}
+#: Default column names, and the command-line flag that sets another name.
+DEFAULT_COLUMNS = {name: f"--{name}" for name in ("label", "tags", "source", "target")}
+DEFAULT_COLUMNS |= {"text": "--column"} | {name: f"--{name}-column" for name in ("question", "passage", "answer")}
 ICONV = "iconv -f LATIN1 -t UTF-8 OLD > NEW."
-HEAD = 1 << 16  # bytes looked at to tell text from something else
+HEAD = 1 << 16  # bytes inspected to distinguish text from binary data
 
 
 class Record(NamedTuple):
-    """One document of a file of records; key is None where no key column was asked for."""
+    """One document of a file of records; the key is None if no key column was requested."""
 
     key: str | None
     text: str
-    tags: tuple[Any, ...] = ()  # or the values of the fields that were asked for
+    tags: tuple[Any, ...] = ()  # or the values of the requested fields
 
 
 class Columns(NamedTuple):
-    """Which columns of a record are what; without a name the text is looked for."""
+    """The names of the columns to read; the text column is detected if it is None."""
 
     text: str | None = None
     key: str | None = None
@@ -52,71 +52,72 @@ class Columns(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """All that are named, once each."""
+        """All given names, without repetition."""
         return list(dict.fromkeys(name for name in (self.text, self.key, *self.tags, *self.fields) if name))
 
 
 def find_files(pattern: str | os.PathLike[str]) -> list[Path]:
-    """The files a path or glob names, in order."""
+    """Return the files that a path or glob names, in sorted order."""
     path = Path(pattern).expanduser()
     if path.is_dir():
         raise FirthError(
             "wrong_input",
-            "{path} is a folder; name files in it, such as '{path_2}' (in quotes).",
+            "{path} is a folder. Name the files in it, for example '{pattern}' (in quotes).",
             path=path,
-            path_2=path / "**" / "*.txt",
+            pattern=path / "**" / "*.txt",
         )
     if path.exists():
         return [path]
     if not any(sign in str(path) for sign in "*?["):
-        text = " A text itself goes to standard input (-), or in Python into a list." if " " in str(path) else ""
-        raise FirthError("not_found", "There is no file {path}.{text}", path=path, text=text)
-    found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if Path(name).is_file()]  # noqa: PTH207
-    if not found:
-        raise FirthError("not_found", "No file matches {path}.", path=path)
-    return found
+        hint = " To pass a text itself, use standard input (-), or a list in Python." if " " in str(path) else ""
+        raise FirthError("not_found", "There is no file {path}.{hint}", path=path, hint=hint)
+    matches = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if Path(name).is_file()]  # noqa: PTH207
+    if not matches:
+        raise FirthError("not_found", "No file matches {pattern}.", pattern=path)
+    return matches
 
 
-def texts_in(folder: Path) -> list[Path]:
-    """The files of text or records in a folder and the folders in it, in order; hidden ones left out."""
-    found = []
+def text_files_in(folder: Path) -> list[Path]:
+    """Return the text and record files in a folder and its subfolders in sorted order, without hidden ones."""
+    files = []
     for path in sorted(folder.rglob("*")):
-        form, compression = kind_of(path)
-        plain = path.name.lower().removesuffix(compression).endswith(TEXTS)
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if (form or plain) and not hidden and path.is_file():
-            found.append(path)
-    return found
+        form, compression = format_and_compression(path)
+        is_text_file = path.name.lower().removesuffix(compression).endswith(TEXTS)
+        is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if (form or is_text_file) and not is_hidden and path.is_file():
+            files.append(path)
+    return files
 
 
-def kind_of(path: Path) -> tuple[str, str]:
-    """Format ("" = text) and compression ("" = none) by suffix: wiki.jsonl.gz -> .jsonl, .gz."""
+def format_and_compression(path: Path) -> tuple[str, str]:
+    """Return the format ("" for text) and the compression ("" for none) by suffix: wiki.jsonl.gz -> .jsonl, .gz."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
     return (suffixes[-1] if suffixes and suffixes[-1] in RECORDS else ""), compression
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[tuple[IO[bytes], Any]]:
-    """The raw file (whose position tells how far reading is) and its decompressed bytes; damage is told in one line."""
-    _, compression = kind_of(path)
+def open_decompressed(path: Path) -> Iterator[tuple[IO[bytes], Any]]:
+    """Yield the raw file, whose position shows the progress, and the stream of its decompressed bytes."""
+    _, compression = format_and_compression(path)
     try:
         with path.open("rb", buffering=0) as raw, decompressed(raw, compression) as stream:
             yield raw, stream
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise FirthError(
             "malformed_data",
-            "{path} is damaged or not {compression}: {reason}.",
+            "{path} is damaged or not a {compression} file: {reason}.",
             path=path,
             compression=compression[1:],
             reason=str(error),
         ) from None
     except OSError as error:
-        reason = error.strerror or f"damaged or not {compression[1:]} ({error})"
+        reason = error.strerror or f"damaged or not a {compression[1:]} file ({error})"
         raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=reason) from None
 
 
 def decompressed(raw: Any, compression: str) -> Any:
+    """Return a context manager that gives the decompressed stream of a file."""
     if compression == ".gz":
         return gzip.GzipFile(fileobj=raw)
     if compression == ".xz":
@@ -131,13 +132,17 @@ def decompressed(raw: Any, compression: str) -> Any:
 
 
 def separator_of(form: str, first_line: str) -> str:
-    """A tab in tsv; in csv a comma, or the semicolon that spreadsheets write where the comma is the decimal sign."""
+    """Return a tab for tsv, and for csv a comma, or a semicolon if the first line has no commas.
+
+    Spreadsheets separate by semicolons in locales where the comma is the decimal sign.
+    """
     if form == ".tsv":
         return "\t"
     return ";" if ";" in first_line and "," not in first_line else ","
 
 
 def is_number(text: str) -> bool:
+    """Whether a text is a number."""
     try:
         float(text)
     except ValueError:
@@ -146,26 +151,30 @@ def is_number(text: str) -> bool:
 
 
 def check_head(head: bytes, name: str) -> bytes:
-    """The head without a UTF-8 byte order mark; refuses what is no UTF-8 text at all."""
+    """Return the start of a file without a UTF-8 byte order mark; refuse UTF-16 and binary data."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise FirthError(
             "invalid_encoding",
-            "{name} is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8 {quote} > NEW.",
-            name=name,
-            quote=shlex.quote(name),
+            "{path} is encoded in {encoding}. Convert it first: {command}",
+            path=name,
+            encoding="UTF-16",
+            command=f"iconv -f UTF-16 -t UTF-8 {shlex.quote(name)} > NEW.",
         )
     if b"\0" in head:
         raise FirthError(
-            "malformed_data", "{name} looks binary: it has NUL bytes; give text, jsonl, csv, tsv or Parquet.", name=name
+            "malformed_data",
+            "{path} is a binary file: it has {found}. Expected text, jsonl, csv, tsv or Parquet.",
+            path=name,
+            found="NUL bytes",
         )
     return head.removeprefix(b"\xef\xbb\xbf")
 
 
 def is_utf8(path: Path) -> bool:
-    """Whether a file is text in UTF-8 to its end."""
+    """Whether the whole file is valid UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        with opened(path) as (_, stream):
+        with open_decompressed(path) as (_, stream):
             while piece := stream.read(1 << 20):
                 decoder.decode(piece)
             decoder.decode(b"", final=True)
@@ -175,7 +184,7 @@ def is_utf8(path: Path) -> bool:
 
 
 def copy_to_temporary(stream: Any) -> Any:
-    """A named temporary file with all that `stream` holds; it disappears with the object."""
+    """Copy a stream to a named temporary file, which is deleted with the returned object."""
     with saying_where(Path(tempfile.gettempdir())):
         file = tempfile.NamedTemporaryFile(prefix="firth-")  # noqa: SIM115
         shutil.copyfileobj(stream, file, 1 << 20)
@@ -184,8 +193,8 @@ def copy_to_temporary(stream: Any) -> Any:
 
 
 def read_records(path: Path, stream: Any, columns: Columns) -> Iterator[Record]:
-    """The records of a decompressed stream, by the file's format."""
-    form, compression = kind_of(path)
+    """Yield the records of a decompressed stream in the file's format."""
+    form, compression = format_and_compression(path)
     if form == ".parquet":
         yield from parquet_records(path, stream, compression, columns)
     elif form in (".csv", ".tsv"):
@@ -195,7 +204,7 @@ def read_records(path: Path, stream: Any, columns: Columns) -> Iterator[Record]:
 
 
 def text_lines(stream: Any, path: Path) -> Iterator[str]:
-    """Lines with their ends. Bytes that are not UTF-8 become lone surrogates, which `to_bytes` turns back."""
+    """Yield lines with their line ends. Invalid UTF-8 becomes lone surrogates, which `to_bytes` restores."""
     rest = check_head(stream.read(HEAD), str(path))
     while True:
         lines = rest.split(b"\n")
@@ -211,7 +220,7 @@ def text_lines(stream: Any, path: Path) -> Iterator[str]:
 
 
 def to_bytes(text: str) -> bytes:
-    """UTF-8; bytes that were not UTF-8 when read are given back as they were, to be counted with all others."""
+    """Encode as UTF-8, restoring the invalid bytes that `text_lines` escaped, so that they are counted later."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
@@ -223,6 +232,7 @@ def to_bytes(text: str) -> bytes:
 
 
 def json_records(lines: Iterable[str], path: Path, columns: Columns) -> Iterator[Record]:
+    """Yield the records of JSON lines."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -239,7 +249,7 @@ def json_records(lines: Iterable[str], path: Path, columns: Columns) -> Iterator
         if not isinstance(record, dict):
             raise FirthError(
                 "malformed_data",
-                "{path}, line {number}: a record must be an object; got {got}.",
+                "{path}, line {number}: a record must be a JSON object; got {got}.",
                 path=path,
                 number=number,
                 got=line.strip()[:40],
@@ -247,69 +257,71 @@ def json_records(lines: Iterable[str], path: Path, columns: Columns) -> Iterator
         where = f"{path}, line {number}"
         if not columns.text:
             texts = [name for name, value in record.items() if isinstance(value, str)]
-            columns = choose_text(columns, list(record), texts, where)
+            columns = select_text_column(columns, list(record), texts, where)
         yield record_of(record, columns, where)
 
 
 def record_of(fields: dict[str, Any], columns: Columns, where: str) -> Record:
+    """Return the record for a dictionary of fields."""
     assert columns.text is not None
     key = key_of(fields, columns.key, where) if columns.key else None
     if columns.fields:
         for name in columns.fields:
-            field(fields, name, where)  # is there, and no list or object
-        return Record(key, field(fields, columns.text, where), tuple(fields[name] for name in columns.fields))
+            text_field(fields, name, where)  # checks that it exists and is not a list or object
+        return Record(key, text_field(fields, columns.text, where), tuple(fields[name] for name in columns.fields))
     lists = [
-        fields[name] if isinstance(fields.get(name), list) else field(fields, name, where) for name in columns.tags
+        fields[name] if isinstance(fields.get(name), list) else text_field(fields, name, where) for name in columns.tags
     ]
-    return Record(key, field(fields, columns.text, where), tags_of(lists, where))
+    return Record(key, text_field(fields, columns.text, where), tags_of(lists, where))
 
 
 def tags_of(values: Iterable[Any], where: str) -> tuple[str, ...]:
-    """Each value is a tag or a list of tags; null, NaN and empty texts are none; one that stands twice counts once."""
+    """Return the distinct tags in values that are a tag or a list of tags, without null, NaN and empty ones."""
     tags = [tag for value in values for tag in (value if isinstance(value, (list, tuple)) else [value])]
     if any(isinstance(tag, (dict, list, tuple)) for tag in tags):
         raise FirthError(
             "malformed_data",
-            "{where}: a tag is a text, or there is a list of them; got {got!r:.60}.",
+            "{where}: {field} must be text or a list of texts; got {got!r:.60}.",
             where=where,
+            field="tags",
             got=tags,
         )
     return tuple(dict.fromkeys(tag_text(tag) for tag in tags if tag not in (None, "") and tag == tag))
 
 
 def tag_text(tag: Any) -> str:
-    """5.0 is 5: data frames turn whole numbers into floats where one is missing."""
+    """Return a tag as text; 5.0 becomes 5, because data frames store integers with missing values as floats."""
     return str(int(tag)) if isinstance(tag, float) and tag.is_integer() else str(tag)
 
 
-def field(record: dict[str, Any], name: str, where: str) -> str:
-    """The text of a record's field; null is an empty text."""
+def text_field(record: dict[str, Any], name: str, where: str) -> str:
+    """Return a field of a record as text; null becomes an empty text."""
     if name not in record:
-        raise no_column(name, record, where)
+        raise unknown_column_error(name, record, where)
     value = record[name]
     if isinstance(value, (dict, list)):
         raise FirthError(
             "malformed_data",
-            "{where}: column {name!r} holds no text but a {value_type}.",
+            "{where}: column {name!r} must have text; got {got}.",
             where=where,
             name=name,
-            value_type=type(value).__name__,
+            got=type(value).__name__,
         )
     return "" if value is None else str(value)
 
 
 def key_of(record: dict[str, Any], name: str, where: str) -> str:
-    """A record's key, by which others find its row again: it must be there, and readable."""
-    key = field(record, name, where)
+    """Return the key of a record, which must not be empty and must be valid UTF-8."""
+    key = text_field(record, name, where)
     if not key:
-        raise empty_key(name, where)
+        raise empty_key_error(name, where)
     try:
         key.encode("utf-8")
     except UnicodeEncodeError:
         shown = to_bytes(key).decode("utf-8", "backslashreplace")
         raise FirthError(
             "invalid_encoding",
-            "{where}: the key {got} is not valid UTF-8. Convert the file: {iconv}",
+            "{where}: the key {got} is not valid UTF-8. Convert the file first: {iconv}",
             where=where,
             got=shown,
             iconv=ICONV,
@@ -317,25 +329,27 @@ def key_of(record: dict[str, Any], name: str, where: str) -> str:
     return key
 
 
-def empty_key(name: str, where: str) -> FirthError:
-    rule = "{where}: the key column {name!r} is empty; fill it, or leave the key out: rows are then numbered."
+def empty_key_error(name: str, where: str) -> FirthError:
+    """Return the error for a record without a key."""
+    rule = "{where}: the key column {name!r} is empty. Fill it in, or name no key column; rows are then numbered."
     return FirthError("malformed_data", rule, where=where, name=name)
 
 
-def no_column(name: str, names: Iterable[str], where: str) -> FirthError:
-    rule = "{where}: no column {name!r}; there are {available}.{hint}"
-    hint = ask_for(name) if name != "text" else ""  # which is guessed unless it was named
+def unknown_column_error(name: str, names: Iterable[str], where: str) -> FirthError:
+    """Return the error for a column that does not exist."""
+    rule = "{where}: no column {name!r}; the columns are {available}.{hint}"
+    hint = column_hint(name) if name != "text" else ""  # the text column is detected unless it is named
     available = ", ".join(names) or "none"
     return FirthError("unknown_column", rule, where=where, name=name, available=available, hint=hint)
 
 
-def ask_for(name: str) -> str:
-    """How to name another column in the place of one that is looked for by default."""
-    return f" Which one is the {name}? Pass {name}=… ({USUAL[name]})." if name in USUAL else ""
+def column_hint(name: str) -> str:
+    """Return how to name another column instead of a default one."""
+    return f" Pass {name}=… ({DEFAULT_COLUMNS[name]}) to name the {name} column." if name in DEFAULT_COLUMNS else ""
 
 
-def choose_text(columns: Columns, names: Sequence[str], texts: Sequence[str], where: str) -> Columns:
-    """The same with a column for the text: "text" if there is one, else the only one of strings not named yet."""
+def select_text_column(columns: Columns, names: Sequence[str], texts: Sequence[str], where: str) -> Columns:
+    """Return `columns` with a text column: "text" if it exists, else the only text column not used otherwise."""
     if columns.text:
         return columns
     if "text" in names:
@@ -345,66 +359,70 @@ def choose_text(columns: Columns, names: Sequence[str], texts: Sequence[str], wh
         return columns._replace(text=others[0])
     raise FirthError(
         "unknown_column",
-        "{where}: which column is the text? Pass column=… (--column); there are {available}.",
+        "{where}: the {missing} column is not known. Pass column=… (--column); the columns are {available}.",
         where=where,
+        missing="text",
         available=", ".join(names) or "none",
     )
 
 
 def separated_records(lines: Iterator[str], path: Path, form: str, columns: Columns) -> Iterator[Record]:
-    csv.field_size_limit(sys.maxsize)  # a field may be a whole book
+    """Yield the records of csv or tsv lines."""
+    csv.field_size_limit(sys.maxsize)  # a field may be a whole document
     first = next(lines, "")
     rows = csv.reader(itertools.chain([first], lines), delimiter=separator_of(form, first), strict=True)
     try:
         header = next(rows, [])
-        columns = choose_text(columns, header, header, f"{path}, line 1")
+        columns = select_text_column(columns, header, header, f"{path}, line 1")
         for name in columns.names:
             if name not in header:
-                raise no_column(name, header, f"{path}, line 1")
+                raise unknown_column_error(name, header, f"{path}, line 1")
         for row in rows:
             if not row:
                 continue
             if len(row) != len(header):
-                fields = f"{len(row)} field{'s' * (len(row) != 1)}"
                 raise FirthError(
                     "malformed_data",
-                    "{path}, line {line_num}: {fields} where the header has {n_header}; mend the line or take it "
-                    'out (a text with a separator or a line break in it stands in "quotes").',
+                    "{path}, line {number}: expected {expected} fields as in the header; got {got}. Fix or remove the "
+                    'line (put texts that contain a separator or line break in "quotes").',
                     path=path,
-                    line_num=rows.line_num,
-                    fields=fields,
-                    n_header=len(header),
+                    number=rows.line_num,
+                    expected=len(header),
+                    got=len(row),
                 )
             yield record_of(dict(zip(header, row, strict=True)), columns, f"{path}, line {rows.line_num}")
     except csv.Error as error:
-        raise no_row(error, f"{path}, line {rows.line_num}") from None
+        raise csv_row_error(error, f"{path}, line {rows.line_num}") from None
 
 
-def no_row(error: csv.Error, where: str) -> FirthError:
-    """What to say of a line that Python's csv does not read."""
-    lone = "new-line character" in str(error)  # outside of quotes, where it neither ends a line nor belongs to a field
+def csv_row_error(error: csv.Error, where: str) -> FirthError:
+    """Return the error for a line that Python's csv module cannot parse."""
+    is_lone_return = "new-line character" in str(error)  # a carriage return outside of quotes
     reason = (
-        "a carriage return (\\r) without a line feed; put the field in quotes or take it out" if lone else str(error)
+        "a carriage return (\\r) without a line feed; put the field in quotes or remove the character"
+        if is_lone_return
+        else str(error)
     )
     return FirthError("malformed_data", "{where}: {reason}.", where=where, reason=reason)
 
 
 def parquet_records(path: Path, stream: Any, compression: str, columns: Columns) -> Iterator[Record]:
+    """Yield the records of a Parquet file."""
     import pyarrow
     import pyarrow.parquet
 
-    file = copy_to_temporary(stream) if compression else stream  # Parquet is read from its end
+    file = copy_to_temporary(stream) if compression else stream  # Parquet needs random access
     with reading_parquet(path):
         parquet = pyarrow.parquet.ParquetFile(file)
         if parquet.metadata.num_rows == 0:
             raise FirthError("empty_data", "{path} has no rows.", path=path)
-        found = text_columns(parquet.schema_arrow, columns, str(path))
-        yield from table_records(parquet.iter_batches(batch_size=4096, columns=found.names), found, str(path))
+        selected = text_columns(parquet.schema_arrow, columns, str(path))
+        yield from table_records(parquet.iter_batches(batch_size=4096, columns=selected.names), selected, str(path))
 
 
 @contextlib.contextmanager
 def reading_parquet(path: Path) -> Iterator[None]:
-    """A damaged file may make Arrow raise any of its errors, and Python those of bytes that are no text."""
+    """Turn the errors that a damaged Parquet file causes in Arrow and Python into a FirthError."""
     import pyarrow
 
     try:
@@ -414,12 +432,12 @@ def reading_parquet(path: Path) -> Iterator[None]:
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
         reason = str(error).partition("\n")[0]
         raise FirthError(
-            "malformed_data", "{path} is not Parquet, or damaged: {reason}.", path=path, reason=reason
+            "malformed_data", "{path} is not a Parquet file, or is damaged: {reason}.", path=path, reason=reason
         ) from None
 
 
 def text_columns(schema: Any, columns: Columns, where: str) -> Columns:
-    """The same with the text's column chosen; all that are named must exist."""
+    """Return `columns` with the text column selected; refuse columns that do not exist."""
     import pyarrow.types as kinds
 
     def is_text(kind: Any) -> bool:
@@ -427,23 +445,23 @@ def text_columns(schema: Any, columns: Columns, where: str) -> Columns:
         return bool(kinds.is_string(inner) or kinds.is_large_string(inner) or "string_view" in str(inner))
 
     texts = [item.name for item in schema if is_text(item.type)]
-    found = choose_text(columns, schema.names, texts, where)
-    for name in found.names:
+    selected = select_text_column(columns, schema.names, texts, where)
+    for name in selected.names:
         if name not in schema.names:
-            raise no_column(name, schema.names, where)
-    if found.text not in texts:
+            raise unknown_column_error(name, schema.names, where)
+    if selected.text not in texts:
         raise FirthError(
             "malformed_data",
-            "{where}: column {text!r} holds no text but {type}.",
+            "{where}: column {name!r} must have text; got {got}.",
             where=where,
-            text=found.text,
-            type=schema.field(found.text).type,
+            name=selected.text,
+            got=schema.field(selected.text).type,
         )
-    return found
+    return selected
 
 
 def table_records(batches: Iterable[Any], columns: Columns, where: str) -> Iterator[Record]:
-    """Rows of pyarrow batches; a missing text is an empty one."""
+    """Yield the rows of pyarrow batches as records; a missing text is empty."""
     row = 0
     for batch in batches:
         texts = batch.column(columns.text).to_pylist()
@@ -453,6 +471,6 @@ def table_records(batches: Iterable[Any], columns: Columns, where: str) -> Itera
         for key, text, values in zip(keys, texts, rows, strict=True):
             row += 1
             if columns.key and key in (None, ""):
-                raise empty_key(columns.key, f"{where}, row {row:,}")
+                raise empty_key_error(columns.key, f"{where}, row {row:,}")
             name = str(key) if columns.key else None
             yield Record(name, text or "", tuple(values) if columns.fields else tags_of(values, where))

@@ -1,4 +1,4 @@
-"""`SimilarPairs`: texts to train sentence vectors with: alone, in pairs, in triplets, or in pairs with scores."""
+"""`SimilarPairs`: training data for sentence embeddings: single texts, pairs, triplets, or pairs with scores."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ SENTENCE = "sentence"
 
 
 class Rows(NamedTuple):
-    """Rows that have text. sides[0] are the texts, sides[1] those that are like them, sides[2] those that are not, as
-    far as there are any; scores where they are given."""
+    """Rows without missing texts: sides[0] are the anchors, sides[1] the positives and sides[2] the negatives, if any.
+
+    `scores` are the similarity scores of the pairs, if given.
+    """
 
     sides: tuple[list[str], ...]
     scores: NDArray[np.float64] | None = None
@@ -31,17 +33,18 @@ class Rows(NamedTuple):
 
 
 class SimilarPairs:
-    """Texts to learn from.
+    """Training data for sentence embeddings.
 
-        Alike("notes.txt", unit="sentence")                                   # each text is like itself
-        Alike("asked.csv", text="question", other="duplicate")                # pairs
-        Alike("found.jsonl", text="query", other="answer", negative="wrong")  # triplets
-        Alike("sts.tsv", text="first", other="second", score="score")         # how alike, the more the higher
+        SimilarPairs("notes.txt", unit="sentence")                                    # single texts (SimCSE)
+        SimilarPairs("asked.csv", text="question", other="duplicate")                 # positive pairs
+        SimilarPairs("found.jsonl", text="query", other="answer", negative="wrong")   # triplets
+        SimilarPairs("sts.tsv", text="first", other="second", score="score")          # higher: more similar
 
-    Without `other`, the sources are a corpus: text files, tables of which `text` names the column, lists of texts;
-    `unit` is a line, block, file or sentence of theirs. With it, one source of a `Table`: csv, tsv, jsonl, Parquet, a
-    data frame, a dictionary of columns. `dev` is an `SimilarPairs` with scores, to measure and choose by.
-    Threads can share it, unless it reads an iterator or standard input.
+    Without `other`, the sources form a corpus: text files, tables with the text in the column `text`, lists of texts;
+    `unit` is a line, block, file or sentence. With `other`, the source is one table: csv, tsv, jsonl, Parquet, a data
+    frame or a dictionary of columns. `dev` is a `SimilarPairs` with scores, used for evaluation and model selection.
+
+    Threads can share it unless it reads an iterator or standard input.
     """
 
     def __init__(
@@ -57,10 +60,13 @@ class SimilarPairs:
         if other is None and (negative or score):
             raise FirthError(
                 "conflicting_options",
-                "negative and score are columns of pairs: name the second texts' column too (other).",
+                "{options} need pairs: name the column of the second texts (other).",
+                options="negative and score",
             )
         if negative and score:
-            raise FirthError("conflicting_options", "Pairs have a score, or a negative text beside them; not both.")
+            raise FirthError(
+                "conflicting_options", "Pairs can have {options}, not both.", options="a score or a negative text"
+            )
         if unit not in (*UNITS, SENTENCE):
             raise FirthError(
                 "invalid_value",
@@ -70,7 +76,9 @@ class SimilarPairs:
                 got=unit,
             )
         if dev is not None and dev.score is None:
-            raise FirthError("invalid_value", "The dev data must be pairs with scores: name their column (score).")
+            raise FirthError(
+                "invalid_value", "{option} must be pairs with scores: name the score column (score).", option="dev"
+            )
         self.score: str | None = score
         self.unit, self.dev = unit, dev
         self.names = [text or "text", other, *([negative] if negative else [])] if other else []
@@ -78,29 +86,31 @@ class SimilarPairs:
             self.corpus: Corpus | None = Corpus(*sources, unit="line" if unit == SENTENCE else unit, column=text)
             return
         if len(sources) != 1:
-            raise FirthError("wrong_input", "Pairs are one table; got {got} sources.", got=len(sources))
+            raise FirthError("wrong_input", "Pairs are read from one table; got {got} sources.", got=len(sources))
         self.corpus = None
         self.table = Table(sources[0], columns=[*self.names, *([score] if score else [])], categories=self.names)
 
     def rows(self, report: Report) -> Rows:
-        """The texts. Those that are empty are left out, and of single texts those that stand there again."""
-        found = self._texts(report) if self.corpus is not None else self._table_rows(report)
-        if len(found) < 2:
+        """Return the rows without empty texts and, for single texts, without duplicates."""
+        rows = self._texts(report) if self.corpus is not None else self._table_rows(report)
+        if len(rows) < 2:
             raise FirthError(
                 "too_few",
-                "Texts are told apart from each other, so at least 2 different ones are needed; got {got}.",
-                got=len(found),
+                "Contrastive training needs at least 2 different texts; got {got}.",
+                got=len(rows),
             )
-        return found
+        return rows
 
     def _texts(self, report: Report) -> Rows:
         texts = list(self._read())
-        full = [text for text in texts if text.strip()]
-        distinct = list(dict.fromkeys(full))
-        if len(full) < len(texts):
-            report.note(f"{len(texts) - len(full):,} of {len(texts):,} texts are empty and left out.")
-        if len(distinct) < len(full):
-            report.note(f"{len(full) - len(distinct):,} of {len(full):,} texts stand there again, and count once.")
+        nonempty = [text for text in texts if text.strip()]
+        distinct = list(dict.fromkeys(nonempty))
+        if len(nonempty) < len(texts):
+            text = f"{len(texts) - len(nonempty):,} of {len(texts):,} texts are empty and left out."
+            report.note(text, "empty_texts")
+        if len(distinct) < len(nonempty):
+            text = f"{len(nonempty) - len(distinct):,} of {len(nonempty):,} texts are duplicates and left out."
+            report.note(text, "duplicate_texts")
         return Rows((distinct,))
 
     def _read(self) -> Iterator[str]:
@@ -114,23 +124,25 @@ class SimilarPairs:
     def _table_rows(self, report: Report) -> Rows:
         sides = [[text or "" for text in self.table.categories(name)] for name in self.names]
         scores = self.table.numbers(self.score) if self.score else np.zeros(len(self.table))
-        empty = [row for row, texts in enumerate(zip(*sides, strict=True)) if not all(text.strip() for text in texts)]
-        lacking = np.flatnonzero(np.isnan(scores)).tolist()
-        for rows, what in ((empty, "a text that is empty"), (lacking, f"no {self.score}")):
+        empty_rows = [
+            row for row, texts in enumerate(zip(*sides, strict=True)) if not all(text.strip() for text in texts)
+        ]
+        unscored = np.flatnonzero(np.isnan(scores)).tolist()
+        for rows, what in ((empty_rows, "an empty text"), (unscored, f"no {self.score}")):
             if rows:
                 first = self.table.row_number(rows[0])
-                report.note(
-                    f"{len(rows):,} of {len(scores):,} rows have {what} and are left out; the first is row {first}."
-                )
+                text = f"{len(rows):,} of {len(scores):,} rows have {what} and are left out; the first is row {first}."
+                report.note(text, "rows_left_out")
         if any(map(math.isinf, scores)):
             raise FirthError(
-                "non_finite", "Column {score!r} must hold finite numbers; it has an infinite one.", score=self.score
+                "non_finite", "Column {column!r} must have finite numbers; found infinity.", column=self.score
             )
-        kept = sorted(set(range(len(scores))) - set(empty) - set(lacking))
-        left = tuple([side[row] for row in kept] for side in sides)
-        return Rows(left, scores[kept] if self.score else None)
+        selected_rows = sorted(set(range(len(scores))) - set(empty_rows) - set(unscored))
+        sides_left = tuple([side[row] for row in selected_rows] for side in sides)
+        return Rows(sides_left, scores[selected_rows] if self.score else None)
 
     def fingerprint(self) -> str | None:
+        """Return a hash of the data; None if a source is not a file."""
         own = self.table.fingerprint() if self.corpus is None else self.corpus.fingerprint()
         dev = "" if self.dev is None else self.dev.fingerprint()
         if own is None or dev is None:

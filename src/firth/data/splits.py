@@ -1,4 +1,4 @@
-"""Ratings in two parts, one to learn from and one to be judged by."""
+"""Splits interactions into training and test sets."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.data.interactions import Interactions
 
-WAYS = ("random", "last", "time", "user")
+SPLITS = ("random", "last", "time", "user")
+HISTORY_SHARE = 0.8  # of the pairs of a held-out user
 
 
 class Split(NamedTuple):
-    """`history` is what is told about the users of `test` who are not in `train` (by user), else None."""
+    """Training and test interactions. With "user", `history` is the known part of the test users' interactions."""
 
     train: Interactions
     test: Interactions
@@ -22,76 +23,88 @@ class Split(NamedTuple):
 
 
 def split(ratings: Interactions, by: str = "random", share: float = 0.2, seed: int = 1) -> Split:
-    """Keeps a part of the pairs (user, item) to test on; all events of a pair fall on one side.
+    """Hold out a part of the (user, item) pairs for testing; all events of a pair are on the same side.
 
-    - "random": this share of all pairs, drawn;
-    - "last": of each user the item met last (leave one out), drawn where times are unknown; users with one item only
-      stay whole;
-    - "time": the pairs that are first met in the last `share` of the events; what happens to older pairs then is
-      forgotten, for nothing may be learned from the future;
-    - "user": this share of the users, drawn, is left out of `train`; four fifths of their pairs are told (`history`),
-      to fold them in, and the rest is the test (Liang et al. 2018). Users with one item only are not drawn.
+    - "random": a random share of all pairs;
+    - "last": each user's last item (leave one out), a random one if there are no times; users with a single item stay
+      in the training set;
+    - "time": the pairs that first occur in the last `share` of the events; later events of older pairs are dropped, so
+      that nothing is learned from the future;
+    - "user": a random share of the users is removed from `train`; four fifths of their pairs are their `history`, for
+      fold-in, and the rest is the test set (Liang et al. 2018). Users with a single item are not selected.
     """
-    if by not in WAYS:
-        raise FirthError("invalid_value", "split is by one of {choices}; got {got!r}.", choices=", ".join(WAYS), got=by)
+    if by not in SPLITS:
+        raise FirthError(
+            "invalid_value",
+            "{option} must be one of {choices}; got {got!r}.",
+            option="split.by",
+            choices=", ".join(SPLITS),
+            got=by,
+        )
     if not 0 < share < 1:
         raise FirthError(
-            "invalid_value", "{option} must lie between 0 and 1; got {got}.", option="split.share", got=share
+            "invalid_value", "{option} must be between 0 and 1; got {got}.", option="split.share", got=share
         )
     random = np.random.default_rng(seed)
-    pair, owner, first = pairs_of(ratings)
+    pair_ids, pair_users, first = pairs_of(ratings)
     if by == "time":
-        return split_time(ratings, pair, first, share)
+        return split_time(ratings, pair_ids, first, share)
     if by == "user":
-        return split_users(ratings, pair, owner, share, random)
+        return split_users(ratings, pair_ids, pair_users, share, random)
     if by == "random":
-        held = random.random(len(owner)) < share
+        held_out = random.random(len(pair_users)) < share
     else:
-        # Events stand in the order of time; of equal times (a day's, say) the last in the source is the last.
-        held = last_of_each(owner, random.random(len(owner)) if ratings.times is None else first)
-    return Split(ratings.take(~held[pair]), ratings.take(held[pair]))
+        # Events are in time order. Among equal times (dates, for example), the last one in the source counts.
+        held_out = last_of_each(pair_users, random.random(len(pair_users)) if ratings.times is None else first)
+    return Split(ratings.take(~held_out[pair_ids]), ratings.take(held_out[pair_ids]))
 
 
 def pairs_of(ratings: Interactions) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.intp]]:
-    """The pair of each event; the user of each pair, and the event that it is first met in."""
+    """Return the pair number of each event, and the user and the first event of each pair."""
     owners = ratings.user_ids()
     codes = owners * len(ratings.items) + ratings.item_ids
-    _, first, pair = np.unique(codes, return_index=True, return_inverse=True)  # the first is the earliest
-    return pair.astype(np.int64), owners[first], first
+    _, first, pair_ids = np.unique(codes, return_index=True, return_inverse=True)  # the first is the earliest
+    return pair_ids.astype(np.int64), owners[first], first
 
 
-def last_of_each(owner: NDArray[np.int64], when: NDArray[Any]) -> NDArray[np.bool_]:
-    """Each user's pair that is latest, of users with at least two; owners ascend."""
-    order = np.lexsort((when, owner))
-    last = order[np.append(np.diff(owner) > 0, True)] if len(owner) else order
-    held = np.zeros(len(owner), dtype=bool)
-    held[last] = np.bincount(owner)[owner[last]] > 1
-    return held
+def last_of_each(pair_users: NDArray[np.int64], times: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return a mask of the last pair of each user with at least two pairs; users must be in ascending order."""
+    order = np.lexsort((times, pair_users))
+    last = order[np.append(np.diff(pair_users) > 0, True)] if len(pair_users) else order
+    held_out = np.zeros(len(pair_users), dtype=bool)
+    held_out[last] = np.bincount(pair_users)[pair_users[last]] > 1
+    return held_out
 
 
-def split_time(ratings: Interactions, pair: NDArray[np.int64], first: NDArray[np.intp], share: float) -> Split:
+def split_time(ratings: Interactions, pair_ids: NDArray[np.int64], first: NDArray[np.intp], share: float) -> Split:
     if ratings.times is None:
         raise FirthError(
             "missing_option",
-            "A split by time needs times; give the data a time column, or split by random, last or user.",
+            "split.by=time needs a {option} column in the data. Add one, or split by random, last or user.",
+            option="time",
         )
-    when = np.sort(ratings.times)
-    cut = when[min(len(when) - 1, len(when) - round(len(when) * share))] if len(when) else 0.0
-    late = ratings.times >= cut
-    new = late[first][pair]  # pairs first met after the cut
-    return Split(ratings.take(~late), ratings.take(new))
+    times = np.sort(ratings.times)
+    cut = times[min(len(times) - 1, len(times) - round(len(times) * share))] if len(times) else 0.0
+    is_late = ratings.times >= cut
+    is_new_pair = is_late[first][pair_ids]  # pairs that first occur after the cut
+    return Split(ratings.take(~is_late), ratings.take(is_new_pair))
 
 
 def split_users(
-    ratings: Interactions, pair: NDArray[np.int64], owner: NDArray[np.int64], share: float, random: np.random.Generator
+    ratings: Interactions,
+    pair_ids: NDArray[np.int64],
+    pair_users: NDArray[np.int64],
+    share: float,
+    random: np.random.Generator,
 ) -> Split:
-    told = 0.8
-    sizes = np.bincount(owner, minlength=len(ratings.users))
-    drawn = (random.random(len(sizes)) < share) & (sizes > 1)
-    place = np.empty(len(owner), dtype=np.int64)  # of each pair in a random order of its user's
-    order = np.lexsort((random.random(len(owner)), owner))
-    place[order] = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    tested = drawn[owner] & (place < np.maximum(1, np.rint(sizes[owner] * (1 - told))))
-    history = drawn[owner] & ~tested
-    train = ratings.take(~drawn[ratings.user_ids()])
-    return Split(train, ratings.take(tested[pair]), ratings.take(history[pair]))
+    sizes = np.bincount(pair_users, minlength=len(ratings.users))
+    is_test_user = (random.random(len(sizes)) < share) & (sizes > 1)
+    rank_in_user = np.empty(len(pair_users), dtype=np.int64)  # rank of each pair in a random order of its user's pairs
+    order = np.lexsort((random.random(len(pair_users)), pair_users))
+    rank_in_user[order] = np.arange(len(pair_users)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    is_test = is_test_user[pair_users] & (
+        rank_in_user < np.maximum(1, np.rint(sizes[pair_users] * (1 - HISTORY_SHARE)))
+    )
+    history = is_test_user[pair_users] & ~is_test
+    train = ratings.take(~is_test_user[ratings.user_ids()])
+    return Split(train, ratings.take(is_test[pair_ids]), ratings.take(history[pair_ids]))

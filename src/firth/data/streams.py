@@ -1,4 +1,4 @@
-"""Ids as they flow from one pass over a corpus to the next: in pieces, on disk, with an end after each document."""
+"""Streams of token ids between the passes over a corpus: chunks on disk, with a marker after each document."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Ids = NDArray[np.int32]
 
 
 class Piece(NamedTuple):
-    """Ids with DOCUMENT_END after each document, and what each id stands for in the vocabulary (−1: dropped)."""
+    """A chunk of ids, with DOCUMENT_END after each document, and the map to vocabulary ids (−1: dropped)."""
 
     ids: Ids
     map: Ids
 
 
 class Stream(NamedTuple):
-    """A corpus as ids of `words`; the first `fixed` words keep their ids whatever happens."""
+    """A corpus as ids of `words`; the first `fixed` words keep their ids."""
 
     words: Sequence[str]
     counts: NDArray[np.int64]
@@ -37,75 +37,75 @@ class Stream(NamedTuple):
 
 
 def flat_pieces(ids: Ids, starts: NDArray[np.int64], map: Ids) -> Callable[[], Iterator[Piece]]:
-    """Flat ids and document starts as pieces."""
+    """Return a function that iterates over flat ids and document starts as chunks."""
 
-    def pieces() -> Iterator[Piece]:
+    def iterate() -> Iterator[Piece]:
         for begin in range(0, max(len(ids), 1), PIECE):
             end = min(begin + PIECE, len(ids))
-            # An end at `begin` was written with the piece before, but for empty documents at the very start.
+            # An end at `begin` belongs to the previous chunk, except for empty documents at the very start.
             first = 1 if begin == 0 else int(np.searchsorted(starts, begin, side="right"))
             ends = starts[first : int(np.searchsorted(starts, end, side="right"))]
             yield Piece(np.insert(ids[begin:end], ends - begin, np.int32(kernel.DOCUMENT_END)), map)
 
-    return pieces
+    return iterate
 
 
 def file_pieces(path: Path, words: int) -> Callable[[], Iterator[Piece]]:
-    """A file of ids with document ends as pieces."""
+    """Return a function that iterates over a file of ids with document ends as chunks."""
 
-    def pieces() -> Iterator[Piece]:
-        same = np.arange(words, dtype=np.int32)
+    def iterate() -> Iterator[Piece]:
+        identity = np.arange(words, dtype=np.int32)
         total = path.stat().st_size // 4
         for begin in range(0, total, PIECE):
             shape = (min(PIECE, total - begin),)
-            yield Piece(np.memmap(path, dtype=np.int32, mode="r", offset=begin * 4, shape=shape), same)
+            yield Piece(np.memmap(path, dtype=np.int32, mode="r", offset=begin * 4, shape=shape), identity)
 
-    return pieces
+    return iterate
 
 
-def choose(stream: Stream, min_count: int, max_size: int | None) -> kernel.Merged:
-    """The vocabulary of a stream, as the native `merge` gives it; maps[0] leads from the stream's ids to its own."""
+def select_vocabulary(stream: Stream, min_count: int, max_size: int | None) -> kernel.Merged:
+    """Select the vocabulary of a stream; maps[0] of the result maps the stream's ids to vocabulary ids."""
     words, counts, fixed = stream.words, stream.counts, stream.fixed
-    enough = (np.flatnonzero(counts[fixed:] >= max(min_count, 1)) + fixed).tolist()
-    minus = (-counts).tolist()
-    order = sorted(enough, key=lambda word: (minus[word], words[word].encode("utf-8", "surrogatepass")))
+    frequent_ids = (np.flatnonzero(counts[fixed:] >= max(min_count, 1)) + fixed).tolist()
+    negative_counts = (-counts).tolist()
+    order = sorted(frequent_ids, key=lambda word: (negative_counts[word], words[word].encode("utf-8", "surrogatepass")))
     if max_size:
         del order[max(0, max_size - fixed) :]
-    map = np.full(len(words), -1, dtype=np.int32)
-    map[:fixed] = np.arange(fixed)
-    map[order] = np.arange(fixed, fixed + len(order))
-    kept = np.array([*range(fixed), *order], dtype=np.int64)
+    id_map = np.full(len(words), -1, dtype=np.int32)
+    id_map[:fixed] = np.arange(fixed)
+    id_map[order] = np.arange(fixed, fixed + len(order))
+    selected_ids = np.array([*range(fixed), *order], dtype=np.int64)
     types, tokens = int(np.count_nonzero(counts[fixed:])) + fixed, int(counts.sum())
     return kernel.Merged(
-        words=[words[id] for id in kept],
-        counts=counts[kept],
-        maps=[map],
+        words=[words[id] for id in selected_ids],
+        counts=counts[selected_ids],
+        maps=[id_map],
         types=types,
         tokens=tokens,
         top_count=int(counts.max(initial=0)),
-        dropped_types=types - len(kept),
-        dropped_tokens=tokens - int(counts[kept].sum()),
+        dropped_types=types - len(selected_ids),
+        dropped_tokens=tokens - int(counts[selected_ids].sum()),
     )
 
 
-def renamed(stream: Stream, map: Ids) -> Iterator[Piece]:
-    """The stream's pieces with the map applied after their own."""
-    last: Ids | None = None
+def remapped_pieces(stream: Stream, map: Ids) -> Iterator[Piece]:
+    """Yield the chunks of a stream with `map` applied after their own maps."""
+    previous_map: Ids | None = None
     for piece in stream.pieces():
-        if piece.map is not last:
-            last = piece.map
-            both = np.where(last >= 0, map[last], np.int32(-1)).astype(np.int32)
-        yield Piece(piece.ids, both)
+        if piece.map is not previous_map:
+            previous_map = piece.map
+            composed = np.where(previous_map >= 0, map[previous_map], np.int32(-1)).astype(np.int32)
+        yield Piece(piece.ids, composed)
 
 
 def write_final(pieces: Iterable[Piece], folder: Path, threads: int) -> None:
-    """The second pass: provisional ids become final ones, dropped words vanish, document starts are set.
+    """Run the second pass: translate provisional to final ids, drop words, and write the document starts.
 
-    Where the pieces come from the very file that the ids go to, they are written over it: never ahead of what was
-    read, since there are no more of them, and the disk is spared a second copy.
+    If the chunks come from the output file itself, it is overwritten in place, which saves a second copy on disk. The
+    write position never overtakes the read position, because there are at most as many final ids.
     """
 
-    def translated(piece: Piece) -> tuple[Ids, NDArray[np.int64]]:
+    def translate_piece(piece: Piece) -> tuple[Ids, NDArray[np.int64]]:
         ids, ends = np.empty(len(piece.ids), dtype=np.int32), np.empty(len(piece.ids), dtype=np.int64)
         count, documents = kernel.translate(piece.ids, piece.map, ids, ends)
         return ids[:count], ends[:documents]
@@ -115,28 +115,31 @@ def write_final(pieces: Iterable[Piece], folder: Path, threads: int) -> None:
         starts.write(np.zeros(1, dtype=np.int64).tobytes())
         written = 0
         with ThreadPoolExecutor(threads) as pool:
-            for part, ends in ahead(pool, translated, pieces, threads + 1):
+            for part, ends in map_ahead(pool, translate_piece, pieces, threads + 1):
                 write_all(ids, part)
                 starts.write((ends + written).tobytes())
                 written += len(part)
         ids.truncate()
 
 
-def ahead(
-    pool: ThreadPoolExecutor, work: Callable[[Piece], tuple[Ids, NDArray[np.int64]]], items: Iterable[Piece], most: int
+def map_ahead(
+    pool: ThreadPoolExecutor,
+    work: Callable[[Piece], tuple[Ids, NDArray[np.int64]]],
+    items: Iterable[Piece],
+    max_pending: int,
 ) -> Iterator[tuple[Ids, NDArray[np.int64]]]:
-    """work(item) for each item in order, with at most `most` of them under way."""
-    under_way: deque[Future[tuple[Ids, NDArray[np.int64]]]] = deque()
+    """Yield work(item) for each item in order, with at most `max_pending` items in progress."""
+    pending: deque[Future[tuple[Ids, NDArray[np.int64]]]] = deque()
     for item in items:
-        under_way.append(pool.submit(work, item))
-        if len(under_way) >= most:
-            yield under_way.popleft().result()
-    while under_way:
-        yield under_way.popleft().result()
+        pending.append(pool.submit(work, item))
+        if len(pending) >= max_pending:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
 
 
 def write_all(file: Any, values: NDArray[Any]) -> None:
-    """All of an array to an unbuffered file, whose `write` may take only a part of it."""
+    """Write a whole array to an unbuffered file, whose `write` may write only a part of it."""
     view = memoryview(values).cast("B")  # type: ignore[arg-type]
     while view:
         view = view[file.write(view) :]

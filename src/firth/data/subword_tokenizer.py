@@ -1,4 +1,4 @@
-"""`SubwordTokenizer`: text to ids and back by the package `tokenizers`, with its files and those of BERT and GPT-2."""
+"""`SubwordTokenizer`: encodes and decodes text with the package `tokenizers`; reads its, BERT's and GPT-2's files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TOKENIZER, VOCAB_TXT, VOCAB_JSON, MERGES, CONFIG = (
 )  # fmt: skip
 BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 END_OF_WORD = "</w>"
-MOST_BYTES = 1 << 29  # of a file of tokens; the largest known ones have a thirtieth of it
+MOST_BYTES = 1 << 29  # maximum size of a tokenizer file; the largest known ones have a thirtieth of it
 MOST_TOKENS = 10_000_000
 
 
-class Encoded(NamedTuple):
-    """A text as tokens: ids, how they are written, and where in the text each stands (characters, begin and end)."""
+class Encoding(NamedTuple):
+    """An encoded text: token ids, tokens, and the character offsets (begin, end) of each token."""
 
     ids: list[int]
     tokens: list[str]
@@ -32,78 +32,79 @@ class Encoded(NamedTuple):
 
 
 class SubwordTokenizer:
-    """Made by `BPE`, `WordPiece` or `Characters`, or read from files: `SubwordTokenizer.load`.
+    """A tokenizer trained by `BPE`, `WordPiece` or `Characters`, or read from files by `SubwordTokenizer.load`.
 
-    Immutable: threads can share it.
+    Immutable, so threads can share it.
     """
 
     def __init__(self, engine: Any) -> None:
-        engine.no_truncation()  # nothing is cut unasked
+        engine.no_truncation()  # truncation is up to the caller
         engine.no_padding()
         self.engine = engine
         if self.size > MOST_TOKENS:
             count = len(self.ids)
             raise FirthError(
                 "invalid_tokenizer",
-                "The highest id is {size:,} for {count:,} tokens; Firth takes {most_tokens:,}.",
-                size=self.size - 1,
-                count=count,
-                most_tokens=MOST_TOKENS,
+                "The highest token id is {highest:,} for {tokens:,} tokens; it must be below {maximum:,}.",
+                highest=self.size - 1,
+                tokens=count,
+                maximum=MOST_TOKENS,
             )
 
     # ---- text to ids and back ----
 
-    def encode(self, text: str, special: bool = True) -> Encoded:
-        """`special` adds what the tokenizer puts around a text: [CLS] … [SEP] for WordPiece, nothing for BPE."""
+    def encode(self, text: str, special: bool = True) -> Encoding:
+        """Encode a text; `special` adds the special tokens around it, such as [CLS] … [SEP] for WordPiece."""
         return self.encode_batch([text], special)[0]
 
-    def encode_batch(self, texts: Sequence[str], special: bool = True) -> list[Encoded]:
-        """On all cores."""
-        found = self._call(self.engine.encode_batch, checked_texts(texts), add_special_tokens=special)
-        return [Encoded(each.ids, each.tokens, each.offsets) for each in found]
+    def encode_batch(self, texts: Sequence[str], special: bool = True) -> list[Encoding]:
+        """Encode several texts on all cores."""
+        encodings = self._call(self.engine.encode_batch, checked_texts(texts), add_special_tokens=special)
+        return [Encoding(encoding.ids, encoding.tokens, encoding.offsets) for encoding in encodings]
 
     def ids_batch(self, texts: Sequence[str], special: bool = True) -> list[list[int]]:
-        """`encode_batch`, the ids alone: quicker."""
-        found = self._call(self.engine.encode_batch_fast, checked_texts(texts), add_special_tokens=special)
-        return [each.ids for each in found]
+        """Return only the ids of several texts, which is faster than `encode_batch`."""
+        encodings = self._call(self.engine.encode_batch_fast, checked_texts(texts), add_special_tokens=special)
+        return [encoding.ids for encoding in encodings]
 
     def decode(self, ids: Iterable[int], special: bool = False) -> str:
-        """The text; special tokens are left out unless asked for."""
+        """Decode ids to text, without special tokens unless `special` is set."""
         numbers = [int(id) for id in ids]
-        wrong = [id for id in numbers if id not in self.tokens]
-        if wrong:
+        unknown_ids = [id for id in numbers if id not in self.tokens]
+        if unknown_ids:
             raise FirthError(
                 "unknown_token",
-                "There is no token {problem}; ids go from 0 to {size}.",
-                problem=wrong[0],
-                size=self.size - 1,
+                "There is no token with the id {got}; ids go from 0 to {highest}.",
+                got=unknown_ids[0],
+                highest=self.size - 1,
             )
         return str(self._call(self.engine.decode, numbers, skip_special_tokens=not special))
 
     def _call(self, work: Callable[..., Any], *values: Any, **settings: Any) -> Any:
-        with saying_what("This tokenizer can't do that"):
+        with translating_errors("The tokenizer failed"):
             return work(*values, **settings)
 
     # ---- tokens ----
 
     @cached_property
     def normalize(self) -> Callable[[str], str]:
-        """A word as the tokenizer sees it: without capitals and accents, where it folds them."""
+        """A function that normalizes a word as the tokenizer does, for example to lower case without accents."""
         engine = self.engine.normalizer
         return lru_cache(1 << 16)(lambda word: str(engine.normalize_str(word)).strip() if engine else word)
 
     @cached_property
     def ids(self) -> Mapping[str, int]:
-        """Id of each token, special ones among them."""
+        """The id of each token, including special tokens."""
         return dict(sorted(self.engine.get_vocab(with_added_tokens=True).items(), key=lambda item: item[1]))
 
     @cached_property
     def tokens(self) -> Mapping[int, str]:
+        """The token of each id."""
         return {id: token for token, id in self.ids.items()}
 
     @property
     def size(self) -> int:
-        """One more than the highest id: the rows that a table of vectors needs."""
+        """The highest id plus one: the number of rows of an embedding table."""
         return max(self.ids.values(), default=-1) + 1
 
     def __len__(self) -> int:
@@ -111,42 +112,43 @@ class SubwordTokenizer:
 
     @cached_property
     def special_tokens(self) -> Mapping[str, int]:
+        """The id of each special token."""
         added = self.engine.get_added_tokens_decoder()
         return {token.content: id for id, token in sorted(added.items()) if token.special}
 
     def special_id(self, token: str) -> int:
-        """The id of a special token."""
+        """Return the id of a special token."""
         if token not in self.special_tokens:
-            known = ", ".join(self.special_tokens) or "none"
+            available = ", ".join(self.special_tokens) or "none"
             raise FirthError(
                 "unknown_token",
                 "This tokenizer has no special token {token!r}; it has {available}.",
                 token=token,
-                available=known,
+                available=available,
             )
         return self.special_tokens[token]
 
     @cached_property
     def _document(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.to_json())
-        return found
+        document: dict[str, Any] = json.loads(self.to_json())
+        return document
 
     @property
     def kind(self) -> str:
-        """bpe, wordpiece or characters; of other people's tokenizers, what their file says."""
+        """The type of the model: bpe, wordpiece, characters, or the type given in an external file."""
         name = str(self._document["model"].get("type")).lower()
         alone = name == "bpe" and not self.merges and not self._document["pre_tokenizer"]
         return "characters" if alone else name
 
     @property
     def merges(self) -> list[tuple[str, str]]:
-        """The pairs that BPE joins, the first first; WordPiece has none."""
+        """The merges of BPE in order; WordPiece has none."""
         pairs = self._document["model"].get("merges") or ()
         return [tuple(pair.split(" ")) if isinstance(pair, str) else tuple(pair) for pair in pairs]  # type: ignore[misc]
 
     @property
     def fingerprint(self) -> str:
-        """Tells whether two are the same."""
+        """A hash of the tokenizer's JSON form."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     def __repr__(self) -> str:
@@ -155,18 +157,19 @@ class SubwordTokenizer:
     # ---- files ----
 
     def to_json(self) -> str:
-        """What tokenizer.json holds."""
+        """Return the content of tokenizer.json."""
         return str(self.engine.to_str(pretty=True))
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str = "tokenizer.json") -> SubwordTokenizer:
-        """The inverse of `to_json`. Nothing in it is executed."""
+        """Read what `to_json` returned. No code in it is executed."""
         data = text.encode() if isinstance(text, str) else text
-        with saying_what(f"{where} is not a tokenizer"):
+        with translating_errors(f"{where} is not a tokenizer"):
             return cls(load_engine().Tokenizer.from_buffer(data))
 
     def save(self, path: str | Path) -> Path:
-        """A file .json: tokenizer.json. A file .txt: vocab.txt. Else a folder with these, and GPT-2's two files."""
+        """Write tokenizer.json (path *.json), vocab.txt (path *.txt), or a folder with tokenizer.json and the files of
+        the model type: vocab.txt for WordPiece, vocab.json and merges.txt for BPE."""
         target = Path(path)
         if target.suffix == ".json":
             write_text(target, self.to_json())
@@ -188,47 +191,49 @@ class SubwordTokenizer:
         if self.kind != "wordpiece":
             raise FirthError(
                 "unknown_format",
-                "vocab.txt is WordPiece's file; this is {kind}: save a .json file or a folder.",
+                "vocab.txt is a WordPiece file; this tokenizer is {kind}. Save a .json file or a folder.",
                 kind=self.kind,
             )
         if sorted(self.tokens) != list(range(self.size)):
             raise FirthError(
                 "conflicting_options",
-                "vocab.txt has a line for each id, but here some ids have no token; save a .json file.",
+                "vocab.txt needs a token for every id, but {missing:,} ids have none. Save a .json file.",
+                missing=self.size - len(self.tokens),
             )
         return "".join(token + "\n" for token in self.ids)
 
     @classmethod
     def load(cls, path: str | Path, lowercase: bool = True) -> SubwordTokenizer:
-        """A tokenizer.json, a vocab.txt, or a folder with one of them or with vocab.json and merges.txt.
+        """Load tokenizer.json, vocab.txt, or a folder with one of them or with vocab.json and merges.txt.
 
-        vocab.txt does not say whether case is folded: `lowercase` does, or tokenizer_config.json in the same folder.
+        vocab.txt does not record whether text is lowercased. tokenizer_config.json in the same folder does; without it,
+        `lowercase` is used.
         """
-        place = Path(path)
-        if not place.is_dir():
-            if place.suffix == ".txt":
-                return cls(wordpiece_engine(read_vocab_text(place), folds_case(place.parent, lowercase), BERT))
-            return cls.from_json(read_bytes(place), str(place))
-        if (place / TOKENIZER).exists():
-            return cls.from_json(read_bytes(place / TOKENIZER), str(place / TOKENIZER))
-        if (place / VOCAB_TXT).exists():
-            return cls.load(place / VOCAB_TXT, lowercase)
-        if (place / VOCAB_JSON).exists() and (place / MERGES).exists():
-            return cls(read_gpt2(place))
+        source = Path(path)
+        if not source.is_dir():
+            if source.suffix == ".txt":
+                return cls(wordpiece_engine(read_vocab_text(source), lowercase_setting(source.parent, lowercase), BERT))
+            return cls.from_json(read_bytes(source), str(source))
+        if (source / TOKENIZER).exists():
+            return cls.from_json(read_bytes(source / TOKENIZER), str(source / TOKENIZER))
+        if (source / VOCAB_TXT).exists():
+            return cls.load(source / VOCAB_TXT, lowercase)
+        if (source / VOCAB_JSON).exists() and (source / MERGES).exists():
+            return cls(read_gpt2(source))
         raise FirthError(
             "invalid_tokenizer",
-            "{path} holds no tokenizer: no {tokenizer}, {vocab_txt}, or {vocab_json} with {merges}.",
-            path=place,
-            tokenizer=TOKENIZER,
-            vocab_txt=VOCAB_TXT,
-            vocab_json=VOCAB_JSON,
-            merges=MERGES,
+            "{path} has no tokenizer; expected {expected}.",
+            path=source,
+            expected=f"{TOKENIZER}, {VOCAB_TXT}, or {VOCAB_JSON} with {MERGES}",
         )
 
 
 def checked_texts(texts: Sequence[str]) -> list[str]:
+    """Return the texts as a list, and refuse anything that is not valid Unicode text."""
     if isinstance(texts, str):
-        raise FirthError("invalid_type", "encode_batch takes a list of texts; for one text there is encode.")
+        raise FirthError(
+            "invalid_type", "encode_batch takes a list of texts; got {got}. Use encode for one text.", got="str"
+        )
     for text in texts:
         if not isinstance(text, str):
             raise FirthError(
@@ -239,15 +244,15 @@ def checked_texts(texts: Sequence[str]) -> list[str]:
         except UnicodeEncodeError as error:
             raise FirthError(
                 "invalid_encoding",
-                "A text can't hold {text!a}, a lone surrogate: no character.",
-                text=text[error.start],
+                "A text has the lone surrogate {got!a}, which is not a character.",
+                got=text[error.start],
             ) from None
     return list(texts)
 
 
 @contextlib.contextmanager
-def saying_what(rule: str) -> Iterator[None]:
-    """What the Rust code refuses, or panics at (which is a BaseException), becomes one line."""
+def translating_errors(rule: str) -> Iterator[None]:
+    """Turn errors and panics of the Rust code (panics are a BaseException) into a FirthError."""
     try:
         yield
     except (FirthError, KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
@@ -259,6 +264,7 @@ def saying_what(rule: str) -> Iterator[None]:
 
 
 def load_engine() -> Any:
+    """Import the package `tokenizers`."""
     try:
         import tokenizers
     except ImportError:
@@ -270,7 +276,7 @@ def load_engine() -> Any:
 
 
 def bytes_engine(vocab: Mapping[str, int], merges: Sequence[tuple[str, str]], special: Sequence[str]) -> Any:
-    """GPT-2's: any text can be written, and comes back as it was."""
+    """Return a byte-level BPE tokenizer, as in GPT-2, which can encode any text without loss."""
     tk = load_engine()
     engine = tk.Tokenizer(tk.models.BPE(vocab=dict(vocab), merges=list(merges)))
     engine.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -282,7 +288,7 @@ def bytes_engine(vocab: Mapping[str, int], merges: Sequence[tuple[str, str]], sp
 def characters_engine(
     vocab: Mapping[str, int], merges: Sequence[tuple[str, str]], special: Sequence[str], lowercase: bool
 ) -> Any:
-    """BPE over characters with an end of word, as the first GPT had it."""
+    """Return a character-level BPE tokenizer with an end-of-word suffix, as in the first GPT."""
     tk = load_engine()
     model = tk.models.BPE(vocab=dict(vocab), merges=list(merges), unk_token="<unk>", end_of_word_suffix=END_OF_WORD)
     engine = tk.Tokenizer(model)
@@ -293,7 +299,7 @@ def characters_engine(
 
 
 def wordpiece_engine(vocab: Mapping[str, int], lowercase: bool, special: Sequence[str]) -> Any:
-    """BERT's: the longest piece that fits, then the longest that goes on; [CLS] and [SEP] around a text."""
+    """Return a WordPiece tokenizer, as in BERT: greedy longest match, with [CLS] and [SEP] around a text."""
     tk = load_engine()
     engine = tk.Tokenizer(tk.models.WordPiece(vocab=dict(vocab), unk_token="[UNK]"))
     engine.normalizer = tk.normalizers.BertNormalizer(lowercase=lowercase)
@@ -309,7 +315,7 @@ def wordpiece_engine(vocab: Mapping[str, int], lowercase: bool, special: Sequenc
 
 
 def single_characters_engine(vocab: Mapping[str, int], special: Sequence[str]) -> Any:
-    """Each character a token: BPE without merges."""
+    """Return a tokenizer with one token per character: BPE without merges."""
     tk = load_engine()
     engine = tk.Tokenizer(tk.models.BPE(vocab=dict(vocab), merges=[], unk_token="<unk>"))
     engine.decoder = tk.decoders.Fuse()
@@ -317,7 +323,8 @@ def single_characters_engine(vocab: Mapping[str, int], special: Sequence[str]) -
 
 
 def with_special(engine: Any, special: Sequence[str]) -> Any:
-    if special:  # they have ids already; this makes them found in texts and hidden in decoded ones
+    """Mark special tokens, which are recognized in texts and omitted when decoding."""
+    if special:  # they already have ids
         engine.add_special_tokens(list(special))
     return engine
 
@@ -326,20 +333,22 @@ def with_special(engine: Any, special: Sequence[str]) -> Any:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically."""
     with new_file(path) as work:
         work.write_text(text, encoding="utf-8", newline="\n")
 
 
 def read_bytes(path: Path) -> bytes:
+    """Read a tokenizer file, whose size is limited."""
     try:
         size = path.stat().st_size
         if size > MOST_BYTES:
             raise FirthError(
                 "invalid_tokenizer",
-                "{path} has {size:,} bytes; a file of a tokenizer has at most {most_bytes:,}.",
+                "{path} has {size:,} bytes; a tokenizer file may have at most {maximum:,}.",
                 path=path,
                 size=size,
-                most_bytes=MOST_BYTES,
+                maximum=MOST_BYTES,
             )
         return path.read_bytes()
     except OSError as error:
@@ -347,78 +356,88 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_lines(path: Path) -> list[str]:
+    """Read the lines of a UTF-8 file."""
     try:
         text = read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise FirthError(
-            "invalid_encoding", "{path} is not UTF-8 (byte {start:,}).", path=path, start=error.start
+            "invalid_encoding", "{path} is not valid UTF-8 at byte {byte:,}.", path=path, byte=error.start
         ) from None
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
 def read_vocab_text(path: Path) -> dict[str, int]:
-    """One token a line, its id the number of the line."""
+    """Read a vocab.txt with one token per line; the id is the line number, from 0."""
     lines = read_lines(path)
     vocab = {token: id for id, token in enumerate(lines)}
     if len(vocab) < len(lines) or "" in vocab:
         raise FirthError(
             "invalid_tokenizer",
-            "{path}: each line must be another token; {n_lines} are not.",
+            "{path}: each line must have a different token; {repeated} lines are empty or repeated.",
             path=path,
-            n_lines=len(lines) - len(vocab) + ("" in vocab),
+            repeated=len(lines) - len(vocab) + ("" in vocab),
         )
     if "[UNK]" not in vocab:
         raise FirthError(
-            "invalid_tokenizer", "{path} has no [UNK], which WordPiece needs for what no piece fits.", path=path
+            "invalid_tokenizer",
+            "{path} has no {missing} token, which WordPiece needs for words it cannot encode.",
+            path=path,
+            missing="[UNK]",
         )
     return vocab
 
 
 def read_gpt2(folder: Path) -> Any:
-    """vocab.json and merges.txt, as GPT-2 has them."""
+    """Read vocab.json and merges.txt, as GPT-2 uses them."""
     vocab = read_json(folder / VOCAB_JSON)
-    right = isinstance(vocab, dict) and all(type(id) is int and 0 <= id < MOST_TOKENS for id in vocab.values())
-    if not right or not vocab:
+    is_valid = isinstance(vocab, dict) and all(type(id) is int and 0 <= id < MOST_TOKENS for id in vocab.values())
+    if not is_valid or not vocab:
         raise FirthError(
             "invalid_tokenizer",
-            "{path} must give an id below {most_tokens:,} to each token.",
+            "{path} must be a JSON object that maps each token to an id below {maximum:,}.",
             path=folder / VOCAB_JSON,
-            most_tokens=MOST_TOKENS,
+            maximum=MOST_TOKENS,
         )
     if len(set(vocab.values())) < len(vocab):
-        raise FirthError("invalid_tokenizer", "{path} gives the same id to several tokens.", path=folder / VOCAB_JSON)
+        raise FirthError(
+            "invalid_tokenizer",
+            "{path} has {tokens:,} tokens but only {ids:,} different ids.",
+            path=folder / VOCAB_JSON,
+            tokens=len(vocab),
+            ids=len(set(vocab.values())),
+        )
     lines = [line for line in read_lines(folder / MERGES) if line]
     lines = lines[1:] if lines and lines[0].startswith("#version") else lines
     merges = [tuple(line.split(" ")) for line in lines]
-    odd = next((line for line, pair in zip(lines, merges, strict=True) if len(pair) != 2), None)
-    if odd is not None:
+    malformed = next((line for line, pair in zip(lines, merges, strict=True) if len(pair) != 2), None)
+    if malformed is not None:
         raise FirthError(
             "invalid_tokenizer",
-            "{path}: a line is two tokens with a space between; got {got!r:.60}.",
+            "{path}: each line must have two tokens separated by a space; got {got!r:.60}.",
             path=folder / MERGES,
-            got=odd,
+            got=malformed,
         )
-    learned = {part for left, right in merges for part in (left, right, left + right)}
-    lacking = min(learned - set(vocab), default=None)
-    if lacking is not None:
+    learned = {part for left, is_valid in merges for part in (left, is_valid, left + is_valid)}
+    missing = min(learned - set(vocab), default=None)
+    if missing is not None:
         raise FirthError(
             "invalid_tokenizer",
-            "{path} has or merges to {missing!r:.60}, which {vocab_json} lacks.",
+            "{path} uses the token {missing!r:.60}, which is not in {vocabulary}.",
             path=folder / MERGES,
-            missing=lacking,
-            vocab_json=VOCAB_JSON,
+            missing=missing,
+            vocabulary=VOCAB_JSON,
         )
-    shaped = (token for token in vocab if len(token) > 2 and token[0] + token[-1] in ("<>", "[]"))
-    special = [token for token in shaped if token not in learned]
-    with saying_what(f"{folder} is not a tokenizer"):
+    bracketed = (token for token in vocab if len(token) > 2 and token[0] + token[-1] in ("<>", "[]"))
+    special = [token for token in bracketed if token not in learned]
+    with translating_errors(f"{folder} is not a tokenizer"):
         if any(token.endswith(END_OF_WORD) for token in vocab):
-            return characters_engine(vocab, merges, special, folds_case(folder, False))  # type: ignore[arg-type]
+            return characters_engine(vocab, merges, special, lowercase_setting(folder, False))  # type: ignore[arg-type]
         return bytes_engine(vocab, merges, special)  # type: ignore[arg-type]
 
 
-def folds_case(folder: Path, otherwise: bool) -> bool:
-    """What tokenizer_config.json says, where there is one that says it."""
+def lowercase_setting(folder: Path, default: bool) -> bool:
+    """Return the lowercase setting of tokenizer_config.json, or `default` if there is none."""
     if not (folder / CONFIG).exists():
-        return otherwise
+        return default
     config = read_json(folder / CONFIG)
-    return bool(config.get("do_lower_case", otherwise)) if isinstance(config, dict) else otherwise
+    return bool(config.get("do_lower_case", default)) if isinstance(config, dict) else default

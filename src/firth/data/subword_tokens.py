@@ -1,4 +1,4 @@
-"""A corpus as ids of a subword tokenizer, on disk and kept in the cache: what nets are trained on."""
+"""Encodes a corpus with a subword tokenizer, for training networks; the ids are on disk, in the cache."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.storage import saying_where
 from firth.data import cache
-from firth.data.corpus import Corpus, not_utf8
+from firth.data.corpus import Corpus, Note, invalid_utf8_note
 from firth.data.streams import IDS, STARTS
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.data.tokens import Tokens, keep_entry, map_arrays, open_entry
+from firth.data.tokens import Tokens, map_arrays, open_entry, save_entry
 from firth.data.vocabulary import Vocabulary
 
 FORMAT = "subwords 1"  # of cache entries
 BATCH = 1 << 20  # characters encoded at a time
 PART = 1 << 16  # characters of a long document that are encoded at a time
-# Before a space behind text, no rule of Firth's tokenizers looks across: see cpp/text.h, safe_cut.
+# Cutting before a space that follows text does not change the tokens of Firth's tokenizers; see cpp/text.h, safe_cut.
 CUT = re.compile(r"(?<=\S)[ \n\r\t]")
 
 
 def encode_corpus(tokenizer: SubwordTokenizer, corpus: Any, run: Run = Run(), end: str = "") -> Tokens:
-    """Every document as ids, on all cores, in memory that doesn't grow with the corpus.
+    """Encode every document as ids on all cores; the memory needed does not depend on the corpus.
 
-    `end` is a special token put behind each document. The vocabulary has the tokenizer's tokens by id, with how often
-    each occurs. What an earlier call left in the cache is opened.
+    `end` is a special token that is appended to each document. The vocabulary of the result has the tokenizer's tokens
+    by id, with their counts. If the result is in the cache, it is opened from there.
     """
     texts = corpus if isinstance(corpus, Corpus) else Corpus(corpus)
     end_id = tokenizer.special_id(end) if end else -1
     stamp, name = texts.stamp(), None
     if stamp:
         name = cache.entry_name(FORMAT, stamp, tokenizer.fingerprint, end)
-        found = open_entry(name, run)
-        if found is not None:
-            return found
+        cached_tokens = open_entry(name, run)
+        if cached_tokens is not None:
+            return cached_tokens
     with cache.working_folder() as (folder, cached):
         if name and not cached:
-            run.report.note(f"The cache folder {cache.cache_folder()} can't be written; encoded text is not kept.")
+            run.report.note(*cache.unwritable_note())
         run.report.begin("encoding", texts.size, "B")
         try:
             counts = write_ids(tokenizer, texts, folder, end_id, run)
@@ -54,29 +54,29 @@ def encode_corpus(tokenizer: SubwordTokenizer, corpus: Any, run: Run = Run(), en
             raise FirthError("empty_data", "The corpus has no text to encode: it is empty.")
         names = [tokenizer.tokens.get(id, f"<no token {id}>") for id in range(tokenizer.size)]
         tokens = Tokens(ids, starts, Vocabulary(names, counts), len(ids))
-        notes = [not_utf8(texts.replaced, texts)] if texts.replaced else []
+        notes = [Note(invalid_utf8_note(texts.replaced, texts), "invalid_utf8")] if texts.replaced else []
         for note in notes:
-            run.report.note(note)
+            run.report.note(*note)
         if name and cached:
-            keep_entry(name, folder, tokens, notes)
-        return tokens  # its maps stay valid when the files are removed
+            save_entry(name, folder, tokens, notes)
+        return tokens  # the mappings stay valid after the files are removed
 
 
 def write_ids(tokenizer: SubwordTokenizer, texts: Corpus, folder: Path, end_id: int, run: Run) -> NDArray[np.int64]:
-    """Writes ids and document starts; how often each id occurs."""
+    """Write the ids and document starts; return the count of each id."""
     counts = np.zeros(tokenizer.size, dtype=np.int64)
     closing = [end_id] if end_id >= 0 else []
     written = 0
     with saying_where(folder), (folder / IDS).open("wb") as ids, (folder / STARTS).open("wb") as starts:
         starts.write(np.zeros(1, dtype=np.int64).tobytes())
         for parts, lasts, done in batches(tokenizer, texts):
-            found, ends = list[int](), list[int]()
+            batch_ids, ends = list[int](), list[int]()
             for part, last in zip(tokenizer.ids_batch(parts, special=False), lasts, strict=True):
-                found += part
+                batch_ids += part
                 if last:
-                    found += closing
-                    ends.append(written + len(found))
-            numbers = np.array(found, dtype=np.int32)
+                    batch_ids += closing
+                    ends.append(written + len(batch_ids))
+            numbers = np.array(batch_ids, dtype=np.int32)
             ids.write(numbers.tobytes())
             starts.write(np.array(ends, dtype=np.int64).tobytes())
             counts += np.bincount(numbers, minlength=len(counts))
@@ -86,11 +86,11 @@ def write_ids(tokenizer: SubwordTokenizer, texts: Corpus, folder: Path, end_id: 
 
 
 def batches(tokenizer: SubwordTokenizer, texts: Corpus) -> Iterator[tuple[list[str], list[bool], int]]:
-    """Parts of documents, whether each is its document's last, and the bytes read so far."""
-    whole = not can_be_cut(tokenizer)
+    """Yield (parts of documents, whether each part is the last of its document, bytes read so far)."""
+    uncuttable = not can_encode_parts(tokenizer)
     parts, lasts, filled, done = list[str](), list[bool](), 0, 0
     for document, _, done in texts.walk():
-        for part, last in [(document.text, True)] if whole else parts_of(document.text):
+        for part, last in [(document.text, True)] if uncuttable else split_document(document.text):
             parts.append(part)
             lasts.append(last)
             filled += len(part)
@@ -101,25 +101,35 @@ def batches(tokenizer: SubwordTokenizer, texts: Corpus) -> Iterator[tuple[list[s
         yield parts, lasts, done
 
 
-def parts_of(text: str) -> Iterable[tuple[str, bool]]:
-    """A document in parts, each with whether it is the last."""
+def split_document(text: str) -> Iterable[tuple[str, bool]]:
+    """Yield the parts of a document, and whether each is the last one."""
     begin = 0
     while len(text) - begin > PART:
-        found = CUT.search(text, begin + PART)
-        if found is None:
+        match = CUT.search(text, begin + PART)
+        if match is None:
             break
-        yield text[begin : found.start()], False
-        begin = found.start()
+        yield text[begin : match.start()], False
+        begin = match.start()
     yield text[begin:], True
 
 
-def can_be_cut(tokenizer: SubwordTokenizer) -> bool:
-    """Whether the ids of a text are those of its parts: so for tokenizers as Firth makes them."""
+def can_encode_parts(tokenizer: SubwordTokenizer) -> bool:
+    """Whether a text may be encoded in parts without changing its ids, as with Firth's own tokenizers."""
     document = tokenizer._document
-    normalizer, cutter = (document.get(name) or {} for name in ("normalizer", "pre_tokenizer"))
+    normalizer, pre_tokenizer = (document.get(name) or {} for name in ("normalizer", "pre_tokenizer"))
     if any(re.search(r"\s", token) for token in tokenizer.special_tokens):
         return False
-    known = {"characters": (None,), "bpe": ("ByteLevel", "BertPreTokenizer"), "wordpiece": ("BertPreTokenizer",)}
-    added = any(not token["special"] or token["lstrip"] or token["rstrip"] for token in document["added_tokens"])
-    plain = normalizer.get("type") in (None, "BertNormalizer") and not cutter.get("add_prefix_space") and not added
-    return plain and cutter.get("type") in known.get(tokenizer.kind, ())
+    pre_tokenizers = {
+        "characters": (None,),
+        "bpe": ("ByteLevel", "BertPreTokenizer"),
+        "wordpiece": ("BertPreTokenizer",),
+    }
+    has_special_rules = any(
+        not token["special"] or token["lstrip"] or token["rstrip"] for token in document["added_tokens"]
+    )
+    is_plain = (
+        normalizer.get("type") in (None, "BertNormalizer")
+        and not pre_tokenizer.get("add_prefix_space")
+        and not has_special_rules
+    )
+    return is_plain and pre_tokenizer.get("type") in pre_tokenizers.get(tokenizer.kind, ())

@@ -1,4 +1,4 @@
-"""`Table`: rows with typed columns, numbers or categories, in memory."""
+"""`Table`: rows with numeric and categorical columns, in memory."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.data.readers import ICONV, ask_for
+from firth.data.readers import ICONV, column_hint
 from firth.data.table_files import read_table
 
 SOURCES = (
     "a csv, tsv, jsonl or Parquet file, a data frame, an Arrow table, a dictionary of columns, a list of dictionaries, "
     "a list of rows, a list or series of values, or an array"
 )
-TAKEN = "a table takes numbers, text, booleans, dates and times"
+SUPPORTED_TYPES = "a table can have numbers, text, booleans, dates and times"
 
 
 class CellError(FirthError, TypeError):
-    """A value of a kind that no column of a table can hold."""
+    """A value of a type that a table cannot store."""
 
 
 class Codes(NamedTuple):
-    """A column as numbers of its distinct values: `levels[ids[row]]`, in the order they are first met; −1 = missing."""
+    """An encoded column: the value of a row is `levels[ids[row]]`; levels are in order of first occurrence.
+
+    A missing value has the id −1.
+    """
 
     ids: NDArray[np.int64]
     levels: list[str]
@@ -43,94 +46,99 @@ class Table:
         Table(array)                        # columns x0, x1, …
         Table("people.csv", columns=["zip", "age"], categories=["zip"])
 
-    `columns` keeps only these, in this order; `categories` are columns to take as categories though they look like
-    numbers (of a file they are read as they are written: 007 stays 007).
+    `columns` selects columns and their order. `categories` are numeric columns to treat as categorical; in files their
+    values are read as written, so 007 stays 007.
 
-    Numeric are whole numbers, floats and decimals. Categories are text, booleans ("true", "false"), dates and times (as
-    ISO text; of csv and tsv as written), and mixed columns, whose values are taken as text. A number as text is written
-    without a needless ".0", so that 1 and 1.0 are one category. A column with no value at all is numeric. Lists,
-    structs, bytes and durations are refused.
+    Integers, floats and decimals are numeric. Text, booleans ("true", "false"), dates, times and columns of mixed types
+    are categorical. Dates and times are ISO text; in csv and tsv they are kept as written. Numbers as text have no
+    trailing ".0", so that 1 and 1.0 are the same category. A column without any value is numeric. Lists, structs, bytes
+    and durations are refused.
 
-    Missing are None, NaN, null, and in csv and tsv the empty field; among numbers of csv and tsv also NA, N/A, NaN,
-    null and their like, while a text "NA" (Namibia) stays a text. Infinities are kept: those who compute refuse them.
-    Read once and never changed: threads can share it.
+    None, NaN, null and empty csv and tsv fields are missing values. In numeric csv and tsv columns, NA, N/A, NaN, null
+    and similar values are missing too, while "NA" in a text column is text. Infinite values are kept; computations
+    refuse them.
+
+    Immutable, so threads can share it.
     """
 
     def __init__(self, source: Any, *, columns: Sequence[str] | None = None, categories: Sequence[str] = ()) -> None:
-        for given in (columns, categories):
-            if isinstance(given, str):
+        for names in (columns, categories):
+            if isinstance(names, str):
                 raise FirthError(
                     "invalid_type",
-                    "columns and categories take lists of names; got {got!r}. Put it in a list.",
-                    got=given,
+                    "columns and categories must be lists of names; got {got!r}.",
+                    got=names,
                 )
-        found = columns_of(source, frozenset(categories))
-        #: False where the columns have no names of their own and are told by their place.
-        self.named = found.named
-        #: The row of a larger table that this one begins with, so that messages name the right one.
-        self.first = found.first
+        found_columns = source_columns(source, frozenset(categories))
+        #: Whether the columns have names; unnamed columns are identified by position.
+        self.named = found_columns.named
+        #: Row number of the first row in the original table, for error messages.
+        self.first = found_columns.first
         for name in [*(columns or ()), *categories]:
-            if name not in found.columns:
-                there = ", ".join(found.columns) or "none"
+            if name not in found_columns.columns:
+                available = ", ".join(found_columns.columns) or "none"
                 raise FirthError(
                     "unknown_column",
-                    "The table has no column {name!r}; it has {available}.{hint}",
+                    "The table has no column {name!r}; the columns are {available}.{hint}",
                     name=name,
-                    available=there,
-                    hint=ask_for(name),
+                    available=available,
+                    hint=column_hint(name),
                 )
-        wanted = found.columns if columns is None else {name: found.columns[name] for name in columns}
-        self._columns: dict[str, Any] = {name: plain_column(column, name) for name, column in wanted.items()}
+        selected = found_columns.columns if columns is None else {name: found_columns.columns[name] for name in columns}
+        self._columns: dict[str, Any] = {name: plain_column(column, name) for name, column in selected.items()}
         for name in categories:
             if name in self._columns:
                 self._columns[name] = text_column(self._columns[name])
         lengths = {name: len(column) for name, column in self._columns.items()}
         if len(set(lengths.values())) > 1:
-            raise FirthError("shape_mismatch", "The columns of a table must be equally long; got {got}.", got=lengths)
+            raise FirthError(
+                "shape_mismatch", "The columns of a table must have equal lengths; got {got}.", got=lengths
+            )
         self._rows = next(iter(lengths.values()), 0)
 
     @property
     def names(self) -> list[str]:
+        """The column names."""
         return list(self._columns)
 
     def __len__(self) -> int:
-        """How many rows."""
+        """Return the number of rows."""
         return self._rows
 
     def __repr__(self) -> str:
-        some = ", ".join(f"{name} ({self.kind(name)})" for name in self.names[:5])
-        return f"Table({len(self):,} rows: {some}{', …' if len(self.names) > 5 else ''})"
+        shown_columns = ", ".join(f"{name} ({self.kind(name)})" for name in self.names[:5])
+        return f"Table({len(self):,} rows: {shown_columns}{', …' if len(self.names) > 5 else ''})"
 
     def _column(self, name: str) -> Any:
         if name not in self._columns:
             raise FirthError(
                 "unknown_column",
-                "The table has no column {name!r}; it has {available}.",
+                "The table has no column {name!r}; the columns are {available}.",
                 name=name,
                 available=", ".join(self.names) or "none",
             )
         return self._columns[name]
 
     def kind(self, name: str) -> str:
-        """ "numeric" or "category"."""
+        """Return "numeric" or "category"."""
         return "numeric" if self.type(name) == "number" else "category"
 
     def type(self, name: str) -> str:
-        """ "number", "text" or "boolean": what the values are."""
-        import pyarrow.types as kinds
+        """Return the type of a column's values: "number", "text" or "boolean"."""
+        import pyarrow.types as arrow_types
 
-        kind = self._column(name).type
-        return "text" if kinds.is_string(kind) else "boolean" if kinds.is_boolean(kind) else "number"
+        dtype = self._column(name).type
+        return "text" if arrow_types.is_string(dtype) else "boolean" if arrow_types.is_boolean(dtype) else "number"
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """The column as numbers, NaN for missing; booleans are 0 and 1, text is read where all of it is numbers."""
+        """Return a column as numbers, NaN for missing; booleans become 0 and 1, and numeric text is parsed."""
         import pyarrow as pa
 
         column = self._column(name)
         try:
             column = column.cast(pa.int8()) if self.type(name) == "boolean" else column
             values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
-        except pa.ArrowInvalid:  # Python reads a little more than Arrow, such as blanks around a number
+        except pa.ArrowInvalid:  # Python also accepts blanks around a number
             cells = enumerate(column.to_pylist())
             values = np.array(
                 [read_number(value, f"Column {name!r}, row {self.row_number(row)}") for row, value in cells]
@@ -138,45 +146,45 @@ class Table:
         return values
 
     def categories(self, name: str) -> list[str | None]:
-        """The column as text, None for missing."""
+        """Return a column as text, None for missing."""
         ids, levels = self.codes(name)
-        values: list[str | None] = [*levels, None]  # −1 is the last one
+        values: list[str | None] = [*levels, None]  # the id −1 selects the last entry
         return [values[id] for id in ids.tolist()]
 
     def codes(self, name: str) -> Codes:
-        """The column's distinct values as text, and which of them stands in each row."""
+        """Return the distinct values of a column as text, and the id of each row's value."""
         column, type = self._column(name), self.type(name)
         levels, ids = encode_distinct(column)
         texts = levels if type == "text" else [text_of(value) for value in levels]
         return Codes(ids, texts)
 
     def arrow(self) -> Any:
-        """A `pyarrow.Table`; `.to_pandas()` and `polars.from_arrow` go on from there."""
+        """Return a `pyarrow.Table`, which `.to_pandas()` and `polars.from_arrow` convert further."""
         import pyarrow as pa
 
         return pa.table(self._columns)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Lists of values by column, None for missing."""
+        """Return the columns as lists of values, None for missing."""
         return {name: [None if is_nan(v) else v for v in column.to_pylist()] for name, column in self._columns.items()}
 
     def slice(self, start: int, stop: int) -> Table:
-        """The rows from `start` to before `stop`."""
+        """Return the rows from `start` to before `stop`."""
         rows = self._with({name: column.slice(start, stop - start) for name, column in self._columns.items()})
         rows.first = self.first + start
         return rows
 
     def row_number(self, row: int) -> str:
-        """How a message calls a row: from 1 on."""
+        """Return the row number in the original table, from 1, for error messages."""
         return f"{self.first + int(row) + 1:,}"
 
     def renamed(self, names: Sequence[str]) -> Table:
-        """The same columns under other names, which are told by their place from now on."""
+        """Return the table with other column names."""
         if len(names) != len(self._columns):
             raise FirthError(
                 "shape_mismatch",
-                "The table has {n_columns} columns; got {got} names.",
-                n_columns=len(self._columns),
+                "The table has {columns} columns; got {got} names.",
+                columns=len(self._columns),
                 got=len(names),
             )
         return self._with(dict(zip(names, self._columns.values(), strict=True)))
@@ -187,13 +195,13 @@ class Table:
         return table
 
     def fingerprint(self) -> str:
-        """Tells whether two tables hold the same."""
-        import pyarrow.types as kinds
+        """Return a hash of the column names, types and values."""
+        import pyarrow.types as arrow_types
 
         digest = hashlib.sha256()
         for name, column in self._columns.items():
             digest.update(json.dumps([name, str(column.type), len(column)]).encode())
-            if kinds.is_floating(column.type):
+            if arrow_types.is_floating(column.type):
                 digest.update(self.numbers(name).tobytes())
             else:
                 ids, levels = self.codes(name)
@@ -201,113 +209,135 @@ class Table:
         return digest.hexdigest()
 
 
-class Found(NamedTuple):
+class SourceColumns(NamedTuple):
+    """The columns of a source before type conversion."""
+
     columns: Mapping[str, Any]
     named: bool = True
     first: int = 0
 
 
-def columns_of(source: Any, as_text: frozenset[str]) -> Found:
-    """The columns of anything a table can be made of, not yet of one kind each."""
+def source_columns(source: Any, as_text: frozenset[str]) -> SourceColumns:
+    """Return the columns of any supported source, before type conversion."""
     if isinstance(source, Table):
-        return Found(source._columns, source.named, source.first)
+        return SourceColumns(source._columns, source.named, source.first)
     if isinstance(source, (str, os.PathLike)):
-        return columns_of(read_table(source, as_text), as_text)
+        return source_columns(read_table(source, as_text), as_text)
     if hasattr(source, "tocsr"):
         raise FirthError(
-            "invalid_type", "A Table is dense; got a sparse matrix. Make it dense first: matrix.toarray()."
+            "invalid_type",
+            "A Table is dense; got {got}, a sparse matrix. Convert it first: matrix.toarray().",
+            got=type(source).__name__,
         )
-    if hasattr(source, "iloc") and hasattr(source, "columns"):  # pandas: a column at a time, for it may be mixed
-        return Found(distinct_names((str(name), source.iloc[:, place]) for place, name in enumerate(source.columns)))
+    if hasattr(source, "iloc") and hasattr(
+        source, "columns"
+    ):  # pandas: column by column, because a column may have mixed types
+        return SourceColumns(
+            distinct_names((str(name), source.iloc[:, index]) for index, name in enumerate(source.columns))
+        )
     if hasattr(source, "__arrow_c_stream__") and hasattr(source, "columns"):
         import pyarrow as pa
 
         table = pa.table(source)
-        return Found(distinct_names(zip(table.column_names, table.columns, strict=True)))
-    if hasattr(source, "to_numpy"):  # one column: a series of pandas or polars, an Arrow array
+        return SourceColumns(distinct_names(zip(table.column_names, table.columns, strict=True)))
+    if hasattr(source, "to_numpy"):  # one column: a pandas or polars series, or an Arrow array
         name = getattr(source, "name", None)
-        return Found({str(name) if name else "x0": source}, named=bool(name))
+        return SourceColumns({str(name) if name else "x0": source}, named=bool(name))
     if isinstance(source, Mapping):
-        return Found(distinct_names((str(name), values) for name, values in source.items()))
+        return SourceColumns(distinct_names((str(name), values) for name, values in source.items()))
     if isinstance(source, np.ndarray) and source.ndim == 2:
-        return Found({f"x{place}": source[:, place] for place in range(source.shape[1])}, named=False)
+        return SourceColumns({f"x{index}": source[:, index] for index in range(source.shape[1])}, named=False)
     if isinstance(source, np.ndarray) and source.ndim == 1:
-        return Found({"x0": source}, named=False)
+        return SourceColumns({"x0": source}, named=False)
     if isinstance(source, (list, tuple)):
         return list_columns(source)
     raise FirthError(
-        "invalid_type", "A Table is made of {sources}; got {got}.", sources=SOURCES, got=type(source).__name__
+        "invalid_type",
+        "The source of a Table must be {sources}; got {got}.",
+        sources=SOURCES,
+        got=type(source).__name__,
     )
 
 
-def list_columns(rows: Sequence[Any]) -> Found:
-    """Columns of a list of dictionaries, of a list of rows, or of a list of values."""
+def list_columns(rows: Sequence[Any]) -> SourceColumns:
+    """Return the columns of a list of dictionaries, of rows, or of values."""
     if len(rows) == 0:
-        return Found({}, named=False)
+        return SourceColumns({}, named=False)
     if all(isinstance(row, Mapping) for row in rows):
         names = list(dict.fromkeys(name for row in rows for name in row))
-        return Found(distinct_names((str(name), [row.get(name) for row in rows]) for name in names))
+        return SourceColumns(distinct_names((str(name), [row.get(name) for row in rows]) for name in names))
     if all(isinstance(row, (list, tuple, np.ndarray)) for row in rows):
         widths = {len(row) for row in rows}
         if len(widths) > 1:
             raise FirthError(
                 "shape_mismatch",
-                "The rows of a table must be equally long; got {got} to {widths} values.",
-                got=min(widths),
-                widths=max(widths),
+                "The rows of a table must have equal lengths; got {shortest} to {longest} values.",
+                shortest=min(widths),
+                longest=max(widths),
             )
-        return Found({f"x{place}": list(values) for place, values in enumerate(zip(*rows, strict=True))}, named=False)
-    return Found({"x0": rows}, named=False)
+        return SourceColumns(
+            {f"x{index}": list(values) for index, values in enumerate(zip(*rows, strict=True))}, named=False
+        )
+    return SourceColumns({"x0": rows}, named=False)
 
 
 def distinct_names(columns: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    """Return the columns by name, and refuse repeated names."""
+    by_name: dict[str, Any] = {}
     for name, values in columns:
-        if name in found:
-            raise FirthError("duplicate_name", "Two columns are called {name!r}; rename one of them.", name=name)
-        found[name] = values
-    return found
+        if name in by_name:
+            raise FirthError("duplicate_name", "Two columns are named {name!r}. Rename one of them.", name=name)
+        by_name[name] = values
+    return by_name
 
 
 def plain_column(values: Any, name: str) -> Any:
-    """A chunked Arrow array of numbers, booleans, text or nothing but nulls."""
+    """Convert values to a chunked Arrow array of numbers, booleans, text or nulls."""
     import pyarrow as pa
-    import pyarrow.types as kinds
+    import pyarrow.types as arrow_types
 
     column = arrow_column(values, name)
-    kind = column.type
-    if kinds.is_dictionary(kind):
-        kind = kind.value_type
-        column = column.cast(kind)
-    dates = kinds.is_date(kind) or kinds.is_time(kind) or kinds.is_timestamp(kind)
-    if dates or kinds.is_large_string(kind) or kinds.is_string_view(kind):
+    dtype = column.type
+    if arrow_types.is_dictionary(dtype):
+        dtype = dtype.value_type
+        column = column.cast(dtype)
+    dates = arrow_types.is_date(dtype) or arrow_types.is_time(dtype) or arrow_types.is_timestamp(dtype)
+    if dates or arrow_types.is_large_string(dtype) or arrow_types.is_string_view(dtype):
         return column.cast(pa.string())
-    if kinds.is_decimal(kind) or kinds.is_floating(kind):
+    if arrow_types.is_decimal(dtype) or arrow_types.is_floating(dtype):
         return column.cast(pa.float64())
-    if kinds.is_integer(kind) or kinds.is_boolean(kind) or kinds.is_string(kind) or kinds.is_null(kind):
+    if (
+        arrow_types.is_integer(dtype)
+        or arrow_types.is_boolean(dtype)
+        or arrow_types.is_string(dtype)
+        or arrow_types.is_null(dtype)
+    ):
         return column
-    if kinds.is_binary(kind):  # what Arrow makes of text in another encoding
+    if arrow_types.is_binary(dtype):  # Arrow reads text in another encoding as bytes
         raise CellError(
             "invalid_encoding",
-            "Column {name!r} holds bytes, not text. A file that is not UTF-8 is converted first: {iconv}",
+            "Column {name!r} has bytes, not text. Convert a file that is not UTF-8 first: {iconv}",
             name=name,
             iconv=ICONV,
         )
     raise CellError(
         "invalid_type",
-        "Column {name!r} holds {kind}; {taken}. Convert it, or name the columns to take (--columns).",
+        "Column {name!r} has the type {got}; {supported}. Convert it, or select other columns (--columns).",
         name=name,
-        kind=kind,
-        taken=TAKEN,
+        got=dtype,
+        supported=SUPPORTED_TYPES,
     )
 
 
 def arrow_column(values: Any, name: str) -> Any:
+    """Convert values to a chunked Arrow array; mixed types become text."""
     import pyarrow as pa
 
     if isinstance(values, pa.ChunkedArray):
         return values
-    if hasattr(values, "__arrow_c_stream__") and not hasattr(values, "iloc"):  # pandas' own way refuses mixed columns
+    if hasattr(values, "__arrow_c_stream__") and not hasattr(
+        values, "iloc"
+    ):  # the Arrow interface of pandas refuses mixed columns
         return pa.chunked_array(values)
     try:
         column = values if isinstance(values, pa.Array) else pa.array(values, from_pandas=True)
@@ -317,6 +347,7 @@ def arrow_column(values: Any, name: str) -> Any:
 
 
 def mixed_column(values: Any, name: str) -> Any:
+    """Convert values of mixed types, or integers too large for Arrow, to text or floats."""
     import pyarrow as pa
 
     try:
@@ -331,22 +362,24 @@ def mixed_column(values: Any, name: str) -> Any:
         if not (value is None or isinstance(value, (str, bool, np.bool_)) or is_real(value)):
             raise CellError(
                 "invalid_type",
-                "Column {name!r}, row {row:,} holds a {value_type}; {taken}.",
+                "Column {name!r}, row {row:,} has the type {got}; {supported}.",
                 name=name,
                 row=row + 1,
-                value_type=type(value).__name__,
-                taken=TAKEN,
+                got=type(value).__name__,
+                supported=SUPPORTED_TYPES,
             )
     try:
         return pa.array([None if value is None else text_of(value) for value in cells], pa.string())
     except UnicodeEncodeError:
         raise FirthError(
-            "invalid_encoding", "Column {name!r} holds text that is not Unicode; mend it where it is made.", name=name
+            "invalid_encoding",
+            "Column {name!r} has text with lone surrogates, which is not valid Unicode. Fix the text.",
+            name=name,
         ) from None
 
 
 def text_column(column: Any) -> Any:
-    """A column as text."""
+    """Convert a column to text."""
     import pyarrow as pa
 
     levels, ids = encode_distinct(column)
@@ -355,13 +388,13 @@ def text_column(column: Any) -> Any:
 
 
 def encode_distinct(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
-    """Distinct values in the order they are first met, and the place of each row's value among them; −1 = missing."""
+    """Return the distinct values in order of first occurrence, and the index of each row's value; −1 is missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_null(column.type):
         return [], np.full(len(column), -1)
-    if pa.types.is_floating(column.type):  # NaN is missing, and −0 is 0
+    if pa.types.is_floating(column.type):  # NaN becomes missing and −0 becomes 0
         column = pc.add(pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column), 0.0)
     encoded = column.dictionary_encode().combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):  # no rows
@@ -371,7 +404,7 @@ def encode_distinct(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
 
 
 def text_of(value: Any) -> str:
-    """A cell as a category; numbers as short as they can be written, so that 1 and 1.0 are one."""
+    """Return a cell as a category; numbers have no trailing ".0", so that 1 and 1.0 are the same."""
     if isinstance(value, str):
         return value
     if isinstance(value, (bool, np.bool_)):
@@ -383,19 +416,22 @@ def text_of(value: Any) -> str:
 
 
 def is_whole_text(text: str) -> bool:
-    """Whether `text_of` wrote a whole number so."""
+    """Whether a text is an integer as `text_of` writes it."""
     return text.removeprefix("-").isdecimal()
 
 
 def is_real(value: Any) -> bool:
+    """Whether a value is a real number."""
     return isinstance(value, numbers.Real)
 
 
 def is_nan(value: Any) -> bool:
+    """Whether a value is a float NaN."""
     return isinstance(value, (float, np.floating)) and math.isnan(value)
 
 
 def read_number(value: str | None, where: str) -> float:
+    """Parse a number; None becomes NaN."""
     try:
         return math.nan if value is None else float(value)
     except ValueError:

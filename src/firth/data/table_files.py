@@ -1,4 +1,4 @@
-"""Files of tables: csv, tsv, JSON lines and Parquet, each also compressed."""
+"""Readers of table files: csv, tsv, JSON lines and Parquet, optionally compressed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from firth.data.readers import (
     ICONV,
     check_head,
     find_files,
+    format_and_compression,
     is_utf8,
-    kind_of,
-    opened,
+    open_decompressed,
     reading_parquet,
     separator_of,
     text_lines,
@@ -25,32 +25,35 @@ from firth.data.readers import (
 
 
 def read_table(source: str | os.PathLike[str], as_text: Collection[str]) -> Any:
-    """What a file holds: an Arrow table, or of JSON lines a list of dictionaries. The columns `as_text` of csv and tsv
-    are read as they are written."""
+    """Read a file as an Arrow table, or JSON lines as a list of dictionaries.
+
+    In csv and tsv files the columns `as_text` are read as text, as written.
+    """
     paths = find_files(source)
     if len(paths) > 1:
         raise FirthError(
-            "wrong_input", "A Table is one file; {source} matches {n_paths}.", source=source, n_paths=len(paths)
+            "wrong_input", "A Table is read from one file; {source} matches {files}.", source=source, files=len(paths)
         )
     path = paths[0]
-    form, _ = kind_of(path)
-    with opened(path) as (_, stream):
+    form, _ = format_and_compression(path)
+    with open_decompressed(path) as (_, stream):
         if form in (".csv", ".tsv"):
             return read_separated(path, stream.read(), form, as_text)
         if form == ".parquet":
             return read_parquet(path, stream.read())
         if form in (".jsonl", ".ndjson"):
             return read_json_lines(path, stream)
-    raise FirthError("unknown_format", "A Table is read from csv, tsv, jsonl or Parquet; got {got}.", got=path)
+    raise FirthError("unknown_format", "A Table is read from csv, tsv, jsonl or Parquet; got {path}.", path=path)
 
 
 def read_separated(path: Path, data: bytes, form: str, as_text: Collection[str]) -> Any:
+    """Read a csv or tsv file as an Arrow table."""
     import pyarrow as pa
     from pyarrow import csv
 
     head = check_head(data[:HEAD], str(path))
     delimiter = separator_of(form, head.partition(b"\n")[0].decode("utf-8", "replace"))
-    # One block, for what a column holds is guessed from the first block alone.
+    # A single block, because Arrow infers the column types from the first block alone.
     reading = csv.ReadOptions(block_size=min(max(len(data), 1), 2**31 - 1))
     parsing = csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
     decimal = decimal_sign(delimiter, data)
@@ -64,28 +67,31 @@ def read_separated(path: Path, data: bytes, form: str, as_text: Collection[str])
         table = read(as_text)
         names = table.column_names
         dates = [field.name for field in table.schema if pa.types.is_temporal(field.type)]
-        if dates:  # as written, so that a column is the same whether it is taken for dates or for text
+        if dates:  # as written, so that the values do not depend on whether Arrow recognizes dates
             table = read([*as_text, *dates])
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-        raise no_table(path, "a table", error) from None
+        raise unreadable_table_error(path, "a table", error) from None
     return pa.table([empty_is_missing(column) for column in table.columns], names=names)
 
 
-def no_table(path: Path, what: str, error: Exception) -> FirthError:
-    """What to say of a file that Arrow does not read."""
+def unreadable_table_error(path: Path, what: str, error: Exception) -> FirthError:
+    """Return the error for a file that Arrow cannot parse."""
     if not is_utf8(path):
         return FirthError(
-            "invalid_encoding", "{path} is not UTF-8 text; convert it first, as in: {iconv}", path=path, iconv=ICONV
+            "invalid_encoding", "{path} is not UTF-8 text. Convert it first: {iconv}", path=path, iconv=ICONV
         )
-    return FirthError("malformed_data", "{path} is not {detail}: {reason}.", path=path, detail=what, reason=str(error))
+    return FirthError(
+        "malformed_data", "{path} is not {expected}: {reason}.", path=path, expected=what, reason=str(error)
+    )
 
 
 def decimal_sign(delimiter: str, data: bytes) -> str:
-    """The comma, where semicolons separate and a field is a number with one."""
+    """Return a comma if semicolons separate the fields and some field is a number with a comma, else a point."""
     return "," if delimiter == ";" and re.search(rb"(?m)(^|;)-?\d+,\d+(;|\r?$)", data) else "."
 
 
 def empty_is_missing(column: Any) -> Any:
+    """Replace empty texts by nulls."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -95,16 +101,18 @@ def empty_is_missing(column: Any) -> Any:
 
 
 def read_parquet(path: Path, data: bytes) -> Any:
+    """Read the content of a Parquet file as an Arrow table."""
     import pyarrow as pa
     import pyarrow.parquet
 
     with reading_parquet(path):
         table = pyarrow.parquet.read_table(pa.BufferReader(data))
-        table.validate(full=True)  # that texts are UTF-8: else the first use would fail
+        table.validate(full=True)  # checks that texts are UTF-8, which would otherwise fail at the first use
         return table
 
 
 def read_json_lines(path: Path, stream: Any) -> list[dict[str, Any]]:
+    """Read JSON lines as a list of dictionaries."""
     rows: list[dict[str, Any]] = []
     for number, line in enumerate(text_lines(stream, path), 1):
         if not line.strip():
@@ -122,7 +130,7 @@ def read_json_lines(path: Path, stream: Any) -> list[dict[str, Any]]:
         if not isinstance(row, dict):
             raise FirthError(
                 "malformed_data",
-                "{path}, line {number}: a row must be an object; got {got}.",
+                "{path}, line {number}: a row must be a JSON object; got {got}.",
                 path=path,
                 number=number,
                 got=line.strip()[:40],

@@ -1,4 +1,4 @@
-"""`TaggedSentences`: sentences whose words have tags, from CoNLL's files, tables and lists."""
+"""`TaggedSentences`: sentences with one tag per word, from CoNLL files, tables and lists."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError
-from firth.data.readers import ask_for, find_files, kind_of, opened, text_lines
+from firth.data.readers import column_hint, find_files, format_and_compression, open_decompressed, text_lines
 from firth.data.table_files import read_table
 
 
 class Sentence(NamedTuple):
-    """Words, and a tag for each."""
+    """Words and their tags."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
 
 
 class TaggedSentences:
-    """Sentences with tagged words.
+    """Sentences with one tag per word.
 
-        TaggedWords("train.conll")                              # a word a line, its tag last; a blank line between
-        TaggedWords("train.jsonl", text="tokens", tags="ner")   # lists, or texts with blanks between words and tags
-        TaggedWords([(["Ada", "writes"], ["B-PER", "O"])])
+        TaggedSentences("train.conll")                             # one word per line, tag last; blank lines between
+        TaggedSentences("train.jsonl", text="tokens", tags="ner")  # lists, or words and tags separated by blanks
+        TaggedSentences([(["Ada", "writes"], ["B-PER", "O"])])
 
-    Files of records are csv, tsv, jsonl and Parquet; others are CoNLL's. `dev` (another source) is what to choose and
-    stop by. Read once and never changed: threads can share it.
+    csv, tsv, jsonl and Parquet files have one sentence per record; other files are in CoNLL format. `dev` is another
+    source, used for model selection and early stopping. Immutable, so threads can share it.
     """
 
     def __init__(self, source: Any, *, text: str = "text", tags: str = "tags", dev: Any = None) -> None:
@@ -48,6 +48,7 @@ class TaggedSentences:
         return iter(self.rows)
 
     def fingerprint(self) -> str:
+        """Return a hash of the sentences and the dev data."""
         digest = hashlib.sha256(json.dumps(self.rows).encode())
         if self.dev is not None:
             digest.update(self.dev.fingerprint().encode())
@@ -55,9 +56,10 @@ class TaggedSentences:
 
 
 def sentences(source: Any, text: str, tags: str) -> Iterator[Sentence]:
+    """Yield the sentences of any supported source."""
     if isinstance(source, (str, os.PathLike)):
         (path, *_) = find_files(source)
-        if not kind_of(path)[0]:
+        if not format_and_compression(path)[0]:
             yield from conll_sentences(path)
             return
         source = read_table(path, ())
@@ -72,51 +74,55 @@ def sentences(source: Any, text: str, tags: str) -> Iterator[Sentence]:
 
 
 def sentence_of(row: Any, where: str, text: str, tags: str) -> Sentence:
+    """Return the sentence of a dictionary or of a pair (words, tags)."""
     if isinstance(row, Mapping):
-        lacking = [name for name in (text, tags) if name not in row]
-        if lacking:
-            there = ", ".join(map(str, row)) or "none"
+        missing = [name for name in (text, tags) if name not in row]
+        if missing:
+            available = ", ".join(map(str, row)) or "none"
             raise FirthError(
                 "malformed_data",
-                "{where} has no column {missing!r}; it has {available}.{hint}",
+                "{where} has no column {name!r}; the columns are {available}.{hint}",
                 where=where,
-                missing=lacking[0],
-                available=there,
-                hint=ask_for(lacking[0]),
+                name=missing[0],
+                available=available,
+                hint=column_hint(missing[0]),
             )
         row = row[text], row[tags]
     if not isinstance(row, (tuple, list)) or len(row) != 2:
         raise FirthError(
-            "malformed_data", "{where} must be words and their tags; got {got!r:.60}.", where=where, got=row
+            "malformed_data", "{where} must be a pair of words and tags; got {got!r:.60}.", where=where, got=row
         )
-    words, given = (listed(part, where) for part in row)
-    if len(words) != len(given):
+    words, word_tags = (as_words(part, where) for part in row)
+    if len(words) != len(word_tags):
         raise FirthError(
             "malformed_data",
-            "{where} has {n_words} words and {n_got} tags; each word must have one.",
+            "{where} has {words} words and {tags} tags; each word must have one tag.",
             where=where,
-            n_words=len(words),
-            n_got=len(given),
+            words=len(words),
+            tags=len(word_tags),
         )
-    return Sentence(words, given)
+    return Sentence(words, word_tags)
 
 
-def listed(part: Any, where: str) -> tuple[str, ...]:
-    """A list of words, or a text with blanks between them."""
+def as_words(part: Any, where: str) -> tuple[str, ...]:
+    """Return the words of a list, or of a text separated by blanks."""
     if part is None:
         return ()
-    found = part.split() if isinstance(part, str) else list(part) if isinstance(part, Iterable) else [None]
-    if not all(isinstance(word, str) for word in found):
+    words = part.split() if isinstance(part, str) else list(part) if isinstance(part, Iterable) else [None]
+    if not all(isinstance(word, str) for word in words):
         raise FirthError(
             "malformed_data", "{where}: words and tags must be text; got {got!r:.60}.", where=where, got=part
         )
-    return tuple(found)
+    return tuple(words)
 
 
 def conll_sentences(path: Path) -> Iterator[Sentence]:
-    """A word a line, its tag the last of the line's columns; lines that begin with # or -DOCSTART- are not words."""
+    """Yield the sentences of a CoNLL file: one word per line, with the tag in the last column.
+
+    Lines that begin with "# " or -DOCSTART- are not words.
+    """
     words: list[tuple[str, str]] = []
-    with opened(path) as (_, stream):
+    with open_decompressed(path) as (_, stream):
         for number, line in enumerate(text_lines(stream, path), 1):
             parts = line.split()
             if not parts or parts[0] == "-DOCSTART-":
@@ -126,7 +132,7 @@ def conll_sentences(path: Path) -> Iterator[Sentence]:
                 if len(parts) < 2:
                     raise FirthError(
                         "malformed_data",
-                        "{path}, line {number}: a word and its tag are needed; got {got!r:.40}.",
+                        "{path}, line {number}: expected a word and its tag; got {got!r:.40}.",
                         path=path,
                         number=number,
                         got=line.strip(),
@@ -135,15 +141,15 @@ def conll_sentences(path: Path) -> Iterator[Sentence]:
     yield Sentence(*zip(*words, strict=True)) if words else Sentence((), ())
 
 
-def entities(tags: Sequence[str]) -> set[tuple[str, int, int]]:
-    """The stretches that B- and I- tags mark, as conlleval reads them: kind, first and last place."""
-    found, kind, first = set(), "", 0
-    for place, tag in enumerate([*tags, "O"]):
+def entity_spans(tags: Sequence[str]) -> set[tuple[str, int, int]]:
+    """Return the spans marked by B- and I- tags, as conlleval reads them: (type, first, last position)."""
+    spans, entity_type, first = set(), "", 0
+    for position, tag in enumerate([*tags, "O"]):
         mark, _, name = tag.partition("-")
-        goes_on = mark == "I" and name == kind and bool(kind)
-        if kind and not goes_on:
-            found.add((kind, first, place - 1))
-            kind = ""
-        if mark in ("B", "I") and name and not goes_on:
-            kind, first = name, place
-    return found
+        continues = mark == "I" and name == entity_type and bool(entity_type)
+        if entity_type and not continues:
+            spans.add((entity_type, first, position - 1))
+            entity_type = ""
+        if mark in ("B", "I") and name and not continues:
+            entity_type, first = name, position
+    return spans

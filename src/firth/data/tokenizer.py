@@ -1,4 +1,4 @@
-"""Text to tokens, by name or by a function. The rules stand in `firth.kernels.text`."""
+"""Word tokenizers, by name or as a function. The rules are in `firth.kernels.text`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ TOKENIZERS = (*NATIVE, *SEGMENTERS)
 
 
 class Tokenizer(Protocol):
-    """Anything with a name that turns a text into tokens."""
+    """A named function from a text to its tokens."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name that is saved with a model."""
 
     def __call__(self, text: str) -> list[str]: ...
 
 
 @dataclass(frozen=True)
 class NativeTokenizer:
-    """ "words", "whitespace" or "characters"; whole corpora go through the same code on all cores."""
+    """The tokenizers "words", "whitespace" and "characters"; the same native code encodes corpora on all cores."""
 
     name: str
     lowercase: bool = True
@@ -39,7 +40,7 @@ class NativeTokenizer:
 
 @dataclass(frozen=True)
 class Jieba:
-    """Chinese words, by the package jieba; punctuation and spaces are left out."""
+    """Segments Chinese text with the package jieba; punctuation and spaces are left out."""
 
     segment: Callable[[str], list[str]]
     version: str
@@ -53,49 +54,50 @@ class Jieba:
 
 @dataclass(frozen=True)
 class FunctionTokenizer:
-    """Any function from a text to its tokens, whose answers are checked. It folds case itself where it wants to."""
+    """Wraps any function from a text to its tokens, and checks its results. Lowercasing is up to the function."""
 
     function: Callable[[str], Any]
 
     @property
     def name(self) -> str:
+        """The module and name of the function."""
         return name_of(self.function)
 
     def __call__(self, text: str) -> list[str]:
-        found = self.function(text)
-        if not is_token_list(found):
+        tokens = self.function(text)
+        if not is_token_list(tokens):
             raise FirthError(
                 "invalid_type",
-                "A tokenizer must give a list of str; {name} gave {got!r:.60}.",
+                "A tokenizer must return a list of str; {name} returned {got!r:.60}.",
                 name=self.name,
-                got=found,
+                got=tokens,
             )
-        return [token for token in found if token]  # an empty one is none
+        return [token for token in tokens if token]  # empty tokens are dropped
 
 
 class Splitting(NamedTuple):
-    """How texts were split."""
+    """The tokenizer settings that texts were split with."""
 
     tokenizer: str | Callable[[str], list[str]]
     lowercase: bool
 
     def split(self) -> Tokenizer:
+        """Return the tokenizer with these settings."""
         return tokenizer(self.tokenizer, self.lowercase)
 
     def __str__(self) -> str:
-        folded = "" if callable(self.tokenizer) else f" and lowercase={'on' if self.lowercase else 'off'}"
-        return f"tokenizer={plain(self.tokenizer)}{folded}"
+        case = "" if callable(self.tokenizer) else f" and lowercase={'on' if self.lowercase else 'off'}"
+        return f"tokenizer={plain(self.tokenizer)}{case}"
 
 
 def is_token_list(item: Any) -> bool:
-    """A list of str; a tuple or an array does too."""
-    known = isinstance(item, (list, tuple)) or (hasattr(item, "dtype") and getattr(item, "ndim", 0) == 1)
-    return known and all(isinstance(token, str) for token in item)
+    """Whether an item is a list, tuple or 1-D array of str."""
+    is_sequence = isinstance(item, (list, tuple)) or (hasattr(item, "dtype") and getattr(item, "ndim", 0) == 1)
+    return is_sequence and all(isinstance(token, str) for token in item)
 
 
 def tokenizer(name: str | Callable[[str], list[str]] = "words", lowercase: bool = True) -> Tokenizer:
-    """The tokenizer of that name: words, whitespace, characters, or jieba where that package is installed; or a
-    function."""
+    """Return the tokenizer of this name (words, whitespace, characters, or jieba if installed), or wrap a function."""
     if not isinstance(name, str):
         return FunctionTokenizer(name)
     if name in NATIVE:

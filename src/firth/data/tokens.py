@@ -1,4 +1,4 @@
-"""`Tokens`: a corpus as int32 ids and document starts, memory-mapped: what the learners read."""
+"""`Tokens`: a corpus as memory-mapped int32 ids and document starts, the input of training."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from firth.core.errors import FirthError
 from firth.core.report import human
 from firth.core.run import Run
 from firth.core.storage import saying_where
-from firth.data import cache, encode, readers
+from firth.data import cache, corpus_encoding, readers
 from firth.data import phrases as phrases_of
 from firth.data.blocks import Block, Tags
-from firth.data.corpus import Corpus
+from firth.data.corpus import Corpus, Note
 from firth.data.phrases import Phrase
-from firth.data.streams import IDS, STARTS, Piece, Stream, choose, flat_pieces, renamed, write_final
-from firth.data.token_lists import TokenLists, opened
+from firth.data.streams import IDS, STARTS, Piece, Stream, flat_pieces, remapped_pieces, select_vocabulary, write_final
+from firth.data.token_lists import TokenLists, corpus_or_token_lists
 from firth.data.tokenizer import NATIVE, Splitting
 from firth.data.vocabulary import Vocabulary, automatic_min_count
 from firth.kernels import text as kernel
 
-FORMAT = 3  # of cache entries
+FORMAT = 3  # version of cache entries
 WORDS, COUNTS = "words.utf8", "counts.i64"
 
 
 class Tokens:
-    """`ids[starts[d]:starts[d + 1]]` is document d; words that the vocabulary lacks are left out.
+    """An encoded corpus: document d is `ids[starts[d]:starts[d + 1]]`. Words outside the vocabulary are left out.
 
-    `raw_tokens` is how many tokens were met, those left out among them. `phrases` are those that were joined, a list
-    for each pass. `keys` names the documents: as the corpus does where `read_tokens` was asked for keys, else
-    from 1 on; `tags` are theirs, empty where no document has any. `splitting` says how the texts were split, None where
-    the documents were lists of tokens. `fingerprint` tells whether two are the same, apart from keys and tags.
-    Immutable: threads can share it.
+    `raw_tokens` is the number of tokens in the text, including those left out. `phrases` has the joined phrases of each
+    pass. `keys` are the document keys if `read_tokens` was called with keys=True, else numbers from 1. `tags` are the
+    tags of the documents, empty if there are none. `splitting` has the tokenizer settings, None if the documents were
+    lists of tokens. `fingerprint` is a hash of the content without keys and tags.
+
+    Immutable, so threads can share it.
     """
 
     def __init__(
@@ -58,11 +59,12 @@ class Tokens:
         self.fingerprint = content_hash(ids, starts, vocabulary)
 
     def __len__(self) -> int:
-        """How many documents."""
+        """Return the number of documents."""
         return len(self.starts) - 1
 
     @property
     def keys(self) -> Sequence[str]:
+        """The keys of the documents."""
         return self._keys or [str(number + 1) for number in range(len(self))]
 
     def __repr__(self) -> str:
@@ -78,40 +80,42 @@ class Tokens:
         keys: Sequence[str] = (),
         tags: Sequence[Sequence[str]] = (),
     ) -> Tokens:
-        """From documents that are lists of tokens already; `keys` and `tags` as `Tokens` has them, one entry each.
-        Tokens are taken as they are, whatever a method's tokenizer and lowercase say."""
+        """Encode documents that are lists of tokens; `keys` and `tags` have one entry per document.
+
+        The tokens are used unchanged; the tokenizer and lowercase options of a method do not apply.
+        """
         tokens = read_tokens(TokenLists(documents), min_count=min_count, max_size=max_size, run=run)
-        for name, given in (("keys", keys), ("tags", tags)):
-            if given and len(given) != len(tokens):
+        for name, values in (("keys", keys), ("tags", tags)):
+            if values and len(values) != len(tokens):
                 raise FirthError(
                     "shape_mismatch",
-                    "{name} must be one entry a document; got {got:,} for {n_tokens:,}.",
-                    name=name,
-                    got=len(given),
-                    n_tokens=len(tokens),
+                    "{option} must have one entry per document; got {got:,} for {documents:,} documents.",
+                    option=name,
+                    got=len(values),
+                    documents=len(tokens),
                 )
         tagged = [readers.tags_of([these], "tags") for these in tags]
         return cls(tokens.ids, tokens.starts, tokens.vocabulary, tokens.raw_tokens, (), keys, tagged)
 
 
-class Wanted(NamedTuple):
-    """What the vocabulary is to be."""
+class VocabularySettings(NamedTuple):
+    """How the vocabulary is built; see `read_tokens`."""
 
-    min_count: int | None  # None: by the size of the text
+    min_count: int | None  # None: chosen by the size of the text
     max_size: int | None = None
     phrases: int = 0
-    known: Vocabulary | None = None
-    joined: Sequence[Sequence[Phrase]] = ()
+    start_vocabulary: Vocabulary | None = None
+    start_phrases: Sequence[Sequence[Phrase]] = ()
 
 
 class Text(NamedTuple):
-    """Blocks of text and how to split them."""
+    """Blocks of text and the tokenizer settings."""
 
     blocks: Iterable[Block]
     split: str
     lowercase: bool
-    corpus: Corpus | None = None  # where it comes from
-    splitting: Splitting | None = None  # as a method says it
+    corpus: Corpus | None = None  # the source of the blocks
+    splitting: Splitting | None = None  # the settings as a method has them
 
 
 def read_tokens(
@@ -122,28 +126,28 @@ def read_tokens(
     min_count: int | None = 5,
     max_size: int | None = None,
     phrases: int = 0,
-    known: Vocabulary | None = None,
-    joined: Sequence[Sequence[Phrase]] = (),
+    start_vocabulary: Vocabulary | None = None,
+    start_phrases: Sequence[Sequence[Phrase]] = (),
     keys: bool = False,
     run: Run = Run(),
 ) -> Tokens:
-    """Counts and encodes `data` on all cores, or opens what an earlier call left in the cache. Documents that are lists
-    of tokens are taken as they are.
+    """Count and encode `data` on all cores, or open the result from the cache.
 
-    Words below `min_count` vanish from the ids, as in word2vec (None: `automatic_min_count` of the text); empty
-    documents stay, as empty ranges. `phrases` is
-    how often neighbours are joined: 1 for phrases of two words, 2 for up to four. The words of `known` keep their
-    ids however rare they are now (their counts are those of this text) and new words follow them; `joined` are the
-    phrases that go with them, a list for each pass, joined before others are looked for. `keys` keeps the documents'
-    keys and tags, which take memory.
+    Words that occur less than `min_count` times are dropped, as in word2vec; None selects `automatic_min_count`. Empty
+    documents are kept. `phrases` is the number of passes that join phrases: 1 for two words, 2 for up to four.
+
+    The words of `start_vocabulary` keep their ids, however rare they are in `data`, and new words follow them; their
+    counts are those of `data`. `start_phrases` are the phrases of each pass that belong to this vocabulary; they are
+    joined before new phrases are searched for. `keys` stores the keys and tags of the documents, which needs memory.
+    Documents that are lists of tokens are used unchanged.
     """
-    wanted = Wanted(min_count, max_size, phrases, known, joined)
+    settings = VocabularySettings(min_count, max_size, phrases, start_vocabulary, start_phrases)
     if isinstance(data, Tokens):
-        return fit_to(data, wanted, run)
-    corpus = opened(data)
+        return with_vocabulary(data, settings, run)
+    corpus = corpus_or_token_lists(data)
     if isinstance(corpus, TokenLists):
-        blocks = encode.token_blocks(corpus.documents(keys), encode.block_size(run))
-        return encode_text(Text(blocks, "separated", lowercase=False), wanted, run, name=None)
+        blocks = corpus_encoding.token_blocks(corpus.documents(keys), corpus_encoding.block_size(run))
+        return encode_text(Text(blocks, "separated", lowercase=False), settings, run, name=None)
     splitting = Splitting(tokenizer, lowercase)
     native = isinstance(tokenizer, str) and tokenizer in NATIVE
     split = str(tokenizer) if native else "separated"
@@ -153,101 +157,107 @@ def read_tokens(
     if stamp:
         version = getattr(custom, "version", kernel.unicode_version())
         bound = run.memory_bytes or None
-        known_words = [vocabulary_hash(known), joined] if known else None
-        name = cache.entry_name(FORMAT, stamp, tokenizer, version, lowercase, wanted[:3], known_words, bound, keys)
-        found = open_entry(name, run, splitting)
-        if found is not None:
-            return found
-    text = Text(encode.blocks_of(corpus, split, custom, run, keys), split, lowercase and native, corpus, splitting)
-    return encode_text(text, wanted, run, name)
+        start_identity = [vocabulary_hash(start_vocabulary), start_phrases] if start_vocabulary else None
+        name = cache.entry_name(FORMAT, stamp, tokenizer, version, lowercase, settings[:3], start_identity, bound, keys)
+        cached_tokens = open_entry(name, run, splitting)
+        if cached_tokens is not None:
+            return cached_tokens
+    text = Text(
+        corpus_encoding.blocks_of(corpus, split, custom, run, keys), split, lowercase and native, corpus, splitting
+    )
+    return encode_text(text, settings, run, name)
 
 
-def encode_text(text: Text, wanted: Wanted, run: Run, name: str | None) -> Tokens:
-    """Reads, merges, writes; the result is a cache entry when it has a name, else files that disappear."""
+def encode_text(text: Text, settings: VocabularySettings, run: Run, name: str | None) -> Tokens:
+    """Encode text in two passes; the result becomes the cache entry `name`, or temporary files if it is None."""
     with cache.working_folder() as (folder, cached):
         if name and not cached:
-            run.report.note(f"The cache folder {cache.cache_folder()} can't be written; encoded text is not kept.")
+            run.report.note(*cache.unwritable_note())
         scratch = folder / "scratch"
         with saying_where(folder):
             scratch.mkdir()
-        joining = wanted.phrases or wanted.joined
+        joining = settings.phrases or settings.start_phrases
         provisional = (scratch if joining else folder) / IDS
-        encoded = encode.Encoded(provisional, scratch, text.split, text.lowercase, wanted.known, run)
-        encoded.read(text.blocks, text.corpus.size if text.corpus else 0)
-        least = automatic_min_count(encoded.length) if wanted.min_count is None else wanted.min_count
-        if joining:  # over every word: dropping some first would make strangers neighbours
-            met = encoded.merge(1, None)
-            stream = Stream(met.words, met.counts, encoded.pieces, len(wanted.known or ()))
-            merged, pieces, found = choose_words(stream, wanted, least, scratch, run)
+        encoder = corpus_encoding.CorpusEncoder(
+            provisional, scratch, text.split, text.lowercase, settings.start_vocabulary, run
+        )
+        encoder.read(text.blocks, text.corpus.size if text.corpus else 0)
+        min_count = automatic_min_count(encoder.length) if settings.min_count is None else settings.min_count
+        if joining:  # with all words, because dropping rare words first would make their neighbors adjacent
+            all_words = encoder.merge(1, None)
+            stream = Stream(all_words.words, all_words.counts, encoder.pieces, len(settings.start_vocabulary or ()))
+            merged, pieces, joined_phrases = join_and_select(stream, settings, min_count, scratch, run)
         else:
-            met = merged = encoded.merge(least, wanted.max_size)
-            pieces, found = encoded.pieces(), []
+            all_words = merged = encoder.merge(min_count, settings.max_size)
+            pieces, joined_phrases = encoder.pieces(), []
         if not merged.counts.any():
-            raise encode.nothing_left(merged, least)
+            raise corpus_encoding.no_words_error(merged, min_count)
         write_final(pieces, folder, run.cores)
         shutil.rmtree(scratch)
-        notes = encoded.notes(met, text.split, text.corpus)
+        notes = encoder.notes(all_words, text.split, text.corpus)
         for note in notes:
-            run.report.note(note)
-        vocabulary = vocabulary_of(merged, least)
+            run.report.note(*note)
+        vocabulary = vocabulary_of(merged, min_count)
         arrays, splitting = map_arrays(folder), text.splitting
-        tokens = Tokens(*arrays, vocabulary, met.tokens, found, encoded.keys, encoded.tags, splitting)
+        tokens = Tokens(*arrays, vocabulary, all_words.tokens, joined_phrases, encoder.keys, encoder.tags, splitting)
         if name and cached:
-            keep_entry(name, folder, tokens, notes)
-        return tokens  # its maps stay valid when the files are removed
+            save_entry(name, folder, tokens, notes)
+        return tokens  # the mappings stay valid after the files are removed
 
 
-def fit_to(tokens: Tokens, wanted: Wanted, run: Run) -> Tokens:
-    """Tokens with another vocabulary: fewer words, phrases joined, or the words of `known` first."""
-    old, known = tokens.vocabulary, wanted.known
-    least = automatic_min_count(tokens.raw_tokens) if wanted.min_count is None else wanted.min_count
-    enough = len(old) == 0 or int(old.counts.min()) >= least
-    if enough and len(old) <= (wanted.max_size or len(old)) and not wanted.phrases and known is None:
+def with_vocabulary(tokens: Tokens, settings: VocabularySettings, run: Run) -> Tokens:
+    """Return the tokens with another vocabulary: fewer words, joined phrases, or the start vocabulary first."""
+    old, start_vocabulary = tokens.vocabulary, settings.start_vocabulary
+    min_count = automatic_min_count(tokens.raw_tokens) if settings.min_count is None else settings.min_count
+    enough = len(old) == 0 or int(old.counts.min()) >= min_count
+    if enough and len(old) <= (settings.max_size or len(old)) and not settings.phrases and start_vocabulary is None:
         return tokens
-    words = list(known.tokens) if known else []
-    words += [token for token in old.tokens if known is None or token not in known]
+    words = list(start_vocabulary.tokens) if start_vocabulary else []
+    words += [token for token in old.tokens if start_vocabulary is None or token not in start_vocabulary]
     ids = {word: id for id, word in enumerate(words)}
-    map = np.array([ids[token] for token in old.tokens], dtype=np.int32)
+    id_map = np.array([ids[token] for token in old.tokens], dtype=np.int32)
     counts = np.zeros(len(words), dtype=np.int64)
-    counts[map] = old.counts
-    stream = Stream(words, counts, flat_pieces(tokens.ids, tokens.starts, map), len(known or ()))
+    counts[id_map] = old.counts
+    stream = Stream(words, counts, flat_pieces(tokens.ids, tokens.starts, id_map), len(start_vocabulary or ()))
     with cache.working_folder() as (folder, _):
-        merged, pieces, found = choose_words(stream, wanted, least, folder, run)
+        merged, pieces, new_phrases = join_and_select(stream, settings, min_count, folder, run)
         if not merged.counts.any():
-            raise encode.nothing_left(merged, least)
+            raise corpus_encoding.no_words_error(merged, min_count)
         write_final(pieces, folder, run.cores)
-        vocabulary = vocabulary_of(merged, max(least, old.min_count))
+        vocabulary = vocabulary_of(merged, max(min_count, old.min_count))
         vocabulary.dropped_types += old.dropped_types
         vocabulary.dropped_tokens += old.dropped_tokens
-        arrays, phrases, raw = map_arrays(folder), [*tokens.phrases, *found], tokens.raw_tokens
+        arrays, phrases, raw = map_arrays(folder), [*tokens.phrases, *new_phrases], tokens.raw_tokens
         return Tokens(*arrays, vocabulary, raw, phrases, tokens._keys, tokens.tags, tokens.splitting)
 
 
-def choose_words(
-    stream: Stream, wanted: Wanted, min_count: int, scratch: Path, run: Run
+def join_and_select(
+    stream: Stream, settings: VocabularySettings, min_count: int, scratch: Path, run: Run
 ) -> tuple[kernel.Merged, Iterator[Piece], list[list[Phrase]]]:
-    """Joins phrases where asked, then keeps the words that are wanted."""
-    found = [list(phrases) for phrases in wanted.joined]
-    for number, phrases in enumerate(found):
+    """Join phrases, then select the vocabulary."""
+    joined_phrases = [list(phrases) for phrases in settings.start_phrases]
+    for number, phrases in enumerate(joined_phrases):
         stream = phrases_of.join_stream(stream, phrases, scratch / f"joined-{number}.i32")
-    run.report.begin("joining phrases", wanted.phrases, "passes")
-    for number in range(wanted.phrases):
+    run.report.begin("joining phrases", settings.phrases, "passes")
+    for number in range(settings.phrases):
         memory = run.memory_bytes or phrases_of.MEMORY
-        least = max(min_count, phrases_of.MIN_COUNT)
-        phrases, cut = phrases_of.stream_phrases(stream, "npmi", None, least, memory)
-        if cut:
-            run.report.note(f"Pairs of words outgrew {human(memory)}B: rare ones were dropped, phrases may be missing.")
+        min_pair_count = max(min_count, phrases_of.MIN_COUNT)
+        phrases, was_pruned = phrases_of.stream_phrases(stream, "npmi", None, min_pair_count, memory)
+        if was_pruned:
+            text = f"Counting word pairs exceeded {human(memory)}B: rare pairs were dropped, phrases may be missing."
+            run.report.note(text, "memory_limit")
         if not phrases:
             break
-        found.append(phrases)
+        joined_phrases.append(phrases)
         stream = phrases_of.join_stream(stream, phrases, scratch / f"phrases-{number}.i32")
         run.report.step(number + 1)
     run.report.end()
-    merged = choose(stream, min_count, wanted.max_size)
-    return merged, renamed(stream, merged.maps[0]), found
+    merged = select_vocabulary(stream, min_count, settings.max_size)
+    return merged, remapped_pieces(stream, merged.maps[0]), joined_phrases
 
 
 def vocabulary_of(merged: kernel.Merged, min_count: int) -> Vocabulary:
+    """Return the vocabulary of merged word tables."""
     return Vocabulary(
         merged.words,
         merged.counts,
@@ -257,13 +267,13 @@ def vocabulary_of(merged: kernel.Merged, min_count: int) -> Vocabulary:
     )
 
 
-def keep_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> None:
-    """Makes the working folder a cache entry."""
+def save_entry(name: str, folder: Path, tokens: Tokens, notes: list[Note]) -> None:
+    """Turn the working folder into a cache entry."""
     vocabulary = tokens.vocabulary
     with saying_where(folder):
-        (folder / WORDS).write_bytes(joined_words(vocabulary))
-        (folder / COUNTS).write_bytes(vocabulary.counts.tobytes())  # (`tofile` does not say why it fails)
-    facts = {
+        (folder / WORDS).write_bytes(encoded_words(vocabulary))
+        (folder / COUNTS).write_bytes(vocabulary.counts.tobytes())  # `tofile` gives no reason when it fails
+    metadata = {
         "min_count": vocabulary.min_count,
         "dropped_types": vocabulary.dropped_types,
         "dropped_tokens": vocabulary.dropped_tokens,
@@ -275,58 +285,60 @@ def keep_entry(name: str, folder: Path, tokens: Tokens, notes: list[str]) -> Non
         "notes": notes,
     }
     with saying_where(cache.cache_folder()):
-        cache.write_entry(name, folder, facts)
+        cache.write_entry(name, folder, metadata)
 
 
 def open_entry(name: str, run: Run, splitting: Splitting | None = None) -> Tokens | None:
-    """The tokens of a cache entry; None when it isn't there or its content is not what was written."""
-    found = cache.find_entry(name)
-    if found is None:
+    """Return the tokens of a cache entry; None if it does not exist or is damaged."""
+    entry = cache.find_entry(name)
+    if entry is None:
         return None
-    folder, facts = found
+    folder, metadata = entry
     try:
         words = (folder / WORDS).read_bytes().decode("utf-8").split("\0")[:-1]
         names = ("min_count", "dropped_types", "dropped_tokens")
         counts = np.fromfile(folder / COUNTS, dtype=np.int64)
-        vocabulary = Vocabulary(words, counts, **{fact: facts[fact] for fact in names})
-        phrases = [[Phrase(*phrase) for phrase in found] for found in facts["phrases"]]
-        arrays, raw = map_arrays(folder), facts["raw_tokens"]
-        tokens = Tokens(*arrays, vocabulary, raw, phrases, facts["keys"], facts["tags"], splitting)
-        whole = tokens.fingerprint == facts["fingerprint"]
+        vocabulary = Vocabulary(words, counts, **{name: metadata[name] for name in names})
+        phrases = [[Phrase(*phrase) for phrase in entry] for entry in metadata["phrases"]]
+        arrays, raw = map_arrays(folder), metadata["raw_tokens"]
+        tokens = Tokens(*arrays, vocabulary, raw, phrases, metadata["keys"], metadata["tags"], splitting)
+        is_valid = tokens.fingerprint == metadata["fingerprint"]
     except (OSError, ValueError, KeyError, TypeError):
-        whole = False
-    if not whole:
+        is_valid = False
+    if not is_valid:
         shutil.rmtree(folder, ignore_errors=True)
         return None
-    for note in facts["notes"]:
-        run.report.note(note)
+    for note in metadata["notes"]:  # (text, code); entries of earlier versions have the text only
+        run.report.note(*([note] if isinstance(note, str) else note))
     return tokens
 
 
 def map_arrays(folder: Path) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The ids and document starts of a folder, mapped read-only."""
+    """Memory-map the ids and document starts in a folder, read-only."""
     ids_path = folder / IDS
-    empty = ids_path.stat().st_size == 0  # nothing can be mapped
+    empty = ids_path.stat().st_size == 0  # an empty file cannot be mapped
     ids = np.zeros(0, dtype=np.int32) if empty else np.memmap(ids_path, dtype=np.int32, mode="r")
     return ids, np.memmap(folder / STARTS, dtype=np.int64, mode="r")
 
 
-def joined_words(vocabulary: Vocabulary) -> bytes:
+def encoded_words(vocabulary: Vocabulary) -> bytes:
+    """Return the words as NUL-terminated UTF-8."""
     return "\0".join([*vocabulary.tokens, ""]).encode("utf-8", "surrogatepass")
 
 
 def vocabulary_hash(vocabulary: Vocabulary) -> str:
-    digest = hashlib.sha256(joined_words(vocabulary))
+    """Return a hash of the words and counts."""
+    digest = hashlib.sha256(encoded_words(vocabulary))
     digest.update(vocabulary.counts.tobytes())
     return digest.hexdigest()
 
 
 def content_hash(ids: NDArray[np.int32], starts: NDArray[np.int64], vocabulary: Vocabulary) -> str:
-    """All words and counts, and pieces of the ids and starts spread evenly over them: cheap for any size."""
+    """Return a hash of all words and counts and of samples spread evenly over ids and starts, fast for any size."""
     digest = hashlib.sha256(vocabulary_hash(vocabulary).encode())
     for values in (ids, starts):
         digest.update(str(len(values)).encode())
         size = min(len(values), 1024)
-        for place in np.linspace(0, len(values) - size, 64).astype(np.int64):  # all of it, up to 64 × 1024
-            digest.update(values[place : place + size].tobytes())
+        for position in np.linspace(0, len(values) - size, 64).astype(np.int64):  # everything, up to 64 × 1024
+            digest.update(values[position : position + size].tobytes())
     return digest.hexdigest()

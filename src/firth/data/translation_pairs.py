@@ -1,4 +1,4 @@
-"""`TranslationPairs`: source and target texts (translations, summaries), from parallel files, tables and iterables."""
+"""`TranslationPairs`: source and target texts (translations, summaries) from parallel files, tables and iterables."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError
-from firth.data.corpus import Corpus, is_table
-from firth.data.readers import kind_of
+from firth.data.corpus import Corpus, is_table_like
+from firth.data.readers import format_and_compression
 
 
 class Pair(NamedTuple):
-    """A text and what it becomes."""
+    """A source text and its target text."""
 
     source: str
     target: str
@@ -24,13 +24,14 @@ class Pair(NamedTuple):
 class TranslationPairs:
     """Pairs of texts, streamed and re-iterable.
 
-        Pairs("train.de", "train.en")                        # parallel: line n of one belongs to line n of the other
-        Pairs("pairs.tsv", source="german", target="english")
-        Pairs([("ein hund", "a dog"), ("eine katze", "a cat")])
+        TranslationPairs("train.de", "train.en")                        # parallel files, aligned line by line
+        TranslationPairs("pairs.tsv", source="german", target="english")
+        TranslationPairs([("ein hund", "a dog"), ("eine katze", "a cat")])
 
-    A table is csv, tsv, jsonl, Parquet (each also compressed) or a data frame; its columns are "source" and "target"
-    unless named. `validation` are pairs to measure on while learning.
-    Threads can share it, unless it reads an iterator or standard input.
+    A table is a csv, tsv, jsonl or Parquet file, optionally compressed, or a data frame. Its columns are "source" and
+    "target" by default. `validation` has pairs for evaluation during training.
+
+    Threads can share it unless it reads an iterator or standard input.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class TranslationPairs:
         if not 1 <= len(data) <= 2:
             raise FirthError(
                 "invalid_type",
-                "Pairs takes two parallel files, one table or one iterable of pairs; got {got} things.",
+                "TranslationPairs takes two parallel files, one table or one iterable of pairs; got {got} arguments.",
                 got=len(data),
             )
         self.validation = validation
@@ -48,12 +49,13 @@ class TranslationPairs:
         if len(data) == 2:
             self._sides = (Corpus(data[0]), Corpus(data[1]))
             self.names = tuple(str(part) if isinstance(part, (str, os.PathLike)) else "the list" for part in data)
-        elif isinstance(data[0], (str, os.PathLike)) or is_table(data[0]):
-            if isinstance(data[0], (str, os.PathLike)) and not kind_of(Path(data[0]))[0]:
+        elif isinstance(data[0], (str, os.PathLike)) or is_table_like(data[0]):
+            if isinstance(data[0], (str, os.PathLike)) and not format_and_compression(Path(data[0]))[0]:
                 raise FirthError(
                     "wrong_input",
-                    "{data} holds one side; give two files (sources, then targets), or one csv, tsv, jsonl or Parquet.",
-                    data=data[0],
+                    "{path} is a single text file. Pass two parallel files (source and target), or one csv, tsv, jsonl "
+                    "or Parquet file.",
+                    path=data[0],
                 )
             self._sides = (Corpus(data[0], column=source), Corpus(data[0], column=target))
             self.names = (source, target)
@@ -62,50 +64,51 @@ class TranslationPairs:
         else:
             raise FirthError(
                 "invalid_type",
-                "Pairs reads files, data frames and iterables of pairs; got {got}.",
+                "TranslationPairs reads files, data frames and iterables of pairs; got {got}.",
                 got=type(data[0]).__name__,
             )
 
     def __iter__(self) -> Iterator[Pair]:
-        """All of them, those with an empty side too."""
+        """Yield all pairs, including those with an empty text."""
         if self._sides is None:
             for number, item in enumerate(self._items or (), 1):
-                yield checked(item, number)
+                yield check_pair(item, number)
             return
         for number, (source, target) in enumerate(zip_longest(*self._sides)):
             if source is None or target is None:
                 longer, shorter = self.names if target is None else reversed(self.names)
                 raise FirthError(
                     "wrong_input",
-                    "{longer} has more lines than {shorter}, which ends after {number:,}: parallel files have one "
-                    "line a pair.",
+                    "{longer} has more lines than {shorter}, which has {lines:,}. Parallel files must have the same "
+                    "number of lines.",
                     longer=longer,
                     shorter=shorter,
-                    number=number,
+                    lines=number,
                 )
             yield Pair(source.text, target.text)
 
     def fingerprint(self) -> str | None:
-        """Says whether the content is the same as another time; None when that can't be told without reading it all."""
+        """Return a hash of the content; None if a source is not a file."""
         if self._sides is None:
             return None
-        prints = [side.fingerprint() for side in self._sides]
+        fingerprints = [side.fingerprint() for side in self._sides]
         if self.validation is not None:
-            prints.append(self.validation.fingerprint())
-        return None if None in prints else hashlib.sha256(repr(prints).encode()).hexdigest()
+            fingerprints.append(self.validation.fingerprint())
+        return None if None in fingerprints else hashlib.sha256(repr(fingerprints).encode()).hexdigest()
 
 
-def checked(item: Any, number: int) -> Pair:
+def check_pair(item: Any, number: int) -> Pair:
+    """Return an item as a Pair, and refuse anything but two texts."""
     if isinstance(item, (tuple, list)) and len(item) == 2 and all(isinstance(side, str) for side in item):
         return Pair(*item)
     raise FirthError(
         "malformed_data",
-        "Pair {number:,} must be two texts, (source, target); got {got!r:.60}.",
+        "Pair {number:,} must be two texts (source, target); got {got!r:.60}.",
         number=number,
         got=item,
     )
 
 
 def as_pairs(data: Any) -> TranslationPairs:
-    """`data` itself, or what Pairs reads."""
+    """Return `data` if it is a TranslationPairs, or build one from it."""
     return data if isinstance(data, TranslationPairs) else TranslationPairs(data)

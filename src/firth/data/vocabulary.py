@@ -1,4 +1,4 @@
-"""`Vocabulary`: token <-> id, with counts."""
+"""`Vocabulary`: tokens with their ids and counts."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from firth.core.errors import FirthError
 
 
 def automatic_min_count(tokens: int) -> int:
-    """The least count of a word where none is given: 5, as in word2vec, from 400,000 tokens on. A small text would lose
-    most of its words by that: below 100,000 tokens every word stays (benchmarks/small_data.py)."""
+    """Return the default min_count: 5, as in word2vec, from 400,000 tokens on, and 1 below 100,000.
+
+    A small corpus would lose most of its words with 5 (benchmarks/small_data.py).
+    """
     return min(5, 1 + tokens // 100_000)
 
 
 class Vocabulary:
-    """Tokens by id, most frequent first (equal counts in the order of their UTF-8 bytes).
+    """Tokens by id, in order of decreasing count, with ties in order of their UTF-8 bytes.
 
-    `counts` are the occurrences in the text it was made from; `dropped_types` and `dropped_tokens` say what
-    `min_count` and the size limit left out. Immutable: threads can share it.
+    `counts` are the numbers of occurrences in the text. `dropped_types` and `dropped_tokens` count what `min_count` and
+    the size limit left out. Immutable, so threads can share it.
     """
 
     def __init__(
@@ -42,14 +44,14 @@ class Vocabulary:
         if self.counts.shape != (len(tokens),):
             raise FirthError(
                 "damaged_model",
-                "A vocabulary needs one count a token; got {got:,} for {n_tokens:,}.",
+                "A vocabulary must have one count per token; got {got:,} counts for {tokens:,} tokens.",
                 got=self.counts.size,
-                n_tokens=len(tokens),
+                tokens=len(tokens),
             )
 
     @property
     def ids(self) -> Mapping[str, int]:
-        """Id of each token, made at the first use."""
+        """The id of each token, computed at the first use."""
         if self._ids is None:
             self._ids = {token: id for id, token in enumerate(self.tokens)}
         return self._ids
@@ -61,14 +63,15 @@ class Vocabulary:
         return token in self.ids
 
     def id(self, token: str) -> int | None:
+        """Return the id of a token, None if it is not in the vocabulary."""
         return self.ids.get(token)
 
     def __repr__(self) -> str:
-        some = ", ".join(repr(token) for token in self.tokens[:3])
-        return f"Vocabulary({len(self):,} tokens: {some}{', …' if len(self) > 3 else ''})"
+        shown_tokens = ", ".join(repr(token) for token in self.tokens[:3])
+        return f"Vocabulary({len(self):,} tokens: {shown_tokens}{', …' if len(self) > 3 else ''})"
 
     def to_json(self) -> dict[str, Any]:
-        """A plain dictionary, for `from_json`."""
+        """Return a dictionary for JSON; `from_json` is the inverse."""
         return {
             "tokens": list(self.tokens),
             "counts": self.counts.tolist(),
@@ -79,24 +82,26 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, document: Any) -> Vocabulary:
-        """The inverse of `to_json`; refuses what is not a vocabulary."""
+        """Build a vocabulary from what `to_json` returned, and check it."""
         names = ("min_count", "dropped_types", "dropped_tokens")
         try:
             tokens, counts = document["tokens"], document["counts"]
-            facts = {name: document.get(name, 0) for name in names}
+            metadata = {name: document.get(name, 0) for name in names}
         except (TypeError, KeyError, AttributeError) as error:
             raise FirthError(
-                "damaged_model", "A vocabulary has tokens and counts; this one lacks {reason}.", reason=str(error)
+                "damaged_model", "A vocabulary must have tokens and counts; {reason} is missing.", reason=str(error)
             ) from None
         if not isinstance(tokens, list) or not all(isinstance(token, str) for token in tokens):
-            raise FirthError("damaged_model", "A vocabulary's tokens must be a list of strings.")
-        numbers = [*counts, *facts.values()] if isinstance(counts, list) else [None]
+            raise FirthError("damaged_model", "The {field} of a vocabulary must be a list of strings.", field="tokens")
+        numbers = [*counts, *metadata.values()] if isinstance(counts, list) else [None]
         if not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
-            raise FirthError("damaged_model", "A vocabulary's counts must be whole numbers of at least 0.")
+            raise FirthError(
+                "damaged_model", "The {field} of a vocabulary must be integers of at least 0.", field="counts"
+            )
         if len(set(tokens)) < len(tokens):
             raise FirthError(
                 "damaged_model",
-                "A vocabulary's tokens must differ; {n_tokens:,} stand twice.",
-                n_tokens=len(tokens) - len(set(tokens)),
+                "The tokens of a vocabulary must be different; {repeated:,} are repeated.",
+                repeated=len(tokens) - len(set(tokens)),
             )
-        return cls(tokens, np.array(counts, dtype=np.int64), **facts)
+        return cls(tokens, np.array(counts, dtype=np.int64), **metadata)

@@ -25,12 +25,12 @@ from firth.core.options import options_of
 from firth.core.run import available_cores
 from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Matrix, Vectors
-from firth.data.labeled_texts import FASTTEXT, Examples
+from firth.data.labeled_texts import FASTTEXT, EncodedExamples
 from firth.data.readers import to_bytes
 from firth.data.tokenizer import NATIVE
 from firth.data.vocabulary import Vocabulary
 from firth.documents.classifier_training import ClassifierOptions, Training, rows_of_buckets
-from firth.formats.fasttext import FastTextArgs, FastTextFile, SpreadRows
+from firth.formats.fasttext import FastTextArgs, FastTextFile, SparseRows
 from firth.kernels import classify as kernel
 from firth.kernels import text as text_kernel
 from firth.kernels._native import Labeller
@@ -296,7 +296,7 @@ class ClassifierModel(TextModel):
             labels=[PREFIX + label.encode("utf-8", "surrogatepass") for label in self.labels.tokens],
             label_counts=self.labels.counts,
             tokens=int(self.vocabulary.counts.sum() + self.labels.counts.sum()),
-            inputs=self.inputs if pruned else SpreadRows(self.inputs[:words], rows, buckets, args.bucket),
+            inputs=self.inputs if pruned else SparseRows(self.inputs[:words], rows, buckets, args.bucket),
             outputs=self.outputs,
             pruned=np.stack([buckets, np.arange(len(buckets), dtype=np.int32)], axis=1) if pruned else None,
         )
@@ -350,7 +350,7 @@ def held_out_verdict(model: ClassifierModel, training: Training) -> BaselineComp
     return verdict if len(baseline_rows) == len(rows) else verdict._replace(baseline_rows=len(baseline_rows))
 
 
-def label_part(examples: Examples, rows: NDArray[np.int64]) -> Part:
+def label_part(examples: EncodedExamples, rows: NDArray[np.int64]) -> Part:
     """Return texts and labels for the baselines."""
     label_ids = [examples.label_ids[examples.label_starts[row] : examples.label_starts[row + 1]] for row in rows]
     bags = Bags(examples.tokens.ids, examples.tokens.starts)

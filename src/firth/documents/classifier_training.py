@@ -16,7 +16,7 @@ from firth.core.errors import FirthError
 from firth.core.model import HasVectors, Model, Predicts
 from firth.core.options import option
 from firth.core.run import Run
-from firth.data.labeled_texts import FASTTEXT, Examples, read_labelled
+from firth.data.labeled_texts import FASTTEXT, EncodedExamples, read_labeled_texts
 from firth.data.tokenizer import TOKENIZERS
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import classify as kernel
@@ -67,7 +67,7 @@ class ClassifierOptions(WordOptions):
         """Whether n-grams are used."""
         return self.maxn > 0 or self.word_ngrams > 1
 
-    def read_examples(self, data: Any, run: Run) -> Examples:
+    def read_examples(self, data: Any, run: Run) -> EncodedExamples:
         """Read labeled texts with all their words, whatever min_count is."""
         if self.maxn < self.minn:
             raise FirthError(
@@ -77,7 +77,7 @@ class ClassifierOptions(WordOptions):
                 maxn=self.maxn,
                 got=self.minn,
             )
-        examples = read_labelled(
+        examples = read_labeled_texts(
             data, tokenizer=self.tokenizer, lowercase=self.lowercase, phrases=self.phrases, run=run
         )
         labels = examples.labels
@@ -130,7 +130,7 @@ class Training(Loop):
     unit: ClassVar[str] = "texts"
     progress: TextProgress
 
-    def __init__(self, method: ClassifierOptions, examples: Examples, run: Run, start: Model | None) -> None:
+    def __init__(self, method: ClassifierOptions, examples: EncodedExamples, run: Run, start: Model | None) -> None:
         self.requested_method = method
         self.held_out = held_out_texts(examples, method.held_out, run.seed)
         self.rows = np.setdiff1d(np.arange(len(examples.tokens)), self.held_out)
@@ -252,7 +252,7 @@ class Training(Loop):
         return super().metrics() | {"words_per_second": words / progress.seconds if progress.seconds else 0.0}
 
 
-def held_out_texts(examples: Examples, share: float, seed: int) -> NDArray[np.int64]:
+def held_out_texts(examples: EncodedExamples, share: float, seed: int) -> NDArray[np.int64]:
     """Return the held-out texts in order: sampled in proportion to labels, leaving each label at least one text."""
     labels, words = np.diff(examples.label_starts), np.diff(examples.tokens.starts)
     usable = np.flatnonzero((labels > 0) & (words > 0))
@@ -268,7 +268,7 @@ def held_out_texts(examples: Examples, share: float, seed: int) -> NDArray[np.in
     return held_out[[bool((remaining[ids] > 0).all()) for ids in label_ids]]
 
 
-def trained_counts(examples: Examples, held_out: NDArray[np.int64]) -> NDArray[np.int64]:
+def trained_counts(examples: EncodedExamples, held_out: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the count of each word in the training texts."""
     ids, starts, words = examples.tokens.ids, examples.tokens.starts, examples.tokens.vocabulary
     held_out_ids = [ids[starts[row] : starts[row + 1]] for row in held_out]

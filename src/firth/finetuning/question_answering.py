@@ -19,7 +19,7 @@ from firth.core.model import Model, Span
 from firth.core.report import Report, Silence
 from firth.core.run import Run
 from firth.core.sketch import recorded_rows
-from firth.data.questions import Question, Questions, find_answers, tell_found
+from firth.data.questions import Question, Questions, find_answer_spans, report_answer_problems
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.finetuning.finetuned_model import BATCH_TOKENS, TunedModel, base_of, most_tokens, new_net
 from firth.finetuning.finetuning_loop import Sequences, Tuning, joined, read_all
@@ -261,8 +261,8 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
     train, dev = questions.rows, questions.dev.rows if questions.dev is not None else []
     if not dev and method.held_out:
         train, dev = by_passages(train, method.held_out, run.seed)
-    found = find_answers(train)
-    tell_found(train, found, run.report)
+    found = find_answer_spans(train)
+    report_answer_problems(train, found, run.report)
     check_answers(train, method)
     most = window_length(method, base)
     read, cut = windows(base.tokenizer, train, found.spans, method, most)
@@ -281,7 +281,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
     learned = Windows(read.texts.take(rows), read.owners[rows], read.firsts[rows], read.offsets, read.spans[rows])
     judged = None
     if dev:
-        judged = windows(base.tokenizer, dev, find_answers(dev).spans, method, most)[0], dev
+        judged = windows(base.tokenizer, dev, find_answer_spans(dev).spans, method, most)[0], dev
     net = new_net(base, 2, "each", method, run)
     fingerprint = questions.fingerprint()
     reading = time.monotonic() - began

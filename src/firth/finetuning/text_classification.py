@@ -20,7 +20,7 @@ from firth.core.model import Model, Parts
 from firth.core.options import build_settings
 from firth.core.report import Report, Silence
 from firth.core.run import Run
-from firth.data.examples import Examples, labelled_rows, split_rows, tell_about, tell_balance
+from firth.data.examples import Examples, labeled_rows, report_duplicates, report_label_balance, split_rows
 from firth.data.table import Table
 from firth.finetuning.finetuned_model import (
     BATCH_TOKENS,
@@ -257,15 +257,15 @@ def learn(method: Any, data: Any, run: Run, start: Model | None, numbers: bool) 
     pool = pool_of(start, method.pooling)
     base = base_of(start, method, pooled=pool == "cls")
     examples = data if isinstance(data, Examples) else Examples(data)
-    texts, right, rows = labelled_rows(examples, run.report, numbers)
-    tell_about(texts, right, run.report)
-    dev = None if examples.dev is None else labelled_rows(examples.dev, run.report, numbers)
+    texts, right, rows = labeled_rows(examples, run.report, numbers)
+    report_duplicates(texts, right, run.report)
+    dev = None if examples.dev is None else labeled_rows(examples.dev, run.report, numbers)
     task: dict[str, Any] = {"pairs": examples.other is not None}
     scale = 1.0, 0.0
     if numbers:
         scale = scale_of(np.array(right))
     else:
-        task["labels"] = tell_balance(right, method.class_weights == "balanced", run.report)
+        task["labels"] = report_label_balance(right, method.class_weights == "balanced", run.report)
     encoder = None
     if examples.columns:
         beside = registry.method("onehot")(**COLUMNS).fit(Table(examples.table, columns=examples.columns))

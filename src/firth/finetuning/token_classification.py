@@ -22,7 +22,7 @@ from firth.core.run import Run
 from firth.core.sketch import recorded_rows
 from firth.data.examples import label_order, split_rows
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.data.tagged_sentences import Sentence, TaggedSentences, entities
+from firth.data.tagged_sentences import Sentence, TaggedSentences, entity_spans
 from firth.finetuning.finetuned_model import (
     BATCH_TOKENS,
     TunedModel,
@@ -145,7 +145,7 @@ class TagTuning(Tuning):
     def figures_of(self, found: list[Any], right: list[Any]) -> dict[str, float]:
         figures = {"accuracy": scores.accuracy(np.concatenate(right), np.concatenate(found))}
         names = [*self.labels, "O"]  # a tag that was not learned is −1
-        spans = [[entities([names[tag] for tag in tags]) for tags in side] for side in (found, right)]
+        spans = [[entity_spans([names[tag] for tag in tags]) for tags in side] for side in (found, right)]
         same = sum(len(a & b) for a, b in zip(*spans, strict=True))
         total = sum(len(each) for side in spans for each in side)
         figures["f1"] = 2 * same / total if total else 0.0

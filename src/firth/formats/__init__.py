@@ -1,6 +1,6 @@
-"""Vectors in the files of the field: word2vec, GloVe, fastText, NumPy and safetensors.
+"""Readers and writers of vector files: word2vec, GloVe, fastText, NumPy and safetensors.
 
-vectors = firth.read_vectors("glove.6B.100d.txt")     # what it is, is seen from its content
+vectors = firth.read_vectors("glove.6B.100d.txt")     # the format is detected from the content
 firth.write_vectors(vectors, "glove.safetensors", storage="half")
 """
 
@@ -19,7 +19,7 @@ from firth.core.model import HasVectors
 from firth.core.vectors import Vectors
 from firth.formats.arrays import read_npy, read_safetensors, write_npy, write_safetensors
 from firth.formats.binary import read_binary, write_binary
-from firth.formats.detect import detect
+from firth.formats.detect import detect, refuse_gensim_pickle
 from firth.formats.quantize import STORAGES, dequantize_rows, pack_rows, quantize_rows, unpack_rows
 from firth.formats.text import read_text, write_text
 
@@ -36,59 +36,74 @@ __all__ = [
 
 
 class Format(NamedTuple):
-    """One way to keep vectors in a file."""
+    """A file format for vectors. `read` takes the path and the maximum number of rows, None for all."""
 
     suffixes: tuple[str, ...]
-    read: Callable[[Path], Vectors]
+    read: Callable[[Path, int | None], Vectors]
     write: Callable[[Vectors, Path], None]
     summary: str
 
 
-#: Every format by the name that `read_vectors` and `write_vectors` take.
+#: The formats by the names that `read_vectors` and `write_vectors` accept.
 FORMATS = {
-    "word2vec": Format((".txt", ".w2v"), read_text, write_text, "word2vec text: rows and dimensions, then the rows"),
+    "word2vec": Format(
+        (".txt", ".w2v"), read_text, write_text, "word2vec text: a header with rows and dimensions, then the rows"
+    ),
     "word2vec-binary": Format((".bin",), read_binary, write_binary, "word2vec binary: words and raw float32"),
     "glove": Format(
         (".glove", ".glove.txt"),
         partial(read_text, header=None),
         partial(write_text, header=False),
-        "GloVe text: rows alone (read with or without a first line of rows and dimensions)",
+        "GloVe text: rows without a header (a header is accepted when reading)",
     ),
-    "fasttext": Format((".vec",), read_text, write_text, "fastText .vec: written as word2vec text"),
-    "npy": Format((".npy",), read_npy, write_npy, "a NumPy matrix, with its keys beside it in NAME.keys.json"),
+    "fasttext": Format((".vec",), read_text, write_text, "fastText .vec: the same as word2vec text"),
+    "npy": Format((".npy",), read_npy, write_npy, "a NumPy matrix, with the keys in NAME.keys.json"),
     "safetensors": Format(
-        (".safetensors",), read_safetensors, write_safetensors, "one file of keys and matrix: float, half or int8"
+        (".safetensors",), read_safetensors, write_safetensors, "keys and matrix in one file: float, half or int8"
     ),
 }
 
 
-def read_vectors(path: str | os.PathLike[str], format: str | None = None) -> Vectors:
-    """Vectors of a file; its format is seen from its content, then from its name, unless `format` says it.
+def read_vectors(path: str | os.PathLike[str], format: str | None = None, limit: int | None = None) -> Vectors:
+    """Read a vector file. The format is detected from the content, then from the name, unless `format` is given.
 
-    Files compressed by gzip are read as they are (npy and safetensors are mapped, so they can't be compressed).
-    Of a word that stands twice the first row is kept, and bytes that are not UTF-8 are replaced: both are
-    counted in a `FirthWarning`. NaN and infinity are refused: by npy and safetensors, which open without
-    reading the matrix, at the first question.
+    `limit` reads only the first `limit` rows; the rest of a text or binary file is not read. Frequent words come first
+    in word2vec, GloVe and fastText files.
+
+    gzip files are decompressed, except npy and safetensors, which are memory-mapped. If a word is repeated, its first
+    row is used; invalid UTF-8 is replaced. Both are counted in a `FirthWarning`. NaN and infinity are refused: in npy
+    and safetensors files, which are opened without reading the matrix, at the first use.
     """
-    place = Path(path)
-    if place.is_dir():
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
+        raise FirthError(
+            "invalid_value",
+            "{option} must be an integer of at least 1, or None; got {got!r}.",
+            option="limit",
+            got=limit,
+        )
+    source = Path(path)
+    if source.is_dir():
         raise FirthError(
             "wrong_input",
-            "{path} is a folder; a model is opened by firth.load({path_2!r}).",
-            path=place,
-            path_2=str(place),
+            "{path} is a folder. To open a model, use firth.load({path!r}).",
+            path=str(source),
         )
-    if not place.is_file():
-        raise FirthError("not_found", "No file at {path}.", path=place)
-    return known(format or format_of(place)).read(place)
+    if not source.is_file():
+        raise FirthError("not_found", "There is no file {path}.", path=source)
+    if format is not None:
+        refuse_gensim_pickle(source)
+    return format_named(format or format_of(source)).read(source, limit)
 
 
 def format_of(path: Path) -> str:
-    """The format of a file's content, or else of its name."""
+    """Return the format of a file, detected from its content, or else from its name."""
     name = detect(path) or format_of_name(path.with_name(path.name.removesuffix(".gz")))
     if name is None:
         raise FirthError(
-            "unknown_format", "{path} is in none of the formats Firth reads: {listing}.", path=path, listing=listing()
+            "unknown_format",
+            "{path} is not in a format that Firth reads. The formats are {formats}.",
+            path=path,
+            formats=listing(),
         )
     return name
 
@@ -96,26 +111,29 @@ def format_of(path: Path) -> str:
 def write_vectors(
     vectors: Vectors, path: str | os.PathLike[str], format: str | None = None, storage: str = "float"
 ) -> None:
-    """Writes a file, whole or not at all, in the format of its suffix unless `format` says another.
+    """Write a vector file atomically, in the format of its suffix unless `format` is given.
 
-    Text holds as many digits as give back each float32 exactly, where word2vec prints 6 decimals and
-    fastText 5 digits. `storage` is "float", "half" (2 bytes a number) or "int8" (1 byte a number, one scale
-    a row), the last two in .safetensors only.
+    Text files have as many digits as needed to restore each float32 exactly, while word2vec writes 6 decimals and
+    fastText 5 digits. `storage` is "float", "half" (2 bytes per number) or "int8" (1 byte per number and one scale per
+    row); the last two are available in .safetensors only.
     """
     if isinstance(vectors, HasVectors):
         raise FirthError(
-            "invalid_type", "A table of vectors is written, not a model: pass model.vectors, or one of model.tables."
+            "invalid_type",
+            "write_vectors writes a table of vectors, not a model; got {got}. Pass model.vectors or one of "
+            "model.tables.",
+            got=type(vectors).__name__,
         )
-    place = Path(path)
-    name = format or format_of_name(place)
+    target = Path(path)
+    name = format or format_of_name(target)
     if name is None:
         raise FirthError(
             "unknown_format",
-            "The name {name} does not say its format; end it with one of: {listing}.",
-            name=place.name,
-            listing=listing(),
+            "The suffix of {name} is not that of a format. The formats are {formats}.",
+            name=target.name,
+            formats=listing(),
         )
-    write = known(name).write
+    write = format_named(name).write
     if storage not in STORAGES:
         raise FirthError(
             "invalid_value",
@@ -128,51 +146,56 @@ def write_vectors(
         if name != "safetensors":
             raise FirthError(
                 "conflicting_options",
-                "{name} holds float only; storage={storage!r} needs .safetensors.",
-                name=name,
+                "The format {format} can only store float; storage={storage!r} needs .safetensors.",
+                format=name,
                 storage=storage,
             )
         write = partial(write_safetensors, storage=storage)
     check_numbers(vectors)
-    write(vectors, place)
+    write(vectors, target)
 
 
 def check_numbers(vectors: Vectors) -> None:
+    """Refuse empty tables, NaN and infinity."""
     if not vectors.matrix.size:
         raise FirthError(
             "empty_data",
-            "Nothing to write: there are {n_vectors} vectors of {dim} numbers.",
-            n_vectors=len(vectors),
+            "There are no vectors to write: the table has {rows} rows and {dim} dimensions.",
+            rows=len(vectors),
             dim=vectors.dim,
         )
-    step = max(1, (1 << 20) // vectors.dim)  # a block at a time, for the matrix may be larger than memory
+    step = max(1, (1 << 20) // vectors.dim)  # in blocks, because the matrix may be larger than memory
     for first in range(0, len(vectors), step):
-        odd = np.flatnonzero(~np.isfinite(vectors.matrix[first : first + step]).all(axis=1))
-        if len(odd):
-            row = first + int(odd[0])
+        invalid = np.flatnonzero(~np.isfinite(vectors.matrix[first : first + step]).all(axis=1))
+        if len(invalid):
+            row = first + int(invalid[0])
             raise FirthError(
                 "non_finite",
-                "The vector of {key!r} (row {row:,}) holds NaN or infinity, which Firth does not write; leave "
-                "such rows out.",
+                "The vector of {key!r} (row {row:,}) has NaN or infinity, which cannot be written. Remove such rows.",
                 key=vectors.keys[row],
                 row=row + 1,
             )
 
 
-def known(name: str) -> Format:
+def format_named(name: str) -> Format:
+    """Return the format with this name."""
     if name not in FORMATS:
         raise FirthError(
-            "unknown_format", "There is no format {name!r}; there are {choices}.", name=name, choices=", ".join(FORMATS)
+            "unknown_format",
+            "There is no format {got!r}; the formats are {choices}.",
+            got=name,
+            choices=", ".join(FORMATS),
         )
     return FORMATS[name]
 
 
 def format_of_name(path: Path) -> str | None:
-    """The format of a file's suffix; the longest suffix wins (.glove.txt over .txt)."""
+    """Return the format of a file's suffix, or None; the longest suffix wins (.glove.txt over .txt)."""
     text = path.name.lower()
     by_suffix = {suffix: name for name, entry in FORMATS.items() for suffix in entry.suffixes if text.endswith(suffix)}
     return by_suffix[max(by_suffix, key=len)] if by_suffix else None
 
 
 def listing() -> str:
+    """Return the formats and their suffixes for error messages."""
     return ", ".join(f"{name} ({', '.join(entry.suffixes)})" for name, entry in FORMATS.items())

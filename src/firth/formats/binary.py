@@ -1,7 +1,7 @@
-"""word2vec binary: a line of rows and dimensions, then each word, a space, and its float32 as bytes.
+"""The word2vec binary format: a header line "rows dimensions", then each word, a space and its float32 bytes.
 
-The C tool writes a newline after each row and gensim does not: newlines before a word are dropped. Firth
-writes as the C tool does.
+The C tool writes a newline after each row, while gensim does not; newlines before a word are ignored. Firth writes the
+newlines.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ import numpy as np
 from firth.core.errors import FirthError
 from firth.core.storage import new_file
 from firth.core.vectors import Vectors
-from firth.formats.files import BLOCK, LONGEST_WORD, Collector, check_words, opened, parse_header
+from firth.formats.files import BLOCK, LONGEST_WORD, Collector, check_words, open_unzipped, parse_header
 
 SEARCHED = LONGEST_WORD + 2  # a newline, the word and its space
 
 
-def read_binary(path: Path) -> Vectors:
-    with opened(path) as file:
+def read_binary(path: Path, limit: int | None = None) -> Vectors:
+    """Read a word2vec binary file; `limit` is the maximum number of rows to read."""
+    with open_unzipped(path) as file:
         line = file.readline(100)
-        rows, dims = parse_header(path, line)
+        all_rows, dims = parse_header(path, line)
+        rows = all_rows if limit is None else min(all_rows, limit)
         table = Collector(path, dims)
-        begin = len(line)  # the file's byte where `data` begins
+        begin = len(line)  # offset of `data` in the file
         data = b""
         while len(table.keys) < rows:
             more = file.read(BLOCK)
@@ -32,35 +34,35 @@ def read_binary(path: Path) -> Vectors:
             if not used and not more:
                 raise FirthError(
                     "damaged_file",
-                    "{path} ends at byte {begin:,}, before the end of row {n_keys:,} of {rows:,}: it is cut, or "
-                    "its first line is wrong.",
+                    "{path} ends at byte {byte:,}, within row {row:,} of {rows:,}. It is truncated, or its header is "
+                    "wrong.",
                     path=path,
-                    begin=begin + len(data),
-                    n_keys=len(table.keys) + 1,
-                    rows=rows,
+                    byte=begin + len(data),
+                    row=len(table.keys) + 1,
+                    rows=all_rows,
                 )
             data, begin = data[used:], begin + used
             if len(data) >= SEARCHED and data.find(b" ", 0, SEARCHED) < 0:
                 raise FirthError(
                     "damaged_file",
-                    "{path}: row {n_keys:,} at byte {begin:,} has no space after its word.",
+                    "{path}: row {row:,} at byte {byte:,} has no space after the word.",
                     path=path,
-                    n_keys=len(table.keys) + 1,
-                    begin=begin,
+                    row=len(table.keys) + 1,
+                    byte=begin,
                 )
-        if (data + file.read(LONGEST_WORD)).strip(b"\n"):
+        if rows == all_rows and (data + file.read(LONGEST_WORD)).strip(b"\n"):
             raise FirthError(
                 "damaged_file",
-                "{path}: more follows row {rows:,}, the last by its first line, from byte {begin:,} on.",
+                "{path} has more data after the {rows:,} rows of its header, from byte {byte:,} on.",
                 path=path,
                 rows=rows,
-                begin=begin,
+                byte=begin,
             )
         return table.vectors()
 
 
 def take_rows(table: Collector, data: bytes, rows: int, dims: int) -> int:
-    """Adds the whole rows at the beginning of `data`, no more than `rows` in all; how many bytes they take."""
+    """Add the complete rows at the start of `data`, up to `rows` in total; return the number of bytes used."""
     words, starts = [], []
     width, position = 4 * dims, 0
     for _ in range(rows - len(table.keys)):
@@ -77,6 +79,7 @@ def take_rows(table: Collector, data: bytes, rows: int, dims: int) -> int:
 
 
 def write_binary(vectors: Vectors, path: Path) -> None:
+    """Write a word2vec binary file."""
     words = check_words(vectors)
     width = 4 * vectors.dim
     step = max(1, BLOCK // width)

@@ -1,9 +1,9 @@
-"""fastText's model files: .bin, and .ftz where the matrices are quantised. Version 12, and 11 to read.
+"""fastText model files: .bin, and .ftz with quantized matrices. Reads versions 11 and 12, writes version 12.
 
-A file holds, one after the other and little-endian: magic and version; 12 whole numbers and one double of settings;
-the numbers of entries, words and labels, tokens and pruned n-grams; the entries (bytes up to a NUL, count, type); pairs
-(n-gram, row) where n-grams were pruned; the input matrix; the output matrix. (Dictionary, Args, DenseMatrix,
-QuantMatrix and ProductQuantizer of fastText 0.9.2.)
+A file has, little-endian and in this order: magic number and version; the settings, 12 integers and one double; the
+numbers of entries, words, labels, tokens and pruned n-grams; the entries (bytes up to a NUL, count, type); (n-gram,
+row) pairs if n-grams were pruned; the input matrix; the output matrix. See Dictionary, Args, DenseMatrix, QuantMatrix
+and ProductQuantizer in fastText 0.9.2.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from firth.kernels.product import CENTROIDS, ProductCodes, parts_of
 MAGIC, VERSION = 793712314, 12
 LOSSES = {1: "hs", 2: "ns", 3: "softmax", 4: "ova"}
 MODELS = {1: "cbow", 2: "sg", 3: "sup"}
-LONGEST_NGRAM = 100  # fastText sets no limit; without one a damaged file could ask for all substrings of a long word
+LONGEST_NGRAM = 100  # fastText has no limit, but a damaged file could then request all substrings of a long word
 _ARGS = struct.Struct("<12id")
 _SIZES = struct.Struct("<3i2q")
 _LEAST_ENTRY = 10  # bytes: NUL, count, type
@@ -37,7 +37,7 @@ _LEAST_ENTRY = 10  # bytes: NUL, count, type
 
 @dataclass(frozen=True)
 class FastTextArgs:
-    """Settings under fastText's own names."""
+    """The settings, with fastText's own names."""
 
     dim: int
     ws: int
@@ -55,34 +55,36 @@ class FastTextArgs:
 
 
 @dataclass(frozen=True)
-class SpreadRows:
-    """A matrix most of whose last rows are zero: `first`, then `size` rows of which `places` (sorted) hold `rows`."""
+class SparseRows:
+    """A matrix with mostly zero rows at its end: `first`, then `size` rows, of which `row_ids` (sorted) are `rows`."""
 
     first: Matrix
     rows: Matrix
-    places: NDArray[np.int32]
+    row_ids: NDArray[np.int32]
     size: int
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Rows and columns of the whole matrix."""
         return len(self.first) + self.size, int(self.first.shape[1])
 
-    def __getitem__(self, wanted: slice) -> Matrix:
-        begin, end, _ = wanted.indices(self.shape[0])
+    def __getitem__(self, expected: slice) -> Matrix:
+        begin, end, _ = expected.indices(self.shape[0])
         block = np.zeros((end - begin, self.shape[1]), dtype=np.float32)
         own = self.first[begin:end]
         block[: len(own)] = own
-        low, high = np.searchsorted(self.places, [begin - len(self.first), end - len(self.first)])
-        block[self.places[low:high] + len(self.first) - begin] = self.rows[low:high]
+        low, high = np.searchsorted(self.row_ids, [begin - len(self.first), end - len(self.first)])
+        block[self.row_ids[low:high] + len(self.first) - begin] = self.rows[low:high]
         return block
 
 
 @dataclass(frozen=True)
 class FastTextFile:
-    """What a .bin or .ftz file holds. Words and labels are bytes, for fastText does not ask whether they are UTF-8.
+    """The content of a .bin or .ftz file. Words and labels are bytes, because fastText does not require UTF-8.
 
-    Row i of `inputs` belongs to word i; then come the rows of n-grams: one a bucket, or, in a pruned model, those that
-    `pruned` names (bucket, row after the words). `outputs` has a row a label in supervised models, else a row a word.
+    Row i of `inputs` belongs to word i. The rows of n-grams follow: one per bucket, or in a pruned model those listed
+    in `pruned` as (bucket, row after the words). `outputs` has one row per label in supervised models, else one per
+    word.
     """
 
     args: FastTextArgs
@@ -91,24 +93,24 @@ class FastTextFile:
     labels: Sequence[bytes]
     label_counts: NDArray[np.int64]
     tokens: int
-    inputs: Matrix | SpreadRows | ProductCodes
+    inputs: Matrix | SparseRows | ProductCodes
     outputs: Matrix | ProductCodes
     pruned: NDArray[np.int32] | None = None
     version: int = VERSION
 
     @property
     def ngram_rows(self) -> int:
-        """Rows of `inputs` after those of the words."""
+        """Number of n-gram rows of `inputs`."""
         return self.args.bucket if self.pruned is None else len(self.pruned)
 
     @property
     def targets(self) -> int:
-        """Rows of `outputs`."""
+        """Number of rows of `outputs`."""
         return len(self.labels) if self.args.model == "sup" else len(self.words)
 
 
 def is_fasttext(path: str | os.PathLike[str]) -> bool:
-    """Whether a file begins as fastText's models do."""
+    """Whether a file begins with fastText's magic number."""
     try:
         with Path(path).open("rb") as file:
             return file.read(4) == struct.pack("<i", MAGIC)
@@ -117,31 +119,33 @@ def is_fasttext(path: str | os.PathLike[str]) -> bool:
 
 
 def read_fasttext(path: str | os.PathLike[str], in_memory: bool = False) -> FastTextFile:
-    """A .bin or .ftz file. Matrices are mapped from it, or with `in_memory` read; every size is checked before anything
-    is read by it."""
-    source = _Source(Path(path), in_memory)
-    magic, version = source.unpack("<2i", "magic and version")
+    """Read a .bin or .ftz file. Matrices are memory-mapped, or read if `in_memory` is set.
+
+    Every size is checked before memory is allocated for it.
+    """
+    reader = _Reader(Path(path), in_memory)
+    magic, version = reader.unpack("<2i", "magic and version")
     if magic != MAGIC:
-        raise source.wrong("a fastText model begins with", MAGIC, magic)
+        raise reader.wrong("the magic number must be", MAGIC, magic)
     if version not in (11, VERSION):
-        raise source.wrong("the version must be", "11 or 12", version)
-    args = _read_args(source)
+        raise reader.wrong("the version must be", "11 or 12", version)
+    args = _read_args(reader)
     if version == 11 and args.model == "sup":
-        args = replace(args, maxn=0)  # such models have no n-grams of characters, whatever they say
-    size, words, labels, tokens, pruned = source.unpack(_SIZES.format, "numbers of words and labels")
+        args = replace(args, maxn=0)  # such models have no character n-grams, even if maxn is set
+    size, words, labels, tokens, pruned = reader.unpack(_SIZES.format, "numbers of words and labels")
     if not 0 <= words <= size or labels != size - words or not words + labels:
-        raise source.wrong("entries must be words and labels together, at least one", size, f"{words} + {labels}")
+        raise reader.wrong("the number of words plus labels must be at least 1 and equal", size, f"{words} + {labels}")
     if tokens < 0:
-        raise source.wrong("the number of tokens must be at least", 0, tokens)
-    entries, counts = _read_entries(source, size, words)
-    pairs = _read_pairs(source, pruned, args.bucket) if pruned >= 0 else None
+        raise reader.wrong("the number of tokens must be at least", 0, tokens)
+    entries, counts = _read_entries(reader, size, words)
+    pairs = _read_pairs(reader, pruned, args.bucket) if pruned >= 0 else None
     rows = words + (args.bucket if pairs is None else len(pairs))
-    inputs, quantised = _read_matrix(source, "input", rows, args.dim)
-    if pairs is not None and not quantised:
-        raise source.wrong("a pruned model must be quantised; its input matrix is", "in codes", "dense")
+    inputs, quantized = _read_matrix(reader, "input", rows, args.dim)
+    if pairs is not None and not quantized:
+        raise reader.wrong("the input matrix of a pruned model must be", "quantized", "dense")
     targets = labels if args.model == "sup" else words
-    outputs, _ = _read_matrix(source, "output", targets, args.dim, dense_only=not quantised)
-    source.finish()
+    outputs, _ = _read_matrix(reader, "output", targets, args.dim, dense_only=not quantized)
+    reader.finish()
     return FastTextFile(
         args=args,
         words=entries[:words],
@@ -156,12 +160,11 @@ def read_fasttext(path: str | os.PathLike[str], in_memory: bool = False) -> Fast
     )
 
 
-class _Source:
-    """A file, mapped or in memory, and a place in it. What would reach beyond the end is refused with what was being
-    read."""
+class _Reader:
+    """A file, memory-mapped or in memory, with a read position. Reads beyond its end are refused."""
 
     def __init__(self, path: Path, in_memory: bool = False) -> None:
-        self.path, self.place = path, 0
+        self.path, self.position = path, 0
         try:
             with path.open("rb") as file:
                 self.data: mmap.mmap | bytes = (
@@ -175,81 +178,85 @@ class _Source:
                 "unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror
             ) from None
 
-    def wrong(self, rule: str, wanted: Any, found: Any) -> FirthError:
+    def wrong(self, rule: str, expected: Any, actual: Any) -> FirthError:
+        """Return the error for an invalid value before the current position."""
         return FirthError(
             "damaged_file",
-            "{path}: {rule} {expected}; found {got} before byte {path_2:,}.",
+            "{path}: {rule} {expected}; got {got} before byte {byte:,}.",
             path=self.path,
             rule=rule,
-            expected=wanted,
-            got=found,
-            path_2=self.place,
+            expected=expected,
+            got=actual,
+            byte=self.position,
         )
 
     def reserve(self, length: int, what: str) -> int:
-        """Where the next `length` bytes begin; the place moves behind them."""
-        begin = self.place
+        """Return the current position, and advance it by `length` bytes."""
+        begin = self.position
         if not 0 <= length <= self.size - begin:
             raise FirthError(
                 "damaged_file",
-                "{path} is cut or damaged: {detail} needs {length:,} bytes from byte {begin:,} on; it has "
-                "{size:,} in all.",
+                "{path} is truncated or damaged: {part} needs {length:,} bytes from byte {byte:,} on, but the file has "
+                "{size:,} bytes.",
                 path=self.path,
-                detail=what,
+                part=what,
                 length=length,
-                begin=begin,
+                byte=begin,
                 size=self.size,
             )
-        self.place += length
+        self.position += length
         return begin
 
     def unpack(self, format: str, what: str) -> tuple[Any, ...]:
+        """Read values in the format of the `struct` module."""
         return struct.unpack_from(format, self.data, self.reserve(struct.calcsize(format), what))
 
-    def array(self, kind: str, shape: tuple[int, ...], what: str) -> NDArray[Any]:
-        """An array mapped from the file; it may lie at an odd address."""
+    def array(self, dtype: str, shape: tuple[int, ...], what: str) -> NDArray[Any]:
+        """Read an array, which stays mapped from the file and may be unaligned."""
         count = math.prod(shape)
-        begin = self.reserve(count * np.dtype(kind).itemsize, what)
+        begin = self.reserve(count * np.dtype(dtype).itemsize, what)
         if not count:
-            return np.zeros(shape, dtype=kind)
-        return np.frombuffer(self.data, dtype=kind, count=count, offset=begin).reshape(shape)
+            return np.zeros(shape, dtype=dtype)
+        return np.frombuffer(self.data, dtype=dtype, count=count, offset=begin).reshape(shape)
 
     def flag(self, what: str) -> bool:
+        """Read a boolean."""
         (value,) = self.unpack("<B", what)
         if value > 1:
-            raise self.wrong(f"whether {what} must be", "0 or 1", value)
+            raise self.wrong(f"the flag whether {what} must be", "0 or 1", value)
         return bool(value)
 
     def finish(self) -> None:
-        if self.place < self.size:
-            more = self.size - self.place
+        """Refuse data after the end of the model."""
+        if self.position < self.size:
+            more = self.size - self.position
             raise FirthError(
                 "damaged_file",
-                "{path}: {more:,} bytes follow the model's end at byte {path_2:,}.",
+                "{path} has {more:,} bytes after the end of the model at byte {byte:,}.",
                 path=self.path,
                 more=more,
-                path_2=self.place,
+                byte=self.position,
             )
 
 
-def _read_args(source: _Source) -> FastTextArgs:
-    *numbers, t = source.unpack(_ARGS.format, "settings")
+def _read_args(reader: _Reader) -> FastTextArgs:
+    *numbers, t = reader.unpack(_ARGS.format, "settings")
     names = list(FastTextArgs.__dataclass_fields__)
-    facts: dict[str, Any] = dict(zip(names, [*numbers, t], strict=True))
+    fields: dict[str, Any] = dict(zip(names, [*numbers, t], strict=True))
     for name, choices in (("loss", LOSSES), ("model", MODELS)):
-        if facts[name] not in choices:
+        if fields[name] not in choices:
             listing = ", ".join(f"{number} ({choice})" for number, choice in choices.items())
-            raise source.wrong(f"{name} must be one of", listing, facts[name])
-        facts[name] = choices[facts[name]]
-    args = FastTextArgs(**facts)
+            raise reader.wrong(f"{name} must be one of", listing, fields[name])
+        fields[name] = choices[fields[name]]
+    args = FastTextArgs(**fields)
     problem = args_problem(args)
     if problem:
-        raise source.wrong(*problem)
+        raise reader.wrong(*problem)
     return args
 
 
 def args_problem(args: FastTextArgs) -> tuple[str, Any, Any] | None:
-    """The first rule that settings break: (rule, what it asks, what was found)."""
+    """Return the first violated rule of the settings as (rule, expected, actual), or None."""
     if args.dim < 1:
         return "dim must be at least", 1, args.dim
     for name in ("minn", "maxn"):
@@ -263,89 +270,93 @@ def args_problem(args: FastTextArgs) -> tuple[str, Any, Any] | None:
     return None
 
 
-def _read_entries(source: _Source, size: int, words: int) -> tuple[list[bytes], NDArray[np.int64]]:
-    """Words and labels with their counts."""
-    begin = source.place
-    source.reserve(size * _LEAST_ENTRY, f"a vocabulary of {size:,} entries")  # before a list grows by what it says
-    data, at = source.data, begin
+def _read_entries(reader: _Reader, size: int, words: int) -> tuple[list[bytes], NDArray[np.int64]]:
+    """Read the words and labels with their counts."""
+    begin = reader.position
+    reader.reserve(size * _LEAST_ENTRY, f"a vocabulary of {size:,} entries")  # checked before the list grows
+    data, at = reader.data, begin
     entries: list[bytes] = []
     ends = np.zeros(size, dtype=np.int64)
-    for place in range(size):
+    for number in range(size):
         end = data.find(b"\0", at)
-        if end < 0 or end + _LEAST_ENTRY > source.size:
+        if end < 0 or end + _LEAST_ENTRY > reader.size:
             raise FirthError(
                 "damaged_file",
-                "{path} is cut or damaged: it ends inside entry {path_2:,} of {size:,}.",
-                path=source.path,
-                path_2=place + 1,
-                size=size,
+                "{path} is truncated or damaged: it ends within entry {entry:,} of {entries:,}.",
+                path=reader.path,
+                entry=number + 1,
+                entries=size,
             )
         entries.append(data[at:end])
-        ends[place] = end
+        ends[number] = end
         at = end + _LEAST_ENTRY
-    source.place = at
-    facts = np.frombuffer(data, dtype=np.uint8)[ends[:, None] + np.arange(1, _LEAST_ENTRY)]
-    counts = np.ascontiguousarray(facts[:, :8]).view("<i8").ravel()
-    expected = np.arange(size) >= words
-    odd = np.flatnonzero((facts[:, 8] != expected) | (counts < 0))
-    if len(odd):
-        row = int(odd[0])
-        wanted = f"type {int(expected[row])} and a count of at least 0"
-        raise source.wrong(f"entry {row + 1:,} must have", wanted, f"type {facts[row, 8]}, count {counts[row]}")
+    reader.position = at
+    fields = np.frombuffer(data, dtype=np.uint8)[ends[:, None] + np.arange(1, _LEAST_ENTRY)]
+    counts = np.ascontiguousarray(fields[:, :8]).view("<i8").ravel()
+    is_label = np.arange(size) >= words
+    invalid = np.flatnonzero((fields[:, 8] != is_label) | (counts < 0))
+    if len(invalid):
+        row = int(invalid[0])
+        expected = f"type {int(is_label[row])} and a count of at least 0"
+        raise reader.wrong(f"entry {row + 1:,} must have", expected, f"type {fields[row, 8]}, count {counts[row]}")
     return entries, counts
 
 
-def _read_pairs(source: _Source, count: int, buckets: int) -> NDArray[np.int32]:
-    """(bucket, row after the words) for each n-gram that pruning left."""
-    pairs = source.array("<i4", (count, 2), f"a list of {count:,} n-grams")
+def _read_pairs(reader: _Reader, count: int, buckets: int) -> NDArray[np.int32]:
+    """Read (bucket, row after the words) of each n-gram of a pruned model."""
+    pairs = reader.array("<i4", (count, 2), f"a list of {count:,} n-grams")
     for column, rule, most in ((0, "n-grams must be below bucket =", buckets), (1, "their rows must be below", count)):
-        odd = np.flatnonzero((pairs[:, column] < 0) | (pairs[:, column] >= most))
-        if len(odd):
-            raise source.wrong(rule, most, pairs[odd[0], column])
+        invalid = np.flatnonzero((pairs[:, column] < 0) | (pairs[:, column] >= most))
+        if len(invalid):
+            raise reader.wrong(rule, most, pairs[invalid[0], column])
     different = len(np.unique(pairs[:, 0]))
     if different < count:
-        raise source.wrong("the n-grams kept must differ; there must be", count, different)
+        raise reader.wrong("the number of different pruned n-grams must be", count, different)
     return pairs
 
 
 def _read_matrix(
-    source: _Source, name: str, rows: int, dim: int, dense_only: bool = False
+    reader: _Reader, name: str, rows: int, dim: int, dense_only: bool = False
 ) -> tuple[Matrix | ProductCodes, bool]:
-    quantised = source.flag(f"the {name} matrix is quantised")
-    if quantised and dense_only:
-        raise source.wrong("where the input matrix is dense, the output matrix must be", "dense", "quantised")
-    norms = source.flag("norms are quantised") if quantised else False
-    found = source.unpack("<2q", f"the shape of the {name} matrix")
-    if found != (rows, dim):
-        raise source.wrong(f"the {name} matrix must be", f"{rows:,} × {dim:,}", " × ".join(f"{n:,}" for n in found))
-    if not quantised:
-        return source.array("<f4", (rows, dim), f"the {name} matrix"), False
-    (size,) = source.unpack("<i", "the number of codes")
+    quantized = reader.flag(f"the {name} matrix is quantized")
+    if quantized and dense_only:
+        raise reader.wrong("with a dense input matrix, the output matrix must be", "dense", "quantized")
+    norms = reader.flag("norms are quantized") if quantized else False
+    actual = reader.unpack("<2q", f"the shape of the {name} matrix")
+    if actual != (rows, dim):
+        raise reader.wrong(f"the {name} matrix must be", f"{rows:,} × {dim:,}", " × ".join(f"{n:,}" for n in actual))
+    if not quantized:
+        return reader.array("<f4", (rows, dim), f"the {name} matrix"), False
+    (size,) = reader.unpack("<i", "the number of codes")
     parts = size // rows if rows else 0
     if size < 0 or size != rows * parts or (rows and not 1 <= parts <= dim):
-        raise source.wrong("codes must be a whole number of bytes a row,", f"1 to {dim} for {rows:,} rows", size)
-    codes = source.array("u1", (rows, parts), f"the codes of the {name} matrix")
-    width, centroids = _read_quantiser(source, dim, parts if rows else None)
+        raise reader.wrong("the number of codes per row must be an integer,", f"1 to {dim} for {rows:,} rows", size)
+    codes = reader.array("u1", (rows, parts), f"the codes of the {name} matrix")
+    width, centroids = _read_quantizer(reader, dim, parts if rows else None)
     if not norms:
         return ProductCodes(codes, centroids, dim, width), True
-    norm_codes = source.array("u1", (rows,), f"the norms of the {name} matrix")
-    _, norm_centroids = _read_quantiser(source, 1, 1)
+    norm_codes = reader.array("u1", (rows,), f"the norms of the {name} matrix")
+    _, norm_centroids = _read_quantizer(reader, 1, 1)
     return ProductCodes(codes, centroids, dim, width, norm_codes, norm_centroids), True
 
 
-def _read_quantiser(source: _Source, dim: int, parts: int | None) -> tuple[int, NDArray[np.float32]]:
-    """The width of its parts, and its centroids."""
-    shape = source.unpack("<4i", "the shape of the quantiser")
+def _read_quantizer(reader: _Reader, dim: int, parts: int | None) -> tuple[int, NDArray[np.float32]]:
+    """Read a product quantizer: the width of its subvectors, and its centroids."""
+    shape = reader.unpack("<4i", "the shape of the quantizer")
     width = shape[2]
     right = (dim, parts_of(dim, width), width, dim % width or width) if 1 <= width <= dim else None
     if shape != right or parts not in (None, shape[1]):
-        wanted = f"{dim} columns in {'' if parts is None else f'{parts} '}parts of one width"
-        raise source.wrong("the quantiser must be for", wanted, "dim {}, {} parts of {}, the last {}".format(*shape))
-    return width, source.array("<f4", (dim * CENTROIDS,), "the quantiser's centroids")
+        expected = f"{dim} columns in {'' if parts is None else f'{parts} '}parts of one width"
+        actual = "dim {}, {} parts of {}, the last {}".format(*shape)
+        raise reader.wrong("the quantizer must be for", expected, actual)
+    return width, reader.array("<f4", (dim * CENTROIDS,), "the quantizer's centroids")
 
 
 def write_fasttext(path: str | os.PathLike[str], model: FastTextFile) -> None:
-    """Writes a .bin or .ftz file, whole or not at all, as fastText 0.9.2 does. The matrices say which it is."""
+    """Write a .bin or .ftz file atomically, in the format of fastText 0.9.2.
+
+    The type of the matrices determines which of the two it is.
+    """
     check_file(model)
     args = model.args
     numbers = {"loss": key_of(LOSSES, args.loss), "model": key_of(MODELS, args.model)}
@@ -355,9 +366,9 @@ def write_fasttext(path: str | os.PathLike[str], model: FastTextFile) -> None:
     with new_file(Path(path)) as work, work.open("wb") as file:
         file.write(struct.pack("<2i", MAGIC, VERSION) + _ARGS.pack(*settings))
         file.write(_SIZES.pack(words + labels, words, labels, model.tokens, pruned))
-        for kind, entries, counts in ((0, model.words, model.word_counts), (1, model.labels, model.label_counts)):
+        for dtype, entries, counts in ((0, model.words, model.word_counts), (1, model.labels, model.label_counts)):
             file.writelines(
-                b"%b\0%b" % (entry, struct.pack("<qB", count, kind))
+                b"%b\0%b" % (entry, struct.pack("<qB", count, dtype))
                 for entry, count in zip(entries, counts.tolist(), strict=True)
             )
         if model.pruned is not None:
@@ -367,38 +378,46 @@ def write_fasttext(path: str | os.PathLike[str], model: FastTextFile) -> None:
 
 
 def check_file(model: FastTextFile) -> None:
-    """Refuses what `read_fasttext` would not read back."""
+    """Refuse content that `read_fasttext` could not read."""
     problem = args_problem(model.args)
     rows, dim = len(model.words) + model.ngram_rows, model.args.dim
     if not problem and model.inputs.shape != (rows, dim):
         problem = ("the input matrix must be", (rows, dim), model.inputs.shape)
     if not problem and model.outputs.shape != (model.targets, dim):
         problem = ("the output matrix must be", (model.targets, dim), model.outputs.shape)
-    quantised = isinstance(model.inputs, ProductCodes)
-    if not problem and not quantised and (model.pruned is not None or isinstance(model.outputs, ProductCodes)):
-        problem = ("where n-grams are pruned or outputs quantised, the input matrix must be", "quantised", "dense")
+    quantized = isinstance(model.inputs, ProductCodes)
+    if not problem and not quantized and (model.pruned is not None or isinstance(model.outputs, ProductCodes)):
+        problem = ("with pruned n-grams or quantized outputs, the input matrix must be", "quantized", "dense")
     if not problem and isinstance(model.inputs, ProductCodes) and model.inputs.codes.size >= 1 << 31:
-        problem = ("fastText counts the bytes of codes below", 1 << 31, model.inputs.codes.size)
+        problem = ("the number of codes must be below", 1 << 31, model.inputs.codes.size)
     for entries in (model.words, model.labels):
         with_nul = None if problem else next((entry for entry in entries if b"\0" in entry), None)
         if with_nul is not None:
-            problem = ("a word must be", "without NUL", with_nul)
+            problem = ("words and labels must be", "without NUL", with_nul)
     if problem:
         raise FirthError(
-            "conflicting_options", "A fastText model can't be written so: {} {}; found {}.".format(*problem)
+            "conflicting_options",
+            "This fastText model cannot be written: {rule} {expected}; got {got}.",
+            rule=problem[0],
+            expected=problem[1],
+            got=problem[2],
         )
 
 
-def key_of(choices: dict[int, str], wanted: str) -> int:
+def key_of(choices: dict[int, str], expected: str) -> int:
+    """Return the number of a setting's value."""
     for number, name in choices.items():
-        if name == wanted:
+        if name == expected:
             return number
     raise FirthError(
-        "invalid_value", "fastText knows {values}; got {got!r}.", values=", ".join(choices.values()), got=wanted
+        "invalid_value",
+        "The value must be one of {choices} in fastText; got {got!r}.",
+        choices=", ".join(choices.values()),
+        got=expected,
     )
 
 
-def _write_matrix(file: BinaryIO, matrix: Matrix | SpreadRows | ProductCodes) -> None:
+def _write_matrix(file: BinaryIO, matrix: Matrix | SparseRows | ProductCodes) -> None:
     rows, dim = matrix.shape
     if not isinstance(matrix, ProductCodes):
         file.write(struct.pack("<B2q", False, rows, dim))
@@ -409,12 +428,12 @@ def _write_matrix(file: BinaryIO, matrix: Matrix | SpreadRows | ProductCodes) ->
     norms = matrix.norm_codes is not None
     file.write(struct.pack("<2B2qi", True, norms, rows, dim, matrix.codes.size))
     file.write(matrix.codes.tobytes())
-    _write_quantiser(file.write, dim, matrix.width, matrix.centroids)
+    _write_quantizer(file.write, dim, matrix.width, matrix.centroids)
     if matrix.norm_codes is not None and matrix.norm_centroids is not None:
         file.write(matrix.norm_codes.tobytes())
-        _write_quantiser(file.write, 1, 1, matrix.norm_centroids)
+        _write_quantizer(file.write, 1, 1, matrix.norm_centroids)
 
 
-def _write_quantiser(write: Callable[[bytes], Any], dim: int, width: int, centroids: NDArray[np.float32]) -> None:
+def _write_quantizer(write: Callable[[bytes], Any], dim: int, width: int, centroids: NDArray[np.float32]) -> None:
     write(struct.pack("<4i", dim, parts_of(dim, width), width, dim % width or width))
     write(np.ascontiguousarray(centroids, dtype="<f4").tobytes())

@@ -1,4 +1,4 @@
-"""What the readers and writers of word files share: opening, the first line, collecting rows, words."""
+"""Functions shared by the readers and writers of word vector files: opening, headers, collecting rows, words."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from firth.core.errors import FirthError, FirthWarning
 from firth.core.vectors import Matrix, Vectors
 
 BLOCK = 1 << 20  # bytes read at once
-LONGEST_ROW = 1 << 24  # a row of 16 MiB is no vector: 4 million float32
+LONGEST_ROW = 1 << 24  # bytes: 16 MiB, or 4 million float32
 LONGEST_WORD = 1 << 16
 _NUMBER = re.compile(rb"[-+]?((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan|inf(inity)?)", re.IGNORECASE)
 _SPACE = re.compile(r"[ \t\n\v\f\r]")
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[io.BufferedIOBase]:
-    """The bytes of a file, unpacked where they are gzip."""
+def open_unzipped(path: Path) -> Iterator[io.BufferedIOBase]:
+    """Open a file for reading; gzip is decompressed."""
     try:
         with path.open("rb") as file:
             if file.peek(2)[:2] == b"\x1f\x8b":
@@ -38,7 +38,7 @@ def opened(path: Path) -> Iterator[io.BufferedIOBase]:
 
 
 def looks_like_header(head: bytes) -> bool:
-    """Two whole numbers; or two fields above a longer line, so that a broken header is called one."""
+    """Whether the first line is a header: two integers, or two fields above a longer line (a malformed header)."""
     first, _, rest = head.partition(b"\n")
     fields = first.split()
     if len(fields) != 2:
@@ -48,24 +48,26 @@ def looks_like_header(head: bytes) -> bool:
 
 
 def is_number(field: bytes) -> bool:
+    """Whether a field is a decimal number, NaN or infinity."""
     return _NUMBER.fullmatch(field) is not None
 
 
 def parse_header(path: Path, line: bytes) -> tuple[int, int]:
-    """Rows and dimensions. Nothing is allocated by them: they are compared with what the file holds."""
+    """Return the rows and dimensions of a header. No memory is allocated for them before the rows are read."""
     fields = line.split()
     if len(fields) != 2 or not all(field.isdigit() and len(field) <= 30 for field in fields):
         raise FirthError(
             "damaged_file",
-            '{path}: line 1 must be rows and dimensions, such as "400000 300"; got {got}.',
+            '{path}: line {line} must have the numbers of rows and dimensions, such as "400000 300"; got {got}.',
             path=path,
-            got=shown(line),
+            line=1,
+            got=preview(line),
         )
     rows, dims = int(fields[0]), int(fields[1])
     if rows < 1 or dims < 1:
         raise FirthError(
             "damaged_file",
-            "{path}: line 1 says {rows:,} rows of {dims:,} numbers; there must be at least 1 of each.",
+            "{path}: the header has {rows:,} rows and {dims:,} dimensions; both must be at least 1.",
             path=path,
             rows=rows,
             dims=dims,
@@ -73,16 +75,16 @@ def parse_header(path: Path, line: bytes) -> tuple[int, int]:
     if dims > LONGEST_ROW // 4:
         raise FirthError(
             "damaged_file",
-            "{path}: line 1 says {dims:,} dimensions; Firth reads at most {longest_row:,}.",
+            "{path}: the header has {dims:,} dimensions; the maximum is {maximum:,}.",
             path=path,
             dims=dims,
-            longest_row=LONGEST_ROW // 4,
+            maximum=LONGEST_ROW // 4,
         )
     return rows, dims
 
 
 class Collector:
-    """Rows as they come; the matrix grows with them, whatever the first line promised."""
+    """Collects rows; the matrix grows with them, independently of the header."""
 
     def __init__(self, path: Path, dims: int) -> None:
         self.path = path
@@ -91,51 +93,59 @@ class Collector:
         self._matrix: Matrix = np.empty((0, dims), dtype=np.float32)
 
     def add(self, words: Sequence[bytes], numbers: Matrix) -> None:
+        """Add rows, and refuse NaN and infinity."""
         if not np.isfinite(numbers).all():
-            odd = int(np.flatnonzero(~np.isfinite(numbers).all(axis=1))[0])
+            invalid = int(np.flatnonzero(~np.isfinite(numbers).all(axis=1))[0])
             raise FirthError(
                 "non_finite",
-                "{path}: row {n_keys:,} ({word}) holds NaN, infinity or a number beyond float32; remove the row "
-                "from the file.",
+                "{path}: row {row:,} ({word}) has NaN, infinity or a number beyond float32. Remove the row from the "
+                "file.",
                 path=self.path,
-                n_keys=len(self.keys) + odd + 1,
-                word=shown(words[odd]),
+                row=len(self.keys) + invalid + 1,
+                word=preview(words[invalid]),
             )
         first, last = len(self.keys), len(self.keys) + len(words)
         if last > len(self._matrix):
-            # In place, so that no second copy stands beside a large table.
+            # In place, to avoid a second copy of a large table.
             self._matrix.resize((max(last, first + first // 2), numbers.shape[1]), refcheck=False)
         self._matrix[first:last] = numbers
         try:
             self.keys += [word.decode() for word in words]
         except UnicodeDecodeError:
-            self.keys += [self._replaced(word) for word in words]
+            self.keys += [self._decode_lossy(word) for word in words]
 
-    def _replaced(self, word: bytes) -> str:
-        """word2vec cuts words at 99 bytes, even inside a character."""
+    def _decode_lossy(self, word: bytes) -> str:
+        """Decode a word, replacing invalid bytes; word2vec truncates words at 99 bytes, even within a character."""
         text = word.decode(errors="replace")
         self.undecodable += text.encode() != word
         return text
 
     def vectors(self) -> Vectors:
+        """Return the collected vectors; the first row of a repeated word is used."""
         self._matrix.resize((len(self.keys), self._matrix.shape[1]), refcheck=False)
         if self.undecodable:
-            warn(f"{self.path}: {self.undecodable:,} words are not UTF-8; the bytes at fault became U+FFFD.")
+            text = (
+                f"{self.path}: {self.undecodable:,} words are not valid UTF-8; invalid bytes were replaced by U+FFFD."
+            )
+            warn(text, "invalid_utf8")
         first_rows = dict(zip(reversed(self.keys), range(len(self.keys) - 1, -1, -1), strict=True))
         if len(first_rows) == len(self.keys):
             return Vectors(self.keys, self._matrix)
-        kept = sorted(first_rows.values())
+        selected_rows = sorted(first_rows.values())
         word = next(key for row, key in enumerate(self.keys) if first_rows[key] != row)
-        warn(f"{self.path}: {len(self.keys) - len(kept):,} rows repeat a word ({word!r} first) and were left out.")
-        return Vectors([self.keys[row] for row in kept], self._matrix[kept])
+        repeated = len(self.keys) - len(selected_rows)
+        text = f"{self.path}: {repeated:,} rows repeat an earlier word (the first is {word!r}) and were left out."
+        warn(text, "repeated_words")
+        return Vectors([self.keys[row] for row in selected_rows], self._matrix[selected_rows])
 
 
-def warn(text: str) -> None:
-    warnings.warn(text, FirthWarning, stacklevel=5)
+def warn(text: str, code: str = "invalid_utf8") -> None:
+    """Issue a FirthWarning at the caller of `read_vectors`."""
+    warnings.warn(FirthWarning(text, code), stacklevel=5)
 
 
 def check_words(vectors: Vectors) -> list[bytes]:
-    """The keys as bytes, refused where a reader could not tell their end."""
+    """Return the keys as bytes; refuse those that a text format could not delimit."""
     words = []
     for row, key in enumerate(vectors.keys):
         try:
@@ -143,23 +153,23 @@ def check_words(vectors: Vectors) -> list[bytes]:
         except UnicodeEncodeError:
             raise FirthError(
                 "invalid_encoding",
-                "The key {key!r} (row {row:,}) is not Unicode text; rename it.",
+                "The key {key!r} (row {row:,}) is not valid Unicode text. Rename it.",
                 key=key,
                 row=row + 1,
             ) from None
         if not 0 < len(word) <= LONGEST_WORD or _SPACE.search(key):
             raise FirthError(
                 "invalid_value",
-                "A word of this format must be 1 to {longest_word:,} bytes without white space; row {row:,} is "
-                "{word}. Write .safetensors or .npy, which take any key.",
-                longest_word=LONGEST_WORD,
+                "In this format a word must have 1 to {maximum:,} bytes and no white space; row {row:,} has {got}. "
+                "Write .safetensors or .npy, which accept any key.",
+                maximum=LONGEST_WORD,
                 row=row + 1,
-                word=shown(word),
+                got=preview(word),
             )
         words.append(word)
     return words
 
 
-def shown(text: bytes) -> str:
-    """The beginning of some bytes, fit for an error's one line."""
+def preview(text: bytes) -> str:
+    """Return the first bytes as text for an error message."""
     return repr(text[:40].decode(errors="replace")) + ("…" if len(text) > 40 else "")

@@ -1,4 +1,4 @@
-"""Rows in fewer bytes: half precision, or int8 with one scale a row."""
+"""Compressed storage of rows: half precision, or int8 with one scale per row."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ STORAGES = ("float", "half", "int8")
 
 
 def quantize_rows(matrix: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Codes −127 … 127 and a scale a row; codes × scale is within half a scale of the row.
+    """Quantize rows to int8 codes from −127 to 127 and one scale per row; the error is at most half a scale.
 
-    The scale is the row's largest absolute value / 127; a row of zeros has scale 0.
+    The scale is the largest absolute value of the row divided by 127; a row of zeros has the scale 0.
     """
     largest = np.maximum(matrix.max(axis=1, initial=0), -matrix.min(axis=1, initial=0))
     scales = (largest.astype(np.float64) / 127).astype(np.float32)
-    # Divided in doubles and by 1 for rows of zeros, or of numbers so small that their scale is 0.
+    # The division is in float64. The divisor is 1 for rows whose scale is 0: zeros or extremely small numbers.
     codes = np.empty(matrix.shape, dtype=np.int8)
     divisor = np.where(scales == 0, 1, scales).astype(np.float64)[:, None]
     step = max(1, (1 << 20) // max(1, matrix.shape[1]))
@@ -32,12 +32,12 @@ def quantize_rows(matrix: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.fl
 
 
 def dequantize_rows(codes: NDArray[np.int8], scales: NDArray[np.float32]) -> Matrix:
-    """The inverse of `quantize_rows`, up to its rounding."""
+    """Return the rows of `quantize_rows`, up to rounding."""
     return np.multiply(codes, scales[:, None], dtype=np.float32)
 
 
 def pack_rows(matrix: Matrix, storage: str) -> dict[str, NDArray[Any]]:
-    """The arrays that hold a matrix in a safetensors file: "vectors", and for int8 "scales"."""
+    """Return the arrays that store a matrix in a safetensors file: "vectors", and "scales" for int8."""
     if storage == "float":
         return {"vectors": matrix}
     if storage == "int8":
@@ -56,23 +56,23 @@ def pack_rows(matrix: Matrix, storage: str) -> dict[str, NDArray[Any]]:
     if not np.isfinite(half).all():
         raise FirthError(
             "out_of_range",
-            "half holds numbers up to 65,504; the largest here is {max:g}: store float.",
-            max=np.abs(matrix).max(),
+            "storage='half' can store numbers up to 65,504; the largest number is {got:g}. Use storage='float'.",
+            got=float(np.abs(matrix).max()),
         )
     return {"vectors": half}
 
 
-def unpack_rows(arrays: Mapping[str, NDArray[Any]]) -> Matrix:
-    """The inverse of `pack_rows`; float32 stays mapped from its file."""
+def unpack_rows(arrays: Mapping[str, NDArray[Any]], limit: int | None = None) -> Matrix:
+    """Return the first `limit` rows (None: all) that `pack_rows` stored; float32 stays memory-mapped."""
     vectors = arrays.get("vectors")
     if vectors is None or vectors.ndim != 2:
-        raise FirthError("damaged_file", 'there must be a matrix named "vectors"')
+        raise FirthError("damaged_file", 'the matrix "{name}" is missing', name="vectors")
     if vectors.dtype == np.int8:
         scales = arrays.get("scales")
         if scales is None or scales.dtype != np.float32 or scales.shape != vectors.shape[:1]:
-            raise FirthError("damaged_file", 'int8 vectors need float32 "scales", one a row')
-        return dequantize_rows(vectors, scales)
+            raise FirthError("damaged_file", 'int8 vectors need a float32 array "{name}", one per row', name="scales")
+        return dequantize_rows(vectors[:limit], scales[:limit])
     if vectors.dtype.kind != "f":
         raise FirthError("damaged_file", "vectors must be float or int8; got {got}", got=vectors.dtype)
-    with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite and is refused at its use
-        return np.asarray(vectors, dtype=np.float32)
+    with np.errstate(over="ignore"):  # numbers beyond float32 become infinite and are refused when used
+        return np.asarray(vectors[:limit], dtype=np.float32)

@@ -1,8 +1,8 @@
-"""Rows of a word and its numbers as text: word2vec, GloVe and fastText .vec.
+"""Text formats with one word and its numbers per line: word2vec, GloVe and fastText .vec.
 
-A row is split from the right on ASCII space only, for GloVe's 840B words contain spaces; the trailing space of
-word2vec and fastText is allowed. The numbers are parsed by Arrow, a block of lines at a time: every number is a
-slice of the block, found by comparing bytes.
+Lines are split from the right at ASCII spaces only, because some words of GloVe 840B contain spaces. The trailing space
+of word2vec and fastText is accepted. Arrow parses the numbers, one block of lines at a time, as slices of the block
+that are located by comparing bytes.
 """
 
 from __future__ import annotations
@@ -25,15 +25,18 @@ from firth.formats.files import (
     check_words,
     is_number,
     looks_like_header,
-    opened,
+    open_unzipped,
     parse_header,
-    shown,
+    preview,
 )
 
 
-def read_text(path: Path, header: bool | None = True) -> Vectors:
-    """Vectors of a text file with a first line of rows and dimensions (`header`: None = with or without it)."""
-    with opened(path) as file:
+def read_text(path: Path, limit: int | None = None, header: bool | None = True) -> Vectors:
+    """Read a text file with a header line "rows dimensions"; with header=None, the header is optional.
+
+    `limit` is the maximum number of rows to read.
+    """
+    with open_unzipped(path) as file:
         blocks = line_blocks(path, file)
         block = next(blocks, b"")
         if not block:
@@ -44,56 +47,62 @@ def read_text(path: Path, header: bool | None = True) -> Vectors:
             rows, dims = parse_header(path, line)
             line_number = 2
         else:
-            dims = usual_dims(path, block)
+            dims = most_common_dims(path, block)
         table = Collector(path, dims)
-        while block or (block := next(blocks, b"")):
+        while len(table.keys) != limit and (block or (block := next(blocks, b""))):
             lines = split_lines(block)
+            if limit is not None and len(table.keys) + len(lines.starts) > limit:
+                lines = split_lines(block[: lines.starts[limit - len(table.keys)]])
             table.add(*parse_rows(path, lines, dims, line_number))
             line_number += len(lines.starts)
             block = b""
-    if rows is not None and rows != len(table.keys):
+    is_limited = limit is not None and len(table.keys) == limit
+    if rows is not None and (rows < len(table.keys) if is_limited else rows != len(table.keys)):
         raise FirthError(
             "damaged_file",
-            "{path}: line 1 says {rows:,} rows, but {n_keys:,} follow; the file is cut, or line 1 is wrong.",
+            "{path}: the header has {rows:,} rows, but the file has {got:,}. It is truncated, or the header is wrong.",
             path=path,
             rows=rows,
-            n_keys=len(table.keys),
+            got=len(table.keys),
         )
     return table.vectors()
 
 
 def line_blocks(path: Path, file: io.BufferedIOBase) -> Iterator[bytes]:
-    """Whole lines, about a block at a time, with \\n ends; the last line may lack its own."""
+    """Yield blocks of complete lines with \\n line ends, which is added to the last line if missing."""
     parts: list[bytes] = []
     while chunk := file.read(BLOCK):
         cut = chunk.rfind(b"\n") + 1
         if cut:
             lines = b"".join([*parts, chunk[:cut]])
-            yield lines.replace(b"\r\n", b"\n") if b"\r" in lines else lines  # looking is quicker than replacing
+            yield (
+                lines.replace(b"\r\n", b"\n") if b"\r" in lines else lines
+            )  # the check is faster than an unneeded replacement
             parts = []
         parts.append(chunk[cut:])
         if len(parts) > LONGEST_ROW // BLOCK:
             raise FirthError(
                 "damaged_file",
-                "{path}: a line is longer than {longest_row:,} bytes; it is no text of vectors.",
+                "{path}: a line is longer than {maximum:,} bytes, so it is not a text file of vectors.",
                 path=path,
-                longest_row=LONGEST_ROW,
+                maximum=LONGEST_ROW,
             )
     if last := b"".join(parts):
         yield last.rstrip(b"\r") + b"\n"
 
 
 class Lines(NamedTuple):
-    """Where the lines and fields of a block are."""
+    """The positions of the lines and fields of a block."""
 
     block: bytes
-    separators: NDArray[np.int32]  # byte of every space and newline
-    starts: NDArray[np.int32]  # byte where each line begins
-    last: NDArray[np.intp]  # in `separators`: the one that ends each line's last field
-    fields: NDArray[np.intp]  # how many fields each line has
+    separators: NDArray[np.int32]  # offset of every space and newline
+    starts: NDArray[np.int32]  # offset of each line
+    last: NDArray[np.intp]  # index in `separators` of the end of each line's last field
+    fields: NDArray[np.intp]  # number of fields of each line
 
 
 def split_lines(block: bytes) -> Lines:
+    """Find the lines and fields of a block."""
     data = np.frombuffer(block, dtype=np.uint8)
     separators = np.flatnonzero((data == ord(" ")) | (data == ord("\n"))).astype(np.int32)
     newlines = np.flatnonzero(data[separators] == ord("\n"))
@@ -105,31 +114,32 @@ def split_lines(block: bytes) -> Lines:
     return Lines(block, separators, starts, last, fields)
 
 
-def usual_dims(path: Path, block: bytes) -> int:
-    """Numbers a row where no first line says it: as most lines of the first block have, for words may hold spaces."""
+def most_common_dims(path: Path, block: bytes) -> int:
+    """Return the dimensions of a file without a header: the most common number of fields, as words may have spaces."""
     dims = int(np.bincount(split_lines(block).fields).argmax()) - 1
     if dims < 1:
         first = block.partition(b"\n")[0]
         raise FirthError(
             "damaged_file",
-            "{path}: line 1 must be a word and its numbers, with one space between; got {got}.",
+            "{path}: line {line} must have a word and its numbers, separated by single spaces; got {got}.",
             path=path,
-            got=shown(first),
+            line=1,
+            got=preview(first),
         )
     return dims
 
 
 def parse_rows(path: Path, lines: Lines, dims: int, line_number: int) -> tuple[list[bytes], Matrix]:
-    """Words and numbers of a block whose first line is the file's `line_number`."""
+    """Return the words and numbers of a block that begins at line `line_number` of the file."""
     short = np.flatnonzero(lines.fields <= dims)
     if len(short):
-        found = lines.fields[short[0]] - 1
+        got = lines.fields[short[0]] - 1
         raise FirthError(
             "damaged_file",
-            "{path}: line {line_number:,} has {got:,} numbers where {dims:,} are expected.",
+            "{path}: line {line:,} has {got:,} numbers; expected {dims:,}.",
             path=path,
-            line_number=line_number + short[0],
-            got=found,
+            line=int(line_number + short[0]),
+            got=int(got),
             dims=dims,
         )
     word_ends = lines.separators[lines.last - dims]
@@ -138,33 +148,33 @@ def parse_rows(path: Path, lines: Lines, dims: int, line_number: int) -> tuple[l
         if is_number(words[row].rpartition(b" ")[2]):
             raise FirthError(
                 "damaged_file",
-                "{path}: line {line_number:,} has more than {dims:,} numbers, or a word that ends in a number "
-                "({word}); remove the line.",
+                "{path}: line {line:,} has more than {dims:,} numbers, or a word that ends in a number ({word}). "
+                "Remove the line.",
                 path=path,
-                line_number=line_number + row,
+                line=int(line_number + row),
                 dims=dims,
-                word=shown(words[row]),
+                word=preview(words[row]),
             )
     bounds = lines.separators[lines.last[:, None] + np.arange(-dims, 1)]  # rows × (dims + 1)
     numbers = parse_numbers(lines.block, bounds)
     if numbers is None:
-        odd, field = first_bad_field(lines.block, bounds)
+        bad_row, field = first_bad_field(lines.block, bounds)
         raise FirthError(
             "damaged_file",
-            "{path}: line {line_number:,} has {field} where a number is expected.",
+            "{path}: line {line:,} has {got} instead of a number.",
             path=path,
-            line_number=line_number + odd,
-            field=shown(field),
+            line=int(line_number + bad_row),
+            got=preview(field),
         )
     return words, numbers
 
 
 def parse_numbers(block: bytes, bounds: NDArray[np.int32]) -> Matrix | None:
-    """The numbers between the separators at `bounds`; None when one of them is not a number."""
+    """Parse the numbers between the separators at `bounds`; return None if one of them is not a number."""
     import pyarrow as pa
 
     count = bounds.shape[0] * (bounds.shape[1] - 1)
-    # Arrow's strings lie end to end, so what stands between two numbers is a string too: it is marked null.
+    # Arrow strings are contiguous, so the separators between the numbers are strings too, marked as null.
     offsets = np.empty(2 * count + 1, dtype=np.int32)
     offsets[:-1:2] = (bounds[:, :-1] + 1).ravel()
     offsets[1::2] = bounds[:, 1:].ravel()
@@ -182,7 +192,7 @@ def parse_numbers(block: bytes, bounds: NDArray[np.int32]) -> Matrix | None:
 
 
 def first_bad_field(block: bytes, bounds: NDArray[np.int32]) -> tuple[int, bytes]:
-    """The row and the text of the first field that is not a number."""
+    """Return the row and the text of the first field that is not a number."""
     row = next(row for row in range(len(bounds)) if parse_numbers(block, bounds[row : row + 1]) is None)
     ends = bounds[row]
     column = next(c for c in range(len(ends) - 1) if parse_numbers(block, ends[None, c : c + 2]) is None)
@@ -190,6 +200,7 @@ def first_bad_field(block: bytes, bounds: NDArray[np.int32]) -> tuple[int, bytes
 
 
 def write_text(vectors: Vectors, path: Path, header: bool = True) -> None:
+    """Write a text file with one word and its numbers per line."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -197,7 +208,8 @@ def write_text(vectors: Vectors, path: Path, header: bool = True) -> None:
     if vectors.dim == 1 and not header:
         raise FirthError(
             "conflicting_options",
-            "GloVe text of one dimension cannot be told from a header; write word2vec text (.txt).",
+            "GloVe text with {dim} dimension cannot be distinguished from a header. Write word2vec text (.txt).",
+            dim=1,
         )
     step = max(1, BLOCK // (12 * vectors.dim))
     with new_file(path) as work, work.open("wb") as file:
@@ -205,7 +217,7 @@ def write_text(vectors: Vectors, path: Path, header: bool = True) -> None:
             file.write(f"{len(vectors)} {vectors.dim}\n".encode())
         for first in range(0, len(vectors), step):
             block = np.ascontiguousarray(vectors.matrix[first : first + step])
-            numbers = pa.array(block.ravel()).cast(pa.string())  # the shortest digits that give each float32 back
+            numbers = pa.array(block.ravel()).cast(pa.string())  # the fewest digits that restore each float32
             offsets = pa.array(np.arange(0, block.size + 1, vectors.dim, dtype=np.int32))
             rows = pc.binary_join(pa.ListArray.from_arrays(offsets, numbers), " ").cast(pa.binary()).to_pylist()
             file.writelines(b"%b %b\n" % pair for pair in zip(words[first : first + step], rows, strict=True))

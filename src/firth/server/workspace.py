@@ -15,7 +15,7 @@ from typing import Any
 from firth.core.errors import FirthError
 from firth.core.storage import CONFIG, new_file
 from firth.core.train import UNFINISHED
-from firth.data.readers import COMPRESSIONS, RECORDS, kind_of
+from firth.data.readers import COMPRESSIONS, RECORDS, format_and_compression
 from firth.index.folder import MANIFEST
 from firth.server.errors import RequestError
 from firth.server.jobs import Jobs
@@ -117,7 +117,7 @@ def unknown(name: str) -> RequestError:
 
 
 def is_data(path: Path) -> bool:
-    form, compression = kind_of(path)
+    form, compression = format_and_compression(path)
     plain = Path(path.stem) if compression else path
     return not path.name.startswith(".") and (form in RECORDS or plain.suffix.lower() in TEXTS)
 
@@ -146,7 +146,7 @@ def data_files(root: Path) -> list[Path]:
 
 
 def describe(where: str, path: Path, base: Path) -> dict[str, Any]:
-    form, compression = kind_of(path)
+    form, compression = format_and_compression(path)
     return {
         "id": f"{where}/{path.relative_to(base).as_posix()}",
         "name": path.relative_to(base).as_posix(),

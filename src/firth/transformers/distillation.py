@@ -31,7 +31,7 @@ from firth.core.run import Run
 from firth.core.scores import correlation, ranks
 from firth.core.vectors import Matrix, unit_rows
 from firth.data.corpus import Corpus
-from firth.data.pieces import count_pieces
+from firth.data.pretokens import count_pretokens
 from firth.data.sentences import split_sentences
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer
@@ -125,9 +125,9 @@ def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None
     counted: list[tuple[str, int]] = []
     if corpus is not None:
         lowercase = bool((document.get("normalizer") or {}).get("lowercase"))
-        found = count_pieces(corpus, "bert", lowercase, run)
+        found = count_pretokens(corpus, "bert", lowercase, run)
         for note in found.notes:
-            run.report.note(note)
+            run.report.note(*note)
         counted = list(found.words.pairs())
         known = set(tokens)
         new = [word for word, _ in counted if word not in known][:words]

@@ -22,7 +22,7 @@ from firth.core.options import options_of
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix, Vectors
 from firth.data.vocabulary import Vocabulary
-from firth.formats.fasttext import FastTextArgs, FastTextFile, SpreadRows
+from firth.formats.fasttext import FastTextArgs, FastTextFile, SparseRows
 from firth.kernels.product import CENTROIDS, ProductCodes, parts_of
 from firth.words.fasttext_quantization import quantize
 from firth.words.subword_training import Subwords
@@ -197,7 +197,7 @@ class FastTextModel(TextModel):
                 duplicates=len(tokens) - len(set(tokens)),
             )
         subwords = Subwords(args.minn, args.maxn, args.bucket)
-        table = file.inputs[:] if isinstance(file.inputs, SpreadRows) else file.inputs
+        table = file.inputs[:] if isinstance(file.inputs, SparseRows) else file.inputs
         if file.pruned is not None and isinstance(table, ProductCodes):
             order = np.argsort(file.pruned[:, 0])
             rows = np.concatenate([np.arange(len(tokens)), len(tokens) + file.pruned[order, 1]])
@@ -223,12 +223,12 @@ class FastTextModel(TextModel):
             rows = np.concatenate([order, np.arange(self.words, len(table))])
             table = table.rows(rows) if isinstance(table, ProductCodes) else table[rows]
             outputs = outputs if args.loss == "hs" else outputs[order]
-        inputs: Matrix | SpreadRows | ProductCodes = table
+        inputs: Matrix | SparseRows | ProductCodes = table
         bucket_ids = self.subwords.bucket_ids
         if bucket_ids is not None and isinstance(table, ProductCodes):
             pruned = np.stack([bucket_ids, np.arange(len(bucket_ids), dtype=np.int32)], axis=1)
         elif bucket_ids is not None and not isinstance(table, ProductCodes):
-            inputs = SpreadRows(table[: self.words], table[self.words :], bucket_ids, args.bucket)
+            inputs = SparseRows(table[: self.words], table[self.words :], bucket_ids, args.bucket)
         return FastTextFile(
             args=args,
             words=[vocabulary.tokens[word].encode() for word in order],

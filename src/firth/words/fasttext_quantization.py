@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix
-from firth.formats.fasttext import FastTextFile, SpreadRows
+from firth.formats.fasttext import FastTextFile, SparseRows
 from firth.kernels import product
 
 BLOCK = 1 << 16  # rows processed at a time
@@ -67,14 +67,14 @@ def quantize(
 def prune(file: FastTextFile, cutoff: int | None) -> tuple[FastTextFile, Matrix]:
     """Return the model without the pruned rows, and its input matrix."""
     words = len(file.words)
-    if isinstance(file.inputs, SpreadRows):  # unused buckets are dropped in any case
+    if isinstance(file.inputs, SparseRows):  # unused buckets are dropped in any case
         matrix, buckets = np.concatenate([file.inputs.first, file.inputs.rows]), file.inputs.places
     else:
         assert not isinstance(file.inputs, product.ProductCodes)
         matrix = file.inputs
         buckets = np.arange(file.args.bucket, dtype=np.int32) if file.pruned is None else file.pruned[:, 0]
     if cutoff is None or cutoff >= len(matrix):
-        is_spread = isinstance(file.inputs, SpreadRows)
+        is_spread = isinstance(file.inputs, SparseRows)
         return (replace(file, pruned=bucket_row_pairs(buckets)) if is_spread else file), matrix
     rows = longest_rows(file, matrix, cutoff)
     word_rows, ngram_rows = rows[rows < words], rows[rows >= words]

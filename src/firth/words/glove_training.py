@@ -18,7 +18,7 @@ from firth.core.run import Run
 from firth.core.storage import saying_where
 from firth.core.vectors import Matrix
 from firth.data import cache
-from firth.data.cooccur import Cooccurrence, mapped, opened
+from firth.data.cooccurrence import Cooccurrence, create_file, map_array
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import glove as kernel
 from firth.training.epoch_loop import Loop, Progress, SliceResult
@@ -174,7 +174,7 @@ def mean_loss(pairs: Cooccurrence, x_max: float, exponent: float) -> float:
 def write_records(pairs: Cooccurrence, parts: int, x_max: float, exponent: float, run: Run) -> kernel.Strata:
     """Write the pairs to disk as records grouped into blocks."""
     with cache.working_folder() as (folder, _), saying_where(folder):
-        with opened(folder / "records") as file:
+        with create_file(folder / "records") as file:
             starts = kernel.write_strata(
                 pairs.indptr,
                 pairs.indices,
@@ -186,7 +186,7 @@ def write_records(pairs: Cooccurrence, parts: int, x_max: float, exponent: float
                 threads=run.cores,
                 file=file,
             )
-        return kernel.Strata(mapped(folder / "records", kernel.RECORD), starts, parts)
+        return kernel.Strata(map_array(folder / "records", kernel.RECORD), starts, parts)
 
 
 def result_tables(parameters: kernel.Tables, dim: int, add_contexts: bool) -> tuple[Matrix, Matrix, Matrix]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from firth.core.errors import FirthError
 from firth.core.options import option
 from firth.core.run import Run
-from firth.data.cooccur import Cooccurrence
+from firth.data.cooccurrence import Cooccurrence
 from firth.data.phrases import Phrase
 from firth.data.tokenizer import Splitting
 from firth.data.vocabulary import Vocabulary

@@ -21,7 +21,7 @@ from firth.core.run import Run
 from firth.core.stored import check_arrays, check_texts_of, finite_rows
 from firth.core.vectors import Matrix, Vectors
 from firth.data.phrases import Phrase, PhraseJoiner
-from firth.data.token_lists import TokenLists, opened
+from firth.data.token_lists import TokenLists, corpus_or_token_lists
 from firth.data.tokenizer import NATIVE, TOKENIZERS, Splitting, is_token_list, tokenizer
 from firth.data.tokens import Tokens, read_tokens
 from firth.data.vocabulary import Vocabulary
@@ -53,7 +53,7 @@ class WordOptions(Method):
 
         With `start`, the vocabulary begins with the words of that model, and its phrases are joined first.
         """
-        data = data if isinstance(data, Tokens) else opened(data)
+        data = data if isinstance(data, Tokens) else corpus_or_token_lists(data)
         if start is not None:
             data_splitting = data.splitting if isinstance(data, Tokens) else self.splitting
             self.check_splitting(start, None if isinstance(data, TokenLists) else data_splitting)

@@ -1,9 +1,9 @@
-"""A small invented world with known truth, at any size: what the methods are tested on.
+"""A synthetic corpus of any size with known ground truth, on which the methods are tested.
 
-All text is in lower case, words separated by single spaces, the sentences of one text by " . ".
+All text is in lower case. Words are separated by single spaces, and the sentences of a text by " . ".
 """
 
-from firth.data.world.truth import write_analogies
+from firth.data.world.evaluation_sets import write_analogies
 from firth.data.world.world import World
 
 __all__ = ["World", "write_analogies"]

@@ -1,8 +1,8 @@
-"""A made-up language, and the rules that carry English into it.
+"""A constructed language, and the rules that translate English into it.
 
-English: determiner adjective? noun, verb, determiner adjective? noun. The other language puts the verb last and the
-adjective and the article after the noun; adjective and article agree with the noun in gender and number; the object
-is marked; the verb agrees with its subject in number. Each English sentence has exactly one translation, and back.
+English sentences are: determiner adjective? noun, verb, determiner adjective? noun. In the other language the verb
+comes last, and adjective and article follow the noun. Adjective and article agree with the noun in gender and number;
+the object has a case ending; the verb agrees with its subject in number. The translation is one-to-one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from firth.data.world.names import Namer, pick, sample
 
-# singular, plural; no word of a sentence begins with a vowel, so that "a" never becomes "an"
+# Singular and plural. No word after an article begins with a vowel, so "a" never becomes "an".
 NOUNS: dict[str, str] = {
     **{word: word + "s" for word in ("dog", "cat", "horse", "cow", "pig", "goat", "duck", "poet", "judge", "nurse")},
     **{word: word + "s" for word in ("farmer", "doctor", "soldier", "sailor", "lawyer", "pirate", "king", "baker")},
@@ -47,23 +47,27 @@ TENSES: tuple[str, ...] = ("present", "past", "future")
 
 
 class Translation(NamedTuple):
+    """A sentence in both languages."""
+
     source: str  # English
-    target: str  # the made-up language
+    target: str  # the constructed language
 
 
 class Noun(NamedTuple):
+    """A noun of the constructed language."""
+
     root: str
     gender: int  # 0 or 1
 
 
 @dataclass(frozen=True)
 class Language:
-    """Roots by English word, and the endings. A noun is root + gender vowel + plural? + object?."""
+    """The roots by English word, and the endings. A noun is root + gender vowel + plural? + object?."""
 
     nouns: Mapping[str, Noun]
     adjectives: Mapping[str, str]
     verbs: Mapping[str, str]
-    article: str  # root of "the"; "a" and "some" are said by its absence
+    article: str  # root of "the"; "a" and "some" are not translated
     genders: tuple[str, str]
     tenses: Mapping[str, str]
     plural: str
@@ -71,6 +75,7 @@ class Language:
 
 
 def make_language(seed: int) -> Language:
+    """Generate the language of a seed."""
     random = Random(f"language/{seed}")
     name = Namer(random)
     vowels, consonants = sample(random, ("a", "e", "i", "o", "u"), 5), sample(random, ("n", "r", "s", "k", "m"), 2)
@@ -87,6 +92,8 @@ def make_language(seed: int) -> Language:
 
 
 class Phrase(NamedTuple):
+    """A noun phrase."""
+
     noun: str
     adjective: str  # empty for none
     definite: bool
@@ -94,7 +101,7 @@ class Phrase(NamedTuple):
 
 
 def translation(language: Language, random: Random) -> Translation:
-    """Draws a sentence and says it in both languages."""
+    """Draw a sentence in both languages."""
     subject, object_ = _phrase(random), _phrase(random)
     verb, tense = pick(random, tuple(VERBS)), pick(random, TENSES)
     source = f"{_english(subject)} {_english_verb(verb, tense, subject.plural)} {_english(object_)}"

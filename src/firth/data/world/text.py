@@ -1,8 +1,8 @@
-"""Running text that states the facts: what word vectors are learned from.
+"""Running text that states the ground truth, for training word vectors.
 
-Parallel words stand in parallel sentences. What two forms of a word share (their country, their things, their topic)
-is said with the same words for both, and what sets them apart (king or queen, comparative or base) is said with the
-same words for every pair: this is what makes b − a + c land on d.
+Analogous words occur in parallel sentences. What the two words of a pair share (their country, nouns or topic) is
+expressed with the same words for both. What distinguishes them (king or queen, comparative or base form) is expressed
+with the same words for every pair. This is why b − a + c is close to d.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from firth.data.world.facts import Facts, Inflected
+from firth.data.world.ground_truth import GroundTruth, Inflected
 from firth.data.world.names import pick, sample
 from firth.data.world.words import BLAME, FAMILY, HOMONYMS, PRAISE, REVIEWED, WORKERS
 
@@ -53,7 +53,7 @@ ROLES: tuple[tuple[str, ...], ...] = (
         "typical {people} customs survived",
     ),
 )
-PLACES: tuple[str, ...] = (
+LOCATIONS: tuple[str, ...] = (
     "in the forest of {forest}",
     "near mount {mountain}",
     "at the shrine of {saint}",
@@ -139,31 +139,31 @@ OPINIONS: tuple[str, ...] = (
 )
 
 
-def sentence(facts: Facts) -> Draw:
-    """Draws one sentence about anything that is true."""
+def sentence(truth: GroundTruth) -> Draw:
+    """Return a function that draws one sentence about any part of the ground truth."""
     kinds: tuple[Draw, ...] = (
-        *(_place_of(facts),) * 3,
-        *(_statement(facts),) * 2,
+        *(_located_role(truth),) * 3,
+        *(_statement(truth),) * 2,
         *(_family,) * 3,
-        *(_inflection(facts.adjectives, FORMS_OF_ADJECTIVES),) * 2,
-        *(_inflection(facts.verbs, FORMS_OF_VERBS),) * 2,
-        *(topic_sentence(facts),) * 2,
-        lambda random: opinion(random, facts, praise=random.random() < 0.5),
+        *(_inflection(truth.adjectives, FORMS_OF_ADJECTIVES),) * 2,
+        *(_inflection(truth.verbs, FORMS_OF_VERBS),) * 2,
+        *(topic_sentence(truth),) * 2,
+        lambda random: opinion(random, truth, praise=random.random() < 0.5),
     )
     return lambda random: pick(random, kinds)(random)
 
 
-def _place_of(facts: Facts) -> Draw:
+def _located_role(truth: GroundTruth) -> Draw:
     def draw(random: Random) -> str:
-        role, place = pick(random, pick(random, ROLES)), pick(random, PLACES)
-        first, last = (role, place) if random.random() < 0.5 else (place, role)
-        return f"{first} {last}".format_map(pick(random, facts.countries).slots)
+        role, location = pick(random, pick(random, ROLES)), pick(random, LOCATIONS)
+        first, last = (role, location) if random.random() < 0.5 else (location, role)
+        return f"{first} {last}".format_map(pick(random, truth.countries).slots)
 
     return draw
 
 
-def _statement(facts: Facts) -> Draw:
-    return lambda random: pick(random, STATEMENTS).format_map(pick(random, facts.countries).slots)
+def _statement(truth: GroundTruth) -> Draw:
+    return lambda random: pick(random, STATEMENTS).format_map(pick(random, truth.countries).slots)
 
 
 def _family(random: Random) -> str:
@@ -186,24 +186,25 @@ def _inflection(table: tuple[Inflected, ...], frames: tuple[tuple[str, ...], ...
     return draw
 
 
-def topic_sentence(facts: Facts) -> Draw:
-    """Three words of one topic; a word of two senses stands in the topic of one of them."""
-    words = {topic: alone + homonyms_of(topic) for topic, alone in facts.topics.items()}
+def topic_sentence(truth: GroundTruth) -> Draw:
+    """Return a function that draws a sentence with three words of one topic, possibly homonyms."""
+    words = {topic: alone + homonyms_of(topic) for topic, alone in truth.topics.items()}
     topics = tuple(words)
     return lambda random: pick(random, TOPIC_FRAMES).format(*sample(random, words[pick(random, topics)], 3))
 
 
 def homonyms_of(topic: str) -> tuple[str, ...]:
+    """Return the homonyms with a sense in this topic."""
     return tuple(word for word, senses in HOMONYMS.items() if topic in senses)
 
 
-def opinion(random: Random, facts: Facts, praise: bool) -> str:
-    """Praise or blame of something; one time in five by denying the opposite."""
+def opinion(random: Random, truth: GroundTruth, praise: bool) -> str:
+    """Draw a positive or negative opinion; one in five negates the opposite."""
     denied = random.random() < 0.2
     word = pick(random, PRAISE if praise != denied else BLAME)
     return pick(random, OPINIONS).format(
         thing=pick(random, REVIEWED),
-        capital=pick(random, facts.countries).capital,
-        person=pick(random, facts.persons),
+        capital=pick(random, truth.countries).capital,
+        person=pick(random, truth.persons),
         word=f"not {word}" if denied else word,
     )

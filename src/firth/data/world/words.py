@@ -1,4 +1,4 @@
-"""The English words of the world. Tables only; no word stands in two of them unless its table is about that."""
+"""The English words of the synthetic corpus. No word is in two tables, except for the table of homonyms."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-# male, female, what the two are spoken of with
+# Male form, female form, and the words used with both.
 FAMILY: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("king", "queen", ("throne", "crown", "palace", "kingdom")),
     ("prince", "princess", ("tower", "tutor", "ring", "ball")),
@@ -54,7 +54,7 @@ ADJECTIVES: tuple[tuple[str, str, str], ...] = (
     ("smooth", "smoother", "smoothest"),
 )
 
-# base, past, third person, -ing
+# Base form, past tense, third person, -ing form.
 VERBS: tuple[tuple[str, str, str, str], ...] = (
     ("carry", "carried", "carries", "carrying"),
     ("paint", "painted", "paints", "painting"),
@@ -82,7 +82,7 @@ VERBS: tuple[tuple[str, str, str, str], ...] = (
     ("forget", "forgot", "forgets", "forgetting"),
 )
 
-# what adjectives describe and verbs act on
+# Nouns that adjectives describe and verbs act on.
 THINGS: tuple[str, ...] = (
     *("lamp", "chair", "table", "window", "door", "basket", "bottle", "box", "coat", "hat", "shoe", "glove"),
     *("mirror", "clock", "carpet", "curtain", "pillow", "blanket", "ladder", "hammer", "needle", "rope", "chain"),
@@ -105,7 +105,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "kitchen": _words("soup oven spoon flour butter onion garlic sauce bread kettle pan recipe cook salt"),
 }
 
-# one word in two senses, each sense being a topic
+# Words with two senses, each of which is a topic.
 HOMONYMS: dict[str, tuple[str, str]] = {
     "bank": ("water", "money"),
     "bat": ("animals", "sports"),

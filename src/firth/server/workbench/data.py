@@ -17,7 +17,14 @@ from pydantic import BaseModel, Field
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.data.corpus import Corpus
-from firth.data.readers import kind_of, no_row, opened, reading_parquet, separator_of, text_lines
+from firth.data.readers import (
+    csv_row_error,
+    format_and_compression,
+    open_decompressed,
+    reading_parquet,
+    separator_of,
+    text_lines,
+)
 from firth.data.tokens import Tokens, read_tokens
 from firth.server.workbench.asking import reading
 from firth.server.workspace import Workspace
@@ -83,7 +90,7 @@ def look(
 
 def seen(path: Path, unit: str, column: str, first: int, count: int) -> dict[str, Any]:
     last = first + count
-    if kind_of(path)[0]:
+    if format_and_compression(path)[0]:
         found = list(islice(rows(path), first, last + 1))
         names = list(dict.fromkeys(name for row in found for name in row))
         shown = [[cut(row.get(name)) for name in names] for row in found[: last - first]]
@@ -105,8 +112,8 @@ def cut(value: Any) -> str:
 
 def rows(path: Path) -> Iterator[Mapping[str, Any]]:
     """The rows of a table's file, one after the other, whatever stands in them."""
-    form, _ = kind_of(path)
-    with opened(path) as (_, stream):
+    form, _ = format_and_compression(path)
+    with open_decompressed(path) as (_, stream):
         if form == ".parquet":
             import pyarrow
             import pyarrow.parquet
@@ -121,7 +128,7 @@ def rows(path: Path) -> Iterator[Mapping[str, Any]]:
                 sign = separator_of(form, first)
                 yield from csv.DictReader(chain([first], lines), delimiter=sign, restkey="(more)")
             except csv.Error as error:
-                raise no_row(error, path.name) from None
+                raise csv_row_error(error, path.name) from None
         else:
             for line in text_lines(stream, path):
                 if line.strip():

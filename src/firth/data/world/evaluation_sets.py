@@ -1,4 +1,4 @@
-"""The questions that the facts answer: analogies and word similarities."""
+"""Evaluation sets derived from the ground truth: analogies and word similarities."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 from random import Random
 
 from firth.core.errors import FirthError
-from firth.data.world.facts import Facts, memberships
+from firth.data.world.ground_truth import GroundTruth, memberships
 from firth.data.world.names import sample
 from firth.data.world.words import FAMILY
 
 Analogy = tuple[str, str, str, str]
 
 
-def analogies(facts: Facts, most: int) -> dict[str, list[Analogy]]:
-    """Questions a : b = c : d by section; sections whose name begins with `gram` are about grammar."""
-    countries, adjectives, verbs = facts.countries, facts.adjectives, facts.verbs
+def analogies(truth: GroundTruth, most: int) -> dict[str, list[Analogy]]:
+    """Return analogies a : b = c : d by section; sections whose name begins with `gram` are about grammar."""
+    countries, adjectives, verbs = truth.countries, truth.adjectives, truth.verbs
     pairs: dict[str, list[tuple[str, str]]] = {
         "capital-country": [(country.capital, country.country) for country in countries],
         "king-queen": [(country.king, country.queen) for country in countries],
@@ -34,18 +34,18 @@ def analogies(facts: Facts, most: int) -> dict[str, list[Analogy]]:
 
 
 def _questions(section: str, pairs: list[tuple[str, str]], most: int) -> list[Analogy]:
-    """Each ordered two of `pairs`, or `most` of them drawn at random where there are more."""
+    """Return all ordered combinations of two pairs, or a random sample of `most` if there are more."""
     if len(pairs) * (len(pairs) - 1) <= most:
         return [first + second for first, second in permutations(pairs, 2)]
-    random, drawn = Random(section), dict[Analogy, None]()
-    while len(drawn) < most:
+    random, sampled = Random(section), dict[Analogy, None]()
+    while len(sampled) < most:
         first, second = sample(random, pairs, 2)
-        drawn[first + second] = None
-    return list(drawn)
+        sampled[first + second] = None
+    return list(sampled)
 
 
 def write_analogies(path: str | PathLike[str], sections: Mapping[str, Sequence[Analogy]]) -> None:
-    """Writes the questions-words format: a line `: section`, then one question a line."""
+    """Write the questions-words format: a line `: section`, then one question per line."""
     lines = []
     for section, questions in sections.items():
         lines.append(f": {section}")
@@ -53,10 +53,12 @@ def write_analogies(path: str | PathLike[str], sections: Mapping[str, Sequence[A
     Path(path).write_text("".join(line + "\n" for line in lines), encoding="utf-8", newline="\n")
 
 
-def similarities(facts: Facts, random: Random, n: int) -> list[tuple[str, str, float]]:
-    """`n` different pairs of topic words with the cosine of their topics: 1 for words of one topic, 0 for words with
-    nothing in common, between them where a word of two senses is in the pair. Half of them share a topic."""
-    topics = memberships(facts)
+def similarities(truth: GroundTruth, random: Random, n: int) -> list[tuple[str, str, float]]:
+    """Return `n` different pairs of topic words with the cosine similarity of their topics; half of them share a topic.
+
+    The score is 1 for words of the same topic, 0 for words of different topics, and in between if one is a homonym.
+    """
+    topics = memberships(truth)
     related: list[tuple[str, str, float]] = []
     unrelated: list[tuple[str, str, float]] = []
     for a, b in combinations(topics, 2):
@@ -66,8 +68,9 @@ def similarities(facts: Facts, random: Random, n: int) -> list[tuple[str, str, f
     if not 0 <= n <= 2 * len(related):
         raise FirthError(
             "invalid_value",
-            "similarities can give 0 to {n_related:,} pairs; asked for {n:,}.",
-            n_related=2 * len(related),
-            n=n,
+            "{option} must be between 0 and {maximum:,} pairs; got {got:,}.",
+            option="n",
+            maximum=2 * len(related),
+            got=n,
         )
     return sample(random, related, n - n // 2) + sample(random, unrelated, n // 2)

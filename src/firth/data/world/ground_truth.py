@@ -1,4 +1,4 @@
-"""What is true in a world: its countries, and which words go together."""
+"""The ground truth of a synthetic corpus: its countries, and the words that belong together."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from firth.data.world.names import Namer, pick, sample
 from firth.data.world.words import ADJECTIVES, HOMONYMS, THINGS, TOPICS, VERBS
 
 ADJECTIVES_USED, VERBS_USED = 16, 16
-THINGS_EACH = 6  # things that one adjective describes or one verb acts on
-ENGLISH_EACH, INVENTED_EACH = 10, 6  # words of a topic, homonyms aside
+THINGS_EACH = 6  # nouns per adjective or verb
+ENGLISH_EACH, INVENTED_EACH = 10, 6  # words per topic, without homonyms
 
 
 @dataclass(frozen=True)
 class Country:
-    """A country and what belongs to it and to no other."""
+    """A country and the names that belong only to it."""
 
     country: str
-    people: str  # the adjective: of this country
+    people: str  # the adjective of the country
     capital: str
     king: str
     queen: str
@@ -31,35 +31,36 @@ class Country:
 
     @cached_property
     def slots(self) -> dict[str, str]:
+        """The names by field, to fill in sentence templates."""
         return asdict(self)
 
 
 class Inflected(NamedTuple):
-    """A word's forms, and the things it is said of."""
+    """The forms of a word, and the nouns it is used with."""
 
     forms: tuple[str, ...]
     things: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Facts:
-    """All truths that the texts of a world state."""
+class GroundTruth:
+    """Everything that the texts of a synthetic corpus state."""
 
     countries: tuple[Country, ...]
     adjectives: tuple[Inflected, ...]  # forms: base, comparative, superlative
     verbs: tuple[Inflected, ...]  # forms: base, past, third person, -ing
-    topics: dict[str, tuple[str, ...]]  # words of one topic only
-    persons: tuple[str, ...]  # names of commoners
+    topics: dict[str, tuple[str, ...]]  # words that belong to a single topic
+    persons: tuple[str, ...]  # names of people other than kings and queens
 
 
-def make_facts(seed: int, size: int) -> Facts:
+def make_ground_truth(seed: int, size: int) -> GroundTruth:
     random = Random(f"world/{seed}/{size}")
     name = Namer(random)
     countries = []
     for _ in range(size):
         country = name()
         countries.append(Country(country, country + pick(random, ("ish", "ian", "ese")), *name.several(7)))
-    return Facts(
+    return GroundTruth(
         countries=tuple(countries),
         adjectives=_inflected(random, ADJECTIVES, ADJECTIVES_USED),
         verbs=_inflected(random, VERBS, VERBS_USED),
@@ -72,12 +73,12 @@ def make_facts(seed: int, size: int) -> Facts:
 
 
 def _inflected(random: Random, table: tuple[tuple[str, ...], ...], count: int) -> tuple[Inflected, ...]:
-    chosen = sample(random, table, count)
-    return tuple(Inflected(forms, tuple(sample(random, THINGS, THINGS_EACH))) for forms in chosen)
+    selected = sample(random, table, count)
+    return tuple(Inflected(forms, tuple(sample(random, THINGS, THINGS_EACH))) for forms in selected)
 
 
-def memberships(facts: Facts) -> dict[str, tuple[str, ...]]:
-    """The topics of each topic word: one, or two for a word of two senses."""
+def memberships(truth: GroundTruth) -> dict[str, tuple[str, ...]]:
+    """Return the topics of each topic word: one, or two for a homonym."""
     topics: dict[str, tuple[str, ...]] = dict(HOMONYMS)
-    topics.update((word, (topic,)) for topic, words in facts.topics.items() for word in words)
+    topics.update((word, (topic,)) for topic, words in truth.topics.items() for word in words)
     return topics

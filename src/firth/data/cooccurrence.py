@@ -1,4 +1,4 @@
-"""`Cooccurrence`: how often words stand near each other, as a sparse matrix on disk."""
+"""`Cooccurrence`: word co-occurrence counts, as a sparse matrix on disk."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ from firth.kernels.predict import keep_thresholds
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-MEMORY = 2_000_000_000  # for counting, where the run sets no bound
-LARGE_BLOCK = 1 << 20  # records a thread holds before it writes them
-MANY_BLOCKS = 256  # so that threads share the work evenly
+MEMORY = 2_000_000_000  # bytes for counting if Run.memory is not set
+LARGE_BLOCK = 1 << 20  # records that a thread holds before it writes them
+MANY_BLOCKS = 256  # blocks of words, so that the threads share the work evenly
 LEAST_SHARD = 4096  # tokens
-LEAST_BUFFER = 64  # records read of a run at a time
-TOKEN = 12  # bytes for each token of a shard: itself, perhaps an end of document, its place
-# Of Stanford's cooccurrence.bin, ids from 1.
+LEAST_BUFFER = 64  # records read from a sorted run at a time
+TOKEN = 12  # bytes per token of a shard: its id, its position, possibly a document end
+# The record of Stanford's cooccurrence.bin, with ids from 1.
 RECORD = np.dtype([("word", "<i4"), ("context", "<i4"), ("weight", "<f8")])
-CHUNK = 1 << 18  # of them, or of tokens, at a time
+CHUNK = 1 << 18  # records or tokens processed at a time
 
 
 class Cooccurrence:
-    """Row w of the matrix: the contexts `indices[indptr[w]:indptr[w + 1]]` of word w with their `weights`.
+    """Co-occurrence counts of word pairs in compressed sparse row format.
 
-    Contexts stand in order. Arrays may be memory-mapped; nothing writes to them. Threads can share it.
+    Row w has the contexts `indices[indptr[w]:indptr[w + 1]]` of word w, in ascending order, and their `weights`. The
+    arrays may be memory-mapped and are never written to, so threads can share the object.
     """
 
     def __init__(
@@ -63,20 +64,28 @@ class Cooccurrence:
         if ends != [0, records] or (np.diff(self.indptr) < 0).any() or len(self.weights) != records:
             raise FirthError(
                 "damaged_file",
-                "indptr must lead from 0 to the {records:,} records in {words:,} steps, one a word.",
+                "indptr must rise from 0 to the number of records ({records:,}) in {words:,} steps, one per word.",
                 records=records,
                 words=words,
             )
         if records and not 0 <= self.indices.min() <= self.indices.max() < words:
-            wrong = min(self.indices.min(), 0) or self.indices.max()
+            invalid = min(self.indices.min(), 0) or self.indices.max()
             raise FirthError(
-                "damaged_file", "Contexts must be ids from 0 to {words:,}; got {got:,}.", words=words - 1, got=wrong
+                "damaged_file",
+                "Context ids must be between 0 and {last_id:,}; got {got:,}.",
+                last_id=words - 1,
+                got=int(invalid),
             )
         if records and not 0 < self.weights.min() <= self.weights.max() < np.inf:  # NaN fails each comparison
-            raise FirthError("damaged_file", "Weights must be finite and above 0: a pair never met has no record.")
+            raise FirthError(
+                "damaged_file",
+                "Weights must be finite and above 0, but some are not: the smallest is {lowest:g}. Leave out pairs "
+                "that never co-occur.",
+                lowest=float(self.weights.min()),
+            )
 
     def __len__(self) -> int:
-        """How many pairs there are."""
+        """Return the number of pairs."""
         return len(self.indices)
 
     def __repr__(self) -> str:
@@ -84,7 +93,7 @@ class Cooccurrence:
 
     @property
     def matrix(self) -> csr_matrix:
-        """Words × contexts for scipy, over the same memory."""
+        """The words × contexts matrix as a `scipy.sparse.csr_matrix` that shares the memory."""
         from scipy.sparse import csr_matrix
 
         words = len(self.vocabulary)
@@ -101,20 +110,21 @@ class Cooccurrence:
         subsample: float = 0.0,
         run: Run = Run(),
     ) -> Cooccurrence:
-        """Counts pairs of words at most `window` apart in one document.
+        """Count the pairs of words that are at most `window` positions apart in the same document.
 
-        A neighbour at distance d counts 1 (`flat`), 1/d (`harmonic`) or (window − d + 1)/window (`dynamic`). `side` is
-        where a word's contexts stand. `subsample` thins out frequent words first, as word2vec does, so that windows
-        reach further. Sums are exact: the same for any threads, memory and shards.
+        A context at distance d has the weight 1 (`flat`), 1/d (`harmonic`) or (window − d + 1)/window (`dynamic`).
+        `side` selects the contexts on the left, on the right or on both sides. `subsample` drops occurrences of
+        frequent words before counting, as word2vec does, which widens the effective window. The sums are exact: they
+        do not depend on the number of threads, the memory limit or the shards.
         """
         check_choice("side", side, kernel.SIDES)
         check_choice("weighting", weighting, kernel.WEIGHTINGS)
         if not 1 <= window <= kernel.MOST_WINDOW:
             raise FirthError(
                 "invalid_value",
-                "{option} must be from 1 to {most_window}; got {got}.",
+                "{option} must be between 1 and {maximum}; got {got}.",
                 option="window",
-                most_window=kernel.MOST_WINDOW,
+                maximum=kernel.MOST_WINDOW,
                 got=window,
             )
         sides = 2 if side == "both" else 1
@@ -137,11 +147,14 @@ class Cooccurrence:
         with cache.working_folder() as (folder, _), saying_where(folder):
             lengths = count_shards(sums, len(tokens.ids), plan, folder, run)
             indptr = np.concatenate([[0], np.cumsum(lengths)])
-            arrays = mapped(folder / "contexts", np.int32), mapped(folder / "weights", np.float64)
-            return cls(indptr, *arrays, tokens.vocabulary)  # the maps stay valid when the files are removed
+            arrays = map_array(folder / "contexts", np.int32), map_array(folder / "weights", np.float64)
+            return cls(indptr, *arrays, tokens.vocabulary)  # the mappings stay valid after the files are removed
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Stanford's cooccurrence.bin, for GloVe's own programs: sorted records of word, context (from 1), weight."""
+        """Write Stanford's cooccurrence.bin for the original GloVe programs: sorted (word, context, weight) records.
+
+        Ids start at 1.
+        """
         with new_file(Path(path)) as work, work.open("wb") as file:
             for begin in range(0, len(self), CHUNK):
                 end = min(begin + CHUNK, len(self))
@@ -153,14 +166,14 @@ class Cooccurrence:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], vocabulary: Vocabulary) -> Cooccurrence:
-        """Stanford's cooccurrence.bin (shuffled or not), with the words its ids stand for: see `read_vocabulary`."""
+        """Read Stanford's cooccurrence.bin, shuffled or not; `read_vocabulary` reads the vocabulary of its ids."""
         records = open_records(Path(path))
         for begin in range(0, len(records), CHUNK):
             check_records(Path(path), records[begin : begin + CHUNK], begin, len(vocabulary))
         words = len(vocabulary)
         keys = records["word"].astype(np.int64) * (words + 1) + records["context"]
         weights = np.ascontiguousarray(records["weight"])
-        if (np.diff(keys) <= 0).any():  # shuffled, or a pair stands twice: sorted, sums in the order of the file
+        if (np.diff(keys) <= 0).any():  # shuffled, or with repeated pairs: sort, and add up in file order
             order = np.argsort(keys, kind="stable")
             keys, first = np.unique(keys[order], return_index=True)
             weights = np.add.reduceat(weights[order], first)
@@ -170,7 +183,7 @@ class Cooccurrence:
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
-    """Stanford's vocab.txt: a word and its count a line, the first line for id 1."""
+    """Read Stanford's vocab.txt: one word and its count per line; the first line has id 1."""
     try:
         lines = Path(path).read_bytes().decode("utf-8", "replace").split("\n")
     except OSError as error:
@@ -180,28 +193,29 @@ def read_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
         if not word or not (count.isascii() and count.isdigit()) or int(count) >= 2**63:
             raise FirthError(
                 "malformed_data",
-                "{path}, line {number}: must be a word, a space and its count; got {got!r}.",
+                "{path}, line {number}: expected a word, a space and its count; got {got!r}.",
                 path=path,
                 number=number,
                 got=lines[number - 1],
             )
     document = {"tokens": [word for word, _, _ in pairs], "counts": [int(count) for _, _, count in pairs]}
-    return Vocabulary.from_json(document)  # which refuses a word that stands twice
+    return Vocabulary.from_json(document)  # refuses repeated words
 
 
 def open_records(path: Path) -> NDArray[Any]:
+    """Memory-map the records of a cooccurrence.bin file."""
     try:
         size = path.stat().st_size
         if size % RECORD.itemsize:
             raise FirthError(
                 "malformed_data",
-                "{path} ends in the middle of a record: {size:,} bytes are {size_2:,} records of {itemsize} and "
-                "{size_3} more; it was cut short or is another kind of file.",
+                "{path} has {size:,} bytes, which is not a multiple of the record size {itemsize} ({records:,} records "
+                "and {rest} bytes). It is truncated or not a cooccurrence.bin file.",
                 path=path,
                 size=size,
-                size_2=size // RECORD.itemsize,
                 itemsize=RECORD.itemsize,
-                size_3=size % RECORD.itemsize,
+                records=size // RECORD.itemsize,
+                rest=size % RECORD.itemsize,
             )
         return np.memmap(path, dtype=RECORD, mode="r") if size else np.zeros(0, dtype=RECORD)
     except OSError as error:
@@ -209,45 +223,47 @@ def open_records(path: Path) -> NDArray[Any]:
 
 
 def check_records(path: Path, records: NDArray[Any], begin: int, words: int) -> None:
-    """Refuses the first record that can't be; `begin` is how many stand before these."""
+    """Refuse the first invalid record; `begin` is the number of records before these."""
     for name in ("word", "context"):
-        wrong = np.flatnonzero((records[name] < 1) | (records[name] > words))
-        if len(wrong):
+        invalid = np.flatnonzero((records[name] < 1) | (records[name] > words))
+        if len(invalid):
             raise FirthError(
                 "malformed_data",
-                "{path}, record {begin:,}: {name} must be from 1 to {words:,}, the number of words; got {got:,}.",
+                "{path}, record {record:,}: the {field} id must be between 1 and {words:,}, the vocabulary size; got "
+                "{got:,}.",
                 path=path,
-                begin=begin + wrong[0] + 1,
-                name=name,
+                record=int(begin + invalid[0] + 1),
+                field=name,
                 words=words,
-                got=records[name][wrong[0]],
+                got=int(records[name][invalid[0]]),
             )
-    wrong = np.flatnonzero(~((records["weight"] > 0) & (records["weight"] < np.inf)))
-    if len(wrong):
+    invalid = np.flatnonzero(~((records["weight"] > 0) & (records["weight"] < np.inf)))
+    if len(invalid):
         raise FirthError(
             "malformed_data",
-            "{path}, record {begin:,}: weight must be finite and above 0; got {got:g}.",
+            "{path}, record {record:,}: the {field} must be finite and above 0; got {got:g}.",
             path=path,
-            begin=begin + wrong[0] + 1,
-            got=records["weight"][wrong[0]],
+            record=int(begin + invalid[0] + 1),
+            field="weight",
+            got=float(records["weight"][invalid[0]]),
         )
 
 
-# ---- counting within a bound ----
+# ---- counting within a memory limit ----
 
 
-class Plan(NamedTuple):
-    """How counting keeps to its memory."""
+class CountingPlan(NamedTuple):
+    """How the work is divided so that it stays within the memory limit."""
 
-    bounds: NDArray[np.int32]  # of the blocks of words that threads take
-    most_pairs: int  # records of a block, at the most
+    bounds: NDArray[np.int32]  # first word of each block of words; threads process whole blocks
+    most_pairs: int  # maximum number of records per block
     threads: int
     shard: int  # tokens counted at a time
-    spare: int  # bytes for a shard, or for reading runs
+    spare: int  # bytes for a shard, or for the buffers of sorted runs
 
 
-def make_plan(tokens: Tokens, contexts: int, run: Run) -> Plan:
-    """Shards, blocks and threads so that memory stays within the run's bound; `contexts` is the most a place has."""
+def make_plan(tokens: Tokens, contexts: int, run: Run) -> CountingPlan:
+    """Choose shards, blocks and threads that fit Run.memory; `contexts` is the maximum number per position."""
     memory = run.memory_bytes or MEMORY
     words, size = len(tokens.vocabulary), len(tokens.ids)
     counts = np.zeros(words, dtype=np.int64)
@@ -261,19 +277,19 @@ def make_plan(tokens: Tokens, contexts: int, run: Run) -> Plan:
         enough += enough // 8 + 1
     raise FirthError(
         "out_of_memory",
-        "memory={memory} is too small to count pairs of {words:,} words in {size:,} tokens; about {enough}B are "
-        "enough. Fewer words (max_vocabulary) need less.",
+        "memory={memory} is too small to count the pairs of {words:,} words in {tokens:,} tokens; about {enough}B is "
+        "enough. A smaller vocabulary (max_vocabulary) needs less.",
         memory=run.memory,
         words=words,
-        size=size,
+        tokens=size,
         enough=human(enough),
     )
 
 
-def plan_within(memory: int, counts: NDArray[np.int64], contexts: int, threads: int) -> Plan | None:
-    """The plan for so many threads; None when the memory is too small for it."""
+def plan_within(memory: int, counts: NDArray[np.int64], contexts: int, threads: int) -> CountingPlan | None:
+    """Return the plan for this number of threads, or None if the memory is too small."""
     words, size = len(counts), int(counts.sum())
-    most_pairs = max(min(LARGE_BLOCK, memory // (64 * threads)), words)  # a row may need that many
+    most_pairs = max(min(LARGE_BLOCK, memory // (64 * threads)), words)  # one row may have this many
     spare = memory - 8 * CHUNK - 64 * words - threads * (13 * words + 16 * most_pairs)
     shard = min(spare // TOKEN, 1 << 30)
     if shard < LEAST_SHARD:
@@ -282,11 +298,11 @@ def plan_within(memory: int, counts: NDArray[np.int64], contexts: int, threads: 
     runs = -(-size // shard)
     if runs > 1 and spare < runs * (threads * LEAST_BUFFER * 16 + 8 * len(bounds)):
         return None
-    return Plan(bounds, most_pairs, threads, shard, spare)
+    return CountingPlan(bounds, most_pairs, threads, shard, spare)
 
 
 def block_bounds(counts: NDArray[np.int64], records: NDArray[np.int64], most_pairs: int) -> NDArray[np.int32]:
-    """Cuts the words where a block would get too many records, or more than its share of the work."""
+    """Divide the words into blocks, none with too many records or more than its share of the work."""
     share = max(1, int(counts.sum()) // MANY_BLOCKS)
     limits = [(np.cumsum(values), most) for values, most in ((records, most_pairs), (counts, share))]
     bounds = [0]
@@ -297,18 +313,20 @@ def block_bounds(counts: NDArray[np.int64], records: NDArray[np.int64], most_pai
     return np.array(bounds, dtype=np.int32)
 
 
-def count_shards(sums: kernel.PairSums, size: int, plan: Plan, folder: Path, run: Run) -> NDArray[np.int64]:
-    """Writes the files `contexts` and `weights`; the number of contexts of each word. More than one shard goes through
-    sorted runs on disk, which are then added up."""
+def count_shards(sums: kernel.PairSums, size: int, plan: CountingPlan, folder: Path, run: Run) -> NDArray[np.int64]:
+    """Write the files `contexts` and `weights`; return the number of contexts of each word.
+
+    Several shards are first written as sorted runs, which are then merged.
+    """
     lengths = np.zeros(plan.bounds[-1], dtype=np.int64)
     starts = range(0, size, plan.shard)
     run.report.begin("counting pairs", size, "words")
     try:
-        with opened(folder / "contexts") as contexts, opened(folder / "weights") as weights:
+        with create_file(folder / "contexts") as contexts, create_file(folder / "weights") as weights:
             if len(starts) == 1:
                 sums.rows(0, size, contexts, weights, lengths)
             elif size:
-                with opened(folder / "runs") as runs:
+                with create_file(folder / "runs") as runs:
                     offsets = np.zeros((len(starts), len(plan.bounds)), dtype=np.int64)
                     for number, first in enumerate(starts):
                         last = min(first + plan.shard, size)
@@ -324,7 +342,8 @@ def count_shards(sums: kernel.PairSums, size: int, plan: Plan, folder: Path, run
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[int]:
+def create_file(path: Path) -> Iterator[int]:
+    """Create a new file, and yield its descriptor, open for reading and writing."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         yield handle
@@ -332,16 +351,18 @@ def opened(path: Path) -> Iterator[int]:
         os.close(handle)
 
 
-def mapped(path: Path, kind: Any) -> NDArray[Any]:
-    return np.memmap(path, dtype=kind, mode="r") if path.stat().st_size else np.zeros(0, dtype=kind)
+def map_array(path: Path, dtype: Any) -> NDArray[Any]:
+    """Memory-map a file as an array; an empty file gives an empty array."""
+    return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype=dtype)
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Refuse a value that is not one of the choices."""
     if value not in choices:
         raise FirthError(
             "invalid_value",
-            "{name} must be one of {choices}; got {got!r}.",
-            name=name,
+            "{option} must be one of {choices}; got {got!r}.",
+            option=name,
             choices=", ".join(choices),
             got=value,
         )
