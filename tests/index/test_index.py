@@ -17,7 +17,7 @@ import firth
 from firth import FirthError, FirthWarning
 from firth.core.extras import how_to_install
 from firth.data.world import World
-from firth.index import Index, fused, snippet
+from firth.index import Index, reciprocal_rank_fusion, snippet
 from firth.index.explain import explain
 from firth.index.snapshot import Snapshot
 
@@ -107,13 +107,13 @@ def test_bytes_rule_out_only_what_is_not_near(metric):
     index = Index.create(dim=64, metric=metric)
     index.add(named(20_000), matrix)
     segment = index.store.state.segments[0]
-    assert segment.sketch is not None
+    assert segment.quantized is not None
     found = index.find(queries, 10)
     blind = replace(segment, arrays={**segment.arrays, "errors": np.full(20_000, np.inf, np.float32)})
     index.store.state = Snapshot([blind], index.store.state.deleted, index.store.manifest)
     assert all(np.array_equal(a, b) for a, b in zip(found, index.find(queries, 10), strict=True))
     narrow = Index.of(firth.Vectors(named(9), blobs(9, 63))).store.state.segments[0]
-    assert narrow.sketch is None
+    assert narrow.quantized is None
 
 
 def test_segments_of_earlier_versions_have_bytes_without_errors():
@@ -128,7 +128,7 @@ def test_segments_of_earlier_versions_have_bytes_without_errors():
     for _ in range(2):
         assert index.find(matrix[[3, 19_000]], 1).rows[:, 0].tolist() == [3, 19_000]
         index.optimize()
-    assert len(index.store.state.segments) == 1 and index.store.state.segments[0].sketch is None
+    assert len(index.store.state.segments) == 1 and index.store.state.segments[0].quantized is None
 
 
 def test_of_vectors_equals_their_neighbors():
@@ -400,8 +400,8 @@ def test_deleted_rows_do_not_count_among_the_words():
 
 
 def test_fusion_by_hand():
-    assert fused([[7, 8, 9], [8, 5]], 3) == [(8, 1 / 62 + 1 / 61), (7, 1 / 61), (5, 1 / 62)]
-    assert fused([[], []], 3) == []
+    assert reciprocal_rank_fusion([[7, 8, 9], [8, 5]], 3) == [(8, 1 / 62 + 1 / 61), (7, 1 / 61), (5, 1 / 62)]
+    assert reciprocal_rank_fusion([[], []], 3) == []
 
 
 def test_exact_words_are_found_where_vectors_do_not():

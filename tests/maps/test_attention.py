@@ -12,7 +12,7 @@ import pytest
 import firth
 from firth.core.model import Attention
 from firth.maps import plot_attention
-from firth.maps.attention import chosen, visible, without_marks
+from firth.maps.attention import select_weights, visible, without_special_tokens
 
 TOKENS = ["a", " fluffy", "blue", "creature"]
 
@@ -49,15 +49,15 @@ def test_the_page_holds_the_weights_and_nothing_runs_from_a_token(tmp_path: Path
 
 def test_a_layer_without_a_head_is_its_mean():
     found = attention()
-    np.testing.assert_allclose(chosen(found, 2, None), found.weights[1].mean(axis=0))
-    np.testing.assert_allclose(chosen(found, 2, 3), found.weights[1, 2])
+    np.testing.assert_allclose(select_weights(found, 2, None), found.weights[1].mean(axis=0))
+    np.testing.assert_allclose(select_weights(found, 2, 3), found.weights[1, 2])
     for layer, head, message in (
         (3, 1, "layer must be from 1 to 2"),
         (0, 1, "layer"),
         (1, 4, "head must be from 1 to 3"),
     ):
         with pytest.raises(firth.FirthError, match=message):
-            chosen(found, layer, head)
+            select_weights(found, layer, head)
 
 
 def test_what_cannot_be_drawn(tmp_path: Path):
@@ -77,11 +77,11 @@ def test_tokens_of_space_are_seen():
 def test_marks_are_left_out():
     weights = np.random.default_rng(0).dirichlet(np.ones(5), size=(2, 3, 5)).astype(np.float32)
     tokens = ["[CLS]", "a", "[SEP]", "b", "[SEP]"]
-    found = without_marks(Attention(tokens, tokens, weights, [0, 0, 0, 1, 1]))
+    found = without_special_tokens(Attention(tokens, tokens, weights, [0, 0, 0, 1, 1]))
     assert found.queries == found.keys == ["a", "b"] and found.segments == [0, 1]
     np.testing.assert_array_equal(found.weights, weights[:, :, [1, 3]][..., [1, 3]])
     with pytest.raises(firth.FirthError, match="no words"):
-        without_marks(Attention(["[CLS]"], ["[CLS]"], weights[:, :, :1, :1]))
+        without_special_tokens(Attention(["[CLS]"], ["[CLS]"], weights[:, :, :1, :1]))
 
 
 def test_the_second_text_of_a_pair_is_told_from_the_first(tmp_path: Path):

@@ -16,7 +16,7 @@ from sklearn.neighbors import NearestNeighbors
 import firth
 from firth import FirthError, Run, Vectors
 from firth.core.extras import how_to_install
-from firth.maps import layout, preservation, save_layout, saved, saved_layout
+from firth.maps import layout, preservation, save_layout, saved_layout, saved_layouts
 from firth.maps.layouts import first_rows, nearest
 
 METHODS = ("pca", "tsne", "umap")
@@ -182,9 +182,9 @@ def test_bad_requests(groups, monkeypatch):
 
 
 def test_kept_and_found_again(model):
-    assert saved(model) == {}
+    assert saved_layouts(model) == {}
     made = saved_layout(model, "pca")
-    found = saved(model)["words-pca"]
+    found = saved_layouts(model)["words-pca"]
     assert found.xy.tobytes() == made.xy.tobytes()
     assert list(found.keys) == list(firth.load(model).vectors.keys)
     assert found.score == made.score
@@ -195,7 +195,7 @@ def test_kept_and_found_again(model):
 def test_only_what_is_asked_anew_is_made_anew(model, monkeypatch):
     made = saved_layout(model, "pca", restrict=9)
     assert len(made.keys) == 9
-    monkeypatch.setattr("firth.maps.keeping.layout", lambda *_, **__: pytest.fail("made again"))
+    monkeypatch.setattr("firth.maps.layout_files.layout", lambda *_, **__: pytest.fail("made again"))
     assert saved_layout(model, "pca", restrict=9).xy.tobytes() == made.xy.tobytes()
     for other in ({"restrict": 8}, {"restrict": 9, "metric": "euclidean"}, {"restrict": 9, "run": Run(seed=2)}):
         with pytest.raises(pytest.fail.Exception, match="made again"):
@@ -208,9 +208,9 @@ def test_other_vectors_make_it_stale(model, tmp_path):
         [f"a{i % 7} b{i % 5} c{i % 3} d{i % 11}" for i in range(99)]
     )
     other.save(model, overwrite=True)
-    assert saved(model) == {}  # replaced with the folder
+    assert saved_layouts(model) == {}  # replaced with the folder
     save_layout(made, model, "words")
-    assert saved(model) == {}  # carried over by hand, and seen to be another's
+    assert saved_layouts(model) == {}  # carried over by hand, and seen to be another's
     assert saved_layout(model, "pca").vectors == other.vectors.fingerprint()
 
 
@@ -226,18 +226,18 @@ def test_damage_is_named_and_mended(model):
     ):
         file.write_bytes(bad)
         with pytest.raises(FirthError, match=message):
-            saved(model)
+            saved_layouts(model)
     with pytest.warns(firth.FirthWarning, match="made anew"):
         saved_layout(model, "pca")
-    assert "words-pca" in saved(model)
+    assert "words-pca" in saved_layouts(model)
 
 
 def test_a_model_without_vectors_keeps_none(tmp_path):
     made = firth.Standardize().fit(firth.Table({"a": [1.0, 2.0, 3.0]})).save(tmp_path / "model")
     with pytest.raises(FirthError, match="can keep no map"):
-        saved(made)
+        saved_layouts(made)
     with pytest.raises(FirthError, match="No model folder"):
-        saved(tmp_path / "none")
+        saved_layouts(tmp_path / "none")
 
 
 def test_killed_while_writing_the_old_map_stays(model):
@@ -249,5 +249,5 @@ def test_killed_while_writing_the_old_map_stays(model):
         time.sleep(0.01 * number)
         job.send_signal(signal.SIGKILL)
         job.wait()
-        assert saved(model)["words-pca"].seed >= 1
+        assert saved_layouts(model)["words-pca"].seed >= 1
     firth.verify(model)

@@ -8,7 +8,7 @@ from matplotlib.image import imread
 
 import firth
 from firth.kernels.predict import huffman_paths
-from firth.maps import plot_places, plot_tree, tree_cost
+from firth.maps import plot_positions, plot_tree, tree_cost
 
 COUNTS = {"the": 4, "cat": 2, "sat": 1, "$mat": 1}
 
@@ -51,7 +51,7 @@ def test_fewer_words_are_drawn_than_counted():
 
 def test_places_are_shown_with_their_likeness(tmp_path):
     table = np.array([[3.0, 4.0], [4.0, 3.0], [-3.0, -4.0]])
-    left, right = (axes.images[0].get_array() for axes in plot_places(table, tmp_path / "p.svg").axes[:2])
+    left, right = (axes.images[0].get_array() for axes in plot_positions(table, tmp_path / "p.svg").axes[:2])
     np.testing.assert_allclose(left, table)
     np.testing.assert_allclose(right, [[1, 0.96, -1], [0.96, 1, -0.96], [-1, -0.96, 1]], atol=1e-6)
     assert (tmp_path / "p.svg").read_text().startswith("<?xml")
@@ -63,4 +63,4 @@ def test_what_cannot_be_drawn_is_said():
             plot_tree(counts, k)
     for table in (np.zeros((1, 4)), np.zeros(4), np.array([[1.0], [np.nan]])):
         with pytest.raises(firth.FirthError, match="2 to 512 places"):
-            plot_places(table)
+            plot_positions(table)

@@ -198,7 +198,7 @@ def tree(path: str, k: int, column: str | None, output: str) -> None:
 @picture
 def places(path: str | None, n: int, dim: int, output: str) -> None:
     """The vectors that tell a network where a token stands: those of a BERT or GPT, or the waves of the Transformer."""
-    from firth.maps import plot_places
+    from firth.maps import plot_positions
     from firth.training.network_options import learner
 
     table: Any
@@ -214,7 +214,7 @@ def places(path: str | None, n: int, dim: int, output: str) -> None:
                 "unsupported_model", "{path} adds no vectors for places; places is for bert and gpt models.", path=path
             )
     title = f"Places of {Path(path).name}" if path else "Places as waves (sinusoids)"
-    plot_places(table[:n], output, title)
+    plot_positions(table[:n], output, title)
 
 
 def word_counts(path: str, column: str | None) -> Mapping[str, int]:

@@ -46,7 +46,7 @@ def command(
 ) -> None:
     """Search an index that `firth index` made for the text QUERY."""
     from firth.index import Index, snippet
-    from firth.index.words import words_of
+    from firth.index.words import word_tokens
 
     place = place_of(index, postgres)
     if postgres and mode not in (None, "vector"):
@@ -63,7 +63,7 @@ def command(
         print_json(as_documents(hits, shares))
         return
     rows = [
-        [str(rank), f"{hit.score:.4f}", hit.key, snippet(hit.attributes.get("text"), words_of(query))]
+        [str(rank), f"{hit.score:.4f}", hit.key, snippet(hit.attributes.get("text"), word_tokens(query))]
         for rank, hit in enumerate(hits, 1)
     ]
     header = ["", "score", "key", "text"]

@@ -47,7 +47,7 @@ def snippet(text: Any, words: Sequence[str] = (), width: int = 80) -> str:
     return ("…" if start else "") + piece.rstrip() + ("…" if start + width < len(line) else "")
 
 
-def fused(rankings: Sequence[Sequence[int]], k: int, smoothing: int = 60) -> list[tuple[int, float]]:
+def reciprocal_rank_fusion(rankings: Sequence[Sequence[int]], k: int, smoothing: int = 60) -> list[tuple[int, float]]:
     """Reciprocal rank fusion (Cormack, Clarke & Büttcher 2009): a place gets Σ 1 / (60 + rank) over the rankings."""
     scores: dict[int, float] = {}
     for ranking in rankings:

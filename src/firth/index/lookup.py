@@ -12,7 +12,7 @@ from firth.index.hits import Hit, Hits
 from firth.index.segment import KEY, TEXT, Positions
 from firth.index.snapshot import Snapshot
 from firth.index.where import mask, parse
-from firth.index.words import Searched, bm25
+from firth.index.words import SegmentPostings, bm25
 
 
 def allowed(state: Snapshot, where: str | None) -> list[Positions | None]:
@@ -44,7 +44,8 @@ def by_words(state: Snapshot, text: str, k: int, where: str | None) -> list[tupl
             text=TEXT,
         )
     parts = [
-        Searched(segment.words, segment.terms, state.alive(number)) for number, segment in enumerate(state.segments)
+        SegmentPostings(segment.words, segment.terms, state.alive(number))
+        for number, segment in enumerate(state.segments)
     ]
     scores = [np.zeros(0, dtype=np.float32), *bm25(parts, text)]
     for own, rows in zip(scores[1:], allowed(state, where), strict=True):

@@ -25,7 +25,7 @@ from firth.core.errors import FirthError
 from firth.core.storage import Stacked
 from firth.core.vectors import Matrix, row_lengths
 from firth.index.words import make_postings, merge_postings
-from firth.kernels.search import Sketch, sketch_rows
+from firth.kernels.search import QuantizedRows, quantize_rows
 
 BLOCK = 65_536  # rows that are copied, coded or written at a time
 KEY, TEXT = "key", "text"  # columns: the rows' keys; what is searched for words, where there is such a column
@@ -65,10 +65,10 @@ class Segment:
         return found
 
     @property
-    def sketch(self) -> Sketch | None:
+    def quantized(self) -> QuantizedRows | None:
         """Segments of earlier versions have none, or not all of it."""
-        there = all(name in self.arrays for name in Sketch._fields)
-        return Sketch(*map(self.array, Sketch._fields)) if there else None
+        there = all(name in self.arrays for name in QuantizedRows._fields)
+        return QuantizedRows(*map(self.array, QuantizedRows._fields)) if there else None
 
     @cached_property
     def words(self) -> Arrays:
@@ -145,7 +145,7 @@ def make_segment(space: Space, matrix: Matrix, table: Any) -> Segment:
         with np.errstate(divide="ignore"):
             arrays["scales"] = np.where(lengths > 0, 1 / lengths, np.nan).astype(np.float32)
     if sketched(space):
-        arrays |= sketch_rows(matrix)._asdict()
+        arrays |= quantize_rows(matrix)._asdict()
     hashes = key_hashes(table.column(KEY).to_pylist())
     order = np.argsort(hashes, kind="stable")
     arrays |= {"hashes": hashes[order], "hash_rows": order.astype(np.int64)}
@@ -180,7 +180,7 @@ def merge_segments(segments: Sequence[Segment], keep: Sequence[NDArray[np.bool_]
     """One segment of the rows of several, less those not to keep; large arrays are not made before they are written."""
     counts = [len(each) if kept is None else int(kept.sum()) for each, kept in zip(segments, keep, strict=True)]
     arrays: dict[str, Any] = {}
-    for name in ("vectors", *Sketch._fields, "scales"):
+    for name in ("vectors", *QuantizedRows._fields, "scales"):
         if all(name in each.arrays for each in segments):
             arrays[name] = stacked([each.array(name) for each in segments], keep, sum(counts))
     table = pyarrow.concat_tables(

@@ -93,12 +93,12 @@ def check_arrays(path: Path, segment: Segment, space: Space) -> None:
 def expected_arrays(space: Space, segment: Segment) -> dict[str, tuple[Any, tuple[int, ...], bool]]:
     """Of each array its dtype, its shape, and whether it must be there: earlier versions wrote fewer."""
     one, words = (len(segment),), segment.terms is not None
-    sketch = (len(segment), -(-space.dim // 4) * 4 if space.dim <= WIDEST else -1)
+    quantized = (len(segment), -(-space.dim // 4) * 4 if space.dim <= WIDEST else -1)
     vectors = np.float16 if space.numbers == "float16" else np.float32
     found: dict[str, tuple[Any, tuple[int, ...], bool]] = {
         "vectors": (vectors, (len(segment), space.dim), True),
         "scales": (np.float32, one, space.metric == "cosine"),
-        "codes": (np.int8, sketch, False),
+        "codes": (np.int8, quantized, False),
         "steps": (np.float32, one, False),
         "sums": (np.int32, one, False),
         "errors": (np.float32, one, False),

@@ -39,7 +39,7 @@ class Postings(NamedTuple):
         }
 
 
-def words_of(text: str | None) -> list[str]:
+def word_tokens(text: str | None) -> list[str]:
     return tokenize(text, "words", True) if text else []
 
 
@@ -47,7 +47,7 @@ def make_postings(texts: Sequence[str | None]) -> Postings:
     ids: dict[str, int] = {}
     words, rows, counts, lengths = list[int](), list[int](), list[int](), list[int]()
     for row, text in enumerate(texts):
-        tokens = words_of(text)
+        tokens = word_tokens(text)
         lengths.append(len(tokens))
         for word, count in Counter(tokens).items():
             words.append(ids.setdefault(word, len(ids)))
@@ -94,7 +94,7 @@ def merge_postings(
     return sorted_postings(terms, *(np.concatenate(part) for part in (words, rows, counts, lengths)))
 
 
-class Searched(NamedTuple):
+class SegmentPostings(NamedTuple):
     """What BM25 needs of a segment."""
 
     arrays: Mapping[str, Any]
@@ -105,9 +105,9 @@ class Searched(NamedTuple):
         return len(rows) if self.alive is None else int(self.alive[rows].sum())
 
 
-def bm25(parts: Sequence[Searched], query: str) -> list[NDArray[np.float32]]:
+def bm25(parts: Sequence[SegmentPostings], query: str) -> list[NDArray[np.float32]]:
     """The score of every row of each segment; deleted rows don't count, and their scores mean nothing."""
-    words = list(dict.fromkeys(words_of(query)))
+    words = list(dict.fromkeys(word_tokens(query)))
     lengths = [part.arrays["lengths"][slice(None) if part.alive is None else part.alive] for part in parts]
     rows, total = sum(map(len, lengths)), sum(int(each.sum(dtype=np.int64)) for each in lengths)
     average = max(total / max(1, rows), 1e-9)
@@ -123,7 +123,7 @@ def bm25(parts: Sequence[Searched], query: str) -> list[NDArray[np.float32]]:
     return scores
 
 
-def part_postings(part: Searched, place: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def part_postings(part: SegmentPostings, place: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     starts = part.arrays["word_starts"]
     where = slice(int(starts[place]), int(starts[place + 1])) if place >= 0 else slice(0)
     return part.arrays["word_rows"][where], part.arrays["word_counts"][where]

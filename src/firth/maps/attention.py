@@ -19,13 +19,13 @@ from firth.maps.drawing import INK, MUTED, ORANGE, fonts, new_figure, save_figur
 
 MOST_TOKENS = 80  # beyond, the names of tokens can't be read
 COLORS = "Blues"
-MARKS = ("[CLS]", "[SEP]", "<|endoftext|>", "<s>", "</s>")  # tokens that are no words
+SPECIAL_TOKENS = ("[CLS]", "[SEP]", "<|endoftext|>", "<s>", "</s>")  # tokens that are no words
 
 
-def without_marks(attention: Attention) -> Attention:
+def without_special_tokens(attention: Attention) -> Attention:
     """Only what words look at in words: many heads rest on a mark when they have nothing to look for, and next to that
     nothing else is seen. What remains of a row sums to less than 1."""
-    rows, columns = ([token not in MARKS for token in names] for names in (attention.queries, attention.keys))
+    rows, columns = ([token not in SPECIAL_TOKENS for token in names] for names in (attention.queries, attention.keys))
     if not any(rows) or not any(columns):
         raise FirthError("empty_data", "There are no words in the text, only marks.")
     return Attention(
@@ -46,15 +46,15 @@ def plot_attention(
     """A heat map as PNG or SVG: rows are queries, columns keys. With `layer` and `head` that one; with `layer` alone
     the mean of its heads; with neither the grid of all. A path that ends in .html gives a page with all of them, which
     begins with the one that is named."""
-    weights = chosen(attention, layer, head)
+    weights = select_weights(attention, layer, head)
     if Path(path).suffix.lower() == ".html":
         return write_page(attention, path, title, layer, head)
     if layer is None:
         return plot_grid(attention, path, title)
-    return plot_matrix(attention, path, weights, title, place_of(layer, head))
+    return plot_matrix(attention, path, weights, title, head_name(layer, head))
 
 
-def chosen(attention: Attention, layer: int | None, head: int | None) -> NDArray[np.float32]:
+def select_weights(attention: Attention, layer: int | None, head: int | None) -> NDArray[np.float32]:
     """The weights of one head, counted from 1, or the mean of a layer's; without a layer, all weights."""
     layers, heads = attention.weights.shape[:2]
     if layer is None:
@@ -78,7 +78,7 @@ def chosen(attention: Attention, layer: int | None, head: int | None) -> NDArray
     return np.asarray(found.mean(axis=0) if head is None else found[head - 1])
 
 
-def place_of(layer: int, head: int | None) -> str:
+def head_name(layer: int, head: int | None) -> str:
     return f"layer {layer}, {'mean of its heads' if head is None else f'head {head}'}"
 
 
@@ -177,7 +177,7 @@ def write_page(
         "queries": [visible(token) for token in attention.queries],
         "keys": [visible(token) for token in attention.keys],
         "segments": list(attention.segments),
-        "marks": list(MARKS),
+        "marks": list(SPECIAL_TOKENS),
         "first": [(layer or len(attention.weights)) - 1, (head or 1) - 1],
         "weights": np.round(attention.weights.astype(float), 4).tolist(),
     }

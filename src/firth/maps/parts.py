@@ -86,7 +86,7 @@ def plot_tree(counts: Mapping[str, int], k: int = 16, path: PathLike | None = No
     return _saved(figure, path)
 
 
-def plot_places(table: NDArray[Any], path: PathLike | None = None, title: str = "Vectors of places") -> Figure:
+def plot_positions(table: NDArray[Any], path: PathLike | None = None, title: str = "Vectors of places") -> Figure:
     """Left: the vector of each place as a row of colours. Right: how like each other the places are (cosine)."""
     if path is not None:
         check_suffix(path)

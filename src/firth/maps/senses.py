@@ -59,7 +59,7 @@ def plot_senses(senses: Senses, path: str | os.PathLike[str]) -> None:
 
 
 def draw_distances(axes: Axes, senses: Senses) -> None:
-    names, layers = labels_of(senses), np.arange(len(senses.distances))
+    names, layers = occurrence_labels(senses), np.arange(len(senses.distances))
     pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
     for a, b in pairs:
         axes.plot(layers, senses.distances[:, a, b], color=INK, marker="o", markersize=4, linewidth=1.6)
@@ -77,7 +77,7 @@ def draw_distances(axes: Axes, senses: Senses) -> None:
     axes.grid(axis="y", color=RULE, linewidth=0.6)
 
 
-def ways_of(senses: Senses, apart: bool = False) -> Projection:
+def layer_trajectories(senses: Senses, apart: bool = False) -> Projection:
     """Where each place's unit vector lies in each layer, (layers + 1) × places × 2: on the plane of two principal
     components of them all. `apart`: without the mean of each layer, so that only what tells the places apart is seen.
     """
@@ -91,13 +91,13 @@ def ways_of(senses: Senses, apart: bool = False) -> Projection:
 
 def draw_ways(axes: Axes, senses: Senses) -> tuple[list[Label], NDArray[np.float64]]:
     """A line for each place of the word, through all layers; the labels of its points, and points along the lines."""
-    layers, (points, (first, second)) = len(senses.states), ways_of(senses)
+    layers, (points, (first, second)) = len(senses.states), layer_trajectories(senses)
     axes.set_title(
         f"the way of its vector: two components, {first:.0%} and {second:.0%} of the variance",
         loc="left", fontsize=9, color=MUTED, pad=10,
     )  # fmt: skip
     labels = []
-    for place, (name, occurrence) in enumerate(zip(labels_of(senses), senses.occurrences, strict=True)):
+    for place, (name, occurrence) in enumerate(zip(occurrence_labels(senses), senses.occurrences, strict=True)):
         color, text = COLORS[place], shortened(senses.texts[occurrence.text], occurrence)
         x, y = points[:, place].T
         axes.plot(x, y, color=color, marker="o", markersize=4, linewidth=1.2, label=f"{name}  {text}")
@@ -113,7 +113,7 @@ def draw_ways(axes: Axes, senses: Senses) -> tuple[list[Label], NDArray[np.float
     return labels[::-1], lines.reshape(-1, 2)  # the last layers get room first
 
 
-def labels_of(senses: Senses) -> list[str]:
+def occurrence_labels(senses: Senses) -> list[str]:
     """1, 2, …, the number of the text; 1a, 1b where the word stands in it twice."""
     counts, seen = Counter(each.text for each in senses.occurrences), Counter[int]()
     names = []
@@ -129,7 +129,7 @@ def suffix(number: int) -> str:
     return chr(ord("a") + number) if number < 26 else f".{number + 1}"
 
 
-def marked(text: str, occurrence: Occurrence) -> str:
+def highlight_word(text: str, occurrence: Occurrence) -> str:
     """The text on one line, the word in it ‹so›."""
     _, begin, end = occurrence
     return " ".join(f"{text[:begin]}‹{text[begin:end]}›{text[end:]}".split())
@@ -140,5 +140,5 @@ def shortened(text: str, occurrence: Occurrence) -> str:
     around = (MOST_TEXT - (occurrence.end - occurrence.begin)) // 2
     first = max(0, min(occurrence.begin - around, len(text) - MOST_TEXT))
     last = min(len(text), first + MOST_TEXT)
-    part = marked(text[first:last], Occurrence(0, occurrence.begin - first, min(occurrence.end, last) - first))
+    part = highlight_word(text[first:last], Occurrence(0, occurrence.begin - first, min(occurrence.end, last) - first))
     return f"{'…' * (first > 0)}{part}{'…' * (last < len(text))}"

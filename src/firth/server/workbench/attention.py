@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.maps.attention import MARKS, visible
+from firth.maps.attention import SPECIAL_TOKENS, visible
 from firth.server.errors import RequestError
 from firth.server.workbench.asking import MOST_TEXT, model_that, rounded
 
@@ -59,7 +59,7 @@ def attention(asked: Asked, request: Request) -> dict[str, Any]:
         "queries": [visible(token) for token in found.queries],
         "keys": [visible(token) for token in found.keys],
         "segments": list(found.segments),
-        "marks": [token in MARKS for token in found.keys],
+        "marks": [token in SPECIAL_TOKENS for token in found.keys],
         "whole": WHOLE,
         "weights": (found.weights * WHOLE).round().astype(int).tolist(),
     }

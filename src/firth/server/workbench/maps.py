@@ -23,7 +23,7 @@ from firth.core.run import Run
 from firth.core.vectors import Vectors
 from firth.index import Index, snippet
 from firth.index.segment import KEY, TEXT, values_of
-from firth.maps.keeping import read_layout, save_layout
+from firth.maps.layout_files import read_layout, save_layout
 from firth.maps.layouts import METHODS, Layout, first_rows, layout
 from firth.server.errors import RequestError
 from firth.server.workbench.placing import Placing

@@ -15,7 +15,7 @@ from firth.index import Hit, Index
 from firth.index.explain import explain
 from firth.index.segment import TEXT, values_of
 from firth.index.where import written
-from firth.index.words import words_of
+from firth.index.words import word_tokens
 from firth.server.errors import RequestError
 from firth.server.models import Models
 from firth.server.workspace import Workspace
@@ -93,7 +93,7 @@ def found(index: Index, asked: Searching, hit: Hit) -> dict[str, Any]:
     values = json.loads(json.dumps(dict(hit.attributes), default=str))
     text = str(values.pop(TEXT, None) or "")
     because = reasons(index, asked.query, text) if asked.mode != "words" else []
-    words = telling(words_of(asked.query))
+    words = telling(word_tokens(asked.query))
     near = telling([reason["text"].lower() for reason in because if reason["query"].lower() in words])
     return {
         "key": hit.key,

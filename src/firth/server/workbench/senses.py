@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from firth.core.model import Contextual
-from firth.maps.senses import labels_of, ways_of
+from firth.maps.senses import layer_trajectories, occurrence_labels
 from firth.server.errors import RequestError
 from firth.server.workbench.asking import MOST_KEY, MOST_TEXT, model_that, rounded
 
@@ -38,12 +38,12 @@ def senses(asked: Asked, request: Request) -> dict[str, Any]:
         raise RequestError(
             400, f"The picture shows {MOST_PLACES} places of a word; it stands in {len(found.occurrences)}."
         )
-    ways, apart = ways_of(found), ways_of(found, apart=True)
+    ways, apart = layer_trajectories(found), layer_trajectories(found, apart=True)
     return {
         "word": found.word,
         "places": [
             {"label": label, "text": found.texts[place.text], "begin": place.begin, "end": place.end}
-            for label, place in zip(labels_of(found), found.occurrences, strict=True)
+            for label, place in zip(occurrence_labels(found), found.occurrences, strict=True)
         ],
         "distances": rounded(found.distances),
         "others": rounded(found.others),

@@ -26,7 +26,7 @@ from firth.maps.preserved import Preservation
 PathLike = str | os.PathLike[str]
 
 
-def saved(folder: PathLike) -> dict[str, Layout]:
+def saved_layouts(folder: PathLike) -> dict[str, Layout]:
     """The maps of a model's present vectors by TABLE-METHOD, as in "words-tsne". A damaged file is refused."""
     found: dict[str, Layout] = {}
     for table, vectors in tables_of(folder).items():
