@@ -117,6 +117,7 @@ NAMES = (
     Name("labels_of", "occurrence_labels", files=("*/maps/senses.py", "*/cli/senses.py", "*/workbench/senses.py")),
     Name("marked", "highlight_word", files=("*/maps/senses.py", "*/cli/senses.py")),
     Name("ways_of", "layer_trajectories"),
+    Name("about", "metadata", files=("*/cli/index.py", "*/cli/search.py", "*/cli/info.py", "*/server/models.py")),
 )
 
 

@@ -170,7 +170,7 @@ def test_a_killed_run_goes_on(call, start, model, tmp_path):
     process.send_signal(signal.SIGKILL)
     process.communicate()
     begun = Index.open(target)
-    assert 0 < len(begun) < 80_000 and begun.about["finished"] is False
+    assert 0 < len(begun) < 80_000 and begun.metadata["finished"] is False
     assert "yes" in next(line for line in call("info", target).stdout.splitlines() if line.startswith("unfinished"))
     assert "is unfinished, with " in call("search", target, "king").stderr
     assert "is an index, which `firth search` asks" in call("neighbors", target, "king").stderr

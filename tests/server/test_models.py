@@ -160,19 +160,19 @@ def test_an_index_that_is_made_anew_is_opened_when_it_is_whole(folder, tmp_path)
     served = Models(Settings(indexes={"index": place}))
 
     def begin(key):
-        index = firth.Index.create(place, dim=4, about={"finished": False})
+        index = firth.Index.create(place, dim=4, metadata={"finished": False})
         index.add([key], model.embed(["the king"]))
         return index
 
     with begin("old") as index:
         assert "old" in served.index("index")  # there is no other
-        index.note(finished=True)
-    until(lambda: served.index("index").about["finished"])
+        index.add_metadata(finished=True)
+    until(lambda: served.index("index").metadata["finished"])
     shutil.rmtree(place)
     with begin("new") as index:
         time.sleep(2 * LOOK)
         assert "old" in served.index("index")
-        index.note(finished=True)
+        index.add_metadata(finished=True)
     until(lambda: "new" in served.index("index"))
 
 

@@ -102,7 +102,7 @@ def index_facts(path: str) -> dict[str, Any]:
         "segments": len(index.store.state.segments),
         "approximate": (manifest.get("graph") or {}).get("rows", 0),
         "model": manifest.get("model"),
-        "unfinished": index.about.get("finished") is False,
+        "unfinished": index.metadata.get("finished") is False,
         "bytes": sum(file["bytes"] for file in files),
         "format": manifest["format"],
         "firth": manifest["firth"],

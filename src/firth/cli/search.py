@@ -54,7 +54,7 @@ def command(
     opened, mode = place.open(), mode or "both"
     if mode != "words" or explained:
         opened = place.open(open_model(model_path(opened, model)))
-    if isinstance(opened, Index) and opened.about.get("finished") is False:
+    if isinstance(opened, Index) and opened.metadata.get("finished") is False:
         say = f"{index} is unfinished, with {len(opened):,} texts; the command that began it goes on."
         note(say, "unfinished_index")
     hits = opened.search(query, k, where=where, **({} if postgres else {"mode": mode}))
@@ -81,7 +81,7 @@ def model_path(index: Index | PostgresIndex, given: str | None) -> str:
     """Where the model is: as given, or where it was when the index was made."""
     from firth.index import PostgresIndex
 
-    made = index.facts["model"] if isinstance(index, PostgresIndex) else index.store.manifest.get("model")
+    made = index.properties["model"] if isinstance(index, PostgresIndex) else index.store.manifest.get("model")
     path = given or (made or {}).get("path")
     if not path:
         raise FirthError(

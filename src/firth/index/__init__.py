@@ -1,4 +1,4 @@
-"""Search: vectors with keys and attributes, exactly or approximately, in memory, in a folder or in PostgreSQL."""
+"""Exact and approximate search over vectors with keys and attributes: in memory, in a folder or in PostgreSQL."""
 
 from __future__ import annotations
 
