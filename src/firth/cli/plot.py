@@ -70,7 +70,7 @@ def map_(path: str, output: str | None, as_json: bool, **values: Any) -> None:
     from firth.core.vectors import Vectors
     from firth.maps import layout, plot_map, saved_layout
     from firth.maps.drawing import check_suffix
-    from firth.maps.layouts import LEAST
+    from firth.maps.layouts import MIN_POINTS
 
     if output:
         check_suffix(output)  # before the work, not after it
@@ -87,7 +87,9 @@ def map_(path: str, output: str | None, as_json: bool, **values: Any) -> None:
     made = None
     if values["save"]:
         made = saved_layout(path, values["method"], table=values["table"], restrict=values["restrict"], **how)
-    elif len(rows) >= LEAST or values["method"] != "pca":  # two or three words have components, and no neighbourhoods
+    elif (
+        len(rows) >= MIN_POINTS or values["method"] != "pca"
+    ):  # two or three words have components, and no neighbourhoods
         made = layout(Vectors(shown, vectors.matrix[rows]), values["method"], **how)
     if output:
         plot_map(vectors, shown, output, highlight=marked, layout=made)

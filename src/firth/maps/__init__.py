@@ -1,4 +1,4 @@
-"""2-D pictures of a space, and plots of how it came to be. matplotlib is imported when one is drawn."""
+"""2-D maps of vectors, and plots of models and training. matplotlib is imported when a plot is drawn."""
 
 from firth.maps.attention import plot_attention
 from firth.maps.compression import plot_codes, plot_columns, plot_images, plot_parts
@@ -45,7 +45,7 @@ __all__ = [
     "plot_zipf",
     "preservation",
     "save_layout",
-    "saved_layouts",
     "saved_layout",
+    "saved_layouts",
     "tree_cost",
 ]

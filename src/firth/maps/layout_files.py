@@ -1,7 +1,7 @@
-"""Maps kept with a model: `MODEL/maps/TABLE-METHOD.safetensors`, one file each, whole or not there at all.
+"""Layouts saved with a model: `MODEL/maps/TABLE-METHOD.safetensors`, one file each, written atomically.
 
-They stand beside the model's own files, not among them: config.json lists what a model is, and a map is only drawn
-from it. A map names the vectors it was drawn from by their fingerprint, and is passed over once these have changed.
+Layouts are not among the files that config.json lists, because they are derived from the model. A layout records the
+fingerprint of its vectors and is ignored once these have changed.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from firth.core.run import Run
 from firth.core.saved import load
 from firth.core.storage import MAPS, new_file, read_arrays, write_arrays
 from firth.core.vectors import Vectors
-from firth.maps.layouts import METHODS, Layout, check, first_rows, layout, reach
+from firth.maps.layouts import METHODS, Layout, check, first_rows, layout, neighbor_count
 from firth.maps.preserved import Preservation
 
 PathLike = str | os.PathLike[str]
 
 
 def saved_layouts(folder: PathLike) -> dict[str, Layout]:
-    """The maps of a model's present vectors by TABLE-METHOD, as in "words-tsne". A damaged file is refused."""
-    found: dict[str, Layout] = {}
-    for table, vectors in tables_of(folder).items():
+    """Return the saved layouts of a model's current vectors by TABLE-METHOD, such as "words-tsne". Damaged files are
+    refused."""
+    layouts: dict[str, Layout] = {}
+    for table, vectors in vector_tables(folder).items():
         for method in METHODS:
-            known = read_layout(folder, table, method, vectors)
-            if known is not None:
-                found[f"{table}-{method}"] = known
-    return found
+            stored = read_layout(folder, table, method, vectors)
+            if stored is not None:
+                layouts[f"{table}-{method}"] = stored
+    return layouts
 
 
 def saved_layout(
@@ -47,8 +48,9 @@ def saved_layout(
     neighbors: int | None = None,
     run: Run = Run(),
 ) -> Layout:
-    """The map that a model keeps; where it keeps none like it, one is made and kept. Of the first `restrict` rows."""
-    tables = tables_of(folder)
+    """Return the saved layout with these settings; if there is none, compute and save it. `restrict` limits it to the
+    first rows."""
+    tables = vector_tables(folder)
     table = table or next(iter(tables))
     if table not in tables:
         raise FirthError(
@@ -61,72 +63,76 @@ def saved_layout(
     vectors = first_rows(tables[table], restrict)
     check(vectors, method, metric, neighbors)
     try:
-        known = read_layout(folder, table, method, tables[table])
+        stored = read_layout(folder, table, method, tables[table])
     except FirthError as error:
-        known = None
-        run.report.note(f"{error} It is made anew.")
-    asked = (len(vectors), metric, reach(method, len(vectors), neighbors), run.seed)
-    if known is None or (len(known.keys), known.metric, known.neighbors, known.seed) != asked:
-        known = layout(vectors, method, metric=metric, neighbors=neighbors, run=run)
-        save_layout(known, folder, table)
-    return known
+        stored = None
+        run.report.note(f"{error} It is computed again.", "damaged_layout")
+    wanted = (len(vectors), metric, neighbor_count(method, len(vectors), neighbors), run.seed)
+    if stored is None or (len(stored.keys), stored.metric, stored.neighbors, stored.seed) != wanted:
+        stored = layout(vectors, method, metric=metric, neighbors=neighbors, run=run)
+        save_layout(stored, folder, table)
+    return stored
 
 
-def save_layout(made: Layout, folder: PathLike, table: str) -> Path:
-    """Keeps a map with its model, in the place of the one of that table and method."""
-    facts = {
-        "method": made.method,
-        "metric": made.metric,
-        "neighbors": made.neighbors,
-        "seed": made.seed,
-        "score": made.score._asdict(),
-        "vectors": made.vectors,
-        "sha256": hashlib.sha256(made.xy.tobytes()).hexdigest(),
+def save_layout(computed: Layout, folder: PathLike, table: str) -> Path:
+    """Save a layout in the model's folder, replacing that of the same table and method."""
+    properties = {
+        "method": computed.method,
+        "metric": computed.metric,
+        "neighbors": computed.neighbors,
+        "seed": computed.seed,
+        "score": computed.score.to_json(),
+        "vectors": computed.vectors,
+        "sha256": hashlib.sha256(computed.xy.tobytes()).hexdigest(),
     }
-    path = place(folder, table, made.method)
-    with new_file(path) as work:
-        text = json.dumps(facts).encode()
-        write_arrays(work, {"xy": made.xy, "facts": np.frombuffer(text, dtype=np.uint8)})
+    path = layout_path(folder, table, computed.method)
+    with new_file(path) as temporary:
+        encoded = json.dumps(properties).encode()
+        write_arrays(temporary, {"xy": computed.xy, "facts": np.frombuffer(encoded, dtype=np.uint8)})
     return path
 
 
 def read_layout(folder: PathLike, table: str, method: str, vectors: Vectors) -> Layout | None:
-    """A kept map; None where there is none, or where it was made of other vectors than the table now has."""
-    path = place(folder, table, method)
+    """Read a saved layout; None if there is none, or if the vectors of the table have changed."""
+    path = layout_path(folder, table, method)
     if not path.exists():
         return None
     arrays = read_arrays(path)
     try:
-        facts: dict[str, Any] = json.loads(arrays["facts"].tobytes())
+        properties: dict[str, Any] = json.loads(arrays["facts"].tobytes())
         xy = np.array(arrays["xy"])
-        right = hashlib.sha256(xy.tobytes()).hexdigest() == facts["sha256"] and xy.ndim == 2 and xy.shape[1] == 2
-        score = Preservation(**facts["score"])
-        named = (facts["method"], facts["metric"], facts["neighbors"], facts["seed"])
+        is_intact = (
+            hashlib.sha256(xy.tobytes()).hexdigest() == properties["sha256"] and xy.ndim == 2 and xy.shape[1] == 2
+        )
+        score = Preservation.from_json(properties["score"])
+        settings = (properties["method"], properties["metric"], properties["neighbors"], properties["seed"])
     except (KeyError, TypeError, ValueError) as error:
         raise FirthError(
-            "damaged_file", "{path} is not a map ({reason}); delete it.", path=path, reason=str(error)
+            "damaged_file", "{path} is not a saved layout ({reason}). Delete it.", path=path, reason=str(error)
         ) from None
-    if not right:
-        raise FirthError("hash_mismatch", "{path} was changed since it was written; delete it.", path=path)
+    if not is_intact:
+        raise FirthError("hash_mismatch", "{path} was modified since it was written. Delete it.", path=path)
     if not 0 < len(xy) <= len(vectors):
         return None
-    shown = first_rows(vectors, len(xy))
-    if shown.fingerprint() != facts["vectors"]:
+    plotted = first_rows(vectors, len(xy))
+    if plotted.fingerprint() != properties["vectors"]:
         return None
-    return Layout(shown.keys, xy, *named, score, facts["vectors"])
+    return Layout(plotted.keys, xy, *settings, score, properties["vectors"])
 
 
-def place(folder: PathLike, table: str, method: str) -> Path:
+def layout_path(folder: PathLike, table: str, method: str) -> Path:
+    """Return the file of a saved layout."""
     return Path(folder) / MAPS / f"{table}-{method}.safetensors"
 
 
-def tables_of(folder: PathLike) -> dict[str, Vectors]:
+def vector_tables(folder: PathLike) -> dict[str, Vectors]:
+    """Return the vector tables of a model folder."""
     model = load(folder)
     tables = dict(model.tables) if isinstance(model, HasVectors) and Path(folder).is_dir() else {}
     if not tables:
         raise FirthError(
             "unsupported_model",
-            "{folder} is no folder of a model with vectors, so it can keep no map.",
+            "{folder} is not the folder of a model with vectors, so no layout can be saved with it.",
             folder=os.fspath(folder),
         )
     return tables

@@ -168,7 +168,7 @@ def points(request: Request, of: str, method: str = "pca") -> Response:
     if made is None:
         return JSONResponse(placing_of(space, method).so_far(), 202)
     score = made.score
-    told = {"x-firth-kept": f"{score.kept:.4f}", "x-firth-chance": f"{score.chance:.6f}", "x-firth-k": str(score.k)}
+    told = {"x-firth-kept": f"{score.recall:.4f}", "x-firth-chance": f"{score.chance:.6f}", "x-firth-k": str(score.k)}
     return Response(framed(made.xy).tobytes(), media_type="application/octet-stream", headers=told)
 
 

@@ -38,7 +38,7 @@ def senses(asked: Asked, request: Request) -> dict[str, Any]:
         raise RequestError(
             400, f"The picture shows {MOST_PLACES} places of a word; it stands in {len(found.occurrences)}."
         )
-    ways, apart = layer_trajectories(found), layer_trajectories(found, apart=True)
+    ways, apart = layer_trajectories(found), layer_trajectories(found, center_layers=True)
     return {
         "word": found.word,
         "places": [
