@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from firth.server.running import prepared
+from firth.server.running import prepare_server
 from firth.server.settings import Settings
 
 
@@ -20,7 +20,7 @@ from firth.server.settings import Settings
 def serving(**settings: Any) -> Iterator[httpx.Client]:
     """A client of a server with these settings on a free port; `client.settings` and `client.app` are the server's."""
     told = Settings(**{"port": 0, **settings})
-    server, listening, address = prepared(told)
+    server, listening, address = prepare_server(told)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     while not server.started and thread.is_alive():

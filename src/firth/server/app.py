@@ -17,7 +17,7 @@ from starlette.types import Scope
 from firth.core.errors import FirthError
 from firth.server import inference, logs, metrics, openai, searching, workbench
 from firth.server.embedding import Embedding
-from firth.server.errors import RequestError, shaped
+from firth.server.errors import RequestError, error_body
 from firth.server.guard import Guard
 from firth.server.metrics import Metrics, resident_bytes
 from firth.server.models import Models
@@ -37,38 +37,38 @@ NO_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>F
 def application(settings: Settings) -> FastAPI:
     """`app.state` has settings, models, embedding, workspace, metrics, and stopping: whether it was told to end."""
     app = FastAPI(title="Firth", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
-    counted = Metrics()
-    app.state.settings, app.state.models, app.state.metrics = settings, Models(settings), counted
-    app.state.embedding = Embedding(app.state.models, settings, counted)
+    metrics_store = Metrics()
+    app.state.settings, app.state.models, app.state.metrics = settings, Models(settings), metrics_store
+    app.state.embedding = Embedding(app.state.models, settings, metrics_store)
     app.state.workspace = Workspace(settings, app.state.models)
     restore(app.state.workspace)
     app.state.stopping = False
-    counted.gauges["firth_models_loaded"] = lambda: len(app.state.models.loaded())
-    counted.gauges["process_resident_memory_bytes"] = resident_bytes
-    for each in (openai, inference, searching, metrics):
-        app.include_router(each.router)
+    metrics_store.gauges["firth_models_loaded"] = lambda: len(app.state.models.loaded())
+    metrics_store.gauges["process_resident_memory_bytes"] = resident_bytes
+    for module in (openai, inference, searching, metrics):
+        app.include_router(module.router)
     app.include_router(workbench.router(), prefix="/api", include_in_schema=False)
     add_errors(app)
     add_pages(app, settings)
 
-    def seen(scope: Scope, status: int, seconds: float, size: int) -> None:
-        route = declared(scope)
-        counted.answered(route, status, seconds)
+    def record_response(scope: Scope, status: int, seconds: float, size: int) -> None:
+        route = route_pattern(scope)
+        metrics_store.count_response(route, status, seconds)
         method = scope["method"] if scope["method"] in ("GET", "POST", "PUT", "DELETE", "HEAD") else "other"
         logs.event("request", method=method, route=route, status=status, ms=round(1000 * seconds, 2), bytes=size)
 
-    app.add_middleware(Guard, settings=settings, seen=seen, stopping=lambda: app.state.stopping)
+    app.add_middleware(Guard, settings=settings, on_response=record_response, stopping=lambda: app.state.stopping)
     return app
 
 
-def declared(scope: Scope) -> str:
+def route_pattern(scope: Scope) -> str:
     """The route of a request as it is declared, with its router's prefix, which newer versions of FastAPI leave out."""
     route = scope.get("route")
     if not getattr(route, "methods", None):
         return "other"
     path: str = getattr(route, "path", "")
-    before = scope["path"].split("/")[: 1 + max(0, scope["path"].count("/") - path.count("/"))]
-    return "/".join(before) + path
+    prefix = scope["path"].split("/")[: 1 + max(0, scope["path"].count("/") - path.count("/"))]
+    return "/".join(prefix) + path
 
 
 @contextlib.asynccontextmanager
@@ -82,25 +82,25 @@ def add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(FirthError)
     async def firth_error(request: Request, error: FirthError) -> Response:
-        found = error if isinstance(error, RequestError) else RequestError(400, str(error), code=error.code)
-        return JSONResponse(shaped(request.scope["path"], found), found.status, found.headers)
+        refusal = error if isinstance(error, RequestError) else RequestError(400, str(error), code=error.code)
+        return JSONResponse(error_body(request.scope["path"], refusal), refusal.status, refusal.headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part != "body")
-        found = RequestError(422, f"{where or 'The body'}: {first['msg']}.", field=where or None)
-        return JSONResponse(shaped(request.scope["path"], found), found.status)
+        refusal = RequestError(422, f"{where or 'The body'}: {first['msg']}.", field=where or None)
+        return JSONResponse(error_body(request.scope["path"], refusal), refusal.status)
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
-        kind, text = "invalid_request_error", f"{error.detail}."
+        error_type, text = "invalid_request_error", f"{error.detail}."
         if error.status_code == 404:
-            kind, text = "not_found", "There is nothing at this address; /docs lists what can be asked."
+            error_type, text = "not_found", "There is nothing at this address; /docs lists what can be asked."
         elif error.status_code == 405:
             text = f"{request.method} is not for this address; /docs lists what can be asked."
-        found = RequestError(error.status_code, text, kind=kind)
-        return JSONResponse(shaped(request.scope["path"], found), error.status_code, error.headers)
+        refusal = RequestError(error.status_code, text, kind=error_type)
+        return JSONResponse(error_body(request.scope["path"], refusal), error.status_code, error.headers)
 
 
 def add_pages(app: FastAPI, settings: Settings) -> None:
@@ -132,10 +132,10 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
 class Revalidated(StaticFiles):
     """Their names stay the same from version to version: a browser has to ask whether they changed."""
 
-    def file_response(self, *given: Any, **named: Any) -> Response:
-        answer = super().file_response(*given, **named)
-        answer.headers["cache-control"] = "no-cache"
-        return answer
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["cache-control"] = "no-cache"
+        return response
 
 
 def add_file(app: FastAPI, address: str, file: Path) -> None:

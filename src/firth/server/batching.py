@@ -19,19 +19,19 @@ import numpy as np
 
 from firth.core.vectors import Matrix
 from firth.server.errors import RequestError
-from firth.server.reading import Reading, TextReader
+from firth.server.reading import ReadInputs, TextReader
 
-SLICE = 0.05  # how much of the newest batch goes into the mean speed
+SMOOTHING = 0.05  # how much of the newest batch goes into the mean speed
 
 
 class Job:
     """A request's inputs, of which the first `done` are computed."""
 
-    def __init__(self, reader: TextReader, reading: Reading) -> None:
+    def __init__(self, reader: TextReader, reading: ReadInputs) -> None:
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Matrix] = self.loop.create_future()
         self.reader, self.items, self.tokens = reader, reading.items, reading.tokens
-        self.done, self.begun = 0, time.monotonic()
+        self.done, self.started = 0, time.monotonic()
         self.parts: list[Matrix] = []
 
     def next_part(self, room: int) -> int:
@@ -48,36 +48,36 @@ class Job:
         self.parts.append(rows)
         self.done += len(rows)
         if self.done == len(self.items):
-            whole = rows if len(self.parts) == 1 else np.concatenate(self.parts)
-            self.loop.call_soon_threadsafe(settle, self.future, whole)
+            matrix = rows if len(self.parts) == 1 else np.concatenate(self.parts)
+            self.loop.call_soon_threadsafe(resolve, self.future, matrix)
 
     def fail(self, error: Exception) -> None:
-        self.loop.call_soon_threadsafe(settle, self.future, error)
+        self.loop.call_soon_threadsafe(resolve, self.future, error)
 
 
-def settle(future: asyncio.Future[Matrix], found: Matrix | Exception) -> None:
+def resolve(future: asyncio.Future[Matrix], result: Matrix | Exception) -> None:
     if future.done():  # nobody waits any more
         return
-    if isinstance(found, Exception):
-        future.set_exception(found)
+    if isinstance(result, Exception):
+        future.set_exception(result)
     else:
-        future.set_result(found)
+        future.set_result(result)
 
 
 class Batcher:
     """A thread that computes for one name. `seen` is told of each batch: requests, tokens, seconds."""
 
-    def __init__(self, batch_tokens: int, queue_tokens: int, seen: Callable[[int, int, float], None]) -> None:
-        self.batch_tokens, self.queue_tokens, self.seen = batch_tokens, queue_tokens, seen
+    def __init__(self, batch_tokens: int, queue_tokens: int, on_batch: Callable[[int, int, float], None]) -> None:
+        self.batch_tokens, self.queue_tokens, self.on_batch = batch_tokens, queue_tokens, on_batch
         self.waiting: deque[Job] = deque()
         self.tokens = 0  # of those that wait or are computed
-        self.speed = 0.0  # tokens a second
+        self.tokens_per_second = 0.0  # tokens a second
         self.changed = threading.Condition()
         self.ended = False
         self.thread = threading.Thread(target=self.work, daemon=True, name="firth-batches")
         self.thread.start()
 
-    async def rows(self, reader: TextReader, reading: Reading) -> Matrix:
+    async def rows(self, reader: TextReader, reading: ReadInputs) -> Matrix:
         """A row for each input."""
         total = sum(reading.tokens)
         if self.tokens and self.tokens + total > self.queue_tokens:
@@ -93,7 +93,7 @@ class Batcher:
             self.tokens -= total
 
     def busy(self) -> RequestError:
-        seconds = min(60, math.ceil(self.tokens / self.speed)) if self.speed else 1
+        seconds = min(60, math.ceil(self.tokens / self.tokens_per_second)) if self.tokens_per_second else 1
         return RequestError(
             429,
             f"{self.tokens:,} tokens wait already; come again in {seconds} s.",
@@ -123,7 +123,7 @@ class Batcher:
     def take(self) -> list[tuple[Job, int]]:
         """The next requests of one reader, each with how many of its inputs, that fill a batch."""
         batch, room = list[tuple[Job, int]](), self.batch_tokens
-        left = list[Job]()
+        unfinished = list[Job]()
         while self.waiting and room > 0:
             job = self.waiting[0]
             if job.future.done():
@@ -140,13 +140,13 @@ class Batcher:
             batch.append((job, count))
             room -= sum(job.tokens[job.done : job.done + count])
             if job.done + count < len(job.items):
-                left.append(job)
+                unfinished.append(job)
                 break
-        self.waiting.extend(left)
+        self.waiting.extend(unfinished)
         return batch
 
     def compute(self, batch: list[tuple[Job, int]]) -> None:
-        begun = time.monotonic()
+        started = time.monotonic()
         items: list[Any] = [item for job, count in batch for item in job.items[job.done : job.done + count]]
         tokens = sum(sum(job.tokens[job.done : job.done + count]) for job, count in batch)
         try:
@@ -158,14 +158,18 @@ class Batcher:
                 for single in batch:
                     self.compute([single])
             return
-        seconds = time.monotonic() - begun
-        speed = tokens / max(seconds, 1e-9)
-        self.speed = speed if not self.speed else (1 - SLICE) * self.speed + SLICE * speed
+        seconds = time.monotonic() - started
+        batch_speed = tokens / max(seconds, 1e-9)
+        self.tokens_per_second = (
+            batch_speed
+            if not self.tokens_per_second
+            else (1 - SMOOTHING) * self.tokens_per_second + SMOOTHING * batch_speed
+        )
         first = 0
         for job, count in batch:
             job.deliver(rows[first : first + count])
             first += count
-        self.seen(len(batch), tokens, seconds)
+        self.on_batch(len(batch), tokens, seconds)
 
     def drop(self, job: Job, error: Exception) -> None:
         with self.changed:

@@ -15,16 +15,16 @@ from firth.server.batching import Batcher
 from firth.server.errors import RequestError
 from firth.server.metrics import Metrics
 from firth.server.models import Models
-from firth.server.reading import Inputs, TextReader, reader_of
+from firth.server.reading import Inputs, TextReader, make_reader
 from firth.server.settings import Settings
 
-AT_ONCE = 4000  # characters, or tokens, that are read without leaving the event loop
+INLINE_LENGTH = 4000  # characters, or tokens, that are read without leaving the event loop
 
 
 class Embedded(NamedTuple):
     matrix: Matrix
     tokens: int
-    cut: int  # inputs of which only the beginning was read
+    truncated: int  # inputs of which only the beginning was read
 
 
 class Embedding:
@@ -49,36 +49,36 @@ class Embedding:
         reader = await self.reader(name)
         self.check(inputs, reader, dimensions)
         long = self.settings.on_long(truncate)
-        if sum(map(len, inputs)) <= AT_ONCE:
+        if sum(map(len, inputs)) <= INLINE_LENGTH:
             reading = reader.read(inputs, long)
         else:
             reading = await run_in_threadpool(reader.read, inputs, long)
         if name not in self.batchers:
             self.batchers[name] = self.batcher(name)
         rows = await self.batchers[name].rows(reader, reading)
-        shorter = dimensions is not None and dimensions < reader.dim
-        if shorter:
+        is_shortened = dimensions is not None and dimensions < reader.dim
+        if is_shortened:
             rows = rows[:, :dimensions]
-        if normalize or shorter:
+        if normalize or is_shortened:
             rows = unit_rows(rows)
-        return Embedded(rows, sum(reading.tokens), reading.cut)
+        return Embedded(rows, sum(reading.tokens), reading.truncated)
 
     async def reader(self, name: str) -> TextReader:
         model = self.models.ready(name)
-        known = self.readers.get(name)
-        if model is None or known is None or known[0] is not model:
+        cached = self.readers.get(name)
+        if model is None or cached is None or cached[0] is not model:
             return await run_in_threadpool(self.open, name)
-        return known[1]
+        return cached[1]
 
     def open(self, name: str) -> TextReader:
-        return self.reads(name, self.models.get(name))
+        return self.reader_for(name, self.models.get(name))
 
-    def reads(self, name: str, model: Any) -> TextReader:
+    def reader_for(self, name: str, model: Any) -> TextReader:
         """The reader of a model, made once."""
-        known = self.readers.get(name)
-        if known is not None and known[0] is model:
-            return known[1]
-        reader = reader_of(model, self.settings.precision)
+        cached = self.readers.get(name)
+        if cached is not None and cached[0] is model:
+            return cached[1]
+        reader = make_reader(model, self.settings.precision)
         self.readers[name] = model, reader
         return reader
 
@@ -86,12 +86,12 @@ class Embedding:
         check_count(inputs, self.settings.inputs)
         if not all(inputs):
             raise RequestError(400, "An input is empty; each must have a token at least.", field="input")
-        most = self.settings.answer_numbers
-        if len(inputs) * reader.dim > most:
+        max_values = self.settings.answer_numbers
+        if len(inputs) * reader.dim > max_values:
             raise RequestError(
                 413,
                 f"{len(inputs):,} vectors of {reader.dim:,} numbers are too much for one answer; "
-                f"ask for {max(1, most // reader.dim):,} at a time.",
+                f"ask for {max(1, max_values // reader.dim):,} at a time.",
                 kind="too_large",
                 field="input",
             )
@@ -102,10 +102,10 @@ class Embedding:
                 raise RequestError(400, str(error), field="dimensions", code=error.code) from None
 
     def batcher(self, name: str) -> Batcher:
-        def seen(requests: int, tokens: int, seconds: float) -> None:
-            self.metrics.computed(name, requests, tokens)
+        def on_batch(requests: int, tokens: int, seconds: float) -> None:
+            self.metrics.count_batch(name, requests, tokens)
 
-        return Batcher(self.settings.batch_tokens, self.settings.queue_tokens, seen)
+        return Batcher(self.settings.batch_tokens, self.settings.queue_tokens, on_batch)
 
     def close(self) -> None:
         for each in self.batchers.values():
@@ -121,9 +121,9 @@ def check_count(inputs: Sequence[Any], most: int) -> None:
         )
 
 
-def numbers(matrix: Matrix) -> list[list[float]]:
+def finite_lists(matrix: Matrix) -> list[list[float]]:
     """For JSON, which has no NaN."""
     if not np.isfinite(matrix).all():
         raise RequestError(500, "The model gave numbers that are not finite.", kind="fault")
-    found: list[list[float]] = matrix.tolist()
-    return found
+    rows: list[list[float]] = matrix.tolist()
+    return rows

@@ -24,7 +24,7 @@ class RequestError(FirthError):
         self.status, self.kind, self.field, self.headers = status, kind, field, dict(headers or {})
 
 
-def shaped(path: str, error: RequestError) -> dict[str, object]:
+def error_body(path: str, error: RequestError) -> dict[str, object]:
     """As OpenAI says it under /v1/, elsewhere as text-embeddings-inference does."""
     if path.startswith("/v1/"):
         return {"error": {"message": str(error), "type": error.kind, "param": error.field, "code": error.code}}

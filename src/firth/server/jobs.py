@@ -25,12 +25,12 @@ from typing import Any
 
 from firth.server.errors import RequestError
 
-AT_ONCE = 4  # the others wait: processes that share the cores gain nothing by being many
-POINTS = 600  # of a curve: twice as many are thinned to these
+MAX_RUNNING = 4  # the others wait: processes that share the cores gain nothing by being many
+CURVE_POINTS = 600  # of a curve: twice as many are thinned to these
 ACTIVE = ("waiting", "running", "stopping")
 STOPPED = 130  # the exit status of a command that was interrupted
 
-Done = Callable[[Any], Mapping[str, Any]]  # given the command's result; what it says is added to the job
+OnDone = Callable[[Any], Mapping[str, Any]]  # given the command's result; what it says is added to the job
 
 
 @dataclass
@@ -41,8 +41,8 @@ class Job:
     verb: str
     title: str
     arguments: Sequence[str] = ()  # behind `firth`; none: of an earlier start, and can't go on here
-    about: dict[str, Any] = field(default_factory=dict)  # what the page wants to know again
-    done_by: Done = dict
+    details: dict[str, Any] = field(default_factory=dict)  # what the page wants to know again
+    on_done: OnDone = dict
     output: Path | None = None  # what it writes
     status: str = "waiting"  # running, stopping, stopped, finished, failed
     task: str = ""
@@ -50,59 +50,59 @@ class Job:
     total: float = 0.0
     done: float = 0.0
     first: float | None = None  # where this session began, so that its speed is its own
-    begun: float = 0.0
+    started: float = 0.0
     seconds: float = 0.0  # of the task that runs, or of the one that ran last
-    figures: dict[str, float] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
     curve: list[tuple[float, float]] = field(default_factory=list)  # units done, loss
     notes: list[str] = field(default_factory=list)
     error: str = ""
     result: Any = None
     process: subprocess.Popen[str] | None = None
 
-    def told(self, event: Mapping[str, Any]) -> None:
+    def handle_event(self, event: Mapping[str, Any]) -> None:
         """One event of `firth.core.report.JsonLines`."""
         kind = event.get("event")
         if kind == "begin":
             self.task, self.unit, self.total = str(event["task"]), str(event["unit"]), float(event["total"])
-            self.done, self.first, self.begun, self.figures = 0.0, None, time.monotonic(), {}
+            self.done, self.first, self.started, self.metrics = 0.0, None, time.monotonic(), {}
         elif kind == "step":
             self.done = float(event["done"])
             self.first = self.done if self.first is None else self.first
-            self.seconds = time.monotonic() - self.begun
-            self.figures = {
+            self.seconds = time.monotonic() - self.started
+            self.metrics = {
                 name: value
                 for name, value in event.items()
                 if name not in ("event", "task", "done") and isinstance(value, (int, float))
             }
-            if "loss" in self.figures:
+            if "loss" in self.metrics:
                 self.curve = [
                     point for point in self.curve if point[0] < self.done
                 ]  # a resumed run goes over old ground
-                self.curve.append((self.done, self.figures["loss"]))
-                if len(self.curve) > 2 * POINTS:
+                self.curve.append((self.done, self.metrics["loss"]))
+                if len(self.curve) > 2 * CURVE_POINTS:
                     self.curve = self.curve[1::2]
         elif kind == "note":
             self.notes.append(str(event["text"]))
 
     def to_json(self) -> dict[str, Any]:
-        here = self.done - (self.first or 0.0)
-        speed = here / self.seconds if self.seconds > 0 and here > 0 else None
-        left = (self.total - self.done) / speed if speed and self.total and self.status == "running" else None
+        done_here = self.done - (self.first or 0.0)
+        speed = done_here / self.seconds if self.seconds > 0 and done_here > 0 else None
+        seconds_left = (self.total - self.done) / speed if speed and self.total and self.status == "running" else None
         return {
             "id": self.number,
             "verb": self.verb,
             "title": self.title,
             "command": shlex.join(["firth", *self.arguments]) if self.arguments else "",
             "resumes": self.status in ("stopped", "failed") and bool(self.arguments),
-            "about": self.about,
+            "about": self.details,
             "status": self.status,
             "task": self.task,
             "unit": self.unit,
             "share": min(1.0, self.done / self.total) if self.total else None,
             "speed": speed,
-            "left": left,
+            "left": seconds_left,
             "seconds": self.seconds,
-            "figures": self.figures,
+            "figures": self.metrics,
             "curve": {"x": [x for x, _ in self.curve], "y": [y for _, y in self.curve]},
             "notes": self.notes,
             "error": self.error,
@@ -117,7 +117,7 @@ class Jobs:
         self._jobs: dict[int, Job] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._free = threading.Semaphore(AT_ONCE)
+        self._slots = threading.Semaphore(MAX_RUNNING)
         weakref.finalize(self, end_all, self._jobs)
 
     def all(self) -> list[Job]:
@@ -126,27 +126,32 @@ class Jobs:
 
     def get(self, number: int) -> Job:
         with self._lock:
-            found = self._jobs.get(number)
-        if found is None:
+            job = self._jobs.get(number)
+        if job is None:
             raise RequestError(404, f"There is no job {number}.")
-        return found
+        return job
 
     def start(
-        self, arguments: Sequence[str], title: str, about: Mapping[str, Any], done: Done, output: Path | None = None
+        self,
+        arguments: Sequence[str],
+        title: str,
+        details: Mapping[str, Any],
+        on_done: OnDone,
+        output: Path | None = None,
     ) -> Job:
         """`firth ARGUMENTS…` as a process; `done` is called with what it printed, once it has ended well."""
         with self._lock:
-            job = Job(next(self._numbers), arguments[0], title, list(arguments), dict(about), done, output)
+            job = Job(next(self._numbers), arguments[0], title, list(arguments), dict(details), on_done, output)
             if output and any(other.output == output and other.status in ACTIVE for other in self._jobs.values()):
                 raise RequestError(409, f"{output.name} is being made; give another name.", code="output_exists")
             self._jobs[job.number] = job
         self._run(job)
         return job
 
-    def remember(self, **facts: Any) -> None:
+    def remember(self, **fields: Any) -> None:
         """A run of an earlier start; `facts` are fields of `Job`."""
         with self._lock:
-            job = Job(next(self._numbers), **facts)
+            job = Job(next(self._numbers), **fields)
             self._jobs[job.number] = job
 
     def resume(self, number: int) -> Job:
@@ -181,12 +186,12 @@ class Jobs:
             del self._jobs[number]
 
     def _run(self, job: Job) -> None:
-        threading.Thread(target=watch, args=(job, self._free, self._lock), daemon=True).start()
+        threading.Thread(target=watch, args=(job, self._slots, self._lock), daemon=True).start()
 
 
-def watch(job: Job, free: threading.Semaphore, lock: threading.Lock) -> None:
+def watch(job: Job, slots: threading.Semaphore, lock: threading.Lock) -> None:
     """The life of a job's process, from waiting for its turn to its end."""
-    with free, tempfile.TemporaryFile("w+", encoding="utf-8") as printed:
+    with slots, tempfile.TemporaryFile("w+", encoding="utf-8") as printed:
         with lock:
             if job.status != "waiting":
                 return
@@ -202,40 +207,40 @@ def watch(job: Job, free: threading.Semaphore, lock: threading.Lock) -> None:
                 encoding="utf-8",
                 errors="replace",
             )
-            job.status, job.task, job.begun = "running", "starting", time.monotonic()
-        said = read_events(job)
+            job.status, job.task, job.started = "running", "starting", time.monotonic()
+        messages = read_events(job)
         status = job.process.wait()
         printed.seek(0)
         output = printed.read()
-    finish(job, status, output, said)
+    finish(job, status, output, messages)
 
 
 def read_events(job: Job) -> list[str]:
     """Follows the process's standard error to its end; the lines that are no events."""
     assert job.process is not None and job.process.stderr is not None
-    said: list[str] = []
+    messages: list[str] = []
     for line in job.process.stderr:
         try:
             event = json.loads(line) if line.startswith("{") else None
         except ValueError:
             event = None
         if event is not None and "error" in event:
-            said = [str(event["error"]["message"])]
+            messages = [str(event["error"]["message"])]
         elif event is not None:
-            job.told(event)
+            job.handle_event(event)
         elif line.startswith("note: "):
             job.notes.append(line[6:].strip())
         elif line.strip():
-            said = [*said, line.strip()][-20:]
-    return said
+            messages = [*messages, line.strip()][-20:]
+    return messages
 
 
-def finish(job: Job, status: int, output: str, said: Sequence[str]) -> None:
+def finish(job: Job, status: int, output: str, messages: Sequence[str]) -> None:
     if status == 0:
         with contextlib.suppress(ValueError):
             job.result = json.loads(output)
         try:
-            job.about |= job.done_by(job.result)
+            job.details |= job.on_done(job.result)
         except Exception as error:  # whatever it is, a person has to see it
             job.error, job.status = str(error), "failed"
             return
@@ -244,7 +249,9 @@ def finish(job: Job, status: int, output: str, said: Sequence[str]) -> None:
         job.status = "stopped"
     else:
         job.error = (
-            said[-1].removeprefix("firth: ").removeprefix("Error: ") if said else f"It ended with status {status}."
+            messages[-1].removeprefix("firth: ").removeprefix("Error: ")
+            if messages
+            else f"It ended with status {status}."
         )
         job.status = "failed"
 

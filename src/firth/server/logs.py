@@ -16,15 +16,15 @@ log = logging.getLogger("firth.server")
 class Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
-        facts = getattr(record, "facts", None)
-        if facts is None:  # of uvicorn
-            facts = {"event": record.getMessage().partition("\n")[0]}
-        return json.dumps({"time": when, "level": record.levelname.lower(), **facts})
+        fields = getattr(record, "facts", None)
+        if fields is None:  # of uvicorn
+            fields = {"event": record.getMessage().partition("\n")[0]}
+        return json.dumps({"time": when, "level": record.levelname.lower(), **fields})
 
 
-def event(name: str, level: int = logging.INFO, **facts: Any) -> None:
+def event(name: str, level: int = logging.INFO, **fields: Any) -> None:
     if log.isEnabledFor(level):
-        log.log(level, name, extra={"facts": {"event": name, **facts}})
+        log.log(level, name, extra={"facts": {"event": name, **fields}})
 
 
 def fault(error: BaseException) -> None:

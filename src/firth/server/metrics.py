@@ -29,12 +29,12 @@ class Histogram:
         self.total += value
 
     def lines(self, name: str, labels: Labels = ()) -> Iterator[str]:
-        below = 0
+        cumulative = 0
         for bound, count in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
-            below += count
-            yield line(f"{name}_bucket", (*labels, ("le", bound)), below)
+            cumulative += count
+            yield line(f"{name}_bucket", (*labels, ("le", bound)), cumulative)
         yield line(f"{name}_sum", labels, self.total)
-        yield line(f"{name}_count", labels, below)
+        yield line(f"{name}_count", labels, cumulative)
 
 
 class Metrics:
@@ -48,19 +48,19 @@ class Metrics:
         self.batches: dict[str, Histogram] = {}
         self.gauges: dict[str, Callable[[], float]] = {}
 
-    def answered(self, route: str, status: int, seconds: float) -> None:
+    def count_response(self, route: str, status: int, seconds: float) -> None:
         with self.lock:
             self.requests[(("route", route), ("status", str(status)))] += 1
             self.seconds.setdefault(route, Histogram(SECONDS)).add(seconds)
 
-    def computed(self, model: str, requests: int, tokens: int) -> None:
+    def count_batch(self, model: str, requests: int, tokens: int) -> None:
         with self.lock:
             self.tokens[model] += tokens
             self.batches.setdefault(model, Histogram(SIZES)).add(requests)
 
     def text(self) -> str:
         with self.lock:
-            found = [
+            lines = [
                 *family("firth_requests_total", "counter", "Answers by route and status."),
                 *(line("firth_requests_total", labels, count) for labels, count in sorted(self.requests.items())),
                 *family("firth_request_seconds", "histogram", "From a request's head to the end of its answer."),
@@ -71,12 +71,12 @@ class Metrics:
                 *self._histograms("firth_batch_requests", "model", self.batches),
             ]
         for name, value in self.gauges.items():
-            found += [*family(name, "gauge", name.replace("_", " ")), line(name, (), value())]
-        return "\n".join(found) + "\n"
+            lines += [*family(name, "gauge", name.replace("_", " ")), line(name, (), value())]
+        return "\n".join(lines) + "\n"
 
-    def _histograms(self, name: str, label: str, several: Mapping[str, Histogram]) -> Iterator[str]:
-        for value, each in sorted(several.items()):
-            yield from each.lines(name, ((label, value),))
+    def _histograms(self, name: str, label: str, histograms: Mapping[str, Histogram]) -> Iterator[str]:
+        for value, histogram in sorted(histograms.items()):
+            yield from histogram.lines(name, ((label, value),))
 
 
 def family(name: str, kind: str, help: str) -> Iterator[str]:
@@ -104,5 +104,5 @@ def resident_bytes() -> float:
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
     """Counters and histograms for Prometheus."""
-    found: Metrics = request.app.state.metrics
-    return Response(found.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    store: Metrics = request.app.state.metrics
+    return Response(store.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -31,7 +31,7 @@ from firth.server.errors import RequestError
 from firth.server.settings import Settings
 
 Stamp = tuple[int, int, int]  # tells a replaced file from the old one
-LOOK = 0.2  # seconds after which a folder is looked at again
+CHECK_SECONDS = 0.2  # seconds after which a folder is looked at again
 
 #: What a model can do, by the protocol that says so.
 ABILITIES: Mapping[str, Any] = {
@@ -57,16 +57,16 @@ ABILITIES: Mapping[str, Any] = {
 
 def abilities(model: Any) -> list[str]:
     """Names out of ABILITIES; `codes` instead of `embeds` where rows of a table are taken, not texts."""
-    found = [name for name, protocol in ABILITIES.items() if isinstance(model, protocol)]
-    if "embeds" in found and model.method.kind == "table":
-        found[found.index("embeds")] = "codes"
-    if "fills" in found and "masked" not in getattr(model, "heads", ["masked"]):
-        found.remove("fills")  # an encoder without the head that predicts words
+    names = [name for name, protocol in ABILITIES.items() if isinstance(model, protocol)]
+    if "embeds" in names and model.method.kind == "table":
+        names[names.index("embeds")] = "codes"
+    if "fills" in names and "masked" not in getattr(model, "heads", ["masked"]):
+        names.remove("fills")  # an encoder without the head that predicts words
     if lacks_tokenizer(getattr(model, "method", None)):  # no function comes with a folder: it reads no text here
-        found = [name for name in found if name not in ("embeds", "predicts", "fills")]
-    if "vectors" in found and not any(len(table) for table in model.tables.values()):
-        found.remove("vectors")
-    return found
+        names = [name for name in names if name not in ("embeds", "predicts", "fills")]
+    if "vectors" in names and not any(len(table) for table in model.tables.values()):
+        names.remove("vectors")
+    return names
 
 
 class VectorFile:
@@ -83,36 +83,36 @@ class VectorFile:
 
 
 @dataclass
-class Place:
+class Entry:
     """Where something is, and what was opened there."""
 
     path: Path
     kind: str  # "model" or "index"
-    opened: Any = None
+    resource: Any = None
     stamp: Stamp | None = None
-    failed: Stamp | None = None  # what could not be opened is not tried again until it changes
-    why: str = ""
+    failed_stamp: Stamp | None = None  # what could not be opened is not tried again until it changes
+    reason: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    told: tuple[Stamp | None, dict[str, Any]] | None = None  # what was said of it, and of which files
-    looked: float = -LOOK
+    described: tuple[Stamp | None, dict[str, Any]] | None = None  # what was said of it, and of which files
+    checked: float = -CHECK_SECONDS
     latest: Stamp | None = None
 
-    def recent(self) -> Stamp | None:
+    def recent_stamp(self) -> Stamp | None:
         """`now`, or what it was a moment ago: the disk is not asked for every request."""
-        if time.monotonic() - self.looked >= LOOK:
-            self.latest, self.looked = self.now(), time.monotonic()
+        if time.monotonic() - self.checked >= CHECK_SECONDS:
+            self.latest, self.checked = self.current_stamp(), time.monotonic()
         return self.latest
 
-    def now(self) -> Stamp | None:
+    def current_stamp(self) -> Stamp | None:
         """Of the file that is replaced last."""
         try:
             main = self.path
             if main.is_dir():
                 main = main / MANIFEST if self.kind == "index" else network_folder(main) / CONFIG
-            found = main.stat()
+            status = main.stat()
         except (OSError, FirthError):
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 class Models:
@@ -120,136 +120,139 @@ class Models:
 
     def __init__(self, settings: Settings) -> None:
         # Whole paths: the commands that the workbench shows run wherever they are pasted.
-        self._places = {name: Place(Path(path).absolute(), "model") for name, path in settings.models.items()}
-        self._indexes = {name: Place(Path(path).absolute(), "index") for name, path in settings.indexes.items()}
+        self._models = {name: Entry(Path(path).absolute(), "model") for name, path in settings.models.items()}
+        self._indexes = {name: Entry(Path(path).absolute(), "index") for name, path in settings.indexes.items()}
 
     def names(self) -> list[str]:
-        return list(self._places)
+        return list(self._models)
 
     def index_names(self) -> list[str]:
         return list(self._indexes)
 
     def add(self, name: str, path: Path) -> None:
         """One more, such as the workbench has trained; a name that is there already gets the new place."""
-        self._places[name] = Place(path, "model")
+        self._models[name] = Entry(path, "model")
 
     def add_index(self, name: str, path: Path) -> None:
-        self._indexes[name] = Place(path, "index")
+        self._indexes[name] = Entry(path, "index")
 
-    def find(self, name: str, path: Path, kind: str, where: str) -> None:
+    def add_found(self, name: str, path: Path, kind: str, where: str) -> None:
         """One that lies in the folder `where` and was not named; those that were keep their names."""
-        places = self._indexes if kind == "index" else self._places
-        if all(place.path.resolve() != path for place in places.values()):
-            places[f"{where}/{name}" if name in places else name] = Place(path, kind)
+        entries = self._indexes if kind == "index" else self._models
+        if all(entry.path.resolve() != path for entry in entries.values()):
+            entries[f"{where}/{name}" if name in entries else name] = Entry(path, kind)
 
     def index_path(self, name: str) -> Path:
-        return self._place(name, self._indexes, "index").path
+        return self._entry(name, self._indexes, "index").path
 
     def path(self, name: str) -> Path:
         """Where a model is: for commands that are shown, never from a request."""
-        return self._place(name, self._places, "model").path
+        return self._entry(name, self._models, "model").path
 
     def get(self, name: str) -> Any:
         """The model of this name as it is on disk now."""
-        return self._current(name, self._place(name, self._places, "model"))
+        return self._current(name, self._entry(name, self._models, "model"))
 
     def index(self, name: str) -> Index:
-        found: Index = self._current(name, self._place(name, self._indexes, "index"))
-        return found
+        index: Index = self._current(name, self._entry(name, self._indexes, "index"))
+        return index
 
     def ready(self, name: str) -> Any | None:
         """The model, if it is open and unchanged: this does not wait."""
-        place = self._place(name, self._places, "model")
-        return place.opened if place.recent() in (place.stamp, place.failed, None) else None
+        place = self._entry(name, self._models, "model")
+        return place.resource if place.recent_stamp() in (place.stamp, place.failed_stamp, None) else None
 
     def created(self, name: str) -> int:
         """When its files were written, in seconds since 1970; 0 if they are gone."""
-        stamp = self._place(name, self._places, "model").now()
+        stamp = self._entry(name, self._models, "model").current_stamp()
         return 0 if stamp is None else stamp[1] // 10**9
 
     def loaded(self) -> list[str]:
-        return [name for name, place in self._places.items() if place.opened is not None]
+        return [name for name, place in self._models.items() if place.resource is not None]
 
     def describe(self, name: str) -> dict[str, Any]:
         """What a model is and can do."""
-        return {"name": name, **self._say(name, self._place(name, self._places, "model"), description)}
+        return {"name": name, **self._describe(name, self._entry(name, self._models, "model"), description)}
 
-    def describe_index(self, name: str, say: Callable[[Index], dict[str, Any]]) -> dict[str, Any]:
+    def describe_index(self, name: str, describe: Callable[[Index], dict[str, Any]]) -> dict[str, Any]:
         """What `say` says of an index; it may be opened without its model."""
-        return self._say(name, self._place(name, self._indexes, "index"), say)
+        return self._describe(name, self._entry(name, self._indexes, "index"), describe)
 
-    def _say(self, name: str, place: Place, say: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    def _describe(self, name: str, place: Entry, describe: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         """What is not open is opened for this alone: there may be many, of which few are used."""
-        if place.opened is not None or place.path.is_file():
-            return say(self._current(name, place))
+        if place.resource is not None or place.path.is_file():
+            return describe(self._current(name, place))
         with place.lock:
-            stamp = place.now()
-            if place.told is None or place.told[0] != stamp:
+            stamp = place.current_stamp()
+            if place.described is None or place.described[0] != stamp:
                 try:
-                    found = Index.open(place.path) if place.kind == "index" else load(place.path)
-                    place.told = stamp, say(found)
+                    resource = Index.open(place.path) if place.kind == "index" else load(place.path)
+                    place.described = stamp, describe(resource)
                 except FirthError as error:
                     raise unavailable(name, place, error) from None
-            return place.told[1]
+            return place.described[1]
 
-    def _place(self, name: str, places: Mapping[str, Place], what: str) -> Place:
-        found = places.get(name)
-        if found is None:
-            known = ", ".join(places) or "none"
+    def _entry(self, name: str, entries: Mapping[str, Entry], kind: str) -> Entry:
+        entry = entries.get(name)
+        if entry is None:
+            available = ", ".join(entries) or "none"
             raise RequestError(
-                404, f"There is no {what} {name[:80]!r} here; there is: {known}.", field=what, code=f"{what}_not_found"
+                404,
+                f"There is no {kind} {name[:80]!r} here; there is: {available}.",
+                field=kind,
+                code=f"{kind}_not_found",
             )
-        return found
+        return entry
 
-    def _current(self, name: str, place: Place) -> Any:
-        stamp = place.recent()
-        if place.opened is not None and stamp in (place.stamp, place.failed, None):
-            return place.opened
+    def _current(self, name: str, place: Entry) -> Any:
+        stamp = place.recent_stamp()
+        if place.resource is not None and stamp in (place.stamp, place.failed_stamp, None):
+            return place.resource
         # While one thread opens the new model, the others go on with the old one.
-        if not place.lock.acquire(blocking=place.opened is None):
-            return place.opened
+        if not place.lock.acquire(blocking=place.resource is None):
+            return place.resource
         try:
-            stamp = place.now()
-            if place.opened is None or stamp not in (place.stamp, place.failed, None):
+            stamp = place.current_stamp()
+            if place.resource is None or stamp not in (place.stamp, place.failed_stamp, None):
                 self._open(place, stamp)
         finally:
             place.lock.release()
-        if place.opened is None:
-            raise unavailable(name, place, place.why)
-        return place.opened
+        if place.resource is None:
+            raise unavailable(name, place, place.reason)
+        return place.resource
 
-    def _open(self, place: Place, stamp: Stamp | None) -> None:
+    def _open(self, place: Entry, stamp: Stamp | None) -> None:
         if stamp is None:
-            place.why = "its files are gone."
+            place.reason = "its files are gone."
             return
-        if place.opened is None and place.failed == stamp:
+        if place.resource is None and place.failed_stamp == stamp:
             return
         try:
             while True:
-                found = self._open_index(place.path) if place.kind == "index" else open_path(place.path)
-                if (after := place.now()) == stamp or after is None:
+                resource = self._open_index(place.path) if place.kind == "index" else open_path(place.path)
+                if (new_stamp := place.current_stamp()) == stamp or new_stamp is None:
                     break
-                stamp = after  # replaced while it was read: parts may be of two models
-            if place.kind == "index" and half_made(found) and not half_made(place.opened):
-                place.failed = stamp  # the old one serves until the new one is whole
+                stamp = new_stamp  # replaced while it was read: parts may be of two models
+            if place.kind == "index" and is_unfinished(resource) and not is_unfinished(place.resource):
+                place.failed_stamp = stamp  # the old one serves until the new one is whole
                 return
-            place.opened, place.stamp, place.failed = found, stamp, None
+            place.resource, place.stamp, place.failed_stamp = resource, stamp, None
         except (FirthError, OSError) as error:  # an index may name any path as its model's
-            place.failed, place.why = stamp, str(error)
+            place.failed_stamp, place.reason = stamp, str(error)
 
     def _open_index(self, path: Path) -> Index:
         """With the model that made it, where that is found: one that is served, or where the index says it is."""
         index = Index.open(path)
-        made = (index.store.manifest.get("model") or {}).get("path")
-        if not made or not Path(made).exists():
+        model_path = (index.store.manifest.get("model") or {}).get("path")
+        if not model_path or not Path(model_path).exists():
             return index
-        same = [name for name, place in self._places.items() if place.path.resolve() == Path(made).resolve()]
-        return Index.open(path, self.get(same[0]) if same else open_path(Path(made)))
+        served = [name for name, place in self._models.items() if place.path.resolve() == Path(model_path).resolve()]
+        return Index.open(path, self.get(served[0]) if served else open_path(Path(model_path)))
 
 
-def unavailable(name: str, place: Place, why: object) -> RequestError:
-    told = str(why).replace(str(place.path), place.path.name) if place.now() else "its files are gone."
-    return RequestError(503, f"The {place.kind} {name!r} can't be opened now: {told}", kind="unavailable")
+def unavailable(name: str, place: Entry, reason: object) -> RequestError:
+    message = str(reason).replace(str(place.path), place.path.name) if place.current_stamp() else "its files are gone."
+    return RequestError(503, f"The {place.kind} {name!r} can't be opened now: {message}", kind="unavailable")
 
 
 def description(model: Any) -> dict[str, Any]:
@@ -265,7 +268,7 @@ def description(model: Any) -> dict[str, Any]:
     }
 
 
-def half_made(index: Index | None) -> bool:
+def is_unfinished(index: Index | None) -> bool:
     """Whether `firth index` is still at it, or has not begun."""
     return index is None or index.metadata.get("finished") is False
 
@@ -280,13 +283,13 @@ def open_path(path: Path) -> Any:
     return load(path, in_memory=True)
 
 
-def named(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
+def parse_paths(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
     """Models and indexes by name, from PATH or NAME=PATH; the name is else the folder's."""
-    found: tuple[dict[str, Path], dict[str, Path]] = {}, {}
-    for given in paths:
-        name, sign, rest = given.partition("=")
-        path = Path(given) if not sign or Path(given).exists() else Path(rest)
-        if path == Path(given):
+    models_and_indexes: tuple[dict[str, Path], dict[str, Path]] = {}, {}
+    for argument in paths:
+        name, separator, rest = argument.partition("=")
+        path = Path(argument) if not separator or Path(argument).exists() else Path(rest)
+        if path == Path(argument):
             # A link's own name: current -> model-7 is "current".
             name = path.resolve().name if path.name in ("", "..") else path.name
         if not path.exists():
@@ -302,13 +305,13 @@ def named(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
                 config=CONFIG,
                 manifest=MANIFEST,
             )
-        places = found[not is_model]
-        if name in places:
+        entries = models_and_indexes[not is_model]
+        if name in entries:
             raise FirthError(
                 "duplicate_name",
                 "Two are called {name!r}: give one another name, as in other={path}.",
                 name=name,
                 path=path,
             )
-        places[name] = path
-    return found
+        entries[name] = path
+    return models_and_indexes

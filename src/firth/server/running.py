@@ -24,22 +24,22 @@ from firth.server.settings import Settings
 
 HEAD_BYTES = 64 << 10
 FRAMING_BYTES = 64 << 10  # of chunk sizes, chunk extensions and trailers, beyond as many as the body has
-PIPELINED = 32  # requests that wait for the answers to earlier ones on the same connection
+MAX_PIPELINED = 32  # requests that wait for the answers to earlier ones on the same connection
 IDLE_SECONDS = 30  # that a connection is kept between requests
-LAST_SECONDS = 0.5  # in which who is about to ask still is heard when the server stops
+GRACE_SECONDS = 0.5  # in which who is about to ask still is heard when the server stops
 
 
 def run(settings: Settings, ready: Callable[[str, str], None], requests: bool = True) -> None:
     """Serves until it is told to stop. `ready` is given the address, which port 0 leaves open, and the workbench's;
     `requests` says whether each one is logged."""
     logs.begin(requests)
-    server, listening, address = prepared(settings)
+    server, listening, address = prepare_server(settings)
     ready(address, settings.page(address))
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn's last word, when all is done
         server.run([listening])
 
 
-def prepared(settings: Settings) -> tuple[uvicorn.Server, socket.socket, str]:
+def prepare_server(settings: Settings) -> tuple[uvicorn.Server, socket.socket, str]:
     """A server that `run([socket])` starts, and its address."""
     listening = listen(settings.host, settings.port)
     app = application(settings)
@@ -54,7 +54,7 @@ def prepared(settings: Settings) -> tuple[uvicorn.Server, socket.socket, str]:
         timeout_graceful_shutdown=int(settings.drain_seconds),
     )
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return Orderly(config, app), listening, f"http://{host}:{listening.getsockname()[1]}"
+    return GracefulServer(config, app), listening, f"http://{host}:{listening.getsockname()[1]}"
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -141,7 +141,7 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         seconds = self.settings.body_seconds
         self.within(10 * seconds if self.scope.get("path", "").startswith("/api/") else seconds)
-        if len(self.pipeline) > PIPELINED:
+        if len(self.pipeline) > MAX_PIPELINED:
             self.crowded = True
             self.within(None)
             self.pipeline.popleft()  # this one is not answered; the connection ends after the one before it
@@ -182,7 +182,7 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
 
-class Orderly(uvicorn.Server):
+class GracefulServer(uvicorn.Server):
     """Answers everyone who has begun to ask."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
@@ -192,26 +192,26 @@ class Orderly(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.app.state.stopping = True  # from now on every answer is the last of its connection
         logs.event("stopping")
-        await asyncio.sleep(LAST_SECONDS)  # so that who asks /health can send others elsewhere
-        held = [each.dup() for each in sockets or ()]  # closing drops connections that nobody has taken yet
+        await asyncio.sleep(GRACE_SECONDS)  # so that who asks /health can send others elsewhere
+        listeners = [each.dup() for each in sockets or ()]  # closing drops connections that nobody has taken yet
         for server in self.servers:
             server.close()
-        await self.take_rest(held)
-        await asyncio.sleep(LAST_SECONDS)  # who has connected has asked by now
+        await self.take_rest(listeners)
+        await asyncio.sleep(GRACE_SECONDS)  # who has connected has asked by now
         await super().shutdown(sockets)
         logs.event("stopped")
 
-    async def take_rest(self, held: list[socket.socket]) -> None:
+    async def take_rest(self, listeners: list[socket.socket]) -> None:
         """Takes the connections that wait at closed doors."""
-        taken = list[socket.socket]()
-        for listening in held:
+        accepted = list[socket.socket]()
+        for listening in listeners:
             listening.setblocking(False)
             with contextlib.suppress(BlockingIOError):
                 while True:
-                    taken.append(listening.accept()[0])
+                    accepted.append(listening.accept()[0])
             listening.close()
         loop = asyncio.get_running_loop()
-        make: Any = self.config.http_protocol_class
-        facts: dict[str, Any] = {"server_state": self.server_state, "app_state": self.lifespan.state, "_loop": loop}
-        for line in taken:
-            await loop.connect_accepted_socket(lambda: make(config=self.config, **facts), line)
+        protocol_class: Any = self.config.http_protocol_class
+        arguments: dict[str, Any] = {"server_state": self.server_state, "app_state": self.lifespan.state, "_loop": loop}
+        for connection in accepted:
+            await loop.connect_accepted_socket(lambda: protocol_class(config=self.config, **arguments), connection)

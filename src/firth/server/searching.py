@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from firth.server.bodies import Body, Direct, Whole, described, json_answer, parsed
+from firth.server.bodies import Body, Direct, Integer, json_response, parse_body, route_docs
 from firth.server.embedding import Embedding
 from firth.server.errors import RequestError
 from firth.server.models import Models
@@ -24,7 +24,7 @@ class SearchBody(Body):
         description="A text, or a vector of the index's length (mode vector)."
     )
     index: str | None = Field(None, description="Of several indexes, which; else the first.")
-    k: Whole = Field(10, ge=1, le=1000)
+    k: Integer = Field(10, ge=1, le=1000)
     where: str | None = Field(
         None,
         description='Only such rows, as in year >= 2020 and language in ("en", "de"); at most 65,536 characters.',
@@ -40,15 +40,15 @@ class OneHit(BaseModel):
     attributes: dict[str, Any]
 
 
-class Found(BaseModel):
+class SearchResponse(BaseModel):
     index: str
     hits: list[OneHit]
 
 
-@router.post("/search", **described(SearchBody, Found, 400, 404, 413, 422, 503, 504))
+@router.post("/search", **route_docs(SearchBody, SearchResponse, 400, 404, 413, 422, 503, 504))
 async def search(request: Request) -> Response:
     """The nearest rows, best first."""
-    body = await parsed(request, SearchBody)
+    body = await parse_body(request, SearchBody)
     return await run_in_threadpool(hits, request, body)
 
 
@@ -60,18 +60,18 @@ def hits(request: Request, body: SearchBody) -> Response:
     name = names[0] if body.index is None else body.index
     index = served.index(name)
     mode = body.mode or ("both" if isinstance(body.query, str) else "vector")
-    query, cut = body.query, 0
+    query, truncated = body.query, 0
     if isinstance(query, str) and mode != "words" and index.model is not None:
         run: Embedding = request.app.state.embedding
         settings: Settings = request.app.state.settings
-        reader = run.reads(f"the model of the index {name}", index.model)
-        cut = reader.read([query], settings.on_long(body.truncate)).cut
-        query = reader.shortened(query) if cut else query
-    found = index.search(query, body.k, where=body.where, mode=mode)
+        reader = run.reader_for(f"the model of the index {name}", index.model)
+        truncated = reader.read([query], settings.on_long(body.truncate)).truncated
+        query = reader.shortened(query) if truncated else query
+    results = index.search(query, body.k, where=body.where, mode=mode)
     rows = [
         {"rank": rank, "key": hit.key, "score": float(hit.score), "attributes": dict(hit.attributes)}
-        for rank, hit in enumerate(found, 1)
+        for rank, hit in enumerate(results, 1)
     ]
     # Bytes, of which columns of Parquet may be made, are not always UTF-8.
     content = to_json({"index": name, "hits": rows}, inf_nan_mode="null", bytes_mode="base64", fallback=str)
-    return json_answer(content, cut)
+    return json_response(content, truncated)

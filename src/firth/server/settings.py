@@ -77,7 +77,7 @@ class Settings:
         """What becomes of longer texts: as a request wishes, where it says so."""
         return self.long if truncate is None else "truncate" if truncate else "refuse"
 
-    def knows_host(self, name: str) -> bool:
+    def allows_host(self, name: str) -> bool:
         """Whether a request may call the server so. A foreign name that leads here is a page's trick to be taken for
         this one (DNS rebinding); a bare address can't be, and is taken where the server is open to others."""
         name = name.lower().rstrip(".")
@@ -97,5 +97,5 @@ def address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def is_loopback(name: str) -> bool:
-    found = address(name)
-    return name == "localhost" if found is None else found.is_loopback
+    ip = address(name)
+    return name == "localhost" if ip is None else ip.is_loopback

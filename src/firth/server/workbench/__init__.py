@@ -10,9 +10,9 @@ from fastapi import APIRouter
 
 def router() -> APIRouter:
     """The routes of all files of this package."""
-    found = APIRouter()
+    combined = APIRouter()
     for file in sorted(pkgutil.iter_modules(__path__), key=lambda file: file.name):
-        own = getattr(importlib.import_module(f"{__name__}.{file.name}"), "router", None)
-        if own is not None:
-            found.include_router(own)
-    return found
+        module_router = getattr(importlib.import_module(f"{__name__}.{file.name}"), "router", None)
+        if module_router is not None:
+            combined.include_router(module_router)
+    return combined

@@ -15,19 +15,19 @@ from firth.core.errors import FirthError
 from firth.server.errors import RequestError
 from firth.server.models import Models, abilities
 
-MOST_TEXT = 20_000  # characters of a text that a view takes
-MOST_KEY = 200  # of a word
-MOST_MODELS = 20  # beside each other
+MAX_TEXT = 20_000  # characters of a text that a view takes
+MAX_KEY = 200  # of a word
+MAX_MODELS = 20  # beside each other
 
 
-def model_that(request: Request, name: str, ability: str, others: str) -> Any:
+def model_with(request: Request, name: str, ability: str, hint: str) -> Any:
     """The model of that name, which must have an ability of server.models; `others` names the models that do."""
     served: Models = request.app.state.models
     model = served.get(name)
     if ability not in abilities(model):
         method = getattr(model, "method", None)
         kind = "a file of vectors" if method is None else type(method).method_name()
-        raise RequestError(400, f"{name} can't do this ({kind}); {others}.", field="model")
+        raise RequestError(400, f"{name} can't do this ({kind}); {hint}.", field="model")
     return model
 
 
@@ -49,10 +49,10 @@ def reading(path: Path) -> Iterator[None]:
 
 def rounded(array: Any, digits: int = 5) -> Any:
     """Nested lists; NaN, which JSON lacks, is null."""
-    found = np.asarray(array, np.float64).round(digits)
-    odd = ~np.isfinite(found)
-    if not odd.any():
-        return found.tolist()
-    known = found.astype(object)
-    known[odd] = None
-    return known.tolist()
+    values = np.asarray(array, np.float64).round(digits)
+    non_finite = ~np.isfinite(values)
+    if not non_finite.any():
+        return values.tolist()
+    with_nulls = values.astype(object)
+    with_nulls[non_finite] = None
+    return with_nulls.tolist()

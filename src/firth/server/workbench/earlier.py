@@ -19,7 +19,7 @@ from firth.index.folder import MANIFEST
 from firth.server.workbench.training import FIELDS
 from firth.server.workspace import Workspace, folders_under
 
-MOST_BYTES = 4 << 20  # of a file that tells of a run
+MAX_BYTES = 4 << 20  # of a file that tells of a run
 FLAG = re.compile(r"--(?:no-)?([a-z][a-z0-9-]*)(?:=(.*))?", re.DOTALL)
 
 
@@ -33,14 +33,14 @@ def restore(workspace: Workspace) -> None:
             continue
         name = folder.relative_to(workspace.root).as_posix()
         if is_model(files):
-            workspace.models.find(name, folder, "model", workspace.root.name)
+            workspace.models.add_found(name, folder, "model", workspace.root.name)
             runs += finished_run(name, folder / TRAINING)
         elif MANIFEST in files:
-            workspace.models.find(name, folder, "index", workspace.root.name)
+            workspace.models.add_found(name, folder, "index", workspace.root.name)
         elif (folder / UNFINISHED).is_dir():
             runs += stopped_run(workspace, name, folder)
-    for _, facts in sorted(runs, key=lambda run: run[0]):
-        workspace.jobs.remember(**facts)
+    for _, fields in sorted(runs, key=lambda run: run[0]):
+        workspace.jobs.remember(**fields)
 
 
 def is_model(files: Iterable[str]) -> bool:
@@ -53,10 +53,10 @@ def is_model(files: Iterable[str]) -> bool:
 def read_record(path: Path) -> dict[str, Any]:
     """Empty where there is none that can be read."""
     try:
-        found = read_json(path) if path.is_file() and path.stat().st_size <= MOST_BYTES else None
+        record = read_json(path) if path.is_file() and path.stat().st_size <= MAX_BYTES else None
     except (FirthError, OSError):
-        found = None
-    return found if isinstance(found, dict) else {}
+        record = None
+    return record if isinstance(record, dict) else {}
 
 
 def finished_run(name: str, path: Path) -> list[tuple[float, dict[str, Any]]]:
@@ -67,19 +67,19 @@ def finished_run(name: str, path: Path) -> list[tuple[float, dict[str, Any]]]:
         return []
     epochs = training.get("epochs")
     losses = [epoch.get("loss") for epoch in epochs if isinstance(epoch, dict)] if isinstance(epochs, list) else []
-    facts: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "verb": "train",
         "title": name,
-        "about": {"method": str(command.get("method")), "model": name, "earlier": True},
+        "details": {"method": str(command.get("method")), "model": name, "earlier": True},
         "status": "finished",
         "total": 1.0,
         "done": 1.0,
         "first": 1.0,  # how fast it was is not known
         "seconds": number(training.get("seconds")) or 0.0,
-        "figures": {"loss": loss} if (loss := number(training.get("loss"))) is not None else {},
-        "curve": [(place, loss) for place, one in enumerate(losses, 1) if (loss := number(one)) is not None],
+        "metrics": {"loss": loss} if (loss := number(training.get("loss"))) is not None else {},
+        "curve": [(position, loss) for position, value in enumerate(losses, 1) if (loss := number(value)) is not None],
     }
-    return [(path.stat().st_mtime, facts)]
+    return [(path.stat().st_mtime, fields)]
 
 
 def number(value: Any) -> float | None:
@@ -95,24 +95,24 @@ def stopped_run(workspace: Workspace, name: str, folder: Path) -> list[tuple[flo
         return []
     arguments = own_arguments(workspace, folder, record.get("typed"))
 
-    def done(_: Any) -> dict[str, Any]:
+    def register(_: Any) -> dict[str, Any]:
         workspace.models.add(name, folder)
         return {}
 
     note = (
         f"It was not started here. Continue it in a terminal: {record.get('typed') or 'by the command that began it.'}"
     )
-    facts: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "verb": "train",
         "title": name,
         "arguments": arguments,
-        "about": {"method": str(method), "model": name, "earlier": True},
-        "done_by": done,
+        "details": {"method": str(method), "model": name, "earlier": True},
+        "on_done": register,
         "output": folder,
         "status": "stopped",
         "notes": [] if arguments else [note],
     }
-    return [(folder.stat().st_mtime, facts)]
+    return [(folder.stat().st_mtime, fields)]
 
 
 def own_arguments(workspace: Workspace, folder: Path, typed: Any) -> list[str]:
@@ -128,8 +128,8 @@ def own_arguments(workspace: Workspace, folder: Path, typed: Any) -> list[str]:
             return []
         flags, paths = rest[:-3], [source]
         if flags[-2:-1] == ["--start"]:
-            known = [str(workspace.models.path(one)) for one in workspace.models.names()]
-            paths += [flags[-1]] * (flags[-1] not in known)
+            served = [str(workspace.models.path(name)) for name in workspace.models.names()]
+            paths += [flags[-1]] * (flags[-1] not in served)
             flags = flags[:-2]
         for flag in flags:
             match = FLAG.fullmatch(flag)

@@ -21,7 +21,7 @@ from starlette.responses import StreamingResponse
 
 from firth.index.segment import TEXT
 from firth.server.errors import RequestError
-from firth.server.workbench.maps import MOST, Space, framed, grouped, map_of, space_of
+from firth.server.workbench.maps import MAX_POINTS, Space, finished_layout, groups_of, normalized, space_of
 
 BATCH = 1000  # rows that are written at a time
 FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")  # what a formula begins with
@@ -32,55 +32,55 @@ router = APIRouter(prefix="/map")
 
 class Selection(BaseModel):
     of: str
-    rows: list[int] = Field(min_length=1, max_length=MOST)
+    rows: list[int] = Field(min_length=1, max_length=MAX_POINTS)
     method: str = "pca"
     k: int = Field(10, ge=2)  # groups
 
 
 @router.post("/export")
-def export(request: Request, asked: Selection) -> StreamingResponse:
+def export(request: Request, body: Selection) -> StreamingResponse:
     """Key, text, columns, group and place on the map of each row; the headers tell how many rows there are and how many
     of their cells were escaped."""
-    space = space_of(request, asked.of)
-    wrong = next((row for row in asked.rows if not 0 <= row < len(space.vectors)), None)
-    if wrong is not None:
-        raise RequestError(404, f"There is no row {wrong}; there are {len(space.vectors):,}.", field="rows")
-    made = map_of(space, asked.method)
-    if made is None:
+    space = space_of(request, body.of)
+    invalid = next((row for row in body.rows if not 0 <= row < len(space.vectors)), None)
+    if invalid is not None:
+        raise RequestError(404, f"There is no row {invalid}; there are {len(space.vectors):,}.", field="rows")
+    layout = finished_layout(space, body.method)
+    if layout is None:
         raise RequestError(409, "The map is still being made.", kind="unavailable")
-    found = grouped(space, asked.k)
-    names = np.array(found.names, dtype=object)[found.rows]
-    xy = framed(made.xy).astype(np.float64).round(6)
-    facts = {"group": names, "x": xy[:, 0], "y": xy[:, 1]}
+    groups = groups_of(space, body.k)
+    names = np.array(groups.names, dtype=object)[groups.rows]
+    xy = normalized(layout.xy).astype(np.float64).round(6)
+    map_columns = {"group": names, "x": xy[:, 0], "y": xy[:, 1]}
     if space.counts is not None:
-        facts = {"count": space.counts, **facts}
-    parts = [asked.rows[begin : begin + BATCH] for begin in range(0, len(asked.rows), BATCH)]
+        map_columns = {"count": space.counts, **map_columns}
+    parts = [body.rows[begin : begin + BATCH] for begin in range(0, len(body.rows), BATCH)]
     escapes = sum(
         value != escaped(value)
         for part in parts
-        for column in columns_of(space, facts, part).values()
+        for column in columns_of(space, map_columns, part).values()
         for value in column
         if isinstance(value, str)
     )
-    told = {"x-firth-rows": str(len(asked.rows)), "x-firth-escaped": str(escapes)}
-    lines = (written(columns_of(space, facts, part), begins=not place) for place, part in enumerate(parts))
-    return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=told)
+    headers = {"x-firth-rows": str(len(body.rows)), "x-firth-escaped": str(escapes)}
+    lines = (csv_rows(columns_of(space, map_columns, part), begins=not number) for number, part in enumerate(parts))
+    return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def columns_of(space: Space, facts: dict[str, NDArray[Any]], rows: Sequence[int]) -> dict[str, list[Any]]:
+def columns_of(space: Space, map_columns: dict[str, NDArray[Any]], rows: Sequence[int]) -> dict[str, list[Any]]:
     """By their names: first what the index or the model says of the rows, then what the map does."""
-    found: dict[str, list[Any]] = {"key": [space.vectors.keys[row] for row in rows]}
+    columns: dict[str, list[Any]] = {"key": [space.vectors.keys[row] for row in rows]}
     if space.attributes is not None:
         names = sorted(space.attributes.column_names, key=lambda name: name != TEXT)  # the text first
-        found |= {name: space.attributes.column(name).take(rows).to_pylist() for name in names}
-    for name, values in facts.items():
-        while name in found:  # a column may have any name
+        columns |= {name: space.attributes.column(name).take(rows).to_pylist() for name in names}
+    for name, values in map_columns.items():
+        while name in columns:  # a column may have any name
             name = f"map_{name}"
-        found[name] = values[rows].tolist()
-    return found
+        columns[name] = values[rows].tolist()
+    return columns
 
 
-def written(columns: dict[str, list[Any]], begins: bool) -> str:
+def csv_rows(columns: dict[str, list[Any]], begins: bool) -> str:
     """Some rows as csv, with their header where the file begins."""
     text = io.StringIO(newline="")
     rows = csv.writer(text)

@@ -12,15 +12,15 @@ router = APIRouter()
 
 
 def jobs_of(request: Request) -> Jobs:
-    found: Jobs = request.app.state.workspace.jobs
-    return found
+    jobs: Jobs = request.app.state.workspace.jobs
+    return jobs
 
 
 @router.get("/jobs")
 def jobs(request: Request, verb: str | None = None) -> dict[str, Any]:
     """The latest first."""
-    found = [job.to_json() for job in jobs_of(request).all() if verb in (None, job.verb)]
-    return {"jobs": found[::-1]}
+    descriptions = [job.to_json() for job in jobs_of(request).all() if verb in (None, job.verb)]
+    return {"jobs": descriptions[::-1]}
 
 
 @router.get("/jobs/{number}")

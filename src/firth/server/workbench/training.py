@@ -89,10 +89,10 @@ def methods() -> dict[str, Any]:
 
 @cache
 def forms() -> list[dict[str, Any]]:
-    found = []
+    methods = []
     for name in sorted(registry.method_classes()):
         method = registry.method(name)
-        found.append(
+        methods.append(
             {
                 "name": name,
                 "class": method.__name__,
@@ -104,7 +104,7 @@ def forms() -> list[dict[str, Any]]:
                 "fields": [field._asdict() for field in FIELDS.get(method.kind, ())],
             }
         )
-    return found
+    return methods
 
 
 def form(option: Option) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def form(option: Option) -> dict[str, Any]:
     }
 
 
-class Training(BaseModel):
+class TrainBody(BaseModel):
     """One run."""
 
     method: str
@@ -133,57 +133,57 @@ class Training(BaseModel):
 
 
 @router.post("/train")
-def train(request: Request, asked: Training) -> dict[str, Any]:
+def train(request: Request, body: TrainBody) -> dict[str, Any]:
     """Begins it. What is wrong with it that can be told now is told now."""
     workspace: Workspace = request.app.state.workspace
-    folder = workspace.output(asked.name, resumes=True)
+    folder = workspace.output(body.name, resumes=True)
 
-    def done(_: Any) -> dict[str, Any]:
-        workspace.models.add(asked.name, folder)
+    def register(_: Any) -> dict[str, Any]:
+        workspace.models.add(body.name, folder)
         return {}
 
     job = workspace.jobs.start(
-        [*arguments(workspace, asked), "-o", str(folder), "--json"],
-        asked.name,
-        {"method": asked.method, "model": asked.name, "source": asked.source},
-        done,
+        [*arguments(workspace, body), "-o", str(folder), "--json"],
+        body.name,
+        {"method": body.method, "model": body.name, "source": body.source},
+        register,
         folder,
     )
     return job.to_json()
 
 
-def arguments(workspace: Workspace, asked: Training) -> list[str]:
-    method = registry.method(asked.method)
-    if asked.name in workspace.models.names():
+def arguments(workspace: Workspace, body: TrainBody) -> list[str]:
+    method = registry.method(body.method)
+    if body.name in workspace.models.names():
         raise RequestError(
-            409, f"There is a model {asked.name!r} already; give another name.", field="name", code="output_exists"
+            409, f"There is a model {body.name!r} already; give another name.", field="name", code="output_exists"
         )
-    if method.needs_start and not asked.start:
+    if method.needs_start and not body.start:
         raise FirthError(
-            "missing_start", "{method} goes on from a trained model: choose one to begin with.", method=asked.method
+            "missing_start", "{method} goes on from a trained model: choose one to begin with.", method=body.method
         )
     fields = {field.name: field for field in FIELDS.get(method.kind, ())}
-    build_settings(method, asked.options)
-    build_settings(Run, asked.run)
+    build_settings(method, body.options)
+    build_settings(Run, body.run)
     paths = {option.name for option in options_of(method) if option.path}
-    missing = [name for name, field in fields.items() if field.needed and not asked.data.get(name)]
-    strange = sorted(set(asked.data) - set(fields))
-    if missing or strange:
-        what = f"{asked.method} has to be told: {', '.join(missing)}." if missing else f"It has no {strange[0]!r}."
+    missing = [name for name, field in fields.items() if field.needed and not body.data.get(name)]
+    unknown = sorted(set(body.data) - set(fields))
+    if missing or unknown:
+        detail = f"{body.method} has to be told: {', '.join(missing)}." if missing else f"It has no {unknown[0]!r}."
         raise FirthError(
             "unknown_option",
             "{detail} Its data is described by {fields}.",
-            detail=what,
+            detail=detail,
             fields=", ".join(fields) or "nothing",
         )
-    found = ["train", asked.method, str(workspace.source(asked.source))]
-    for name, value in {**asked.data, **asked.options, **asked.run}.items():
+    command = ["train", body.method, str(workspace.source(body.source))]
+    for name, value in {**body.data, **body.options, **body.run}.items():
         if name in fields and fields[name].kind == "source":
             value = str(workspace.source(str(value)))
         elif name in paths and value:
             value = str(workspace.inside(str(value), name))
-        found += flag(name, value)
-    return [*found, "--start", str(workspace.models.path(asked.start))] if asked.start else found
+        command += flag(name, value)
+    return [*command, "--start", str(workspace.models.path(body.start))] if body.start else command
 
 
 def flag(name: str, value: bool | int | float | str) -> list[str]:
