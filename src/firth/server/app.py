@@ -1,4 +1,4 @@
-"""`application(settings)`: the routes, put together behind the guard."""
+"""`application(settings)`: all routes behind the guard."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ STATIC = Path(__file__).parent / "static"
 PAGES = Path(__file__).parent / "pages"
 PLACEHOLDER = 'name="firth-token" content=""'
 NO_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Firth</title></head><body><main>
-<h1>Firth is running</h1><p>This installation has no workbench: its pages were not built. The interfaces work:
-<a href="/docs">what can be asked</a>.</p></main></body></html>"""
+<h1>Firth is running</h1><p>This installation has no workbench: its pages were not built. The API works:
+<a href="/docs">API reference</a>.</p></main></body></html>"""
 
 
 def application(settings: Settings) -> FastAPI:
-    """`app.state` has settings, models, embedding, workspace, metrics, and stopping: whether it was told to end."""
+    """Create the application. `app.state` has settings, models, embedding, workspace, metrics and stopping."""
     app = FastAPI(title="Firth", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
     metrics_store = Metrics()
     app.state.settings, app.state.models, app.state.metrics = settings, Models(settings), metrics_store
@@ -62,7 +62,7 @@ def application(settings: Settings) -> FastAPI:
 
 
 def route_pattern(scope: Scope) -> str:
-    """The route of a request as it is declared, with its router's prefix, which newer versions of FastAPI leave out."""
+    """Return the pattern of a request's route with its router's prefix, which newer versions of FastAPI omit."""
     route = scope.get("route")
     if not getattr(route, "methods", None):
         return "other"
@@ -78,7 +78,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def add_errors(app: FastAPI) -> None:
-    """Every error is JSON, in the shape that the interface has."""
+    """Return every error as JSON, in the format of the API."""
 
     @app.exception_handler(FirthError)
     async def firth_error(request: Request, error: FirthError) -> Response:
@@ -88,26 +88,26 @@ def add_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "body")
-        refusal = RequestError(422, f"{where or 'The body'}: {first['msg']}.", field=where or None)
+        field = ".".join(str(part) for part in first["loc"] if part != "body")
+        refusal = RequestError(422, f"{field or 'The body'}: {first['msg']}.", field=field or None)
         return JSONResponse(error_body(request.scope["path"], refusal), refusal.status)
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
         error_type, text = "invalid_request_error", f"{error.detail}."
         if error.status_code == 404:
-            error_type, text = "not_found", "There is nothing at this address; /docs lists what can be asked."
+            error_type, text = "not_found", "There is nothing at this address; /docs lists all routes."
         elif error.status_code == 405:
-            text = f"{request.method} is not for this address; /docs lists what can be asked."
+            text = f"{request.method} is not allowed at this address; /docs lists all routes."
         refusal = RequestError(error.status_code, text, kind=error_type)
         return JSONResponse(error_body(request.scope["path"], refusal), error.status_code, error.headers)
 
 
 def add_pages(app: FastAPI, settings: Settings) -> None:
-    """The workbench, and what can be asked, for people.
+    """Add the workbench and the API reference.
 
-    Files are listed when the server starts: no request names a path. The page has the token of this start in it only
-    where a key is needed to get it; else any user of the machine could take it from there.
+    Files are listed when the server starts, so that no request can name a path. The page contains the token of this
+    server process only if a key protects it; otherwise any user of the machine could read the token there.
     """
 
     @app.get("/", include_in_schema=False)
@@ -130,7 +130,7 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
 
 
 class Revalidated(StaticFiles):
-    """Their names stay the same from version to version: a browser has to ask whether they changed."""
+    """Static files that a browser must revalidate, because their names do not change between versions."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
         response = super().file_response(*args, **kwargs)

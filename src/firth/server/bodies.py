@@ -1,4 +1,4 @@
-"""Bodies of requests: parsed from bytes in one go, described for /openapi.json."""
+"""Request bodies: parsing, and their description for /openapi.json."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_ID = 1 << 31
 
 
 def to_integer(value: Any) -> Any:
-    """In JSON 5.0 is a whole number too."""
+    """Convert floats such as 5.0 to integers, because JSON does not distinguish them."""
     if isinstance(value, list):
         return [to_integer(each) for each in value] if value and not isinstance(value[0], str) else value
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -32,9 +32,9 @@ Integer = Annotated[int, BeforeValidator(to_integer)]
 
 
 class Body(BaseModel):
-    """What is not known is refused, not passed by; a number is no text."""
+    """Base of request bodies. Unknown fields are refused, and types are not converted."""
 
-    inputs_help: ClassVar[str] = "a text, a list of texts, or ids of tokens"  # as inputs
+    inputs_help: ClassVar[str] = "a text, a list of texts, or lists of token ids"
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -43,14 +43,14 @@ Kind = TypeVar("Kind", bound=Body)
 
 
 class Direct(APIRoute):
-    """A route whose function takes the request and gives the response, with nothing of FastAPI's between."""
+    """A route whose function takes the request and returns the response, without FastAPI's conversions."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         return self.endpoint
 
 
 async def parse_body(request: Request, body_type: type[Kind], status: int = 422) -> Kind:
-    """The body as `kind`, or what is wrong with it and where."""
+    """Parse and validate the body of a request."""
     try:
         return body_type.model_validate_json(await request.body())
     except ValidationError as error:
@@ -58,12 +58,12 @@ async def parse_body(request: Request, body_type: type[Kind], status: int = 422)
         field = str(first["loc"][0]) if first["loc"] else None
         message = f"{field}: {first['msg']}" if field else first["msg"]
         if field in ("input", "inputs"):
-            message = f"{field} must be {body_type.inputs_help}, none of them empty."
+            message = f"{field} must be {body_type.inputs_help}, and not empty."
         raise RequestError(status, f"{message.rstrip('.')}.", field=field) from None
 
 
 def route_docs(body_type: type[Body], response: Any, *statuses: int) -> dict[str, Any]:
-    """What a route's decorator says of its body and its answers."""
+    """Return the arguments of a route's decorator that describe its body and its responses."""
     schema = body_type.model_json_schema()
     schema = inline_references(schema, schema.pop("$defs", {}))
     return {
@@ -73,7 +73,7 @@ def route_docs(body_type: type[Body], response: Any, *statuses: int) -> dict[str
 
 
 def inline_references(schema: Any, parts: dict[str, Any]) -> Any:
-    """With its parts where they are referred to."""
+    """Return a JSON schema with its references replaced by their definitions."""
     if isinstance(schema, list):
         return [inline_references(each, parts) for each in schema]
     if not isinstance(schema, dict):
@@ -84,27 +84,28 @@ def inline_references(schema: Any, parts: dict[str, Any]) -> Any:
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI descriptions of error statuses."""
     meanings = {
-        400: "What is asked can't be done",
-        401: "No key",
-        403: "Not from here",
+        400: "The request is invalid",
+        401: "The API key is missing or wrong",
+        403: "This origin or host is not allowed",
         404: "No such model",
-        413: "Too much",
-        422: "Not what is expected",
-        429: "Too many wait; see Retry-After",
-        503: "Not available now",
-        504: "It took too long",
+        413: "The request or the response is too large",
+        422: "The body does not match the schema",
+        429: "The queue is full; see Retry-After",
+        503: "The model is not available",
+        504: "Timeout",
     }
     content = {"application/json": {"schema": {"type": "object", "required": ["error"]}}}
     return {status: {"description": meanings[status], "content": content} for status in statuses}
 
 
 def inputs_of(inputs: Any) -> Any:
-    """One or several, as a list: texts, or lists of ids."""
+    """Return one or several inputs as a list of texts, or of lists of ids."""
     return [inputs] if isinstance(inputs, str) or isinstance(inputs[0], int) else inputs
 
 
 def json_response(content: bytes, truncated: int = 0) -> Response:
-    """Says how many inputs were cut, where any were."""
+    """Return a JSON response, with a header for the number of truncated inputs if there are any."""
     headers = {"x-firth-truncated": str(truncated)} if truncated else None
     return Response(content, media_type="application/json", headers=headers)

@@ -1,7 +1,7 @@
-"""What stands before the application: who may ask, how much, how long; and the headers of every answer.
+"""ASGI middleware in front of the application: access checks, size limits, timeouts, and headers of all responses.
 
-A page of another site must not use a person's browser to reach a server on that person's machine: hence the names the
-server answers to (Host), the check of Origin, the token of the workbench and the policy of what pages may load.
+A website must not be able to use a person's browser to reach a server on that person's machine. Hence the checks of
+Host and Origin, the token of the workbench, and the content security policy.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
 SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
-PUBLIC_PATH = "/health"  # what needs no key
+PUBLIC_PATH = "/health"  # needs no key
 
 
 OnResponse = Callable[[Scope, int, float, int], None]
 
 
 def ignore(scope: Scope, status: int, seconds: float, size: int) -> None:
-    pass
+    """Do nothing: the default callback."""
 
 
 class Guard:
-    """ASGI. `seen` is told of every answer: scope, status, seconds, bytes of the body."""
+    """The middleware. `on_response` gets the scope, status, seconds and request body size of every response."""
 
     def __init__(
         self, app: ASGIApp, settings: Settings, on_response: OnResponse = ignore, stopping: Callable[[], bool] = bool
     ) -> None:
         self.app, self.settings, self.on_response, self.stopping = app, settings, on_response, stopping
-        self.buffered_bytes = 0  # bytes of bodies
-        self.abandoned: set[asyncio.Task[None]] = set()  # nobody waits for these any more
+        self.buffered_bytes = 0  # of the request bodies that are in memory
+        self.abandoned: set[asyncio.Task[None]] = set()  # tasks whose client has disconnected or timed out
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -65,6 +65,7 @@ class Guard:
             await self.request(scope, receive, send)
 
     async def request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check and answer one HTTP request."""
         started, response = time.monotonic(), GuardedSend(self, send)
         try:
             self.check(scope)
@@ -75,21 +76,22 @@ class Guard:
         except Exception as error:
             logs.fault(error)
             await response.refuse(
-                scope["path"], RequestError(500, "A fault in the server; its log says where.", kind="fault")
+                scope["path"], RequestError(500, "Internal error; see the server's log.", kind="fault")
             )
         finally:
             self.buffered_bytes -= response.size
             self.on_response(scope, response.status, time.monotonic() - started, response.size)
 
-    # ---- who ----
+    # ---- access ----
 
     def check(self, scope: Scope) -> None:
-        headers = dict(scope["headers"])  # of several with one name, the last
+        """Check the host, the origin, the API key and the workbench's token."""
+        headers = dict(scope["headers"])  # the last of several with the same name
         if sum(name == b"host" for name, _ in scope["headers"]) != 1:
-            raise RequestError(400, "A request needs one Host header.")
+            raise RequestError(400, "A request must have exactly one Host header.")
         if not self.settings.allows_host(host_name(headers[b"host"])):
             raise RequestError(
-                403, "This server does not answer to that Host; --allow-host NAME adds one.", kind="forbidden"
+                403, "This Host is not allowed; start the server with --allow-host NAME to add it.", kind="forbidden"
             )
         if scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS:
             self.check_origin(scope, headers)
@@ -97,9 +99,9 @@ class Guard:
         if self.settings.key is not None and path != PUBLIC_PATH and not has_key(headers, self.settings.key):
             raise RequestError(
                 401,
-                "This is not the server's key."
+                "The API key is wrong."
                 if b"authorization" in headers
-                else "A key is needed: Authorization: Bearer KEY (or, in a browser, KEY as the password).",
+                else "An API key is required: Authorization: Bearer KEY (in a browser, KEY as the password).",
                 kind="authentication_error",
                 code="invalid_api_key",
                 headers={"www-authenticate": 'Bearer realm="firth", Basic realm="firth"'},
@@ -109,50 +111,52 @@ class Guard:
             if not hmac.compare_digest(token, self.settings.token.encode()):
                 raise RequestError(
                     403,
-                    "The workbench's token is missing or of an earlier start: open the address that was printed.",
+                    "The workbench's token is missing or from an earlier server process. Open the address that the "
+                    "server printed.",
                     kind="forbidden",
                     code="invalid_token",
                 )
 
     def check_origin(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
-        """Programs send no Origin; browsers always do, where it matters."""
+        """Refuse requests from pages of other sites. Browsers send Origin with such requests; programs do not."""
         origin = headers.get(b"origin")
         fetch_site = headers.get(b"sec-fetch-site", b"none")
         scheme = scope["scheme"].replace("ws", "http").encode()
         expected = scheme + b"://" + headers[b"host"]
         if (origin is not None and origin.lower() != expected.lower()) or fetch_site not in (b"none", b"same-origin"):
-            raise RequestError(403, "A page of another site may not ask this.", kind="forbidden")
+            raise RequestError(403, "Requests from pages of other sites are not allowed.", kind="forbidden")
         if scope["type"] == "websocket" and origin is None:
-            raise RequestError(403, "A WebSocket needs an Origin.", kind="forbidden")
+            raise RequestError(403, "A WebSocket request must have an Origin header.", kind="forbidden")
 
     async def socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a WebSocket request before it is accepted."""
         try:
             self.check(scope)
         except RequestError:
             await receive()
-            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: 403
+            await send({"type": "websocket.close", "code": 1008})  # closing before accepting responds with 403
             return
         await self.app(scope, receive, send)
 
-    # ---- how much ----
+    # ---- sizes ----
 
     async def body(self, scope: Scope, receive: Receive, response: GuardedSend) -> bytes:
-        """The whole body, before anything looks into it; what has come of it is held from then on."""
+        """Receive the complete body. Received bytes count as buffered until the response is sent."""
         settings = self.settings
         max_bytes = settings.upload_bytes if scope["path"].startswith("/api/") else settings.body_bytes
         headers = dict(scope["headers"])
         content_length = headers.get(b"content-length", b"0")
         if not content_length.isdigit() or len(content_length) > 18:
-            raise RequestError(400, "Content-Length must be a whole number.")
+            raise RequestError(400, "Content-Length must be an integer.")
         self.check_size(int(content_length), int(content_length), max_bytes)
-        if scope["path"] == PUBLIC_PATH:  # it takes none, and needs no key to be asked
+        if scope["path"] == PUBLIC_PATH:  # it needs no key, so its body is not read
             response.close_connection = content_length != b"0" or b"transfer-encoding" in headers
             return b""
         collected = bytearray()
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                ended = scope.get("state", {}).get("ended", 499)  # the connection says why, where it ended it
+                ended = scope.get("state", {}).get("ended", 499)  # set by `Connection.end`
                 raise RequestError(ended, "The body did not arrive.", kind="timeout")
             chunk = message.get("body", b"")
             self.check_size(response.size + len(chunk), len(chunk), max_bytes)
@@ -163,16 +167,17 @@ class Guard:
             collected += chunk
 
     def check_size(self, size: int, new_bytes: int, max_bytes: int) -> None:
-        """Of a body, and what comes to all that is held."""
+        """Check the size of a body, and of all buffered bodies together."""
         if size > max_bytes:
-            raise RequestError(413, f"The body may have {max_bytes:,} bytes at most.", kind="too_large")
+            raise RequestError(413, f"The body must have at most {max_bytes:,} bytes.", kind="too_large")
         if self.buffered_bytes + new_bytes > self.settings.held_bytes:
-            raise RequestError(429, "Too much is being sent at once.", kind="overloaded", headers={"retry-after": "1"})
+            text = "Too many request bodies are in memory; try again later."
+            raise RequestError(429, text, kind="overloaded", headers={"retry-after": "1"})
 
-    # ---- how long ----
+    # ---- timeouts ----
 
     async def respond(self, scope: Scope, body: bytes, receive: Receive, response: GuardedSend) -> None:
-        """Runs the application until it has answered, the client is gone or the time is over."""
+        """Run the application until it has responded, the client has disconnected or the time limit is reached."""
         body_sent = False
         disconnect = asyncio.ensure_future(disconnected(receive))
 
@@ -189,13 +194,15 @@ class Guard:
             limit = None if scope["path"].startswith("/api/") else self.settings.answer_seconds
             await asyncio.wait({task, disconnect}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
             if not task.done() and not disconnect.done() and response.status:
-                await asyncio.wait({task, disconnect}, return_when=asyncio.FIRST_COMPLETED)  # it streams
+                await asyncio.wait(
+                    {task, disconnect}, return_when=asyncio.FIRST_COMPLETED
+                )  # a streaming response has begun
             if task.done():
                 task.result()
                 return
             response.closed = True
             if not disconnect.done():
-                raise RequestError(504, f"No answer within {limit:g} s.", kind="timeout")
+                raise RequestError(504, f"No response within {limit:g} s.", kind="timeout")
             response.status = response.status or 499
         finally:
             disconnect.cancel()
@@ -205,17 +212,18 @@ class Guard:
                 task.add_done_callback(self.forget)
 
     def forget(self, task: asyncio.Task[None]) -> None:
+        """Drop an abandoned task that has ended, and log its error."""
         self.abandoned.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, RequestError):
-            logs.fault(error)  # else asyncio would tell it, with its message
+            logs.fault(error)  # otherwise asyncio would log it with its message
 
 
 class GuardedSend:
-    """`send`, with the headers that every answer has; nothing after it was closed. `size`: bytes of the request."""
+    """`send` with the headers of all responses; it sends nothing once closed. `size` is that of the request body."""
 
     def __init__(self, guard: Guard, send: Send) -> None:
         self.guard, self.send, self.status, self.size, self.closed = guard, send, 0, 0, False
-        self.close_connection = False  # whether the connection ends with it
+        self.close_connection = False
 
     async def __call__(self, message: Message) -> None:
         if self.closed:
@@ -227,7 +235,7 @@ class GuardedSend:
         await self.send(message)
 
     async def refuse(self, path: str, error: RequestError) -> None:
-        """An answer of the guard itself. What is left of the body is not read: the connection ends."""
+        """Send an error response and close the connection, because the rest of the body is not read."""
         if self.status and self.status != 499:
             return
         self.status = error.status
@@ -243,13 +251,13 @@ class GuardedSend:
 
 
 async def disconnected(receive: Receive) -> None:
-    """Ends when the client is gone."""
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 def host_name(host: bytes) -> str:
-    """Of `name:port`, the name."""
+    """Return the name in `name:port`."""
     text = host.decode("latin-1")
     if text.startswith("["):
         return "".join(text.partition("]")[:2])
@@ -257,7 +265,7 @@ def host_name(host: bytes) -> str:
 
 
 def has_key(headers: dict[bytes, bytes], key: str) -> bool:
-    """Compared in the same time whatever it is."""
+    """Return whether the request has the API key, compared in constant time."""
     scheme, _, value = headers.get(b"authorization", b"").partition(b" ")
     if scheme.lower() == b"basic":
         try:
@@ -270,7 +278,7 @@ def has_key(headers: dict[bytes, bytes], key: str) -> bool:
 
 
 def workbench_token(scope: Scope, headers: dict[bytes, bytes]) -> bytes:
-    """A WebSocket's headers are the browser's: it brings the token as the protocol firth.TOKEN."""
+    """Return the workbench's token. A WebSocket cannot set headers, so it sends the token as protocol firth.TOKEN."""
     if scope["type"] != "websocket":
         return headers.get(b"x-firth-token", b"")
     offered: list[Any] = headers.get(b"sec-websocket-protocol", b"").split(b",")

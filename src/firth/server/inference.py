@@ -1,4 +1,4 @@
-"""The routes of Hugging Face's text-embeddings-inference. `model` chooses among several; else it is the first."""
+"""The routes of Hugging Face's text-embeddings-inference. `model` selects a model; the default is the first."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class ModelBody(Body):
-    model: str | None = Field(None, description="Of several models, which; else the first.")
+    """A body that can name a model."""
+
+    model: str | None = Field(None, description="Name of the model; the first by default.")
 
 
 class EmbedBody(ModelBody):
@@ -89,9 +91,9 @@ Pair = Annotated[list[Text], Field(min_length=1, max_length=2)]
 
 class PredictBody(ModelBody):
     inputs_help = 'a text, a pair ["a", "b"], or a list of such as ["a"] and ["a", "b"]'
-    model: str | None = Field(None, description="Of several models, which; else the first that predicts.")
+    model: str | None = Field(None, description="Name of the model; by default the first that predicts.")
     inputs: Text | Pair | Annotated[list[Pair], Field(min_length=1)] = Field(
-        description='A text, or a pair ["a", "b"]; of several, a list of such lists: [["a"], ["b"]].'
+        description='A text, or a pair ["a", "b"]; for several inputs, a list of lists: [["a"], ["b"]].'
     )
     truncate: bool | None = None
     raw_scores: Literal[False] = False
@@ -103,15 +105,16 @@ class Prediction(BaseModel):
 
 
 def name_of(request: Request, body: ModelBody) -> str:
+    """Return the name of the requested model, or of the first."""
     names = request.app.state.models.names()
     if body.model is None and not names:
-        raise RequestError(404, "No model is served.", field="model")
+        raise RequestError(404, "The server has no models.", field="model")
     return names[0] if body.model is None else body.model
 
 
 @router.post("/embed", **route_docs(EmbedBody, list[list[float]], *STATUSES))
 async def embed(request: Request) -> Response:
-    """Vectors of texts, of length 1 unless `normalize` is false."""
+    """Embed texts; vectors have norm 1 unless `normalize` is false."""
     body = await parse_body(request, EmbedBody)
     run: Embedding = request.app.state.embedding
     embedded = await run(
@@ -126,7 +129,7 @@ async def embed(request: Request) -> Response:
 
 @router.post("/similarity", **route_docs(SimilarityBody, list[float], *STATUSES))
 async def similarity(request: Request) -> Response:
-    """The cosine of a sentence and each of several others."""
+    """Return the cosine similarity of a sentence to each of several others."""
     body = await parse_body(request, SimilarityBody)
     run: Embedding = request.app.state.embedding
     texts = [body.inputs.source_sentence, *body.inputs.sentences]
@@ -137,12 +140,13 @@ async def similarity(request: Request) -> Response:
 
 @router.post("/embed_all", **route_docs(AllBody, list[list[list[float]]], *STATUSES))
 async def embed_all(request: Request) -> Response:
-    """The vector of each token where it stands, those around the text among them."""
+    """Return the contextual vector of each token, including special tokens."""
     body = await parse_body(request, AllBody)
     return await run_in_threadpool(all_vectors, request, body)
 
 
 def all_vectors(request: Request, body: AllBody) -> Response:
+    """Compute the token vectors, in a thread."""
     run: Embedding = request.app.state.embedding
     settings: Settings = request.app.state.settings
     reader = run.open(name_of(request, body))
@@ -150,10 +154,10 @@ def all_vectors(request: Request, body: AllBody) -> Response:
     check_count(texts, settings.inputs)
     model = getattr(reader.model, "base", reader.model)
     if not isinstance(model, Contextual):
-        raise RequestError(400, "This model gives a text one vector; only networks give each token its own.")
+        raise RequestError(400, "This model has only one vector per text; use a transformer model.")
     reading = reader.read(texts, settings.on_long(body.truncate))
     if sum(reading.tokens) > min(settings.batch_tokens, settings.answer_numbers // reader.dim):
-        raise RequestError(413, f"{sum(reading.tokens):,} tokens are too many for one answer.", kind="too_large")
+        raise RequestError(413, f"{sum(reading.tokens):,} tokens exceed the size of a response.", kind="too_large")
     if reading.truncated:
         texts = [reader.shortened(text) for text in texts]
     states: Any = model
@@ -162,12 +166,13 @@ def all_vectors(request: Request, body: AllBody) -> Response:
 
 @router.post("/tokenize", **route_docs(TokenizeBody, list[list[Token]], *STATUSES))
 async def tokenize(request: Request) -> Response:
-    """Each text's tokens as the model reads them."""
+    """Return the tokens of each text."""
     body = await parse_body(request, TokenizeBody)
     return await run_in_threadpool(tokens_of, request, body)
 
 
 def tokens_of(request: Request, body: TokenizeBody) -> Response:
+    """Tokenize the texts, in a thread."""
     texts = inputs_of(body.inputs)
     check_count(texts, request.app.state.settings.inputs)
     run: Embedding = request.app.state.embedding
@@ -177,12 +182,13 @@ def tokens_of(request: Request, body: TokenizeBody) -> Response:
 
 @router.post("/predict", **route_docs(PredictBody, list[Prediction] | list[list[Prediction]], *STATUSES))
 async def predict(request: Request) -> Response:
-    """All labels of a text with their probabilities, best first; of a model of numbers, the number."""
+    """Return all labels of a text with their probabilities, best first; for a regression model, the value."""
     body = await parse_body(request, PredictBody)
     return await run_in_threadpool(predictions, request, body)
 
 
 def predictions(request: Request, body: PredictBody) -> Response:
+    """Compute the predictions, in a thread."""
     served: Models = request.app.state.models
     first = name_of(request, body)
     names = served.names() if body.model is None else [first]
@@ -194,7 +200,7 @@ def predictions(request: Request, body: PredictBody) -> Response:
     ]
     check_count(texts, request.app.state.settings.inputs)
     truncated = count_truncated(model, texts, request.app.state.settings.on_long(body.truncate))
-    options: dict[str, Any] = {"report": Nothing()} if truncated else {}  # the answer says it
+    options: dict[str, Any] = {"report": Nothing()} if truncated else {}  # the response header reports it
     results: list[list[dict[str, Any]]]
     if isinstance(model, Predicts):
         labels = max(1, len(getattr(model, "labels", ())))
@@ -204,13 +210,15 @@ def predictions(request: Request, body: PredictBody) -> Response:
         results = [[{"label": "value", "score": float(value)}] for value in model.estimate(texts, **options)]
     else:
         raise RequestError(
-            400, f"No model that predicts (classify and fasttext_classifier do): {', '.join(names)}.", field="model"
+            400,
+            f"None of these models can predict: {', '.join(names)}. Use a text_classifier or fasttext_classifier.",
+            field="model",
         )
     return json_response(to_json(results[0] if single else results), truncated)
 
 
 def count_truncated(model: Any, texts: list[Any], long: str) -> int:
-    """How many texts or pairs are longer than a network reads; refused, unless they are to be cut."""
+    """Return how many texts or pairs exceed the model's maximum length; with long="refuse" they are refused."""
     max_tokens: int | None = getattr(model, "most", None)
     if max_tokens is None:
         return 0
@@ -222,7 +230,7 @@ def count_truncated(model: Any, texts: list[Any], long: str) -> int:
 
 @router.get("/health", responses={200: {"model": dict[str, str]}, **error_responses(503)})
 async def health(request: Request) -> Response:
-    """200 while the server takes requests; 503 when it was told to stop."""
+    """Return 200 while the server accepts requests, and 503 while it is stopping."""
     if request.app.state.stopping:
         raise RequestError(503, "The server is stopping.", kind="unavailable")
     return JSONResponse({"status": "ok"})
@@ -230,7 +238,7 @@ async def health(request: Request) -> Response:
 
 @router.get("/info", responses={200: {"model": dict[str, Any]}})
 async def info(request: Request) -> Response:
-    """The limits, and what is served."""
+    """Return the limits of the server, and its models and indexes."""
     settings: Settings = request.app.state.settings
     served: Models = request.app.state.models
     names = served.names()

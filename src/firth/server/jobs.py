@@ -1,7 +1,6 @@
-"""Long work of the workbench: commands of `firth`, each in a process of its own, watched through its JSON lines.
+"""Background jobs of the workbench: `firth` commands in separate processes, which report progress as JSON lines.
 
-What a person starts here is a command line that can be shown, stopped like one (a checkpoint is kept), and begun again
-like one (it goes on).
+A job is a command line that can be shown, stopped (with a checkpoint) and resumed.
 """
 
 from __future__ import annotations
@@ -25,33 +24,35 @@ from typing import Any
 
 from firth.server.errors import RequestError
 
-MAX_RUNNING = 4  # the others wait: processes that share the cores gain nothing by being many
-CURVE_POINTS = 600  # of a curve: twice as many are thinned to these
+MAX_RUNNING = 4  # further jobs wait, because they would compete for the cores
+CURVE_POINTS = 600  # a curve of twice as many points is thinned to these
 ACTIVE = ("waiting", "running", "stopping")
 STOPPED = 130  # the exit status of a command that was interrupted
 
-OnDone = Callable[[Any], Mapping[str, Any]]  # given the command's result; what it says is added to the job
+OnDone = Callable[[Any], Mapping[str, Any]]  # called with the command's result; returns further details of the job
 
 
 @dataclass
 class Job:
-    """One command and how far it is."""
+    """One command and its progress."""
 
     number: int
     verb: str
     title: str
-    arguments: Sequence[str] = ()  # behind `firth`; none: of an earlier start, and can't go on here
-    details: dict[str, Any] = field(default_factory=dict)  # what the page wants to know again
+    arguments: Sequence[
+        str
+    ] = ()  # after `firth`; empty for a run of an earlier server process that cannot be resumed here
+    details: dict[str, Any] = field(default_factory=dict)  # shown by the page: method, model, data, …
     on_done: OnDone = dict
-    output: Path | None = None  # what it writes
+    output: Path | None = None  # file or folder that it writes
     status: str = "waiting"  # running, stopping, stopped, finished, failed
     task: str = ""
     unit: str = ""
     total: float = 0.0
     done: float = 0.0
-    first: float | None = None  # where this session began, so that its speed is its own
+    first: float | None = None  # units done when this process began, for the speed of a resumed run
     started: float = 0.0
-    seconds: float = 0.0  # of the task that runs, or of the one that ran last
+    seconds: float = 0.0  # of the current or the last task
     metrics: dict[str, float] = field(default_factory=dict)
     curve: list[tuple[float, float]] = field(default_factory=list)  # units done, loss
     notes: list[str] = field(default_factory=list)
@@ -60,7 +61,7 @@ class Job:
     process: subprocess.Popen[str] | None = None
 
     def handle_event(self, event: Mapping[str, Any]) -> None:
-        """One event of `firth.core.report.JsonLines`."""
+        """Update the progress from one event of `firth.core.report.JsonLines`."""
         kind = event.get("event")
         if kind == "begin":
             self.task, self.unit, self.total = str(event["task"]), str(event["unit"]), float(event["total"])
@@ -85,6 +86,7 @@ class Job:
             self.notes.append(str(event["text"]))
 
     def to_json(self) -> dict[str, Any]:
+        """Return the job as the page shows it."""
         done_here = self.done - (self.first or 0.0)
         speed = done_here / self.seconds if self.seconds > 0 and done_here > 0 else None
         seconds_left = (self.total - self.done) / speed if speed and self.total and self.status == "running" else None
@@ -111,7 +113,7 @@ class Job:
 
 
 class Jobs:
-    """Safe to ask from any thread. The commands end with the server."""
+    """All jobs of the server. Thread-safe. Running commands end with the server."""
 
     def __init__(self) -> None:
         self._jobs: dict[int, Job] = {}
@@ -121,10 +123,12 @@ class Jobs:
         weakref.finalize(self, end_all, self._jobs)
 
     def all(self) -> list[Job]:
+        """Return all jobs in the order of their numbers."""
         with self._lock:
             return list(self._jobs.values())
 
     def get(self, number: int) -> Job:
+        """Return the job with this number."""
         with self._lock:
             job = self._jobs.get(number)
         if job is None:
@@ -139,35 +143,35 @@ class Jobs:
         on_done: OnDone,
         output: Path | None = None,
     ) -> Job:
-        """`firth ARGUMENTS…` as a process; `done` is called with what it printed, once it has ended well."""
+        """Start `firth ARGUMENTS…` as a process; `on_done` is called with its result if it succeeds."""
         with self._lock:
             job = Job(next(self._numbers), arguments[0], title, list(arguments), dict(details), on_done, output)
             if output and any(other.output == output and other.status in ACTIVE for other in self._jobs.values()):
-                raise RequestError(409, f"{output.name} is being made; give another name.", code="output_exists")
+                raise RequestError(409, f"A job is writing {output.name}; choose another name.", code="output_exists")
             self._jobs[job.number] = job
         self._run(job)
         return job
 
     def remember(self, **fields: Any) -> None:
-        """A run of an earlier start; `facts` are fields of `Job`."""
+        """Add a run of an earlier server process; `fields` are those of `Job`."""
         with self._lock:
             job = Job(next(self._numbers), **fields)
             self._jobs[job.number] = job
 
     def resume(self, number: int) -> Job:
-        """The same command again, which goes on from its checkpoint."""
+        """Run the command again; it resumes from its checkpoint."""
         job = self.get(number)
         if not job.arguments:
-            raise RequestError(403, f"{job.title} was not started from here; see its note.", kind="forbidden")
+            raise RequestError(403, f"{job.title} cannot be resumed here; see its note.", kind="forbidden")
         with self._lock:
             if job.status not in ("stopped", "failed"):
-                raise RequestError(409, f"{job.title} is {job.status}; only what was stopped or failed can go on.")
+                raise RequestError(409, f"{job.title} is {job.status}; only stopped or failed jobs can be resumed.")
             job.status, job.error, job.notes = "waiting", "", []
         self._run(job)
         return job
 
     def stop(self, number: int) -> Job:
-        """Asks it to stop, which leaves a checkpoint; asked again, it is ended at once."""
+        """Stop a job with a checkpoint; a second call kills it."""
         job = self.get(number)
         with self._lock:
             if job.status == "waiting":
@@ -178,11 +182,12 @@ class Jobs:
         return job
 
     def forget(self, number: int) -> None:
+        """Remove a job from the list."""
         job = self.get(number)
         with self._lock:
             if job.status in ("running", "stopping"):
                 raise RequestError(409, f"{job.title} is {job.status}; stop it first.")
-            job.status = "stopped"  # it may be waiting
+            job.status = "stopped"  # in case it was waiting
             del self._jobs[number]
 
     def _run(self, job: Job) -> None:
@@ -190,7 +195,7 @@ class Jobs:
 
 
 def watch(job: Job, slots: threading.Semaphore, lock: threading.Lock) -> None:
-    """The life of a job's process, from waiting for its turn to its end."""
+    """Wait for a slot, run a job's process and follow it to its end."""
     with slots, tempfile.TemporaryFile("w+", encoding="utf-8") as printed:
         with lock:
             if job.status != "waiting":
@@ -216,7 +221,7 @@ def watch(job: Job, slots: threading.Semaphore, lock: threading.Lock) -> None:
 
 
 def read_events(job: Job) -> list[str]:
-    """Follows the process's standard error to its end; the lines that are no events."""
+    """Follow the process's standard error to its end, and return the lines that are not events."""
     assert job.process is not None and job.process.stderr is not None
     messages: list[str] = []
     for line in job.process.stderr:
@@ -241,7 +246,7 @@ def finish(job: Job, status: int, output: str, messages: Sequence[str]) -> None:
             job.result = json.loads(output)
         try:
             job.details |= job.on_done(job.result)
-        except Exception as error:  # whatever it is, a person has to see it
+        except Exception as error:  # any error must be shown to the user
             job.error, job.status = str(error), "failed"
             return
         job.status = "finished"
@@ -251,13 +256,13 @@ def finish(job: Job, status: int, output: str, messages: Sequence[str]) -> None:
         job.error = (
             messages[-1].removeprefix("firth: ").removeprefix("Error: ")
             if messages
-            else f"It ended with status {status}."
+            else f"The command failed with exit status {status}."
         )
         job.status = "failed"
 
 
 def end_all(jobs: Mapping[int, Job]) -> None:
-    """When the server ends: what trains leaves a checkpoint."""
+    """Terminate all running commands when the server ends; training leaves a checkpoint."""
     running = [job.process for job in jobs.values() if job.process is not None and job.process.poll() is None]
     for process in running:
         process.terminate()

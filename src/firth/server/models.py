@@ -1,7 +1,7 @@
-"""What is served: models and indexes by name, opened at their first use, and opened anew when their folder is replaced.
+"""The served models and indexes by name. They are loaded at their first use and reloaded when their folder is replaced.
 
-A request keeps the model that it was given, so a new one never disturbs it. A folder that is gone or broken leaves the
-model that was open; one that was never open is said to be unavailable.
+A request uses one loaded model throughout. If a folder is deleted or damaged, the loaded model stays in use; a model
+that was not loaded before is reported as unavailable.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from firth.index.folder import MANIFEST, is_index
 from firth.server.errors import RequestError
 from firth.server.settings import Settings
 
-Stamp = tuple[int, int, int]  # tells a replaced file from the old one
-CHECK_SECONDS = 0.2  # seconds after which a folder is looked at again
+Stamp = tuple[int, int, int]  # inode, modification time and size: changes when a file is replaced
+CHECK_SECONDS = 0.2  # time after which a folder is checked again
 
-#: What a model can do, by the protocol that says so.
+#: Abilities of models, each with its protocol.
 ABILITIES: Mapping[str, Any] = {
     "embeds": protocols.Embeds,
     "vectors": protocols.HasVectors,
@@ -56,13 +56,15 @@ ABILITIES: Mapping[str, Any] = {
 
 
 def abilities(model: Any) -> list[str]:
-    """Names out of ABILITIES; `codes` instead of `embeds` where rows of a table are taken, not texts."""
+    """Return the model's names in ABILITIES; `codes` instead of `embeds` for models of tables."""
     names = [name for name, protocol in ABILITIES.items() if isinstance(model, protocol)]
     if "embeds" in names and model.method.kind == "table":
         names[names.index("embeds")] = "codes"
     if "fills" in names and "masked" not in getattr(model, "heads", ["masked"]):
-        names.remove("fills")  # an encoder without the head that predicts words
-    if lacks_tokenizer(getattr(model, "method", None)):  # no function comes with a folder: it reads no text here
+        names.remove("fills")  # an encoder without a masked language modeling head
+    if lacks_tokenizer(
+        getattr(model, "method", None)
+    ):  # its tokenizer is a function, which the folder does not contain
         names = [name for name in names if name not in ("embeds", "predicts", "fills")]
     if "vectors" in names and not any(len(table) for table in model.tables.values()):
         names.remove("vectors")
@@ -70,7 +72,7 @@ def abilities(model: Any) -> list[str]:
 
 
 class VectorFile:
-    """A file of vectors as something with tables."""
+    """A file of vectors with the interface of a model."""
 
     training: Mapping[str, Any] = {}
 
@@ -84,27 +86,27 @@ class VectorFile:
 
 @dataclass
 class Entry:
-    """Where something is, and what was opened there."""
+    """A path, and the model or index that was loaded from it."""
 
     path: Path
     kind: str  # "model" or "index"
     resource: Any = None
     stamp: Stamp | None = None
-    failed_stamp: Stamp | None = None  # what could not be opened is not tried again until it changes
+    failed_stamp: Stamp | None = None  # a file that failed to load is not tried again until it changes
     reason: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    described: tuple[Stamp | None, dict[str, Any]] | None = None  # what was said of it, and of which files
+    described: tuple[Stamp | None, dict[str, Any]] | None = None  # cached description, and the stamp that it belongs to
     checked: float = -CHECK_SECONDS
     latest: Stamp | None = None
 
     def recent_stamp(self) -> Stamp | None:
-        """`now`, or what it was a moment ago: the disk is not asked for every request."""
+        """Return the stamp, cached for CHECK_SECONDS to save disk access."""
         if time.monotonic() - self.checked >= CHECK_SECONDS:
             self.latest, self.checked = self.current_stamp(), time.monotonic()
         return self.latest
 
     def current_stamp(self) -> Stamp | None:
-        """Of the file that is replaced last."""
+        """Return the stamp of the file that is replaced last; None if it does not exist."""
         try:
             main = self.path
             if main.is_dir():
@@ -116,70 +118,76 @@ class Entry:
 
 
 class Models:
-    """Safe to ask from any thread. Opening takes a while: not for the event loop."""
+    """All served models and indexes. Thread-safe. Loading is slow, so it must not happen in the event loop."""
 
     def __init__(self, settings: Settings) -> None:
-        # Whole paths: the commands that the workbench shows run wherever they are pasted.
+        # Absolute paths: the commands that the workbench shows work in any directory.
         self._models = {name: Entry(Path(path).absolute(), "model") for name, path in settings.models.items()}
         self._indexes = {name: Entry(Path(path).absolute(), "index") for name, path in settings.indexes.items()}
 
     def names(self) -> list[str]:
+        """Return the names of the models."""
         return list(self._models)
 
     def index_names(self) -> list[str]:
+        """Return the names of the indexes."""
         return list(self._indexes)
 
     def add(self, name: str, path: Path) -> None:
-        """One more, such as the workbench has trained; a name that is there already gets the new place."""
+        """Add a model, such as one trained in the workbench; an existing name gets the new path."""
         self._models[name] = Entry(path, "model")
 
     def add_index(self, name: str, path: Path) -> None:
+        """Add an index."""
         self._indexes[name] = Entry(path, "index")
 
     def add_found(self, name: str, path: Path, kind: str, where: str) -> None:
-        """One that lies in the folder `where` and was not named; those that were keep their names."""
+        """Add a model or index from the folder `where`, unless it was added by name before."""
         entries = self._indexes if kind == "index" else self._models
         if all(entry.path.resolve() != path for entry in entries.values()):
             entries[f"{where}/{name}" if name in entries else name] = Entry(path, kind)
 
     def index_path(self, name: str) -> Path:
+        """Return the path of an index."""
         return self._entry(name, self._indexes, "index").path
 
     def path(self, name: str) -> Path:
-        """Where a model is: for commands that are shown, never from a request."""
+        """Return the path of a model, for the commands that the workbench shows."""
         return self._entry(name, self._models, "model").path
 
     def get(self, name: str) -> Any:
-        """The model of this name as it is on disk now."""
+        """Return the model of this name, reloaded if it has changed on disk."""
         return self._current(name, self._entry(name, self._models, "model"))
 
     def index(self, name: str) -> Index:
+        """Return the index of this name, reopened if it has changed on disk."""
         index: Index = self._current(name, self._entry(name, self._indexes, "index"))
         return index
 
     def ready(self, name: str) -> Any | None:
-        """The model, if it is open and unchanged: this does not wait."""
+        """Return the model if it is loaded and unchanged, without blocking."""
         place = self._entry(name, self._models, "model")
         return place.resource if place.recent_stamp() in (place.stamp, place.failed_stamp, None) else None
 
     def created(self, name: str) -> int:
-        """When its files were written, in seconds since 1970; 0 if they are gone."""
+        """Return the modification time of a model in seconds since 1970; 0 if its files were deleted."""
         stamp = self._entry(name, self._models, "model").current_stamp()
         return 0 if stamp is None else stamp[1] // 10**9
 
     def loaded(self) -> list[str]:
+        """Return the names of the models in memory."""
         return [name for name, place in self._models.items() if place.resource is not None]
 
     def describe(self, name: str) -> dict[str, Any]:
-        """What a model is and can do."""
+        """Describe a model: its method, tables, options and abilities."""
         return {"name": name, **self._describe(name, self._entry(name, self._models, "model"), description)}
 
     def describe_index(self, name: str, describe: Callable[[Index], dict[str, Any]]) -> dict[str, Any]:
-        """What `say` says of an index; it may be opened without its model."""
+        """Describe an index with a function; the index may be opened without its model."""
         return self._describe(name, self._entry(name, self._indexes, "index"), describe)
 
     def _describe(self, name: str, place: Entry, describe: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        """What is not open is opened for this alone: there may be many, of which few are used."""
+        """Describe a resource. One that is not loaded is opened only for that: few of many may be used."""
         if place.resource is not None or place.path.is_file():
             return describe(self._current(name, place))
         with place.lock:
@@ -198,7 +206,7 @@ class Models:
             available = ", ".join(entries) or "none"
             raise RequestError(
                 404,
-                f"There is no {kind} {name[:80]!r} here; there is: {available}.",
+                f"There is no {kind} {name[:80]!r}. Available: {available}.",
                 field=kind,
                 code=f"{kind}_not_found",
             )
@@ -208,7 +216,7 @@ class Models:
         stamp = place.recent_stamp()
         if place.resource is not None and stamp in (place.stamp, place.failed_stamp, None):
             return place.resource
-        # While one thread opens the new model, the others go on with the old one.
+        # While one thread loads the new model, the others use the old one.
         if not place.lock.acquire(blocking=place.resource is None):
             return place.resource
         try:
@@ -223,7 +231,7 @@ class Models:
 
     def _open(self, place: Entry, stamp: Stamp | None) -> None:
         if stamp is None:
-            place.reason = "its files are gone."
+            place.reason = "its files were deleted."
             return
         if place.resource is None and place.failed_stamp == stamp:
             return
@@ -232,16 +240,16 @@ class Models:
                 resource = self._open_index(place.path) if place.kind == "index" else open_path(place.path)
                 if (new_stamp := place.current_stamp()) == stamp or new_stamp is None:
                     break
-                stamp = new_stamp  # replaced while it was read: parts may be of two models
+                stamp = new_stamp  # replaced during loading: the parts may be of two models
             if place.kind == "index" and is_unfinished(resource) and not is_unfinished(place.resource):
-                place.failed_stamp = stamp  # the old one serves until the new one is whole
+                place.failed_stamp = stamp  # the old index is used until the new one is complete
                 return
             place.resource, place.stamp, place.failed_stamp = resource, stamp, None
-        except (FirthError, OSError) as error:  # an index may name any path as its model's
+        except (FirthError, OSError) as error:  # the path of an index's model may be invalid
             place.failed_stamp, place.reason = stamp, str(error)
 
     def _open_index(self, path: Path) -> Index:
-        """With the model that made it, where that is found: one that is served, or where the index says it is."""
+        """Open an index with its model, if available: a served one, or the one at the path that the index records."""
         index = Index.open(path)
         model_path = (index.store.manifest.get("model") or {}).get("path")
         if not model_path or not Path(model_path).exists():
@@ -251,11 +259,14 @@ class Models:
 
 
 def unavailable(name: str, place: Entry, reason: object) -> RequestError:
-    message = str(reason).replace(str(place.path), place.path.name) if place.current_stamp() else "its files are gone."
-    return RequestError(503, f"The {place.kind} {name!r} can't be opened now: {message}", kind="unavailable")
+    message = (
+        str(reason).replace(str(place.path), place.path.name) if place.current_stamp() else "its files were deleted."
+    )
+    return RequestError(503, f"The {place.kind} {name!r} is not available: {message}", kind="unavailable")
 
 
 def description(model: Any) -> dict[str, Any]:
+    """Describe a loaded model."""
     method = getattr(model, "method", None)
     tables = model.tables if isinstance(model, protocols.HasVectors) else {}
     return {
@@ -269,13 +280,13 @@ def description(model: Any) -> dict[str, Any]:
 
 
 def is_unfinished(index: Index | None) -> bool:
-    """Whether `firth index` is still at it, or has not begun."""
+    """Return whether `firth index` has not finished this index."""
     return index is None or index.metadata.get("finished") is False
 
 
 def open_path(path: Path) -> Any:
-    """A model's folder, a model in one file (fastText's), or a file of vectors, read into memory: a mapped file that is
-    cut short would end the server (SIGBUS), and what is read later could be of another file."""
+    """Load a model folder, a fastText file or a file of vectors into memory. Files are not memory-mapped: truncating a
+    mapped file would kill the server (SIGBUS), and later reads could see another file."""
     if path.is_file() and not is_fasttext(path):
         vectors = read_vectors(path)
         mapped = format_of(path) in ("npy", "safetensors")
@@ -284,23 +295,23 @@ def open_path(path: Path) -> Any:
 
 
 def parse_paths(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
-    """Models and indexes by name, from PATH or NAME=PATH; the name is else the folder's."""
+    """Return models and indexes by name, from PATH or NAME=PATH; the default name is that of the folder."""
     models_and_indexes: tuple[dict[str, Path], dict[str, Path]] = {}, {}
     for argument in paths:
         name, separator, rest = argument.partition("=")
         path = Path(argument) if not separator or Path(argument).exists() else Path(rest)
         if path == Path(argument):
-            # A link's own name: current -> model-7 is "current".
+            # The name of a link itself: current -> model-7 is "current".
             name = path.resolve().name if path.name in ("", "..") else path.name
         if not path.exists():
             raise FirthError("not_found", "There is no model at {path}.", path=path)
         if path.is_file() and not is_fasttext(path):
-            format_of(path)  # refuses what are no vectors, before anyone asks for them
+            format_of(path)  # refuses other files before the server starts
         is_model = path.is_file() or (network_folder(path) / CONFIG).is_file()
         if not is_model and not is_index(path):
             raise FirthError(
                 "not_found",
-                "{path} is neither a model nor an index: it has no {config} and no {manifest}.",
+                "{path} is neither a model nor an index: it has neither {config} nor {manifest}.",
                 path=path,
                 config=CONFIG,
                 manifest=MANIFEST,
@@ -309,7 +320,7 @@ def parse_paths(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
         if name in entries:
             raise FirthError(
                 "duplicate_name",
-                "Two are called {name!r}: give one another name, as in other={path}.",
+                "Two models or indexes have the name {name!r}. Rename one: other={path}.",
                 name=name,
                 path=path,
             )

@@ -1,4 +1,4 @@
-"""OpenAI's interface: POST /v1/embeddings, GET /v1/models."""
+"""OpenAI's API: POST /v1/embeddings, GET /v1/models."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class ModelList(BaseModel):
 
 @direct.post("/embeddings", **route_docs(EmbeddingsBody, Embeddings, 400, 404, 413, 429, 503, 504))
 async def embeddings(request: Request) -> Response:
-    """Vectors of texts, or of lists of token ids."""
+    """Embed texts, or lists of token ids."""
     body = await parse_body(request, EmbeddingsBody, 400)
     embed: Embedding = request.app.state.embedding
     embedded = await embed(body.model, inputs_of(body.input), dimensions=body.dimensions)
@@ -83,27 +83,27 @@ async def embeddings(request: Request) -> Response:
 
 
 def in_base64(matrix: Matrix) -> list[str]:
-    """Each row's float32 numbers, little-endian."""
+    """Return each row as base64 of little-endian float32."""
     rows = np.ascontiguousarray(matrix, "<f4")
     return [base64.b64encode(row.data).decode() for row in rows]
 
 
 @router.get("/models", response_model=ModelList)
 async def models(request: Request) -> dict[str, Any]:
-    """Names of the models that are served."""
+    """List the models."""
     served: Models = request.app.state.models
     return {"object": "list", "data": [model_entry(served, name) for name in served.names()]}
 
 
 @router.get("/models/{model}", response_model=OneModel, responses=error_responses(404))
 async def model(model: str, request: Request) -> dict[str, Any]:
-    """One of them."""
+    """Describe a model."""
     return model_entry(request.app.state.models, model)
 
 
 @router.get("/models/{owner}/{model}", response_model=OneModel, include_in_schema=False)
 async def owned_model(owner: str, model: str, request: Request) -> dict[str, Any]:
-    """The same, of a name such as sentence-transformers/all-MiniLM-L6-v2."""
+    """Describe a model with a name such as sentence-transformers/all-MiniLM-L6-v2."""
     return model_entry(request.app.state.models, f"{owner}/{model}")
 
 

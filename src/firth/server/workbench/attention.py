@@ -1,4 +1,4 @@
-"""/api/attention: where a network looks, and the numbers of one look."""
+"""/api/attention: attention weights, and the computation of one head step by step."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from firth.server.workbench.asking import MAX_TEXT, model_with, rounded
 
 router = APIRouter()
 
-MAX_TOKENS = 96  # beyond, words can't be read in the picture
-WEIGHT_SCALE = 10_000  # weights are sent as whole numbers of this: a third of the bytes
+MAX_TOKENS = 96  # with more, tokens cannot be read in the plot
+WEIGHT_SCALE = 10_000  # weights are sent as integers, scaled by this: a third of the bytes
 
 
 class AttentionBody(BaseModel):
@@ -31,23 +31,23 @@ class HeadBody(AttentionBody):
 
 
 def attention_model(body: AttentionBody, request: Request) -> Any:
-    model: Any = model_with(request, body.model, "attends", "bert, gpt and seq2seq models look at words")
+    model: Any = model_with(request, body.model, "attends", "bert, gpt and seq2seq models have attention")
     if not body.text.strip():
-        raise RequestError(400, "There is nothing to look at: type a sentence.", field="text")
+        raise RequestError(400, "The text is empty; enter a sentence.", field="text")
     tokenizer: SubwordTokenizer = getattr(model, "base", model).tokenizer
-    for text in (body.text, body.other or ""):  # before the network makes n² numbers of them
+    for text in (body.text, body.other or ""):  # before the network computes n² weights
         check_tokens(len(tokenizer.ids_batch([text], special=False)[0]))
     return model
 
 
 def check_tokens(tokens: int) -> None:
     if tokens > MAX_TOKENS:
-        raise RequestError(400, f"The picture has room for {MAX_TOKENS} tokens; got {tokens}. Shorten the text.")
+        raise RequestError(400, f"The plot shows at most {MAX_TOKENS} tokens; got {tokens}. Shorten the text.")
 
 
 @router.post("/attention")
 def attention(body: AttentionBody, request: Request) -> dict[str, Any]:
-    """The tokens, and the weights of each layer and head as whole numbers of `whole`."""
+    """Return the tokens, and the weights of each layer and head as integers, scaled by `whole`."""
     model = attention_model(body, request)
     weights = model.attention(body.text, body.other or None)
     check_tokens(max(len(weights.queries), len(weights.keys)))
@@ -66,7 +66,7 @@ def attention(body: AttentionBody, request: Request) -> dict[str, Any]:
 
 
 def kind_of(model: Any) -> str:
-    """Who looks at whom: cross (a translation at its source), causal (words at those before them) or both sides."""
+    """Return the kind of attention: cross (target to source), causal, or both (bidirectional)."""
     base = getattr(model, "base", model)
     if hasattr(base, "translate"):
         return "cross"
@@ -75,7 +75,7 @@ def kind_of(model: Any) -> str:
 
 @router.post("/attention/steps")
 def steps(body: HeadBody, request: Request) -> dict[str, Any]:
-    """softmax(q·k / √d) v for one token of one head, number by number."""
+    """Return the steps of softmax(q·k / √d) v for one token of one head."""
     trace = attention_model(body, request).attention_steps(
         body.text, body.other or None, layer=body.layer, head=body.head, query=body.query
     )

@@ -1,4 +1,4 @@
-"""/api/compare: several models on one's own data."""
+"""/api/compare: comparison of several models on data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ router = APIRouter()
 
 
 class CompareBody(BaseModel):
-    """As `firth compare` has it."""
+    """The options of `firth compare`."""
 
     models: list[str] = Field(min_length=1, max_length=MAX_MODELS)
     source: str | None = None
@@ -31,10 +31,10 @@ class CompareBody(BaseModel):
 
 @router.post("/compare")
 def compare(request: Request, body: CompareBody) -> dict[str, Any]:
-    """Begins it; the job's result is what `firth compare --json` prints."""
+    """Start a comparison; the result of the job is the output of `firth compare --json`."""
     workspace: Workspace = request.app.state.workspace
     if len(set(body.models)) < 2 and not body.source:
-        raise FirthError("too_few", "Choose two models, or data to measure one on.")
+        raise FirthError("too_few", "Choose two models, or data to evaluate one on.")
     paths = {name: str(workspace.models.path(name)) for name in body.models}
     arguments = ["compare", *(path if {"=", "/"} & {*name} else f"{name}={path}" for name, path in paths.items())]
     if body.source:

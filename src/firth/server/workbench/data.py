@@ -1,4 +1,4 @@
-"""/api/data: files to learn from, their documents and rows, their vocabulary."""
+"""/api/data: data files, their documents or rows, and their vocabulary."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from firth.server.workbench.asking import reading
 from firth.server.workspace import Workspace
 
 MAX_CELL = 2000  # characters of a text or a cell that are shown
-CURVE_POINTS = 240  # points of the Zipf curve
-MAX_WORDS = 500  # of a vocabulary
+CURVE_POINTS = 240  # of the Zipf plot
+MAX_WORDS = 500  # of a vocabulary that are listed
 
 router = APIRouter(prefix="/data")
 
@@ -47,11 +47,11 @@ async def drop(request: Request, name: str) -> dict[str, Any]:
 
 
 class CorpusBody(BaseModel):
-    """A corpus that needs no file."""
+    """A corpus to generate."""
 
     what: Literal["python", "world"]
     packages: list[str] = []
-    name: str = ""  # of the file, without its ending
+    name: str = ""  # of the file, without its suffix
     sentences: int = Field(40_000, ge=1, le=10_000_000)
     seed: int = Field(1, ge=0)
 
@@ -66,7 +66,7 @@ def make(request: Request, body: CorpusBody) -> dict[str, Any]:
         arguments += ["--seed", str(body.seed), "--sentences", str(body.sentences)]
     for package in body.packages:
         arguments += ["--package", package]
-    title = "Docstrings of Python" if body.what == "python" else "An invented world"
+    title = "Python docstrings" if body.what == "python" else "Synthetic corpus"
     job = workspace.jobs.start(arguments, title, {}, lambda _: {"source": workspace.source_name(path)}, path)
     return job.to_json()
 
@@ -75,7 +75,7 @@ def make(request: Request, body: CorpusBody) -> dict[str, Any]:
 def look(
     request: Request, source: str, unit: str = "line", column: str = "", offset: int = 0, count: int = 50
 ) -> dict[str, Any]:
-    """Some of the documents of a text, or of the rows of a table, and the columns these have."""
+    """Return some documents of a text file or rows of a table, and the columns."""
     path = workspace_of(request).source(source)
     with reading(path):
         return preview(path, unit, column, max(0, offset), min(max(1, count), 200))
@@ -104,7 +104,7 @@ def cell_text(value: Any) -> str:
 
 
 def rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The rows of a table's file, one after the other, whatever stands in them."""
+    """Yield the rows of a table file, with values of any type."""
     form, _ = kind_of(path)
     with opened(path) as (_, stream):
         if form == ".parquet":
@@ -139,7 +139,7 @@ def json_row(line: str, path: Path) -> Mapping[str, Any]:
 
 
 def text_column(path: Path, column: str) -> str | None:
-    """What a method would read: as given, or as it is found by itself."""
+    """Return the text column that a method would use: the given one, or the one called text."""
     names = list(next(iter(rows(path)), {}))
     if column in names:
         return column
@@ -156,7 +156,7 @@ def vocabulary(
     lowercase: bool = True,
     find: str = "",
 ) -> dict[str, Any]:
-    """How many documents and words there are, the most frequent, and counts by rank."""
+    """Return counts of documents and words, the most frequent words, and counts by rank."""
     path = workspace_of(request).source(source)
     notes = Notes()
     with reading(path):
@@ -164,7 +164,7 @@ def vocabulary(
         tokens = read_tokens(corpus, tokenizer=tokenizer, lowercase=lowercase, min_count=1, run=Run(report=notes))
     words, counts = tokens.vocabulary.tokens, tokens.vocabulary.counts
     if not len(words):
-        raise FirthError("empty_data", "There are no words in it.")
+        raise FirthError("empty_data", "The data contains no words.")
     ranks = matching_ranks(words, find.strip().lower())
     lengths = np.diff(tokens.starts)
     return {
@@ -180,21 +180,21 @@ def vocabulary(
 
 
 def matching_ranks(words: Any, part: str) -> list[int]:
-    """The first places of words that have `part` in them, or simply the first."""
+    """Return the ranks of the first words that contain `part`."""
     if not part:
         return list(range(min(len(words), MAX_WORDS)))
     return list(islice((rank for rank, word in enumerate(words) if part in word), MAX_WORDS))
 
 
 def zipf(tokens: Tokens) -> dict[str, list[float]]:
-    """Counts by rank, at ranks that lie evenly on a logarithmic axis."""
+    """Return counts by rank, at ranks that are evenly spaced on a logarithmic axis."""
     counts = tokens.vocabulary.counts
     ranks = np.unique(np.geomspace(1, len(counts), CURVE_POINTS).round().astype(np.int64))
     return {"rank": ranks.tolist(), "count": counts[ranks - 1].tolist()}
 
 
 class Notes:
-    """A report of which only the notes are kept."""
+    """A report that only collects notes."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []

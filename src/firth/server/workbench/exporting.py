@@ -1,7 +1,7 @@
-"""/api/map/export: the selected rows of a map as a file for people and their spreadsheets.
+"""/api/map/export: selected rows of a map as a CSV file for spreadsheets.
 
-What a spreadsheet would take for a formula is escaped here, and in the page's own csv (web/src/lib/save.ts). Data that
-the command line writes is never changed in this way: Firth reads it back.
+Cells that a spreadsheet would interpret as formulas are escaped here, and in the page's own CSV (web/src/lib/save.ts).
+The command line does not escape its output, because Firth reads it again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from firth.server.errors import RequestError
 from firth.server.workbench.maps import MAX_POINTS, Space, finished_layout, groups_of, normalized, space_of
 
 BATCH = 1000  # rows that are written at a time
-FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")  # what a formula begins with
+FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")  # first characters of formulas
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 router = APIRouter(prefix="/map")
@@ -39,15 +39,15 @@ class Selection(BaseModel):
 
 @router.post("/export")
 def export(request: Request, body: Selection) -> StreamingResponse:
-    """Key, text, columns, group and place on the map of each row; the headers tell how many rows there are and how many
-    of their cells were escaped."""
+    """Return the key, text, attributes, group and coordinates of each row as CSV. Headers state the number of rows and
+    of escaped cells."""
     space = space_of(request, body.of)
     invalid = next((row for row in body.rows if not 0 <= row < len(space.vectors)), None)
     if invalid is not None:
         raise RequestError(404, f"There is no row {invalid}; there are {len(space.vectors):,}.", field="rows")
     layout = finished_layout(space, body.method)
     if layout is None:
-        raise RequestError(409, "The map is still being made.", kind="unavailable")
+        raise RequestError(409, "The map is still being computed.", kind="unavailable")
     groups = groups_of(space, body.k)
     names = np.array(groups.names, dtype=object)[groups.rows]
     xy = normalized(layout.xy).astype(np.float64).round(6)
@@ -68,7 +68,7 @@ def export(request: Request, body: Selection) -> StreamingResponse:
 
 
 def columns_of(space: Space, map_columns: dict[str, NDArray[Any]], rows: Sequence[int]) -> dict[str, list[Any]]:
-    """By their names: first what the index or the model says of the rows, then what the map does."""
+    """Return columns by name: first those of the index or the model, then those of the map."""
     columns: dict[str, list[Any]] = {"key": [space.vectors.keys[row] for row in rows]}
     if space.attributes is not None:
         names = sorted(space.attributes.column_names, key=lambda name: name != TEXT)  # the text first
@@ -81,7 +81,7 @@ def columns_of(space: Space, map_columns: dict[str, NDArray[Any]], rows: Sequenc
 
 
 def csv_rows(columns: dict[str, list[Any]], begins: bool) -> str:
-    """Some rows as csv, with their header where the file begins."""
+    """Return rows as CSV, with a header at the beginning of the file."""
     text = io.StringIO(newline="")
     rows = csv.writer(text)
     if begins:
@@ -99,5 +99,5 @@ def cell(value: Any) -> str:
 
 
 def escaped(text: str) -> str:
-    """With an apostrophe before what a spreadsheet would take for a formula; numbers stay as they are."""
+    """Prefix text that a spreadsheet would interpret as a formula with an apostrophe; numbers are not changed."""
     return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text

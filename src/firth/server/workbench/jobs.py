@@ -1,4 +1,4 @@
-"""/api/jobs: what runs, how far it is, and how it is stopped and goes on."""
+"""/api/jobs: progress of jobs, stopping and resuming them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def jobs_of(request: Request) -> Jobs:
 
 @router.get("/jobs")
 def jobs(request: Request, verb: str | None = None) -> dict[str, Any]:
-    """The latest first."""
+    """List jobs, the latest first."""
     descriptions = [job.to_json() for job in jobs_of(request).all() if verb in (None, job.verb)]
     return {"jobs": descriptions[::-1]}
 

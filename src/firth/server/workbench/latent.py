@@ -1,4 +1,4 @@
-"""/api/latent: the plane of a compressing model's codes, and the rows that points of it stand for."""
+"""/api/latent: the latent space of an autoencoder, and rows decoded from its points."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ router = APIRouter()
 
 MAX_POINTS = 3000
 MAX_CODES = 400
-MAX_LABELS = 10  # colours that are told apart
+MAX_LABELS = 10  # distinguishable colors
 
 Number = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 
@@ -28,7 +28,7 @@ class ModelBody(BaseModel):
 
 
 class PlaneBody(ModelBody):
-    source: str | None = None  # a table of the workspace; else the rows whose codes the model kept
+    source: str | None = None  # a table of the workspace; by default the rows whose codes the model saved
     labels: str | None = None  # one of its columns
 
 
@@ -37,12 +37,12 @@ class CodesBody(ModelBody):
 
 
 def latent_model(body: ModelBody, request: Request) -> Any:
-    return model_with(request, body.model, "interpolates", "autoencoder and vae models have codes to walk among")
+    return model_with(request, body.model, "interpolates", "autoencoder and vae models have a latent space")
 
 
 @router.post("/latent")
 def plane(body: PlaneBody, request: Request) -> dict[str, Any]:
-    """Where rows lie, the two directions they are seen along, and the range of each number of a code."""
+    """Return the 2-D projection of the codes of rows, its axes, and the range of each latent dimension."""
     from firth.tables.latent_space import code_plane, known_codes, picture_side
 
     model = latent_model(body, request)
@@ -77,7 +77,7 @@ def plane(body: PlaneBody, request: Request) -> dict[str, Any]:
 
 
 def label_columns(table: Table) -> list[str]:
-    """Columns with 2 to MOST_LABELS different values: they can colour points."""
+    """Return the columns with 2 to MAX_LABELS different values, which can color points."""
     return [name for name in table.names if 2 <= len(table.codes(name).levels) <= MAX_LABELS]
 
 
@@ -92,13 +92,15 @@ def labels_of(table: Table, name: str | None, rows: NDArray[np.int64]) -> list[s
 
 @router.post("/latent/decode")
 def decode(body: CodesBody, request: Request) -> dict[str, Any]:
-    """The row of each code: its cells or, of pictures, their pixels."""
+    """Decode codes to rows; to pixels if the rows are images."""
     from firth.tables.latent_space import decoded_cells, decoded_pictures, picture_side
 
     model = latent_model(body, request)
     invalid = next((len(code) for code in body.codes if len(code) != model.method.dim), None)
     if invalid is not None:
-        raise RequestError(400, f"A code of {body.model} has {model.method.dim} numbers; got {invalid}.", field="codes")
+        raise RequestError(
+            400, f"A code of {body.model} must have {model.method.dim} values; got {invalid}.", field="codes"
+        )
     if picture_side(model):
         return {"pictures": rounded(decoded_pictures(model, body.codes), 3)}
     return {"rows": [[cell._asdict() for cell in row] for row in decoded_cells(model, body.codes)]}

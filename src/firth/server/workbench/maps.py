@@ -1,4 +1,4 @@
-"""/api/map: spaces as points on a plane, what colours them, what is near in truth."""
+"""/api/map: 2-D maps of vectors, colors of their points, and true nearest neighbors."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from firth.server.workbench.search import index_description
 from firth.server.workspace import Workspace
 from firth.studies.groups import Groups, groups
 
-PACKAGES = {"pca": "", "tsne": "openTSNE", "umap": "umap"}  # what draws the maps
+PACKAGES = {"pca": "", "tsne": "openTSNE", "umap": "umap"}  # required for each method
 MAX_POINTS = 100_000  # points of a map
 MIN_POINTS = 4
-CATEGORIES = 9  # colours that can be told apart; the rest is "other"
-GROUPS = ""  # colours by the groups that are found: no name, since a column may have any
-MAX_NUMERIC_LABELS = 40  # different numbers that are still names of something, such as years
+CATEGORIES = 9  # distinguishable colors; the rest is "others"
+GROUPS = ""  # color by cluster; an empty name, because a column may have any other
+MAX_NUMERIC_LABELS = 40  # a numeric column with at most so many values, such as years, is categorical
 
 router = APIRouter(prefix="/map")
 opening = threading.Lock()
@@ -44,15 +44,15 @@ opening = threading.Lock()
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Something that can be put on a plane."""
+    """Vectors of which a map can be computed."""
 
-    source: Any  # the model or the index it was taken from: when that is opened anew, so is this
-    vectors: Vectors  # of the points: the first MOST rows
-    all_rows: Vectors | Index  # all rows: what is near is looked for among them
-    counts: NDArray[np.int64] | None = None  # how often each key stands in the text
-    attributes: Any = None  # a pyarrow.Table, a row a key
-    home: tuple[Path, str] | None = None  # the folder of the model and the table: where maps are kept
-    cache: dict[Any, Any] = field(default_factory=dict)  # maps and groups, which take a while
+    source: Any  # the model or index; if that is reloaded, the space is created again
+    vectors: Vectors  # of the points: the first MAX_POINTS rows
+    all_rows: Vectors | Index  # all rows, for nearest neighbors
+    counts: NDArray[np.int64] | None = None  # word frequencies
+    attributes: Any = None  # a pyarrow.Table with one row per key
+    home: tuple[Path, str] | None = None  # model folder and table, where layouts are saved
+    cache: dict[Any, Any] = field(default_factory=dict)  # layouts and clusters, which are slow to compute
 
     def cached(self, key: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
         if key not in self.cache:
@@ -67,7 +67,7 @@ class Space:
 
 
 def space_of(request: Request, of: str) -> Space:
-    """`of`: model/NAME/TABLE, or index/NAME."""
+    """Return the space that `of` names: model/NAME/TABLE, or index/NAME."""
     workspace: Workspace = request.app.state.workspace
     kind, _, rest = of.partition("/")
     name, _, table = rest.rpartition("/") if kind == "model" else (rest, "", "")
@@ -113,13 +113,13 @@ def index_space(index: Index) -> Space:
 
 @router.get("/spaces")
 def spaces(request: Request) -> dict[str, Any]:
-    """All that can be drawn: the tables of the models, and the indexes."""
+    """List all spaces: the vector tables of the models, and the indexes."""
     models = request.app.state.workspace.models
     available = []
     for name in models.names():
         try:
             described = models.describe(name)
-        except FirthError:  # /api/models tells why
+        except FirthError:  # /api/models reports the error
             continue
         for table, table_size in described["tables"].items():
             available.append(
@@ -134,7 +134,7 @@ def spaces(request: Request) -> dict[str, Any]:
     for name in models.index_names():
         try:
             size = models.describe_index(name, index_description)
-        except FirthError:  # /api/indexes tells why
+        except FirthError:  # /api/indexes reports the error
             continue
         properties = {"rows": size["rows"], "dim": size["dim"], "path": str(models.index_path(name))}
         available.append({"of": f"index/{name}", "name": name, "table": "index", **properties})
@@ -143,7 +143,7 @@ def spaces(request: Request) -> dict[str, Any]:
 
 @router.get("/about")
 def about(request: Request, of: str) -> dict[str, Any]:
-    """What the points are and what can colour them."""
+    """Describe a space: its keys, and what its points can be colored by."""
     space = space_of(request, of)
     colours = [GROUPS]
     if space.counts is not None:
@@ -165,9 +165,9 @@ def available(package: str) -> bool:
 
 @router.get("/points")
 def points(request: Request, of: str, method: str = "pca") -> Response:
-    """x, y, x, y, … as float32, between −1 and 1; the headers tell how many neighbours the map keeps.
+    """Return the coordinates x, y, x, y, … as float32 between −1 and 1; headers state the scores of the layout.
 
-    While it is made, 202 and how far it is: ask again.
+    While the layout is being computed, the status is 202 and the body its progress.
     """
     space = space_of(request, of)
     made = finished_layout(space, method)
@@ -191,11 +191,11 @@ def pending_layout(space: Space, method: str) -> PendingLayout:
 
 
 def finished_layout(space: Space, method: str) -> Layout | None:
-    """None while it is made."""
+    """Return the layout; None while it is being computed."""
     try:
         return pending_layout(space, method).result()
     except Exception:
-        space.cache.pop(("points", method), None)  # the next one may try again
+        space.cache.pop(("points", method), None)  # the next request tries again
         raise
 
 
@@ -205,7 +205,7 @@ def groups_of(space: Space, k: int) -> Groups:
 
 
 def compute_layout(space: Space, method: str, run: Run) -> Layout:
-    """The map that the model's folder keeps, or a new one, which it then keeps if it can be written to."""
+    """Return the layout saved with the model, or compute it, and save it if the folder is writable."""
     if space.home is None:
         return layout(space.vectors, method, run=run)
     folder, table = space.home
@@ -219,7 +219,7 @@ def compute_layout(space: Space, method: str, run: Run) -> Layout:
 
 
 def normalized(xy: NDArray[Any]) -> NDArray[np.float32]:
-    """Into the square from −1 to 1, with the shape kept."""
+    """Scale coordinates to the square from −1 to 1, with the aspect ratio preserved."""
     low, high = xy.min(axis=0), xy.max(axis=0)
     size = float((high - low).max()) or 1.0
     return np.ascontiguousarray((xy - (low + high) / 2) * (2 / size), dtype=np.float32)
@@ -227,16 +227,16 @@ def normalized(xy: NDArray[Any]) -> NDArray[np.float32]:
 
 @router.get("/colour")
 def colour(request: Request, of: str, by: str = GROUPS, k: int = 10) -> dict[str, Any]:
-    """A value for each point: `values` are base64 of uint8 places in `labels`, or of float32 numbers."""
+    """Return a value for each point: `values` are base64 of uint8 indices into `labels`, or of float32 numbers."""
     space = space_of(request, of)
     if by == GROUPS:
         result = groups_of(space, k)
         return category(result.rows, result.names, result.sizes)
     if by == "frequency" and space.counts is not None:
-        return number(np.log10(np.maximum(1, space.counts)), "times met", log=True)
+        return number(np.log10(np.maximum(1, space.counts)), "frequency", log=True)
     columns = [] if space.attributes is None else space.attributes.column_names
     if by not in columns:
-        raise RequestError(404, f"{of[:80]} has no {by[:80]!r} to colour by.")
+        raise RequestError(404, f"{of[:80]} has no column {by[:80]!r} to color by.")
     return attribute(space.attributes.column(by), by)
 
 
@@ -273,7 +273,7 @@ def number(values: NDArray[Any], label: str, log: bool = False) -> dict[str, Any
 
 @router.get("/neighbors")
 def neighbors(request: Request, of: str, row: int, k: int = 12) -> dict[str, Any]:
-    """A point, and what is nearest to it in the space itself, whatever the picture shows."""
+    """Return a point and its true nearest neighbors in the vector space."""
     space = space_of(request, of)
     if not 0 <= row < len(space.vectors):
         raise RequestError(404, f"There is no row {row}; there are {len(space.vectors):,}.")
@@ -284,7 +284,7 @@ def neighbors(request: Request, of: str, row: int, k: int = 12) -> dict[str, Any
 
 
 def neighbor(space: Space, hit: Any) -> dict[str, Any]:
-    """What is known of a hit; `row` is null where the map leaves it out."""
+    """Describe a neighbor; `row` is null if it is not on the map."""
     row = space.vectors.rows.get(hit.key)
     if row is not None:
         return point(space, row)

@@ -1,4 +1,4 @@
-"""/api/models: what is open here and what it can do."""
+"""/api/models: the served models and their abilities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ router = APIRouter()
 
 @router.get("/models")
 def models(request: Request) -> dict[str, Any]:
-    """Each model with its method, its tables and its abilities, or with the reason why it can't be opened."""
+    """List all models with their method, tables and abilities, or the error why they cannot be loaded."""
     served: Models = request.app.state.models
     return {"models": [description(served, name) for name in served.names()], "indexes": served.index_names()}
 

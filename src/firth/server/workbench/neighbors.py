@@ -1,4 +1,4 @@
-"""/api/neighbors and /api/analogy: what is near to a word, in several models and by several measures."""
+"""/api/neighbors and /api/analogy: nearest neighbors of a word, in several models and by several metrics."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from firth.server.workbench.asking import MAX_KEY, MAX_MODELS, model_with
 router = APIRouter()
 
 MAX_KEYS = 12
-MAX_RANK = 200  # neighbours whose places by the other measures are told
+MAX_RANK = 200  # neighbors whose ranks by the other metrics are returned
 
 
 class NeighborsBody(BaseModel):
     models: list[str] = Field(min_length=1, max_length=MAX_MODELS)
     word: str = Field(min_length=1, max_length=MAX_KEY)
     k: int = Field(10, ge=1, le=100)
-    table: str = Field("", max_length=MAX_KEY)  # of the models that have one of this name; of others the main one
+    table: str = Field("", max_length=MAX_KEY)  # models without a table of this name use their main table
 
 
 class AnalogyBody(BaseModel):
@@ -36,15 +36,15 @@ class AnalogyBody(BaseModel):
 
 
 def vectors_of(request: Request, name: str, table: str = "") -> tuple[str, Vectors]:
-    """The table of that name where the model has it, else its main one; with its name."""
-    tables = model_with(request, name, "vectors", "models of words, nodes and items have vectors").tables
+    """Return the name and the vectors of a model's table; of its main table if it has none of that name."""
+    tables = model_with(request, name, "vectors", "models of words, nodes or items have vectors").tables
     name_used = table if table in tables else next(iter(tables))
     return name_used, tables[name_used]
 
 
 @router.post("/neighbors")
 def neighbors(body: NeighborsBody, request: Request) -> dict[str, Any]:
-    """Of each model its answers by each measure, with the place each has by the others; or why there are none."""
+    """Return the neighbors of a word in each model by each metric, with their ranks by the others; or the error."""
     return {"models": [model_neighbors(name, *vectors_of(request, name, body.table), body) for name in body.models]}
 
 
@@ -70,17 +70,17 @@ def model_neighbors(name: str, table: str, vectors: Vectors, body: NeighborsBody
 
 @router.get("/keys")
 def keys(model: str, request: Request, begin: str = "", table: str = "") -> dict[str, Any]:
-    """Some keys that begin so, the most frequent first; without a beginning, some that are worth trying."""
+    """Return keys with a prefix, the most frequent first; without a prefix, some examples."""
     all_keys = vectors_of(request, model, table)[1].keys
     if begin:
         return {"keys": list(islice((key for key in all_keys if key.startswith(begin)), MAX_KEYS))}
     words = (key for key in all_keys[: len(all_keys) // 2 + 1] if len(key) > 3 and key.isalpha())
-    return {"keys": list(islice(words, MAX_KEYS)) or list(all_keys[:MAX_KEYS])}  # names of users have digits
+    return {"keys": list(islice(words, MAX_KEYS)) or list(all_keys[:MAX_KEYS])}  # keys of users have digits
 
 
 @router.post("/analogy")
 def analogy(body: AnalogyBody, request: Request) -> dict[str, Any]:
-    """b − a + c in each model: the steps, the answers, and the four corners on their plane."""
+    """Compute b − a + c in each model: the steps, the answers, and the four corners on their plane."""
     return {"models": [model_analogy(name, vectors_of(request, name)[1], body) for name in body.models]}
 
 

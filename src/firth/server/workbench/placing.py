@@ -1,4 +1,4 @@
-"""Maps that take a while: placed in a thread, so that no request has to wait for them, and asked how far they are."""
+"""Layouts that are computed in a thread, so that requests can return their progress."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from firth.core.report import Nothing
 from firth.core.run import Run
 from firth.maps.layouts import Layout
 
-WAIT_SECONDS = 1.0  # seconds that a request waits: most maps are ready by then
+WAIT_SECONDS = 1.0  # time that a request waits: most layouts are finished by then
 
 
 class PendingLayout(Nothing):
-    """One map in the making; what it reports is kept for those who ask."""
+    """A layout that is being computed; as the report of its run, it records the progress."""
 
     def __init__(self, compute: Callable[[Run], Layout]) -> None:
         self.compute, self.started = compute, time.monotonic()
@@ -28,7 +28,7 @@ class PendingLayout(Nothing):
     def work(self) -> None:
         try:
             self.layout = self.compute(Run(report=self))
-        except Exception as error:  # told to whoever asks
+        except Exception as error:  # raised by `result`
             self.failure = error
         finally:
             self.finished.set()
@@ -40,13 +40,13 @@ class PendingLayout(Nothing):
         self.done = done
 
     def result(self) -> Layout | None:
-        """The map, if it is ready within a moment."""
+        """Return the layout if it is finished within WAIT_SECONDS, else None."""
         self.finished.wait(WAIT_SECONDS)
         if self.failure is not None:
             raise self.failure
         return self.layout
 
     def progress(self) -> dict[str, Any]:
-        """`share` is null where the method does not tell."""
+        """Return the progress; `share` is null if the method does not report it."""
         share = min(1.0, self.done / self.total) if self.total else None
         return {"share": share, "seconds": round(time.monotonic() - self.started, 1)}

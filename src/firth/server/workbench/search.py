@@ -1,4 +1,4 @@
-"""/api/indexes and /api/search: make an index, ask it, see why."""
+"""/api/indexes and /api/search: creating and searching indexes, with explanations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from firth.server.errors import RequestError
 from firth.server.models import Models
 from firth.server.workspace import Workspace
 
-MAX_VALUES = 24  # different values of a column that are offered to choose from
+MAX_VALUES = 24  # different values of a column that are offered as filters
 WORDS = re.compile(r"\w+")
 
 router = APIRouter()
@@ -28,7 +28,7 @@ router = APIRouter()
 
 @router.get("/indexes")
 def indexes(request: Request) -> dict[str, Any]:
-    """Each with its columns, and what they can be filtered by."""
+    """List all indexes with their columns and the values for filters."""
     models: Models = request.app.state.models
     descriptions: list[dict[str, Any]] = []
     for name in models.index_names():
@@ -45,7 +45,7 @@ def index_description(index: Index) -> dict[str, Any]:
     identity = index.store.manifest.get("model") or {}
     model = identity.get("path")
     model = model if model and Path(model).exists() else None
-    # By words where it has texts, by meaning where its model is at hand.
+    # Word search needs texts; similarity search needs the model.
     words = ["words"] if TEXT in index.columns else []
     return {
         "rows": len(index),
@@ -78,7 +78,7 @@ def column(index: Index, name: str) -> dict[str, Any]:
 
 
 class SearchBody(BaseModel):
-    """As `firth search` has it."""
+    """The options of `firth search`."""
 
     index: str
     query: str = Field(min_length=1, max_length=10_000)
@@ -111,7 +111,7 @@ def hit_json(index: Index, body: SearchBody, hit: Hit) -> dict[str, Any]:
 
 
 def reasons(index: Index, query: str, text: str) -> list[dict[str, Any]]:
-    """Pairs of words that made the match; none where the model is no mean of word vectors."""
+    """Return the word pairs that contribute most to the match; none if the model is not a mean of word vectors."""
     try:
         return [share._asdict() for share in explain(index.model, query, text)] if index.model else []
     except FirthError:
@@ -119,12 +119,12 @@ def reasons(index: Index, query: str, text: str) -> list[dict[str, Any]]:
 
 
 def content_words(words: list[str]) -> set[str]:
-    """Without the shortest, such as "of" and "a", unless there are no others."""
+    """Return words without the shortest, such as "of" and "a", unless there are no others."""
     return {word for word in words if len(word) > 2} or set(words)
 
 
 def match_spans(text: str, words: set[str], similar: set[str]) -> list[dict[str, Any]]:
-    """Where the query's words stand in a text ("same"), and words that are near to them ("near")."""
+    """Return the spans of the query's words in a text ("same"), and of words that are similar to them ("near")."""
     spans = []
     for match in WORDS.finditer(text):
         word = match.group().lower()
@@ -135,7 +135,7 @@ def match_spans(text: str, words: set[str], similar: set[str]) -> list[dict[str,
 
 
 class IndexBody(BaseModel):
-    """As `firth index` has it."""
+    """The options of `firth index`."""
 
     model: str
     source: str
@@ -151,7 +151,7 @@ def make(request: Request, body: IndexBody) -> dict[str, Any]:
     workspace: Workspace = request.app.state.workspace
     if body.name in workspace.models.index_names():
         raise RequestError(
-            409, f"There is an index {body.name!r} already; give another name.", field="name", code="output_exists"
+            409, f"The index {body.name!r} exists; choose another name.", field="name", code="output_exists"
         )
     folder = workspace.output(body.name)
     arguments = ["index", str(workspace.models.path(body.model)), str(workspace.source(body.source))]

@@ -1,4 +1,4 @@
-"""/api/senses: one word in several sentences, layer by layer."""
+"""/api/senses: contextual vectors of one word in several sentences, layer by layer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from firth.server.workbench.asking import MAX_KEY, MAX_TEXT, model_with, rounded
 
 router = APIRouter()
 
-MAX_OCCURRENCES = 10  # so many colours are told apart
+MAX_OCCURRENCES = 10  # distinguishable colors
 
 
 class SensesBody(BaseModel):
@@ -26,17 +26,15 @@ class SensesBody(BaseModel):
 
 @router.post("/senses")
 def senses(body: SensesBody, request: Request) -> dict[str, Any]:
-    """Where the word stands, how far apart its vectors are in each layer, and their ways on a plane."""
-    model: Contextual = model_with(
-        request, body.model, "contextual", "bert and gpt models have a vector for each place"
-    )
+    """Return the occurrences of a word, the distances of its vectors in each layer, and their 2-D trajectories."""
+    model: Contextual = model_with(request, body.model, "contextual", "bert and gpt models have contextual vectors")
     texts = [text for text in body.texts if text.strip()]
     if not texts or not body.word.strip():
-        raise RequestError(400, "Give a word, and sentences that it stands in.", field="texts")
+        raise RequestError(400, "Enter a word, and sentences that contain it.", field="texts")
     result = model.senses(texts, body.word.strip(), body.pieces)
     if len(result.occurrences) > MAX_OCCURRENCES:
         raise RequestError(
-            400, f"The picture shows {MAX_OCCURRENCES} places of a word; it stands in {len(result.occurrences)}."
+            400, f"The plot shows at most {MAX_OCCURRENCES} occurrences of a word; got {len(result.occurrences)}."
         )
     trajectories, centered = layer_trajectories(result), layer_trajectories(result, center_layers=True)
     return {

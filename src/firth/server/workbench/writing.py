@@ -1,4 +1,4 @@
-"""/api/fill, /api/write and /api/answer: words for blanks, next words, answers in a passage."""
+"""/api/fill, /api/write and /api/answer: masked words, text generation, answers in a passage."""
 
 from __future__ import annotations
 
@@ -42,9 +42,12 @@ class AnswerBody(BaseModel):
 
 @router.post("/fill")
 def fill(body: FillBody, request: Request) -> dict[str, Any]:
-    """The likeliest tokens of each [MASK]."""
+    """Return the most probable tokens for each [MASK]."""
     model: Fills = model_with(
-        request, body.model, "fills", "bert models with a head for masked words do, and models of skipgram and cbow"
+        request,
+        body.model,
+        "fills",
+        "bert models with a masked language modeling head do, and skipgram and cbow models",
     )
     predictions = model.fill(body.text, body.k)
     return {
@@ -56,8 +59,8 @@ def fill(body: FillBody, request: Request) -> dict[str, Any]:
 
 @router.post("/write")
 def write(body: WriteBody, request: Request) -> dict[str, Any]:
-    """The next tokens, one by one, with those that each was chosen from; and the tokens that were taken before."""
-    model: Generates = model_with(request, body.model, "generates", "gpt models write")
+    """Generate the next tokens, each with its candidates, and return the tokens so far."""
+    model: Generates = model_with(request, body.model, "generates", "gpt models generate text")
     settings = {name: getattr(body, name) for name in ("temperature", "top_k", "top_p", "seed")}
     generated = model.write(body.prompt, body.taken, body.tokens, body.k, **settings)
     steps = [
@@ -69,8 +72,8 @@ def write(body: WriteBody, request: Request) -> dict[str, Any]:
 
 @router.post("/answer")
 def answer(body: AnswerBody, request: Request) -> dict[str, Any]:
-    """The stretch of the passage that answers the question; an empty one where it does not tell."""
-    model: Answers = model_with(request, body.model, "answers", "what firth finetune question-answerer makes does")
+    """Return the span of the passage that answers the question; empty if there is no answer."""
+    model: Answers = model_with(request, body.model, "answers", "models of firth finetune question-answerer do")
     if not body.question.strip() or not body.passage.strip():
-        raise RequestError(400, "Give a question, and a passage that may answer it.", field="question")
+        raise RequestError(400, "Enter a question, and a passage that may answer it.", field="question")
     return model.answer([body.question], [body.passage])[0]._asdict()
