@@ -94,7 +94,7 @@ def test_what_is_there_again_is_used(again):
     assert (taken.status_code, taken.json()["code"]) == (409, "output_exists")
 
 
-def test_runs_are_told_by_their_folders(again):
+def test_runs_are_restored_from_their_folders(again):
     jobs = {job["title"]: job for job in ask(again, "/api/jobs")["jobs"]}
     assert set(jobs) == {"sea", "long"}
     done, stopped = jobs["sea"], jobs["long"]

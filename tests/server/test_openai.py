@@ -96,19 +96,19 @@ def test_a_model_may_have_an_owner(places):
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "part", "field"),
+    ("body", "status", "part", "field"),
     [
-        ({"input": ""}, 400, "none of them empty", "input"),
-        ({"input": []}, 400, "none of them empty", "input"),
+        ({"input": ""}, 400, "not empty", "input"),
+        ({"input": []}, 400, "not empty", "input"),
         ({"input": ["a", ""]}, 400, "An input is empty", "input"),
-        ({"input": [[]]}, 400, "none of them empty", "input"),
+        ({"input": [[]]}, 400, "not empty", "input"),
         ({"input": 5}, 400, "must be a text", "input"),
         ({"input": [1, "a"]}, 400, "must be a text", "input"),
         ({"input": [1.5]}, 400, "must be a text", "input"),
         ({"input": [True]}, 400, "must be a text", "input"),
         ({"input": {"text": "a"}}, 400, "must be a text", "input"),
-        ({"input": ["a"] * 10_000}, 413, "2,048 inputs at most; got 10,000", "input"),
-        ({"input": [600]}, 400, "go from 0 to 599", "input"),
+        ({"input": ["a"] * 10_000}, 413, "at most 2,048 inputs; got 10,000", "input"),
+        ({"input": [600]}, 400, "0 to 599", "input"),
         ({"input": [[1, 2], [1 << 30]]}, 400, "There is no token 1073741824", "input"),
         ({"input": [-1]}, 400, "must be a text", "input"),
         ({"input": "a river " * 100}, 400, "402 tokens and the model reads 128", "input"),
@@ -125,8 +125,8 @@ def test_a_model_may_have_an_owner(places):
         ({}, 400, "input must be", "input"),
     ],
 )
-def test_what_is_wrong_is_said_in_their_shape(client, asked, status, part, field):
-    answer = client.post("/v1/embeddings", json={"model": "bert", **asked})
+def test_errors_have_the_format_of_openai(client, body, status, part, field):
+    answer = client.post("/v1/embeddings", json={"model": "bert", **body})
     error = answer.json()["error"]
     assert (answer.status_code, error["param"]) == (status, field), error
     assert part in error["message"] and set(error) == {"message", "type", "param", "code"}

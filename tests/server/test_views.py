@@ -83,48 +83,49 @@ def test_names_with_digits_are_worth_trying_too(made):
     assert set(found) == {f"u{number}" for number in range(12)}
 
 
-def test_a_map_that_takes_a_while_tells_how_far_it_is(made, monkeypatch):
+def test_a_slow_layout_reports_its_progress(made, monkeypatch):
     go_on, layout = threading.Event(), maps.layout
 
     def slow(vectors, method, run):
-        run.report.begin("placing", 4, "steps")
+        run.report.begin("layout", 4, "steps")
         run.report.step(1)
         assert go_on.wait(60)
         return layout(vectors, "pca", run=run)
 
     monkeypatch.setattr(maps, "layout", slow)
-    monkeypatch.setattr(placing, "AT_ONCE", 0.2)
+    monkeypatch.setattr(placing, "WAIT_SECONDS", 0.2)
     with serving(models={"films": made["films"]}) as client:
-        asked = {"params": {"of": "model/films/users", "method": "tsne"}}
-        asked["headers"] = {"X-Firth-Token": client.settings.token}
+        request = {"params": {"of": "model/films/users", "method": "tsne"}}
+        request["headers"] = {"X-Firth-Token": client.settings.token}
         for _ in range(2):
-            waiting = client.get("/api/map/points", **asked)
+            waiting = client.get("/api/map/points", **request)
             assert waiting.status_code == 202 and waiting.json()["share"] in (None, 0.25)
         assert waiting.json()["share"] == 0.25
         go_on.set()
-        while (answer := client.get("/api/map/points", **asked)).status_code == 202:
+        while (answer := client.get("/api/map/points", **request)).status_code == 202:
             pass
         assert answer.status_code == 200 and len(answer.content) == 12 * 2 * 4
 
 
-def test_a_map_that_can_not_be_placed_says_why_each_time(made):
+def test_an_invalid_layout_is_refused_each_time(made):
     with serving(models={"words": made["words"]}) as client:
-        asked = {"of": "model/words/words", "method": "magic"}
+        params = {"of": "model/words/words", "method": "magic"}
         for _ in range(2):
-            answer = client.get("/api/map/points", params=asked, headers={"X-Firth-Token": client.settings.token})
-            assert answer.status_code == 400 and "one of pca, tsne, umap" in answer.json()["error"]
+            answer = client.get("/api/map/points", params=params, headers={"X-Firth-Token": client.settings.token})
+            assert answer.status_code == 400 and answer.json()["code"] == "invalid_value"
+            assert "pca, tsne, umap" in answer.json()["error"]
 
 
-def test_what_is_near_is_looked_for_beyond_the_points_of_a_map(made, monkeypatch, tmp_path):
-    monkeypatch.setattr(maps, "MOST", 5)
+def test_neighbors_are_searched_beyond_the_points_of_a_map(made, monkeypatch, tmp_path):
+    monkeypatch.setattr(maps, "MAX_POINTS", 5)
     users = firth.load(made["films"]).tables["users"]
     with firth.Index.create(tmp_path / "index", dim=users.dim) as index:
         index.add(users.keys, users.matrix, {"text": [f"likes of {key}" for key in users.keys]})
     with serving(models={"films": made["films"]}, indexes={"index": tmp_path / "index"}) as client:
         for of in ("model/films/users", "index/index"):
-            asked = {"params": {"of": of, "row": 2, "k": 11}, "headers": {"X-Firth-Token": client.settings.token}}
-            assert client.get("/api/map/about", **asked).json()["rows"] == 5
-            near = client.get("/api/map/neighbors", **asked).json()["near"]
+            request = {"params": {"of": of, "row": 2, "k": 11}, "headers": {"X-Firth-Token": client.settings.token}}
+            assert client.get("/api/map/about", **request).json()["rows"] == 5
+            near = client.get("/api/map/neighbors", **request).json()["near"]
             assert [one["key"] for one in near] == [hit.key for hit in users.neighbors(users.keys[2], 11)]
             assert {one["key"]: one["row"] for one in near if one["row"] is not None} == {
                 key: row for row, key in enumerate(users.keys[:5]) if row != 2
@@ -132,12 +133,12 @@ def test_what_is_near_is_looked_for_beyond_the_points_of_a_map(made, monkeypatch
     assert {one["text"] for one in near} == {f"likes of {key}" for key in users.keys if key != users.keys[2]}
 
 
-def test_words_that_one_model_lacks(post, made):
+def test_words_that_one_model_does_not_have(post, made):
     rare = next(key for key in firth.load(made["words"]).vectors.keys if key not in firth.load(made["other"]).vectors)
     known, lacking = told(post("neighbors", models=["words", "other"], word=rare))["models"]
-    assert known["hits"] and lacking["error"].startswith(f"No vector for '{rare}'")
+    assert known["hits"] and f"'{rare}'" in lacking["error"]
     typo = told(post("neighbors", models=["words"], word="kingg"))["models"][0]
-    assert "king" in typo["close"] and "there is one for 'king'" in typo["error"]
+    assert "king" in typo["close"] and "'king'" in typo["error"]
 
 
 def test_an_analogy_step_by_step(post, made):
@@ -151,7 +152,7 @@ def test_an_analogy_step_by_step(post, made):
     (lacking,) = told(post("analogy", models=["words"], a="man", b="kingg", c="woman"))["models"]
     assert "king" in lacking["close"]
     (twice,) = told(post("analogy", models=["words"], a="man", b="man", c="woman"))["models"]
-    assert "three different words" in twice["error"]
+    assert twice["error"]
 
 
 @pytest.mark.parametrize(("model", "kind"), [("minilm", "both"), ("gpt", "causal"), ("seq2seq", "cross")])
@@ -223,47 +224,52 @@ def test_a_walk_among_codes(post, made):
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "status", "why"),
+    ("path", "body", "status", "part"),  # part: the field or the values that the message states
     [
         ("neighbors", {"models": ["words"], "word": ""}, 422, "word: "),
         ("neighbors", {"models": [], "word": "king"}, 422, "models: "),
-        ("neighbors", {"models": ["nobody"], "word": "king"}, 404, "There is no model 'nobody'"),
-        ("neighbors", {"models": ["seq2seq"], "word": "king"}, 400, "seq2seq can't do this (seq2seq); models of words"),
+        ("neighbors", {"models": ["nobody"], "word": "king"}, 404, "'nobody'"),
+        ("neighbors", {"models": ["seq2seq"], "word": "king"}, 400, "seq2seq (seq2seq)"),
         ("neighbors", {"models": ["words"], "word": "k" * 201}, 422, "word: "),
         ("analogy", {"models": ["words"], "a": "man", "b": "king", "c": ""}, 422, "c: "),
-        ("attention", {"model": "words", "text": "a"}, 400, "words can't do this (skipgram); bert, gpt"),
-        ("attention", {"model": "bert", "text": "  "}, 400, "type a sentence"),
+        ("attention", {"model": "words", "text": "a"}, 400, "words (skipgram) does not support this; bert, gpt"),
+        ("attention", {"model": "bert", "text": "  "}, 400, "empty"),
         ("attention", {"model": "bert", "text": ""}, 422, "text: "),
-        ("attention", {"model": "bert", "text": "king " * 100}, 400, "room for 96 tokens; got 100"),
-        ("attention", {"model": "bert", "text": "king " * 95}, 400, "room for 96 tokens; got 97"),
-        ("attention", {"model": "bert", "text": "a", "other": "king " * 500}, 400, "room for 96 tokens; got 500"),
+        ("attention", {"model": "bert", "text": "king " * 100}, 400, "96 tokens; got 100"),
+        ("attention", {"model": "bert", "text": "king " * 95}, 400, "96 tokens; got 97"),
+        ("attention", {"model": "bert", "text": "a", "other": "king " * 500}, 400, "96 tokens; got 500"),
         ("attention", {"model": "gpt", "text": "a", "other": "b"}, 400, "reads one text"),
         ("attention/steps", {"model": "bert", "text": "a", "layer": 9, "head": 1, "query": 1}, 400, "layer must be"),
         ("attention/steps", {"model": "bert", "text": "a", "layer": 0, "head": 1, "query": 1}, 422, "layer: "),
-        ("senses", {"model": "words", "texts": BANKS, "word": "bank"}, 400, "words can't do this (skipgram)"),
+        ("senses", {"model": "words", "texts": BANKS, "word": "bank"}, 400, "words (skipgram)"),
         ("senses", {"model": "minilm", "texts": BANKS, "word": "tree"}, 400, "'tree' is not among the words of"),
         ("senses", {"model": "minilm", "texts": BANKS[:1], "word": "bank"}, 400, "there is only one"),
-        ("senses", {"model": "minilm", "texts": BANKS, "word": " "}, 400, "Give a word"),
-        ("senses", {"model": "minilm", "texts": ["bank " * 11], "word": "bank"}, 400, "shows 10 places"),
+        ("senses", {"model": "minilm", "texts": BANKS, "word": " "}, 400, "Enter a word"),
+        (
+            "senses",
+            {"model": "minilm", "texts": ["bank " * 11], "word": "bank"},
+            400,
+            "at most 10 ",
+        ),
         ("fill", {"model": "bert", "text": "the king"}, 400, "There is no [MASK]"),
         (
             "fill",
             {"model": "minilm", "text": "the [MASK]"},
             400,
-            "minilm can't do this (bert); bert models with",
+            "minilm (bert)",
         ),
-        ("write", {"model": "bert", "prompt": "a"}, 400, "bert can't do this (bert); gpt models write"),
+        ("write", {"model": "bert", "prompt": "a"}, 400, "bert (bert)"),
         ("write", {"model": "gpt", "prompt": "a", "taken": [99999]}, 400, "Tokens have numbers from 0"),
         ("write", {"model": "gpt", "prompt": "king " * 200}, 400, "context"),
         ("write", {"model": "gpt", "prompt": "a", "temperature": -1}, 422, "temperature: "),
         ("answer", {"model": "bert", "question": "who", "passage": "a"}, 400, "finetune question-answerer"),
-        ("answer", {"model": "answer", "question": "", "passage": "a"}, 400, "Give a question"),
-        ("latent", {"model": "words"}, 400, "words can't do this (skipgram); autoencoder and vae"),
+        ("answer", {"model": "answer", "question": "", "passage": "a"}, 400, "Enter a question"),
+        ("latent", {"model": "words"}, 400, "words (skipgram) does not support this; autoencoder and vae"),
         ("latent", {"model": "plain"}, 400, "has not kept the codes of its rows"),
-        ("latent/decode", {"model": "people", "codes": [[0, 1]]}, 400, "A code of people has 3 numbers; got 2"),
+        ("latent/decode", {"model": "people", "codes": [[0, 1]]}, 400, "A code of people must have 3 values; got 2"),
         ("latent/decode", {"model": "people", "codes": []}, 422, "codes: "),
     ],
 )
-def test_what_is_refused(post, path, body, status, why):
+def test_invalid_requests_are_refused(post, path, body, status, part):
     answer = post(path, **body)
-    assert answer.status_code == status and why in answer.json()["error"], answer.text
+    assert answer.status_code == status and part in answer.json()["error"], answer.text

@@ -17,7 +17,7 @@ from firth.core import registry
 from firth.core.errors import CODES
 from firth.core.options import options_of
 from firth.core.run import Run
-from firth.server.workbench.training import FIELDS, Training, arguments
+from firth.server.workbench.training import FIELDS, TrainBody, arguments
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ other/text.txt"""
 
 
 @pytest.mark.parametrize("name", ["", *DETOURS.split()])
-def test_no_detour_leads_out_of_the_root(bench, name):
+def test_paths_outside_the_root_are_refused(bench, name):
     for path in ("look", "vocabulary"):
         answer = bench.get(f"/api/data/{path}", params={"source": name})
         assert answer.status_code == 404 and "secret" not in answer.text
@@ -75,9 +75,9 @@ def test_no_detour_leads_out_of_the_root(bench, name):
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".x", "x" * 65, "a b", "-o"])
-def test_no_model_is_written_elsewhere(bench, name):
+def test_invalid_names_of_models_are_refused(bench, name):
     answer = bench.post("/api/train", json={"method": "skipgram", "name": name, "source": "root/text.txt"})
-    assert answer.status_code == 400 and "A name has letters" in answer.json()["error"]
+    assert answer.status_code == 400 and answer.json()["code"] == "invalid_value"
 
 
 def test_a_damaged_table_is_refused(bench, root):
@@ -134,7 +134,7 @@ def test_a_run_becomes_a_model(bench, root):
     assert about["rows"] == 5 and len(points) == 5 * 2 * 4
 
 
-def test_a_run_that_fails_says_why(bench):
+def test_a_failed_run_reports_its_error(bench):
     body = {"method": "als", "name": "bad", "source": "root/text.txt"}
     job = done(bench, bench.post("/api/train", json=body).json())
     assert job["status"] == "failed" and "Traceback" not in job["error"]
@@ -142,24 +142,24 @@ def test_a_run_that_fails_says_why(bench):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "code", "part"),
     [
-        ({"method": "nothing"}, "There is no method"),
-        ({"options": {"dim": 0}}, "must be at least 1"),
-        ({"options": {"colour": 1}}, "has no option"),
-        ({"method": "rating-factors", "options": {"colour": 1}}, "RatingFactors has no option"),
-        ({"run": {"threads": -1}}, "must be at least 0"),
-        ({"data": {"label": "x"}}, "It has no 'label'"),
-        ({"method": "text_classifier"}, "choose one to begin with"),
+        ({"method": "nothing"}, "unknown_method", "nothing"),
+        ({"options": {"dim": 0}}, "invalid_value", "dim"),
+        ({"options": {"colour": 1}}, "unknown_option", "colour"),
+        ({"method": "rating-factors", "options": {"colour": 1}}, "unknown_option", "RatingFactors"),
+        ({"run": {"threads": -1}}, "invalid_value", "threads"),
+        ({"data": {"label": "x"}}, "unknown_option", "'label'"),
+        ({"method": "text_classifier"}, "missing_start", "text_classifier"),
     ],
 )
-def test_what_can_be_told_before_the_start_is_told(bench, change, said):
+def test_invalid_runs_are_refused_before_they_start(bench, change, code, part):
     answer = bench.post("/api/train", json={"method": "skipgram", "name": "x", "source": "root/text.txt", **change})
-    assert answer.status_code == 400 and said in answer.json()["error"]
+    assert (answer.status_code, answer.json()["code"]) == (400, code) and part in answer.json()["error"]
 
 
-def test_forms_ask_what_the_command_line_asks():
-    """Every field of a form is a flag of `firth train` for that kind of data, and every kind has a form."""
+def test_forms_have_the_flags_of_the_command_line():
+    """Every field of a form is a flag of `firth train` for that kind of data, and every kind of data has a form."""
     for kind, fields in FIELDS.items():
         flags = {name.removeprefix("--") for names, _ in KINDS[kind].flags for name in names.split(", ")}
         assert {field.name for field in fields} <= flags, kind
@@ -185,7 +185,7 @@ def test_an_index_is_made_and_searched(bench):
     (hit,) = bench.post("/api/search", json=asked).json()["hits"]
     assert hit["key"] == "b" and hit["marks"] == [{"start": 2, "end": 6, "kind": "same"}]
     bad = bench.post("/api/search", json={**asked, "where": "__import__('os')"})
-    assert bad.status_code == 400 and "where" in bad.json()["error"]
+    assert bad.status_code == 400 and bad.json()["code"] == "invalid_filter"
 
 
 def test_models_are_compared(bench):
@@ -193,7 +193,7 @@ def test_models_are_compared(bench):
     assert job["status"] == "finished", job["error"]
     assert set(job["result"]["models"]) == {"words", "sea"} and "recommendation" in json.dumps(job["result"])
     alone = bench.post("/api/compare", json={"models": ["words"]})
-    assert alone.status_code == 400 and "Choose two models" in alone.json()["error"]
+    assert alone.status_code == 400 and alone.json()["code"] == "too_few"
 
 
 def test_models_are_compared_under_the_names_they_have_here(places):
@@ -218,7 +218,7 @@ def test_an_option_names_no_file_outside_the_root(bench, root, path):
 
 def test_an_option_names_a_file_inside_the_root_from_there(bench, root):
     workspace = bench.app.state.workspace
-    asked = Training(method="bert", name="ok", source="root/text.txt", options={"tokenizer": "deep/rows.jsonl"})
+    asked = TrainBody(method="bert", name="ok", source="root/text.txt", options={"tokenizer": "deep/rows.jsonl"})
     assert f"--tokenizer={root.resolve() / 'deep' / 'rows.jsonl'}" in arguments(workspace, asked)
 
 
