@@ -46,9 +46,9 @@ def test_neighbours_in_several_models_and_measures(post, made):
         expected = [(key, round(score, 5)) for key, score in vectors.neighbors("king", 5, metric=metric)]
         assert [(hit["key"], round(hit["score"], 5)) for hit in hits] == expected
     by_dot = found[0]["hits"]["dot"]
-    assert [hit["places"]["dot"] for hit in by_dot] == [1, 2, 3, 4, 5]
+    assert [hit["ranks"]["dot"] for hit in by_dot] == [1, 2, 3, 4, 5]
     order = [hit.key for hit in vectors.neighbors("king", 200)]
-    assert [hit["places"]["cosine"] for hit in by_dot] == [
+    assert [hit["ranks"]["cosine"] for hit in by_dot] == [
         order.index(hit["key"]) + 1 if hit["key"] in order else None for hit in by_dot
     ]
 
@@ -162,8 +162,8 @@ def test_attention_and_its_steps(post, made, model, kind):
     found = told(post("attention", model=model, text=text, other=other))
     expected = firth.load(made[model]).attention(text, other)
     assert found["kind"] == kind and (found["layers"], found["heads"]) == expected.weights.shape[:2]
-    np.testing.assert_allclose(np.array(found["weights"]) / found["whole"], expected.weights, atol=6e-5)
-    assert len(found["queries"]) == expected.weights.shape[2] and len(found["marks"]) == expected.weights.shape[3]
+    np.testing.assert_allclose(np.array(found["weights"]) / found["scale"], expected.weights, atol=6e-5)
+    assert len(found["queries"]) == expected.weights.shape[2] and len(found["special"]) == expected.weights.shape[3]
     steps = told(post("attention/steps", model=model, text=text, other=other, layer=2, head=1, query=3))
     np.testing.assert_allclose(steps["weights"], expected.weights[1, 0, 2], atol=1e-4)
     np.testing.assert_allclose(np.array(steps["keys"]) @ steps["query"], steps["scores"], atol=1e-2)
@@ -172,16 +172,16 @@ def test_attention_and_its_steps(post, made, model, kind):
 
 def test_a_pair_is_read_as_one(post):
     found = told(post("attention", model="bert", text="the king sleeps", other="a queen"))
-    assert set(found["segments"]) == {0, 1} and found["marks"][0]
+    assert set(found["segments"]) == {0, 1} and found["special"][0]
 
 
 def test_senses_of_bank(post, made):
     found = told(post("senses", model="minilm", texts=[*BANKS, " "], word="bank"))
     expected = firth.load(made["minilm"]).senses(BANKS, "bank")
     np.testing.assert_allclose(found["distances"], expected.distances, atol=1e-4)
-    assert [text["text"][text["begin"] : text["end"]] for text in found["places"]] == ["bank", "bank"]
-    assert np.shape(found["ways"]["points"]) == np.shape(found["apart"]["points"]) == (7, 2, 2)
-    np.testing.assert_allclose(np.mean(found["apart"]["points"], axis=1), 0, atol=1e-4)  # nothing that all share
+    assert [text["text"][text["begin"] : text["end"]] for text in found["occurrences"]] == ["bank", "bank"]
+    assert np.shape(found["trajectories"]["points"]) == np.shape(found["centered"]["points"]) == (7, 2, 2)
+    np.testing.assert_allclose(np.mean(found["centered"]["points"], axis=1), 0, atol=1e-4)  # without the mean of each layer
     assert found["distances"][-1][0][1] > 3 * found["distances"][0][0][1]
     alone = told(post("senses", model="minilm", texts=["bank", "bank"], word="bank"))
     assert alone["others"] == [None] * 7

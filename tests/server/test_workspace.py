@@ -183,7 +183,7 @@ def test_an_index_is_made_and_searched(bench):
     ]
     asked = {"index": "rows", "query": "the ship", "mode": "words", "where": "year > 2020"}
     (hit,) = bench.post("/api/search", json=asked).json()["hits"]
-    assert hit["key"] == "b" and hit["marks"] == [{"start": 2, "end": 6, "kind": "same"}]
+    assert hit["key"] == "b" and hit["spans"] == [{"start": 2, "end": 6, "kind": "same"}]
     bad = bench.post("/api/search", json={**asked, "where": "__import__('os')"})
     assert bad.status_code == 400 and bad.json()["code"] == "invalid_filter"
 
@@ -246,7 +246,7 @@ def test_what_is_made_replaces_no_file(bench, root):
     answer = bench.post("/api/data/make", json=made)
     assert (answer.status_code, answer.json()["code"]) == (409, "output_exists") and kept.read_text() == "mine\n"
     job = done(bench, bench.post("/api/data/make", json={**made, "name": "other"}).json())
-    assert job["status"] == "finished" and job["about"]["source"] == "root/other.txt"
+    assert job["status"] == "finished" and job["details"]["source"] == "root/other.txt"
     assert len((root / "other.txt").read_text().splitlines()) == 5 and kept.read_text() == "mine\n"
     for name in ("../x", "a/b", ".x", "other", "other.txt"):
         assert bench.post("/api/data/make", json={**made, "name": name}).status_code in (400, 409), name

@@ -6,7 +6,7 @@ export interface Curve {
   label: string;
   x: number[];
   y: (number | null)[];
-  colour?: number; // a place in the palette; else its own
+  colour?: number; // index in the palette
   dashed?: boolean;
 }
 
@@ -20,7 +20,7 @@ interface Frame {
   height: number;
 }
 
-/** The curves of a chart as a picture of lines, to be kept: a canvas has only pixels. */
+/** The curves of a chart as SVG. */
 export function curvesSvg(curves: Curve[], frame: Frame, theme: "light" | "dark"): string {
   const { width, height } = frame;
   const [left, right, top, bottom] = [70, 20, 46, 52];

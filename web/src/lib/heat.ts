@@ -1,12 +1,12 @@
 import { rgb } from "./colours";
 
-/** Of the page's variables, as it is shown now. */
+/** The current value of a CSS color variable. */
 export function tint(name: string): [number, number, number] {
   const hex = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  return rgb(hex.length === 4 ? hex.replace(/[^#]/g, "$&$&") : hex); // the build writes #fff for #ffffff
+  return rgb(hex.length === 4 ? hex.replace(/[^#]/g, "$&$&") : hex); // the build shortens #ffffff to #fff
 }
 
-/** Shares from 0 to 1 as pixels of a canvas, from the panel's colour to the accent, or another. */
+/** Paints values from 0 to 1 on a canvas, from the panel color to the accent or another color. */
 export function paint(
   canvas: HTMLCanvasElement,
   rows: number,
@@ -29,7 +29,7 @@ export function paint(
   context.putImageData(image, 0, 0);
 }
 
-/** Numbers below and above 0 in one line: towards the second colour, towards the accent. */
+/** Paints signed values in one row: negative in the second color, positive in the accent. */
 export function paintSigned(canvas: HTMLCanvasElement, numbers: number[], most: number): void {
   const context = canvas.getContext("2d");
   if (!context || !numbers.length) return;

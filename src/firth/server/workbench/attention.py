@@ -47,7 +47,7 @@ def check_tokens(tokens: int) -> None:
 
 @router.post("/attention")
 def attention(body: AttentionBody, request: Request) -> dict[str, Any]:
-    """Return the tokens, and the weights of each layer and head as integers, scaled by `whole`."""
+    """Return the tokens, and the weights of each layer and head as integers, scaled by `scale`."""
     model = attention_model(body, request)
     weights = model.attention(body.text, body.other or None)
     check_tokens(max(len(weights.queries), len(weights.keys)))
@@ -59,8 +59,8 @@ def attention(body: AttentionBody, request: Request) -> dict[str, Any]:
         "queries": [visible(token) for token in weights.queries],
         "keys": [visible(token) for token in weights.keys],
         "segments": list(weights.segments),
-        "marks": [token in SPECIAL_TOKENS for token in weights.keys],
-        "whole": WEIGHT_SCALE,
+        "special": [token in SPECIAL_TOKENS for token in weights.keys],
+        "scale": WEIGHT_SCALE,
         "weights": (weights.weights * WEIGHT_SCALE).round().astype(int).tolist(),
     }
 

@@ -175,7 +175,7 @@ def points(request: Request, of: str, method: str = "pca") -> Response:
         return JSONResponse(pending_layout(space, method).progress(), 202)
     score = made.score
     headers = {
-        "x-firth-kept": f"{score.recall:.4f}",
+        "x-firth-recall": f"{score.recall:.4f}",
         "x-firth-chance": f"{score.chance:.6f}",
         "x-firth-k": str(score.k),
     }

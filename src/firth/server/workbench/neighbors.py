@@ -60,7 +60,7 @@ def model_neighbors(name: str, table: str, vectors: Vectors, body: NeighborsBody
     return description | {
         "hits": {
             metric: [
-                {**hit._asdict(), "places": {other: by_key.get(hit.key) for other, by_key in ranks.items()}}
+                {**hit._asdict(), "ranks": {other: by_key.get(hit.key) for other, by_key in ranks.items()}}
                 for hit in hits[: body.k]
             ]
             for metric, hits in hits_by_metric.items()

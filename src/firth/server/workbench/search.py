@@ -105,8 +105,8 @@ def hit_json(index: Index, body: SearchBody, hit: Hit) -> dict[str, Any]:
         "score": hit.score,
         "text": text,
         "attributes": values,
-        "marks": match_spans(text, words, similar),
-        "because": contributions,
+        "spans": match_spans(text, words, similar),
+        "contributions": contributions,
     }
 
 

@@ -39,12 +39,12 @@ def senses(body: SensesBody, request: Request) -> dict[str, Any]:
     trajectories, centered = layer_trajectories(result), layer_trajectories(result, center_layers=True)
     return {
         "word": result.word,
-        "places": [
+        "occurrences": [
             {"label": label, "text": result.texts[occurrence.text], "begin": occurrence.begin, "end": occurrence.end}
             for label, occurrence in zip(occurrence_labels(result), result.occurrences, strict=True)
         ],
         "distances": rounded(result.distances),
         "others": rounded(result.others),
-        "ways": {"points": rounded(trajectories.points), "explained": rounded(trajectories.explained, 3)},
-        "apart": {"points": rounded(centered.points), "explained": rounded(centered.explained, 3)},
+        "trajectories": {"points": rounded(trajectories.points), "explained": rounded(trajectories.explained, 3)},
+        "centered": {"points": rounded(centered.points), "explained": rounded(centered.explained, 3)},
     }
