@@ -47,9 +47,9 @@ async function call(path: string, init: RequestInit): Promise<Response> {
 async function problem(answer: Response): Promise<ApiError> {
   let [text, code] = [`The server answered ${answer.status} ${answer.statusText}.`, ""];
   try {
-    const said = JSON.parse(await answer.text());
-    const detail = said.error?.message ?? said.error ?? said.detail ?? said.message;
-    code = String(said.code ?? "");
+    const body = JSON.parse(await answer.text());
+    const detail = body.error?.message ?? body.error ?? body.detail ?? body.message;
+    code = String(body.code ?? "");
     if (Array.isArray(detail)) text = detail.map((one) => `${one.loc?.at(-1) ?? "input"}: ${one.msg}`).join("; ");
     else if (typeof detail === "string") text = detail;
   } catch {
@@ -86,7 +86,7 @@ export async function file(path: string, body: unknown): Promise<[Blob, Headers]
 }
 
 /** Downloads binary numbers with the response headers; `soFar` gets the progress while they are computed. */
-export async function bytes<T>(path: string, query: Query, signal: AbortSignal, soFar: (told: T) => void): Promise<[ArrayBuffer, Headers]> {
+export async function bytes<T>(path: string, query: Query, signal: AbortSignal, soFar: (progress: T) => void): Promise<[ArrayBuffer, Headers]> {
   for (;;) {
     const answer = await call(address(path, query), { signal });
     if (answer.status !== 202) return [await answer.arrayBuffer(), answer.headers];

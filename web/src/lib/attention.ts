@@ -38,9 +38,9 @@ export interface Head {
 export function headOf(attention: Attention, layer: number, head: number, words: boolean): Head {
   const all = attention.weights[layer]?.[head] ?? [];
   const self = attention.kind !== "cross";
-  const visible = (place: number) => !words || !attention.special[place];
-  const columns = attention.keys.map((_, place) => place).filter(visible);
-  const rows = attention.queries.map((_, place) => place).filter((place) => !self || visible(place));
+  const visible = (position: number) => !words || !attention.special[position];
+  const columns = attention.keys.map((_, position) => position).filter(visible);
+  const rows = attention.queries.map((_, position) => position).filter((position) => !self || visible(position));
   const weights = rows.map((row) => columns.map((column) => (all[row]?.[column] ?? 0) / attention.scale));
   return {
     queries: rows.map((row) => attention.queries[row] ?? ""),
@@ -55,7 +55,7 @@ export function headOf(attention: Attention, layer: number, head: number, words:
 
 /** The initial selection: the largest weight between two words that are not adjacent. */
 export function strongest(attention: Attention): { layer: number; head: number; query: number } {
-  const found = { layer: 0, head: 0, query: Math.max(0, attention.special.indexOf(false)), worth: -1 };
+  const result = { layer: 0, head: 0, query: Math.max(0, attention.special.indexOf(false)), worth: -1 };
   const cross = attention.kind === "cross";
   const isWord = (text = "") => /[\p{L}\p{N}]{2}/u.test(text) && text !== "[UNK]";
   attention.weights.forEach((heads, layer) =>
@@ -65,10 +65,10 @@ export function strongest(attention: Attention): { layer: number; head: number; 
           const far = cross || (Math.abs(query - key) > 1 && !attention.special[query] && attention.queries[query] !== attention.keys[key]);
           const words = isWord(attention.queries[query]) && isWord(attention.keys[key]) && !attention.special[key];
           const worth = weight * (cross ? 1 : 1 + Math.abs(query - key) / 10); // distant pairs are more informative
-          if (worth > found.worth && far && words) Object.assign(found, { layer, head, query, worth });
+          if (worth > result.worth && far && words) Object.assign(result, { layer, head, query, worth });
         }),
       ),
     ),
   );
-  return found;
+  return result;
 }

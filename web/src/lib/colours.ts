@@ -8,9 +8,9 @@ export function colours(theme: "light" | "dark"): string[] {
 }
 
 /** The i-th color, cyclically. */
-export function colour(theme: "light" | "dark", place: number): string {
+export function colour(theme: "light" | "dark", position: number): string {
   const all = colours(theme);
-  return all[((place % all.length) + all.length) % all.length] ?? "#888888";
+  return all[((position % all.length) + all.length) % all.length] ?? "#888888";
 }
 
 /** "#0c6a70" -> [12, 106, 112]. */
@@ -24,9 +24,9 @@ const SCALE = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80",
 
 /** A value from 0 to 1 as a color. */
 export function scale(share: number): [number, number, number] {
-  const place = Math.min(Math.max(share, 0), 1) * (SCALE.length - 1);
-  const low = Math.min(Math.floor(place), SCALE.length - 2);
+  const position = Math.min(Math.max(share, 0), 1) * (SCALE.length - 1);
+  const low = Math.min(Math.floor(position), SCALE.length - 2);
   const at = (step: number, i: 0 | 1 | 2) => SCALE[step]?.[i] ?? 0;
-  const between = (i: 0 | 1 | 2) => Math.round(at(low, i) + (at(low + 1, i) - at(low, i)) * (place - low));
+  const between = (i: 0 | 1 | 2) => Math.round(at(low, i) + (at(low + 1, i) - at(low, i)) * (position - low));
   return [between(0), between(1), between(2)];
 }

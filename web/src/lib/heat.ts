@@ -22,9 +22,9 @@ export function paint(
   for (let row = 0; row < rows; row++)
     for (let column = 0; column < columns; column++) {
       const value = Math.min(Math.max(share(row, column), 0), 1);
-      const place = 4 * (row * columns + column);
-      for (let part = 0; part < 3; part++) image.data[place + part] = (low[part] ?? 0) + ((high[part] ?? 0) - (low[part] ?? 0)) * value;
-      image.data[place + 3] = 255;
+      const position = 4 * (row * columns + column);
+      for (let part = 0; part < 3; part++) image.data[position + part] = (low[part] ?? 0) + ((high[part] ?? 0) - (low[part] ?? 0)) * value;
+      image.data[position + 3] = 255;
     }
   context.putImageData(image, 0, 0);
 }
@@ -36,11 +36,11 @@ export function paintSigned(canvas: HTMLCanvasElement, numbers: number[], most: 
   [canvas.width, canvas.height] = [numbers.length, 1];
   const image = context.createImageData(numbers.length, 1);
   const [zero, below, above] = [tint("--panel"), tint("--second"), tint("--accent")];
-  numbers.forEach((number, place) => {
+  numbers.forEach((number, position) => {
     const share = Math.min(Math.abs(number) / (most || 1), 1);
     const end = number < 0 ? below : above;
-    for (let part = 0; part < 3; part++) image.data[4 * place + part] = (zero[part] ?? 0) + ((end[part] ?? 0) - (zero[part] ?? 0)) * share;
-    image.data[4 * place + 3] = 255;
+    for (let part = 0; part < 3; part++) image.data[4 * position + part] = (zero[part] ?? 0) + ((end[part] ?? 0) - (zero[part] ?? 0)) * share;
+    image.data[4 * position + 3] = 255;
   });
   context.putImageData(image, 0, 0);
 }

@@ -22,8 +22,8 @@ class Models {
 
   async load(): Promise<void> {
     try {
-      const found = await get<{ models: Model[]; indexes: string[] }>("/api/models");
-      [this.all, this.indexes, this.error] = [found.models, found.indexes, ""];
+      const result = await get<{ models: Model[]; indexes: string[] }>("/api/models");
+      [this.all, this.indexes, this.error] = [result.models, result.indexes, ""];
     } catch (error) {
       this.error = message(error);
     }
@@ -36,7 +36,7 @@ class Models {
   }
 
   /** The models with an ability that are selected in the URL; by default the first. */
-  chosen(what: string | string[]): Model[] {
+  selected(what: string | string[]): Model[] {
     const fit = this.that(what);
     const named = route.all("model").flatMap((name) => fit.find((model) => model.name === name) ?? []);
     return named.length ? named : fit.slice(0, 1);

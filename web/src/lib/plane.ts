@@ -46,7 +46,7 @@ export class Grid {
     this.#rows = new Uint32Array(count);
     const cells = new Uint32Array(count);
     for (let row = 0; row < count; row++) {
-      const cell = place(xy[2 * row + 1] ?? 0) * CELLS + place(xy[2 * row] ?? 0);
+      const cell = position(xy[2 * row + 1] ?? 0) * CELLS + position(xy[2 * row] ?? 0);
       cells[row] = cell;
       this.#starts[cell + 1] = (this.#starts[cell + 1] ?? 0) + 1;
     }
@@ -63,16 +63,16 @@ export class Grid {
   /** An upper estimate of the number of rows in a rectangle. */
   count(left: number, bottom: number, right: number, top: number): number {
     let sum = 0;
-    for (let down = place(bottom); down <= place(top); down++)
-      sum += (this.#starts[down * CELLS + place(right) + 1] ?? 0) - (this.#starts[down * CELLS + place(left)] ?? 0);
+    for (let down = position(bottom); down <= position(top); down++)
+      sum += (this.#starts[down * CELLS + position(right) + 1] ?? 0) - (this.#starts[down * CELLS + position(left)] ?? 0);
     return sum;
   }
 
   /** The rows in a rectangle, unordered. */
   *within(left: number, bottom: number, right: number, top: number): Generator<number> {
-    for (let down = place(bottom); down <= place(top); down++) {
-      const first = this.#starts[down * CELLS + place(left)] ?? 0;
-      const last = this.#starts[down * CELLS + place(right) + 1] ?? 0;
+    for (let down = position(bottom); down <= position(top); down++) {
+      const first = this.#starts[down * CELLS + position(left)] ?? 0;
+      const last = this.#starts[down * CELLS + position(right) + 1] ?? 0;
       for (let spot = first; spot < last; spot++) {
         const row = this.#rows[spot] ?? 0;
         const [x, y] = [this.xy[2 * row] ?? 0, this.xy[2 * row + 1] ?? 0];
@@ -93,13 +93,13 @@ export class Grid {
   }
 }
 
-function place(coordinate: number): number {
+function position(coordinate: number): number {
   return Math.min(CELLS - 1, Math.max(0, Math.floor(((coordinate + 1) / 2) * CELLS)));
 }
 
 /** The rows inside a polygon. */
 export function inside(xy: Float32Array, corners: [number, number][]): number[] {
-  const found: number[] = [];
+  const result: number[] = [];
   const across = corners.map(([x]) => x);
   const up = corners.map(([, y]) => y);
   const [left, right, bottom, top] = [Math.min(...across), Math.max(...across), Math.min(...up), Math.max(...up)];
@@ -112,9 +112,9 @@ export function inside(xy: Float32Array, corners: [number, number][]): number[] 
       const [bx, by] = corners[before] ?? [0, 0];
       if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) odd = !odd;
     }
-    if (odd) found.push(row);
+    if (odd) result.push(row);
   }
-  return found;
+  return result;
 }
 
 /** Moves a label minimally so that it fits inside; labels completely outside stay there. */
@@ -150,12 +150,12 @@ const LOOKED_AT = 2500; // visible rows that are considered for labels
 function firstWithin(grid: Grid, left: number, bottom: number, right: number, top: number): number[] {
   if (grid.count(left, bottom, right, top) <= 2 * LOOKED_AT)
     return [...grid.within(left, bottom, right, top)].sort((a, b) => a - b).slice(0, LOOKED_AT);
-  const found: number[] = [];
-  for (let row = 0; row < grid.xy.length / 2 && found.length < LOOKED_AT; row++) {
+  const result: number[] = [];
+  for (let row = 0; row < grid.xy.length / 2 && result.length < LOOKED_AT; row++) {
     const [x, y] = [grid.xy[2 * row] ?? 0, grid.xy[2 * row + 1] ?? 0];
-    if (x >= left && x <= right && y >= bottom && y <= top) found.push(row);
+    if (x >= left && x <= right && y >= bottom && y <= top) result.push(row);
   }
-  return found;
+  return result;
 }
 
 export interface Label {
@@ -173,9 +173,9 @@ export function labels(grid: Grid, camera: Camera, keys: string[], before: numbe
   const rows = new Set([...before, ...others]);
   const taken = new Set<number>(); // occupied cells of the screen; a label is 12 pixels high
   const [wide, high, tall] = [14, 6, 3];
-  const found: Label[] = [];
+  const result: Label[] = [];
   for (const row of rows) {
-    if (found.length >= most) break;
+    if (result.length >= most) break;
     const [at, y] = project(camera, grid.xy[2 * row] ?? 0, grid.xy[2 * row + 1] ?? 0);
     const letters = Math.min(40, (keys[row] ?? "").length) * 6.6;
     const x = within(at, letters / 2, camera.width); // labels at the edge are moved inward
@@ -185,7 +185,7 @@ export function labels(grid: Grid, camera: Camera, keys: string[], before: numbe
       for (let column = Math.round(x / wide) - half; column <= Math.round(x / wide) + half; column++) cells.push(line * 10_000 + column);
     if (cells.some((cell) => taken.has(cell))) continue;
     for (const cell of cells) taken.add(cell);
-    found.push({ row, x, y });
+    result.push({ row, x, y });
   }
-  return found;
+  return result;
 }

@@ -27,9 +27,9 @@ export function resource<Q, T>(
 
   $effect(() => {
     void turn;
-    const asked = JSON.parse(key) as Q | null;
+    const request = JSON.parse(key) as Q | null;
     error = code = "";
-    if (asked === null) {
+    if (request === null) {
       data = undefined;
       busy = false;
       return;
@@ -38,7 +38,7 @@ export function resource<Q, T>(
     busy = true;
     const timer = setTimeout(async () => {
       try {
-        const answer = await ask(asked, stop.signal);
+        const answer = await ask(request, stop.signal);
         if (!stop.signal.aborted) data = answer;
       } catch (problem) {
         if (stop.signal.aborted) return;

@@ -42,10 +42,10 @@ export function svgText(svg: SVGSVGElement): string {
   const copy = svg.cloneNode(true) as SVGSVGElement;
   const from = [svg, ...svg.querySelectorAll("*")];
   const to = [copy, ...copy.querySelectorAll("*")];
-  from.forEach((element, place) => {
+  from.forEach((element, position) => {
     const style = getComputedStyle(element);
-    for (const name of SHOWN) to[place]?.setAttribute(name, style.getPropertyValue(name));
-    to[place]?.removeAttribute("class");
+    for (const name of SHOWN) to[position]?.setAttribute(name, style.getPropertyValue(name));
+    to[position]?.removeAttribute("class");
   });
   const { width, height } = svg.getBoundingClientRect();
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");

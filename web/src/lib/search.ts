@@ -40,11 +40,11 @@ export function pieces(hit: Hit): { text: string; kind: string }[] {
   const cut = (begin: number, end?: number) => letters.slice(begin, end).join("");
   const first = hit.spans[0]?.end ?? 0;
   const begin = first > SEEN ? letters.indexOf(" ", first - LEAD) + 1 || first - LEAD : 0; // some scripts do not use spaces
-  const found: { text: string; kind: string }[] = begin ? [{ text: "…", kind: "" }] : [];
+  const result: { text: string; kind: string }[] = begin ? [{ text: "…", kind: "" }] : [];
   let at = begin && Math.min(begin, hit.spans[0]?.start ?? 0);
   for (const mark of hit.spans) {
-    found.push({ text: cut(at, mark.start), kind: "" }, { text: cut(mark.start, mark.end), kind: mark.kind });
+    result.push({ text: cut(at, mark.start), kind: "" }, { text: cut(mark.start, mark.end), kind: mark.kind });
     at = mark.end;
   }
-  return [...found, { text: cut(at), kind: "" }].filter((piece) => piece.text);
+  return [...result, { text: cut(at), kind: "" }].filter((piece) => piece.text);
 }

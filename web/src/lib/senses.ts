@@ -14,8 +14,8 @@ export interface Plane {
 }
 
 /** The context of the word, shortened for a figure. */
-export function around(place: Senses["occurrences"][number], most = 34): [string, string, string] {
-  const { text, begin, end } = place;
+export function around(position: Senses["occurrences"][number], most = 34): [string, string, string] {
+  const { text, begin, end } = position;
   const room = Math.max(0, most - (end - begin));
   const before = text.slice(0, begin);
   const after = text.slice(end);

@@ -29,8 +29,8 @@ class Sources {
 
   async load(): Promise<void> {
     try {
-      const found = await get<{ sources: Source[]; root: string | null }>("/api/data");
-      [this.all, this.root, this.error] = [found.sources, found.root, ""];
+      const result = await get<{ sources: Source[]; root: string | null }>("/api/data");
+      [this.all, this.root, this.error] = [result.sources, result.root, ""];
     } catch (error) {
       this.error = message(error);
     }
@@ -38,7 +38,7 @@ class Sources {
   }
 
   /** The source that is selected in the URL. */
-  get chosen(): Source | undefined {
+  get selected(): Source | undefined {
     return this.all.find((source) => source.id === route.get("data"));
   }
 }
@@ -49,7 +49,7 @@ const LONGEST = 40; // characters of a file name in suggested names
 
 /** A suggested name for a model or index of the selected data. */
 export function nameFor(what: string): string {
-  const stem = (sources.chosen?.name.split("/").at(-1)?.split(".")[0] ?? "")
+  const stem = (sources.selected?.name.split("/").at(-1)?.split(".")[0] ?? "")
     .normalize("NFKD")
     .replace(/\p{M}/gu, "") // removes combining marks after decomposition
     .replace(/\W+/g, "-")
@@ -60,7 +60,7 @@ export function nameFor(what: string): string {
 
 /** The columns in the URL that the selected data has; others are from other data. */
 export function among(look: Look | undefined, names: string[]): string[] {
-  return names.filter((name) => sources.chosen?.records && look?.columns.includes(name));
+  return names.filter((name) => sources.selected?.records && look?.columns.includes(name));
 }
 
 /** A column of the selected data, stored in the URL; empty for none. */
@@ -78,7 +78,7 @@ export function columnParam(look: Resource<Look>, name: string): { value: string
 /** The columns and first rows of the selected data. Must be called during component initialization. */
 export function columnsOfChosen(): Resource<Look> {
   return resource(
-    () => (sources.chosen ? { source: sources.chosen.id, column: route.get("column") ?? "", count: 20 } : null),
+    () => (sources.selected ? { source: sources.selected.id, column: route.get("column") ?? "", count: 20 } : null),
     (query, signal) => get<Look>("/api/data/look", query, signal),
   );
 }

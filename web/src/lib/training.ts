@@ -65,8 +65,8 @@ const OPENED: Record<string, string> = {
 };
 
 export function usualFirst(options: Option[]): Option[] {
-  const place = (option: Option) => (USUAL.includes(option.name) ? USUAL.indexOf(option.name) : USUAL.length);
-  return [...options].sort((a, b) => place(a) - place(b));
+  const position = (option: Option) => (USUAL.includes(option.name) ? USUAL.indexOf(option.name) : USUAL.length);
+  return [...options].sort((a, b) => position(a) - position(b));
 }
 
 /** The entered values with their types, without empty ones. */
@@ -82,35 +82,35 @@ export function values(options: Option[], typed: Record<string, string>): Values
 }
 
 /** The paths of the files and models of a run. */
-export interface Places {
+export interface Paths {
   data: string;
   source: (id: string) => string;
   model: (name: string) => string;
 }
 
-export function trainCommand(run: Training, places: Places): string {
+export function trainCommand(run: Training, paths: Paths): string {
   const sources = new Set(run.method.fields.filter((field) => field.kind === "source").map((field) => field.name));
   const flags = Object.entries({ ...run.data, ...run.options, ...run.run }).map(([name, value]) => {
     const flag = name.replaceAll("_", "-");
     if (typeof value === "boolean") return `--${value ? "" : "no-"}${flag}`;
-    return `--${flag}=${sources.has(name) ? places.source(String(value)) : value}`;
+    return `--${flag}=${sources.has(name) ? paths.source(String(value)) : value}`;
   });
-  const start = run.start ? ["--start", places.model(run.start)] : [];
-  return command("firth", "train", run.method.name, places.data, ...flags, ...start, "-o", run.name);
+  const start = run.start ? ["--start", paths.model(run.start)] : [];
+  return command("firth", "train", run.method.name, paths.data, ...flags, ...start, "-o", run.name);
 }
 
 /** The lines after `import firth`. */
-export function trainPython(run: Training, places: Places): string {
+export function trainPython(run: Training, paths: Paths): string {
   const kinds = new Map(run.method.fields.map((field) => [field.name, field.kind]));
   const data = Object.entries(run.data).map(([name, value]) => {
     const kind = kinds.get(name);
-    const read = kind === "columns" ? String(value).split(",").map((one) => one.trim()) : kind === "source" ? places.source(String(value)) : value;
+    const read = kind === "columns" ? String(value).split(",").map((one) => one.trim()) : kind === "source" ? paths.source(String(value)) : value;
     return [name.replace("-column", ""), read];
   });
-  const opened = [python(places.data), keywords(Object.fromEntries(data))].filter(Boolean).join(", ");
+  const opened = [python(paths.data), keywords(Object.fromEntries(data))].filter(Boolean).join(", ");
   const how = [
     ...(Object.keys(run.run).length ? [`run=firth.Run(${keywords(run.run)})`] : []),
-    ...(run.start ? [`start=firth.load(${python(places.model(run.start))})`] : []),
+    ...(run.start ? [`start=firth.load(${python(paths.model(run.start))})`] : []),
   ];
   return (
     `data = firth.${OPENED[run.method.kind] ?? "Corpus"}(${opened})\n` +

@@ -96,7 +96,7 @@ def model_analogy(name: str, vectors: Vectors, body: AnalogyBody) -> dict[str, A
         "answers": hit_list(result.answers),
         "given": [asdict(corner) for corner in result.given],
         "target": asdict(result.target),
-        "found": [asdict(corner) for corner in result.found],
+        "projected": [asdict(corner) for corner in result.found],
     }
 
 
