@@ -212,11 +212,11 @@ def test_a_column_named_group_is_told_from_the_groups_found(open_page, studio, t
         page = open_page(f"{address}/#/map")
         legend = page.get_by_role("list", name="Colors").get_by_role("button")
         expect(legend).to_have_count(10)
-        page.get_by_label("Color by").select_option("coloured by group")
+        page.get_by_label("Color by").select_option("colored by group")
         expect(legend).to_have_count(5)
         expect(page.get_by_label("How many groups")).to_have_count(0)
         expect(legend.filter(has_text="printer")).to_be_visible()
-        page.get_by_label("Color by").select_option("coloured by groups found")
+        page.get_by_label("Color by").select_option("colored by cluster")
         expect(legend).to_have_count(10)
 
 

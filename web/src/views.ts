@@ -5,7 +5,7 @@ import type { Model } from "./lib/models.svelte";
 export interface View {
   name: string; // in the URL: #/name
   title: string; // in the navigation
-  group: "" | "Make" | "Look" | "Use";
+  group: "" | "Build" | "Explore" | "Use";
   order: number; // within all views
   can?: string[]; // abilities of the models that it shows
 }
