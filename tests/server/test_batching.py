@@ -191,6 +191,6 @@ def test_a_fault_is_told_without_its_message(slow, caplog):
     slow.reader.leave.set()
     answer = ask(slow, "bad")
     assert answer.status_code == 500 and answer.json()["error_type"] == "fault"
-    faults = [record.facts for record in caplog.records if record.getMessage() == "fault"]
-    assert faults[0]["type"] == "RuntimeError" and any("rows" in place for place in faults[0]["where"])
+    faults = [record.fields for record in caplog.records if record.getMessage() == "fault"]
+    assert faults[0]["type"] == "RuntimeError" and any("rows" in location for location in faults[0]["where"])
     assert "secret" not in str(faults) and "secret" not in answer.text

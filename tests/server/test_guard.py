@@ -103,8 +103,8 @@ def test_pages_of_other_sites_may_not_post(client, headers, right):
 
 
 def test_nobody_is_told_that_other_sites_may_ask(client):
-    asked = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
-    answer = client.options("/embed", headers=asked)
+    headers = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
+    answer = client.options("/embed", headers=headers)
     assert answer.status_code == 405 and not any(name.startswith("access-control") for name in answer.headers)
 
 

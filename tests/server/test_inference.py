@@ -37,10 +37,10 @@ def test_long_texts_are_refused_or_truncated_and_reported(client, places, name):
 
 def test_truncation_equals_that_of_the_model(client, places):
     text = "the king was old and the river " * 30
-    found = post(client, "/embed", model="bert", inputs=text, truncate=True, normalize=False)
+    result = post(client, "/embed", model="bert", inputs=text, truncate=True, normalize=False)
     with pytest.warns(firth.FirthWarning):
         right = firth.load(places["bert"]).embed([text])
-    np.testing.assert_allclose(found, right, atol=1e-5)
+    np.testing.assert_allclose(result, right, atol=1e-5)
 
 
 def test_embed_all_returns_one_vector_per_token(client, places):
@@ -53,12 +53,12 @@ def test_embed_all_returns_one_vector_per_token(client, places):
 
 
 def test_similarity_is_the_cosine(client, places):
-    found = post(
+    result = post(
         client, "/similarity", model="words", inputs={"source_sentence": "king", "sentences": ["king", "queen river"]}
     )
     rows = firth.load(places["words"]).embed(["king", "queen river"])
-    assert found[0] == pytest.approx(1)
-    assert found[1] == pytest.approx(rows[0] @ rows[1] / np.linalg.norm(rows[0]) / np.linalg.norm(rows[1]), abs=1e-5)
+    assert result[0] == pytest.approx(1)
+    assert result[1] == pytest.approx(rows[0] @ rows[1] / np.linalg.norm(rows[0]) / np.linalg.norm(rows[1]), abs=1e-5)
 
 
 def test_tokenize_returns_ids_and_offsets(client, places):
@@ -90,8 +90,8 @@ def test_predict_returns_the_same_probabilities_as_python(tmp_path):
     firth.FastTextClassifier(epochs=50, learning_rate=2.0).fit(pairs).save(tmp_path / "sure")
     right = firth.load(tmp_path / "sure").predict(["good"], k=2)[0]
     with serving(models={"sure": tmp_path / "sure"}) as client:
-        found = [(each["label"], each["score"]) for each in post(client, "/predict", inputs="good")]
-    assert found == right and right[0] == ("good", 1.0)
+        result = [(each["label"], each["score"]) for each in post(client, "/predict", inputs="good")]
+    assert result == right and right[0] == ("good", 1.0)
 
 
 def test_predict_refuses_or_truncates_long_texts(client, places):
@@ -124,9 +124,9 @@ def test_search_refuses_or_truncates_long_texts(places, tmp_path):
 
 def test_search_by_similarity_words_and_filter(client, indexed):
     text = firth.Index.open(indexed).attributes("d7")["text"]
-    found = post(client, "/search", query=text, k=3, mode="vector")
-    assert found["index"] == "texts" and found["hits"][0]["attributes"]["text"] == text
-    assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]
+    result = post(client, "/search", query=text, k=3, mode="vector")
+    assert result["index"] == "texts" and result["hits"][0]["attributes"]["text"] == text
+    assert [hit["rank"] for hit in result["hits"]] == [1, 2, 3]
     assert len(post(client, "/search", query=text, index="texts", mode="words", k=2)["hits"]) == 2
     some = post(client, "/search", query=text, where="year >= 2010", k=5)["hits"]
     assert some and all(hit["attributes"]["year"] >= 2010 for hit in some)

@@ -159,11 +159,11 @@ def test_an_index_that_grows_is_opened_anew(folder, tmp_path):
 
 def test_an_index_that_is_made_anew_is_opened_when_it_is_whole(folder, tmp_path):
     """`firth index --overwrite` begins with nothing; until it ends, the old one answers."""
-    model, place = firth.load(folder), tmp_path / "index"
-    served = Models(Settings(indexes={"index": place}))
+    model, path = firth.load(folder), tmp_path / "index"
+    served = Models(Settings(indexes={"index": path}))
 
     def begin(key):
-        index = firth.Index.create(place, dim=4, metadata={"finished": False})
+        index = firth.Index.create(path, dim=4, metadata={"finished": False})
         index.add([key], model.embed(["the king"]))
         return index
 
@@ -171,7 +171,7 @@ def test_an_index_that_is_made_anew_is_opened_when_it_is_whole(folder, tmp_path)
         assert "old" in served.index("index")  # there is no other
         index.add_metadata(finished=True)
     until(lambda: served.index("index").metadata["finished"])
-    shutil.rmtree(place)
+    shutil.rmtree(path)
     with begin("new") as index:
         time.sleep(2 * CHECK_SECONDS)
         assert "old" in served.index("index")

@@ -38,10 +38,10 @@ def test_unknown_addresses_and_methods_refer_to_the_documentation(client):
 
 
 def test_models_are_listed_with_their_abilities(client, api):
-    found = {model["name"]: model for model in client.get("/api/models", headers=api()).json()["models"]}
-    assert set(found) == {"words", "counts", "bert", "gpt", "tuned", "static", "table"}
-    assert {"embeds", "vectors", "fills"} <= set(found["words"]["can"]) and "fills" not in found["counts"]["can"]
-    assert {"embeds", "contextual", "attends"} <= set(found["bert"]["can"])
-    assert found["words"]["tables"]["words"]["dim"] == 16 and "word vectors" in found["words"]["summary"]
+    models = {model["name"]: model for model in client.get("/api/models", headers=api()).json()["models"]}
+    assert set(models) == {"words", "counts", "bert", "gpt", "tuned", "static", "table"}
+    assert {"embeds", "vectors", "fills"} <= set(models["words"]["can"]) and "fills" not in models["counts"]["can"]
+    assert {"embeds", "contextual", "attends"} <= set(models["bert"]["can"])
+    assert models["words"]["tables"]["words"]["dim"] == 16 and "word vectors" in models["words"]["summary"]
     unknown = client.get("/api/models/nobody", headers=api())
     assert unknown.status_code == 404 and "words, counts, bert" in unknown.json()["error"]

@@ -86,7 +86,7 @@ def test_a_damaged_table_is_refused(bench, root):
     table = pyarrow.table({"text": [f"text {n}" for n in range(50)], "year": list(range(50))})
     pyarrow.parquet.write_table(table, sink)
     data = sink.getvalue()
-    flipped = [data[:place] + b"\xff" + data[place + 1 :] for place in range(4, len(data), len(data) // 25)]
+    flipped = [data[:offset] + b"\xff" + data[offset + 1 :] for offset in range(4, len(data), len(data) // 25)]
     kinds = {".parquet": [b"", b"PAR1 not", data[: len(data) // 2], data[:-9], *flipped], ".csv": [b"text,n\na\rb,1\n"]}
     refused = 0
     for suffix, contents in kinds.items():
@@ -112,8 +112,8 @@ def test_rows_and_words_are_told(bench):
 
 
 def test_a_dropped_file_is_kept_under_a_plain_name(bench):
-    kept = bench.post("/api/data/drop", params={"name": "../../my file.txt"}, content=b"a b c\n").json()
-    assert kept["id"] == "here/my-file.txt" and Path(kept["path"]).read_bytes() == b"a b c\n"
+    stored = bench.post("/api/data/drop", params={"name": "../../my file.txt"}, content=b"a b c\n").json()
+    assert stored["id"] == "here/my-file.txt" and Path(stored["path"]).read_bytes() == b"a b c\n"
     other = bench.post("/api/data/drop", params={"name": "my file.txt"}, content=b"other\n").json()
     assert other["id"] == "here/my-file-2.txt"
     for name, content in (("a.exe", b"x"), ("a.txt", b""), ("..", b"x")):
@@ -181,10 +181,10 @@ def test_an_index_is_made_and_searched(bench):
     assert index["rows"] == 2 and index["columns"] == [
         {"name": "year", "written": "year", "kind": "number", "low": 2020, "high": 2021}
     ]
-    asked = {"index": "rows", "query": "the ship", "mode": "words", "where": "year > 2020"}
-    (hit,) = bench.post("/api/search", json=asked).json()["hits"]
+    body = {"index": "rows", "query": "the ship", "mode": "words", "where": "year > 2020"}
+    (hit,) = bench.post("/api/search", json=body).json()["hits"]
     assert hit["key"] == "b" and hit["spans"] == [{"start": 2, "end": 6, "kind": "same"}]
-    bad = bench.post("/api/search", json={**asked, "where": "__import__('os')"})
+    bad = bench.post("/api/search", json={**body, "where": "__import__('os')"})
     assert bad.status_code == 400 and bad.json()["code"] == "invalid_filter"
 
 
@@ -218,8 +218,8 @@ def test_an_option_names_no_file_outside_the_root(bench, root, path):
 
 def test_an_option_names_a_file_inside_the_root_from_there(bench, root):
     workspace = bench.app.state.workspace
-    asked = TrainBody(method="bert", name="ok", source="root/text.txt", options={"tokenizer": "deep/rows.jsonl"})
-    assert f"--tokenizer={root.resolve() / 'deep' / 'rows.jsonl'}" in arguments(workspace, asked)
+    body = TrainBody(method="bert", name="ok", source="root/text.txt", options={"tokenizer": "deep/rows.jsonl"})
+    assert f"--tokenizer={root.resolve() / 'deep' / 'rows.jsonl'}" in arguments(workspace, body)
 
 
 #: Options of free text that name no file: what they are is decided here, when one is added.
@@ -240,14 +240,14 @@ def test_only_options_of_a_run_are_taken(bench, tmp_path):
 
 
 def test_what_is_made_replaces_no_file(bench, root):
-    kept = root / "world-7.txt"
-    kept.write_text("mine\n", encoding="utf-8")
+    stored = root / "world-7.txt"
+    stored.write_text("mine\n", encoding="utf-8")
     made = {"what": "world", "seed": 7, "sentences": 5}
     answer = bench.post("/api/data/make", json=made)
-    assert (answer.status_code, answer.json()["code"]) == (409, "output_exists") and kept.read_text() == "mine\n"
+    assert (answer.status_code, answer.json()["code"]) == (409, "output_exists") and stored.read_text() == "mine\n"
     job = done(bench, bench.post("/api/data/make", json={**made, "name": "other"}).json())
     assert job["status"] == "finished" and job["details"]["source"] == "root/other.txt"
-    assert len((root / "other.txt").read_text().splitlines()) == 5 and kept.read_text() == "mine\n"
+    assert len((root / "other.txt").read_text().splitlines()) == 5 and stored.read_text() == "mine\n"
     for name in ("../x", "a/b", ".x", "other", "other.txt"):
         assert bench.post("/api/data/make", json={**made, "name": name}).status_code in (400, 409), name
 
@@ -269,15 +269,15 @@ def test_a_damaged_data_file_is_refused_with_its_code(bench, root):
     pyarrow.parquet.write_table(table, root / "whole.parquet")
     whole = (root / "whole.parquet").read_bytes()
     damaged = {"cut": whole[: len(whole) // 2], "no-foot": whole[:-4], "empty-ish": b"PAR1", "text": b"not parquet"}
-    for place in range(4, len(whole), max(1, len(whole) // 60)):
-        damaged[f"at-{place}"] = whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :]
+    for offset in range(4, len(whole), max(1, len(whole) // 60)):
+        damaged[f"at-{offset}"] = whole[:offset] + bytes([whole[offset] ^ 0xFF]) + whole[offset + 1 :]
     refused = 0
     for name, content in damaged.items():
         dropped = bench.post("/api/data/drop", params={"name": f"{name}.parquet"}, content=content)
         assert dropped.status_code == 200
-        asked = {"source": dropped.json()["id"], "column": "text"}
+        body = {"source": dropped.json()["id"], "column": "text"}
         for path in ("look", "vocabulary"):
-            answer = bench.get(f"/api/data/{path}", params=asked)
+            answer = bench.get(f"/api/data/{path}", params=body)
             assert answer.status_code in (200, 400), (name, path, answer.text)
             refused += answer.status_code == 400
             assert answer.status_code == 200 or answer.json()["code"] in CODES

@@ -54,9 +54,7 @@ def test_words_are_compared_without_data(page, studio):
     page.goto(f"{studio.address}/#/compare?model=skipgram&model=glove")
     page.get_by_role("combobox", name="Analogies").select_option("root/analogies.txt")
     page.get_by_role("button", name="Compare 2").click()
-    expect(page.get_by_role("table", name="Metrics").get_by_role("row", name="analogies")).to_be_visible(
-        timeout=90_000
-    )
+    expect(page.get_by_role("table", name="Metrics").get_by_role("row", name="analogies")).to_be_visible(timeout=90_000)
 
 
 def test_columns_of_other_data_are_forgotten(page, studio):

@@ -18,7 +18,7 @@ class Lines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
-        fields = getattr(record, "facts", None)
+        fields = getattr(record, "fields", None)
         if fields is None:  # a record of uvicorn
             fields = {"event": record.getMessage().partition("\n")[0]}
         return json.dumps({"time": when, "level": record.levelname.lower(), **fields})
@@ -27,7 +27,7 @@ class Lines(logging.Formatter):
 def event(name: str, level: int = logging.INFO, **fields: Any) -> None:
     """Log an event."""
     if log.isEnabledFor(level):
-        log.log(level, name, extra={"facts": {"event": name, **fields}})
+        log.log(level, name, extra={"fields": {"event": name, **fields}})
 
 
 def fault(error: BaseException) -> None:

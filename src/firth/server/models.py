@@ -166,8 +166,8 @@ class Models:
 
     def ready(self, name: str) -> Any | None:
         """Return the model if it is loaded and unchanged, without blocking."""
-        place = self._entry(name, self._models, "model")
-        return place.resource if place.recent_stamp() in (place.stamp, place.failed_stamp, None) else None
+        entry = self._entry(name, self._models, "model")
+        return entry.resource if entry.recent_stamp() in (entry.stamp, entry.failed_stamp, None) else None
 
     def created(self, name: str) -> int:
         """Return the modification time of a model in seconds since 1970; 0 if its files were deleted."""
@@ -176,7 +176,7 @@ class Models:
 
     def loaded(self) -> list[str]:
         """Return the names of the models in memory."""
-        return [name for name, place in self._models.items() if place.resource is not None]
+        return [name for name, entry in self._models.items() if entry.resource is not None]
 
     def describe(self, name: str) -> dict[str, Any]:
         """Describe a model: its method, tables, options and abilities."""
@@ -186,19 +186,19 @@ class Models:
         """Describe an index with a function; the index may be opened without its model."""
         return self._describe(name, self._entry(name, self._indexes, "index"), describe)
 
-    def _describe(self, name: str, place: Entry, describe: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    def _describe(self, name: str, entry: Entry, describe: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         """Describe a resource. One that is not loaded is opened only for that: few of many may be used."""
-        if place.resource is not None or place.path.is_file():
-            return describe(self._current(name, place))
-        with place.lock:
-            stamp = place.current_stamp()
-            if place.described is None or place.described[0] != stamp:
+        if entry.resource is not None or entry.path.is_file():
+            return describe(self._current(name, entry))
+        with entry.lock:
+            stamp = entry.current_stamp()
+            if entry.described is None or entry.described[0] != stamp:
                 try:
-                    resource = Index.open(place.path) if place.kind == "index" else load(place.path)
-                    place.described = stamp, describe(resource)
+                    resource = Index.open(entry.path) if entry.kind == "index" else load(entry.path)
+                    entry.described = stamp, describe(resource)
                 except FirthError as error:
-                    raise unavailable(name, place, error) from None
-            return place.described[1]
+                    raise unavailable(name, entry, error) from None
+            return entry.described[1]
 
     def _entry(self, name: str, entries: Mapping[str, Entry], kind: str) -> Entry:
         entry = entries.get(name)
@@ -212,41 +212,41 @@ class Models:
             )
         return entry
 
-    def _current(self, name: str, place: Entry) -> Any:
-        stamp = place.recent_stamp()
-        if place.resource is not None and stamp in (place.stamp, place.failed_stamp, None):
-            return place.resource
+    def _current(self, name: str, entry: Entry) -> Any:
+        stamp = entry.recent_stamp()
+        if entry.resource is not None and stamp in (entry.stamp, entry.failed_stamp, None):
+            return entry.resource
         # While one thread loads the new model, the others use the old one.
-        if not place.lock.acquire(blocking=place.resource is None):
-            return place.resource
+        if not entry.lock.acquire(blocking=entry.resource is None):
+            return entry.resource
         try:
-            stamp = place.current_stamp()
-            if place.resource is None or stamp not in (place.stamp, place.failed_stamp, None):
-                self._open(place, stamp)
+            stamp = entry.current_stamp()
+            if entry.resource is None or stamp not in (entry.stamp, entry.failed_stamp, None):
+                self._open(entry, stamp)
         finally:
-            place.lock.release()
-        if place.resource is None:
-            raise unavailable(name, place, place.reason)
-        return place.resource
+            entry.lock.release()
+        if entry.resource is None:
+            raise unavailable(name, entry, entry.reason)
+        return entry.resource
 
-    def _open(self, place: Entry, stamp: Stamp | None) -> None:
+    def _open(self, entry: Entry, stamp: Stamp | None) -> None:
         if stamp is None:
-            place.reason = "its files were deleted."
+            entry.reason = "its files were deleted."
             return
-        if place.resource is None and place.failed_stamp == stamp:
+        if entry.resource is None and entry.failed_stamp == stamp:
             return
         try:
             while True:
-                resource = self._open_index(place.path) if place.kind == "index" else open_path(place.path)
-                if (new_stamp := place.current_stamp()) == stamp or new_stamp is None:
+                resource = self._open_index(entry.path) if entry.kind == "index" else open_path(entry.path)
+                if (new_stamp := entry.current_stamp()) == stamp or new_stamp is None:
                     break
                 stamp = new_stamp  # replaced during loading: the parts may be of two models
-            if place.kind == "index" and is_unfinished(resource) and not is_unfinished(place.resource):
-                place.failed_stamp = stamp  # the old index is used until the new one is complete
+            if entry.kind == "index" and is_unfinished(resource) and not is_unfinished(entry.resource):
+                entry.failed_stamp = stamp  # the old index is used until the new one is complete
                 return
-            place.resource, place.stamp, place.failed_stamp = resource, stamp, None
+            entry.resource, entry.stamp, entry.failed_stamp = resource, stamp, None
         except (FirthError, OSError) as error:  # the path of an index's model may be invalid
-            place.failed_stamp, place.reason = stamp, str(error)
+            entry.failed_stamp, entry.reason = stamp, str(error)
 
     def _open_index(self, path: Path) -> Index:
         """Open an index with its model, if available: a served one, or the one at the path that the index records."""
@@ -254,15 +254,15 @@ class Models:
         model_path = (index.store.manifest.get("model") or {}).get("path")
         if not model_path or not Path(model_path).exists():
             return index
-        served = [name for name, place in self._models.items() if place.path.resolve() == Path(model_path).resolve()]
+        served = [name for name, entry in self._models.items() if entry.path.resolve() == Path(model_path).resolve()]
         return Index.open(path, self.get(served[0]) if served else open_path(Path(model_path)))
 
 
-def unavailable(name: str, place: Entry, reason: object) -> RequestError:
+def unavailable(name: str, entry: Entry, reason: object) -> RequestError:
     message = (
-        str(reason).replace(str(place.path), place.path.name) if place.current_stamp() else "its files were deleted."
+        str(reason).replace(str(entry.path), entry.path.name) if entry.current_stamp() else "its files were deleted."
     )
-    return RequestError(503, f"The {place.kind} {name!r} is not available: {message}", kind="unavailable")
+    return RequestError(503, f"The {entry.kind} {name!r} is not available: {message}", kind="unavailable")
 
 
 def description(model: Any) -> dict[str, Any]:
