@@ -53,7 +53,7 @@ def worker() -> None:
     xy = np.asarray(placed(job["method"], job["way"], vectors, job["threads"]), dtype=np.float32)
     seconds = time.perf_counter() - began
     score = preservation(vectors.unit, xy, threads=job["threads"])
-    print(json.dumps({"seconds": seconds, "kept": score.kept, "trustworthiness": score.trustworthiness}))
+    print(json.dumps({"seconds": seconds, "kept": score.recall, "trustworthiness": score.trustworthiness}))
 
 
 def placed(method: str, way: str, vectors: firth.Vectors, threads: int) -> Any:

@@ -59,7 +59,7 @@ def worker() -> None:
     if job["library"] == "NumPy":
         search: Callable[[Any], Any] = lambda some: by_numpy(vectors, some)  # noqa: E731
     else:
-        index = firth.Index.of(firth.Vectors(list(map(str, range(len(vectors)))), vectors), numbers=job["numbers"])
+        index = firth.Index.of(firth.Vectors(list(map(str, range(len(vectors)))), vectors), dtype=job["numbers"])
         before, begin = held("VmRSS"), time.perf_counter()
         if job["what"] == "approximate":
             index.optimize(approximate=True, threads=job["threads"])

@@ -12,21 +12,21 @@ from typing import Any
 
 import httpx
 
-from firth.server.running import prepared
+from firth.server.running import prepare_server
 from firth.server.settings import Settings
 
 
 @contextlib.contextmanager
 def serving(**settings: Any) -> Iterator[httpx.Client]:
     """A client of a server with these settings on a free port; `client.settings` and `client.app` are the server's."""
-    told = Settings(**{"port": 0, **settings})
-    server, listening, address = prepared(told)
+    configured = Settings(**{"port": 0, **settings})
+    server, listening, address = prepare_server(configured)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     while not server.started and thread.is_alive():
         time.sleep(0.01)
     with httpx.Client(base_url=address, timeout=30) as client:
-        client.settings, client.app = told, server.app  # type: ignore[attr-defined]
+        client.settings, client.app = configured, server.app  # type: ignore[attr-defined]
         try:
             yield client
         finally:

@@ -38,6 +38,7 @@ MODULES = {
     "finetuning.regress": "finetuning.text_regressor",
     "finetuning.sentence": "finetuning.sentence_encoder",
     "finetuning.tags": "finetuning.token_classifier",
+    "maps.keeping": "maps.layout_files",
     "tables.label": "tables.ordinal",
     "tables.normalize": "tables.minmax",
 }
@@ -90,6 +91,9 @@ READERS = (
     *("src/firth/server/workbench/data.py", "src/firth/server/workspace.py"),
     *(f"src/firth/cli/{name}.py" for name in ("evaluate", "info", "sweep")),
 )
+#: Tests that look into the quantized rows of a segment.
+INDEX_TESTS = ("tests/index/*", "tests/kernels/test_search.py")
+
 NAMES = (
     Name("Alike", "SimilarPairs"),
     Name("Labelled", "LabeledTexts"),
@@ -223,6 +227,27 @@ MEMBERS = (
         "gpu_tables",
         ("src/firth/graphs/*", "src/firth/words/*", "src/firth/training/*", "benchmarks/gpu_words.py"),
     ),
+    Name("Found", "SearchResult", files=("src/firth/kernels/*", "src/firth/index/*", "tests/kernels/test_search.py")),
+    Name("Sketch", "QuantizedRows", files=("src/firth/kernels/*", "src/firth/index/*", "tests/kernels/test_search.py")),
+    Name("sketch", "quantized", files=("src/firth/kernels/search.py", "src/firth/index/*", *INDEX_TESTS)),
+    Name("sketch_rows", "quantize_rows"),
+    Name("sketch_twin", "quantize_twin"),
+    Name("Searched", "SegmentPostings"),
+    Name(
+        "words_of",
+        "word_tokens",
+        files=("src/firth/index/*", "*/workbench/search.py", "*/cli/search.py", "*/groups.py"),
+    ),
+    Name("fused", "reciprocal_rank_fusion", files=("src/firth/index/*", "tests/index/*", "docs/search.md")),
+    Name("plot_places", "plot_positions", quoted=True),
+    Name("without_marks", "without_special_tokens"),
+    Name("place_of", "head_name", files=("*/maps/*attention.py", "*/cli/attention.py")),
+    Name("chosen", "select_weights", files=("*/maps/*attention.py", "*/cli/attention.py")),
+    Name("MARKS", "SPECIAL_TOKENS", files=("*/maps/attention.py", "*/workbench/attention.py")),
+    Name("labels_of", "occurrence_labels", files=("*/maps/senses.py", "*/cli/senses.py", "*/workbench/senses.py")),
+    Name("marked", "highlight_word", files=("*/maps/senses.py", "*/cli/senses.py")),
+    Name("ways_of", "layer_trajectories"),
+    Name("about", "metadata", files=("*/cli/index.py", "*/cli/search.py", "*/cli/info.py", "*/server/models.py")),
 )
 
 

@@ -88,7 +88,7 @@ def test_numbers_of_any_kind_become_floats(values, floats):
 @pytest.mark.parametrize("size", [1e19, 3e38])
 def test_rows_whose_squares_float32_cannot_hold_are_refused(metric, numbers, size):
     """|q − x|² of two such is beyond float32: neighbours would be any."""
-    index = Index.create(dim=2, metric=metric, numbers=numbers)
+    index = Index.create(dim=2, metric=metric, dtype=numbers)
     index.add(["a", "b"], [[1e17, 1e18 / 2], [-1e17, 1e17]])
     with pytest.raises(FirthError) as refused:
         index.add(["c"], [[size, 1]])
@@ -158,10 +158,10 @@ def test_arguments_of_other_kinds(odd):
         lambda odd: index.delete(odd),
         lambda odd: Index.create(dim=odd),
         lambda odd: Index.create(dim=2, metric=odd),
-        lambda odd: Index.create(dim=2, numbers=odd),
+        lambda odd: Index.create(dim=2, dtype=odd),
         lambda odd: Index.of(odd),
         lambda odd: index.optimize(threads=odd),
-        lambda odd: index.note(x={1, 2}),
+        lambda odd: index.add_metadata(x={1, 2}),
     ]
     if odd is not None:
         calls += [

@@ -95,7 +95,7 @@ def make(folder: Path, kind: str) -> None:
     """Two segments, deleted rows, and a graph of the first rows."""
     dim, metric, numbers, columns = KINDS[kind]
     rng = np.random.default_rng(1)
-    with Index.create(folder, dim=dim, metric=metric, numbers=numbers, about={"made": "here"}) as index:
+    with Index.create(folder, dim=dim, metric=metric, dtype=numbers, metadata={"made": "here"}) as index:
         for first, count in ((0, 40), (40, 9)):
             keys = [f"k{i}" for i in range(first, first + count)]
             index.add(keys, rng.normal(size=(count, dim)), attributes(columns, count) or None)
@@ -338,7 +338,7 @@ def use(folder: Path) -> None:
     dim = index.space.dim
     query = np.ones(dim if dim < 100_000 else 1)
     steps: list[Callable[[], Any]] = [
-        lambda: (len(index), index.columns, index.about, repr(index)),
+        lambda: (len(index), index.columns, index.metadata, repr(index)),
         lambda: index.search(query, 5),
         lambda: index.search(query, 100, exact=True),
         lambda: index.find([query, query], 3),
@@ -352,7 +352,7 @@ def use(folder: Path) -> None:
         lambda: [index.attributes(f"k{i}") for i in (1, 47)],
         lambda: [f"k{i}" in index for i in range(50)],
         lambda: index.delete(["k7", "k44"]),
-        lambda: index.note(seen=True),
+        lambda: index.add_metadata(seen=True),
         lambda: index.add(["new"], [query], attributes(columns_of(index), 1) or None),
         lambda: index.update(["k1", "k45"], [query, query], attributes(columns_of(index), 2) or None),
         lambda: index.optimize(approximate=False),

@@ -1,4 +1,4 @@
-"""The key by which graphs are sealed: whole, of 32 bytes, one for all processes; others open no graph."""
+"""The key that seals graphs: written atomically, 32 bytes long, the same for all processes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusing import warns_code
 
 import firth
-from firth import FirthWarning
 from firth.index import Index
-from firth.index.graph import SEAL, made_key, seal_key
+from firth.index.graph import SEAL, create_key, seal_key
 
 HERE = Path(__file__).parent
 
@@ -45,7 +45,7 @@ def indexed(folder: Path) -> np.ndarray:
 
 @pytest.mark.parametrize("key", [b"", b"x" * 31, b"x" * 33])
 def test_a_graph_forged_with_a_short_key_is_not_opened(tmp_path, cache, key):
-    """A kill could leave an empty key, with which anyone can seal; usearch trusts what it reads."""
+    """A kill could leave an empty key, with which anyone can forge a seal; usearch does not validate its files."""
     matrix = indexed(tmp_path / "index")
     (cache / SEAL).write_bytes(key)
     path = tmp_path / "index" / "index.json"
@@ -54,45 +54,44 @@ def test_a_graph_forged_with_a_short_key_is_not_opened(tmp_path, cache, key):
     file = tmp_path / "index" / record["file"]
     forged = file.read_bytes()[:200] + b"\xff" * 5000
     file.write_bytes(forged)
-    facts = json.dumps([manifest["id"], *(record[name] for name in ("rows", "epoch", "reach", "kind"))])
-    record |= {"bytes": len(forged), "seal": hmac.new(key, facts.encode() + forged, hashlib.sha256).hexdigest()}
+    header = json.dumps([manifest["id"], *(record[name] for name in ("rows", "epoch", "reach", "kind"))])
+    record |= {"bytes": len(forged), "seal": hmac.new(key, header.encode() + forged, hashlib.sha256).hexdigest()}
     path.write_text(json.dumps(manifest))
     index = Index.open(tmp_path / "index")
-    with pytest.warns(FirthWarning, match="not used. Search is exact until"):
+    with warns_code("exact_search"):
         assert index.search(matrix[7], 1)[0].key == "7"
-    assert (cache / SEAL).read_bytes() == key  # a search makes none
-    with index, pytest.warns(FirthWarning) as told:
+    assert (cache / SEAL).read_bytes() == key  # a search does not create a key
+    with index, warns_code("replaced_key"):
         index.optimize(approximate=True, threads=1)
-    assert "replaced_key" in [getattr(each.message, "code", "") for each in told]
     assert len((cache / SEAL).read_bytes()) == 32
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert Index.open(tmp_path / "index").search(matrix[7], 1)[0].key == "7"
 
 
-def test_a_search_without_a_key_makes_none(tmp_path, cache):
+def test_a_search_does_not_create_a_key(tmp_path, cache):
     matrix = indexed(tmp_path / "index")
     (cache / SEAL).unlink()
-    with pytest.warns(FirthWarning, match="not used"):
+    with warns_code("exact_search"):
         Index.open(tmp_path / "index").search(matrix[7], 1)
     assert not (cache / SEAL).exists() and seal_key() is None
 
 
-def test_only_its_user_reads_the_key(cache):
-    key = made_key()
-    assert len(key) == 32 and made_key() == key == seal_key()
+def test_only_the_user_can_read_the_key(cache):
+    key = create_key()
+    assert len(key) == 32 and create_key() == key == seal_key()
     assert stat.S_IMODE((cache / SEAL).stat().st_mode) == 0o600
 
 
-def test_processes_that_make_it_at_once_agree(cache):
-    code = "from firth.index.graph import made_key; print(input() + made_key().hex())"
+def test_processes_that_create_a_key_at_the_same_time_get_the_same(cache):
+    code = "from firth.index.graph import create_key; print(input() + create_key().hex())"
     children = [
         subprocess.Popen(
             [sys.executable, "-c", code], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         for _ in range(6)
     ]
-    for child in children:  # all have imported what they need, and wait
+    for child in children:  # all have finished their imports and wait
         assert child.stdin is not None
         child.stdin.write("\n")
         child.stdin.flush()
@@ -100,7 +99,7 @@ def test_processes_that_make_it_at_once_agree(cache):
     assert keys == {(cache / SEAL).read_bytes().hex()}
 
 
-def test_a_fault_at_any_touch_of_the_disk_leaves_no_key_or_a_whole_one(tmp_path):
+def test_a_fault_at_any_disk_operation_leaves_no_key_or_a_complete_one(tmp_path):
     done = subprocess.run(
         [sys.executable, str(HERE / "sealing.py"), str(tmp_path)], env=environment(), capture_output=True, text=True
     )

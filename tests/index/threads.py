@@ -1,6 +1,7 @@
-"""Threads that change and search one index at once: `python threads.py FOLDER HOW PREFIX`, a process of its own, since
-the fault this guards against is SIGBUS. HOW is `one` (all threads share an `Index`) or `each` (every thread opens its
-own, and tries again while another one writes). Ends by printing the keys whose change was acknowledged."""
+"""Threads that change and search one index concurrently: `python threads.py FOLDER HOW PREFIX`. It is a separate
+process, because the fault that it guards against is SIGBUS. HOW is `one` (all threads share an `Index`) or `each`
+(every thread opens its own, and tries again while another one writes). Prints the keys whose change was
+acknowledged."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ DIM, ROUNDS, ADDERS = 8, 12, 4
 
 
 def vector(key: str) -> np.ndarray:
-    """A function of the key, so that a search can tell whether key and vector belong together."""
+    """Return a vector that is a function of the key, so that a search can check that the two belong together."""
     return np.random.default_rng(list(key.encode())).normal(size=DIM).astype(np.float32)
 
 
@@ -33,8 +34,8 @@ class Work:
     def __init__(self, folder: str, how: str, prefix: str) -> None:
         self.folder, self.how, self.prefix = folder, how, prefix
         self.shared = Index.open(folder) if how == "one" else None
-        self.there: set[str] = set()
-        self.gone: set[str] = set()
+        self.added: set[str] = set()
+        self.deleted: set[str] = set()
         self.faults: list[str] = []
         self.done = threading.Event()
 
@@ -47,7 +48,7 @@ class Work:
             yield own
 
     def change(self, call: Callable[[Index], None]) -> None:
-        """Tries again while another writer holds the folder, as the error says."""
+        """Repeat a change while another writer holds the lock."""
         while not self.changed(call):
             time.sleep(0.005)
 
@@ -65,10 +66,10 @@ class Work:
         for turn in range(ROUNDS):
             keys = [f"{self.prefix}{number}-{turn}-{i}" for i in range(3)]
             self.change(lambda index, keys=keys: index.add(*rows(keys)))  # type: ignore[misc]
-            self.there.update(keys)
+            self.added.update(keys)
             if turn % 3 == 1:
                 self.change(lambda index, key=keys[0]: index.delete([key]))  # type: ignore[misc]
-                self.gone.add(keys[0])
+                self.deleted.add(keys[0])
             if turn % 3 == 2:
                 self.change(lambda index, keys=keys: index.update(*rows(keys[:2])))  # type: ignore[misc]
 
@@ -80,17 +81,17 @@ class Work:
         while not self.done.is_set():
             with self.index() as index:
                 expected = len(index)
-                for mode, asked in (("vector", np.ones((2, DIM))), ("words", "row")):
-                    found = index.search(asked, 5, mode=mode)
-                    for hit in found if mode == "words" else [hit for hits in found for hit in hits]:
-                        assert hit.attributes["text"] == f"row {hit.key}", "a row's attributes are another's"
+                for mode, query in (("vector", np.ones((2, DIM))), ("words", "row")):
+                    results = index.search(query, 5, mode=mode)
+                    for hit in results if mode == "words" else [hit for hits in results for hit in hits]:
+                        assert hit.attributes["text"] == f"row {hit.key}", "a row has the attributes of another"
                 hits = index.search(np.ones(DIM), 1000)
                 assert len({hit.key for hit in hits}) == len(hits), "a key is found twice"
-                assert len(hits) >= min(expected, 5), "rows that were there are not found"
+                assert len(hits) >= min(expected, 5), "existing rows are not returned"
                 for hit in hits:
                     own = vector(hit.key)
                     cosine = float(own.sum() / np.linalg.norm(own) / np.sqrt(DIM))
-                    assert abs(hit.score - cosine) < 1e-4, "a key with another's vector"
+                    assert abs(hit.score - cosine) < 1e-4, "a key has the vector of another"
 
     def guarded(self, call: Callable[..., None], *arguments: object) -> None:
         try:
@@ -113,7 +114,7 @@ def main() -> None:
         thread.join()
     if work.faults:
         sys.exit("\n".join(work.faults))
-    print(json.dumps(sorted(work.there - work.gone)))
+    print(json.dumps(sorted(work.added - work.deleted)))
 
 
 if __name__ == "__main__":

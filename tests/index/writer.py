@@ -1,6 +1,6 @@
-"""A process that changes an index without end, to be killed: `python writer.py FOLDER ENDS [N]` ends itself at its N-th
-touch of the disk. What it does is a function of its step, so that every commit's content is known; ENDS are the last
-commits of the steps."""
+"""A process that changes an index until it is killed: `python writer.py FOLDER ENDS [N]` kills itself at its N-th disk
+operation. Each change is a function of the step, so the content of every commit is known. ENDS are the last commits of
+the steps."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ def contents(index: Index) -> dict[str, bytes]:
     store = index.store.state
     keys = [key for segment in store.segments for key in segment.table.column("key").to_pylist()]
     vectors = store.vectors(np.arange(store.rows))
-    gone = set(store.deleted.tolist())
-    return {key: row.tobytes() for place, (key, row) in enumerate(zip(keys, vectors, strict=True)) if place not in gone}
+    deleted = set(store.deleted.tolist())
+    rows = enumerate(zip(keys, vectors, strict=True))
+    return {key: row.tobytes() for position, (key, row) in rows if position not in deleted}
 
 
 def replayed(steps: int) -> tuple[dict[int, dict[str, bytes]], list[int]]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from firth import kernels
-from firth.kernels.search import Found, Sketch, search_rows, search_twin, sketch_rows, sketch_twin
+from firth.kernels.search import QuantizedRows, SearchResult, quantize_rows, quantize_twin, search_rows, search_twin
 
 SHAPES = [  # rows, dim, queries, k
     (1, 1, 1, 1),
@@ -37,7 +37,7 @@ def made(rows: int, dim: int, queries: int) -> tuple[np.ndarray, np.ndarray, np.
     return matrix, asked, rng.uniform(0.5, 2, rows).astype(np.float32), listed
 
 
-def same(found: Found, expected: Found, places: float = 1e-4) -> None:
+def same(found: SearchResult, expected: SearchResult, places: float = 1e-4) -> None:
     """Scores agree; where rows differ their scores are as good as equal."""
     np.testing.assert_allclose(found.scores, expected.scores, rtol=places, atol=places)
     assert (found.rows == expected.rows).mean() > 0.98
@@ -89,7 +89,7 @@ def test_sketch_equals_twin(rows, dim):
     matrix[1::5] *= 1e30
     matrix[2::5] *= 1e-30
     matrix[3::5] = 0
-    found, expected = sketch_rows(matrix), sketch_twin(matrix)
+    found, expected = quantize_rows(matrix), quantize_twin(matrix)
     assert np.array_equal(found.steps, expected.steps) and np.array_equal(found.sums, found.codes.sum(axis=1))
     assert np.abs(found.codes.astype(int) - expected.codes).max(initial=0) <= 1  # halves fall to either side
     np.testing.assert_allclose(found.errors, expected.errors, rtol=1e-5, atol=2e-37)
@@ -100,10 +100,10 @@ def test_sketch_equals_twin(rows, dim):
 def test_errors_and_norms_are_bounds():
     matrix, *_ = made(3000, 33, 1)
     matrix[::7] *= 1e-20
-    sketch, exact = sketch_rows(matrix), matrix.astype(np.float64)
-    off = np.linalg.norm(exact - sketch.steps[:, None].astype(np.float64) * sketch.codes[:, :33], axis=1)
-    assert (sketch.errors >= off).all() and (sketch.norms >= np.linalg.norm(exact, axis=1)).all()
-    assert (off <= sketch.steps.astype(np.float64) / 2 * np.sqrt(33) * 1.001).all()  # half a step each
+    quantized, exact = quantize_rows(matrix), matrix.astype(np.float64)
+    off = np.linalg.norm(exact - quantized.steps[:, None].astype(np.float64) * quantized.codes[:, :33], axis=1)
+    assert (quantized.errors >= off).all() and (quantized.norms >= np.linalg.norm(exact, axis=1)).all()
+    assert (off <= quantized.steps.astype(np.float64) / 2 * np.sqrt(33) * 1.001).all()  # half a step each
 
 
 @cache
@@ -135,7 +135,7 @@ def kinds_of_data() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 def test_sketch_changes_nothing(isa, name, metric):
     """The same rows and the same bytes of scores as without, ties too."""
     matrix, asked = kinds_of_data()[name]
-    sketch, squared, scales = sketch_rows(matrix), metric == "euclidean", None
+    quantized, squared, scales = quantize_rows(matrix), metric == "euclidean", None
     if metric == "cosine":
         with np.errstate(divide="ignore"):
             lengths = np.linalg.norm(matrix.astype(np.float64), axis=1)
@@ -145,19 +145,19 @@ def test_sketch_changes_nothing(isa, name, metric):
     for queries, k, rows in ((asked[:1], 10, None), (asked[:3], 1, listed), (asked, 50, None), (asked, 3, listed)):
         options = {"scales": scales, "listed": rows, "squared": squared, "threads": 2}
         plain = search_rows(matrix, queries, k, **options)
-        found = search_rows(matrix, queries, k, sketch=sketch, **options)
+        found = search_rows(matrix, queries, k, quantized=quantized, **options)
         assert np.array_equal(found.rows, plain.rows) and found.scores.tobytes() == plain.scores.tobytes()
 
 
 def test_sketch_is_what_rules_rows_out(isa):
     """One that lies is believed: the best row's bytes say that it is zero."""
     matrix, _ = kinds_of_data()["normal"]
-    sketch = sketch_rows(matrix)
+    quantized = quantize_rows(matrix)
     query = matrix[5:6]
-    assert search_rows(matrix, query, 1, sketch=sketch).rows[0, 0] == 5
-    for array in sketch:
+    assert search_rows(matrix, query, 1, quantized=quantized).rows[0, 0] == 5
+    for array in quantized:
         array[5] = 0
-    assert search_rows(matrix, query, 1, sketch=sketch).rows[0, 0] != 5
+    assert search_rows(matrix, query, 1, quantized=quantized).rows[0, 0] != 5
 
 
 def test_wrong_arrays_are_refused():
@@ -171,8 +171,8 @@ def test_wrong_arrays_are_refused():
             search_rows(matrix, asked, 1, listed=np.array(listed, dtype=np.int64))
     with pytest.raises(ValueError, match="k and threads"):
         search_rows(matrix, asked, 0)
-    sketch = sketch_rows(matrix)
+    quantized = quantize_rows(matrix)
     with pytest.raises(ValueError, match="a step, sum, error and norm a row"):
-        search_rows(matrix, asked, 1, sketch=Sketch(sketch.codes, *(array[:2] for array in sketch[1:])))
+        search_rows(matrix, asked, 1, quantized=QuantizedRows(quantized.codes, *(array[:2] for array in quantized[1:])))
     with pytest.raises(ValueError, match="the matrix's rows"):
-        search_rows(matrix, asked, 1, sketch=Sketch(sketch.codes[:, :4].copy(), *sketch[1:]))
+        search_rows(matrix, asked, 1, quantized=QuantizedRows(quantized.codes[:, :4].copy(), *quantized[1:]))

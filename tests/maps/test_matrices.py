@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from refusing import refuses
 
 import firth
 from firth.maps import plot_block, plot_variance
@@ -18,30 +18,30 @@ def test_a_block_shows_its_numbers_and_names(tmp_path):
     axes = figure.axes[0]
     assert {"1.50", "-2.00", "0.00", "3.25"} <= set(texts(axes))
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["gate", "$fire"]
-    assert axes.images[0].get_clim() == (-3.25, 3.25)  # zero is the middle where numbers have signs
+    assert axes.images[0].get_clim() == (-3.25, 3.25)  # zero is the middle of the scale if there are negative values
     assert (tmp_path / "b.svg").read_text().startswith("<?xml")
 
 
-def test_variance_adds_up(tmp_path):
+def test_variance_is_cumulative(tmp_path):
     figure = plot_variance([0.4, 0.2, 0.1], tmp_path / "v.png")
     np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [0.4, 0.6, 0.7])
     assert "50% in 2" in texts(figure.axes[0]) and figure.axes[0].lines[1].get_xdata() == [2, 2]
-    for drawn in (figure, plot_variance([0.7])):
-        assert all(tick == round(tick) for tick in drawn.axes[0].get_xticks())
+    for each in (figure, plot_variance([0.7])):
+        assert all(tick == round(tick) for tick in each.axes[0].get_xticks())
     assert not any("50%" in text for text in texts(plot_variance([0.3, 0.1]).axes[0]))  # it is never reached
     assert (tmp_path / "v.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_what_cannot_be_drawn_is_said():
-    with pytest.raises(firth.FirthError, match="each with a name"):
+def test_invalid_plots_are_refused():
+    with refuses("shape_mismatch", most=60, got=(2, 2), n_rows=1, n_columns=2):
         plot_block(np.zeros((2, 2)), ["a"], ["b", "c"])
-    with pytest.raises(firth.FirthError, match="finite"):
+    with refuses("non_finite"):
         plot_block(np.array([[np.nan]]), ["a"], ["b"])
-    with pytest.raises(firth.FirthError, match="at least 0"):
+    with refuses("invalid_value"):
         plot_variance([-0.1])
 
 
-def test_a_block_of_pmi_says_which_pmi_it_is(tmp_path, monkeypatch):
+def test_a_heat_map_of_pmi_states_the_variant(tmp_path, monkeypatch):
     from click.testing import CliRunner
 
     from firth.cli.main import cli

@@ -15,7 +15,7 @@ import pytest
 from serving import run_alone, serving
 
 from firth.server.batching import Batcher, Job
-from firth.server.reading import Reading
+from firth.server.reading import ReadInputs
 
 
 class Words:
@@ -35,7 +35,7 @@ class Words:
 
 
 def reading(*texts):
-    return Reading(list(texts), [len(text) for text in texts], 0)
+    return ReadInputs(list(texts), [len(text) for text in texts], 0)
 
 
 async def waiting(batcher, count):
@@ -148,30 +148,30 @@ def until(condition):
     pytest.fail("it did not happen")
 
 
-def test_too_many_waiting_tokens_are_asked_to_come_again(slow):
+def test_requests_are_refused_while_the_queue_is_full(slow):
     batcher = slow.app.state.embedding.batchers["words"]
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         begun = [pool.submit(ask, slow, "a b c d e f g h") for _ in range(2)]
         until(lambda: batcher.tokens == 16)
         answer = ask(slow, "a b c d e f g h")
         assert answer.status_code == 429 and int(answer.headers["retry-after"]) >= 1
-        assert "16 tokens wait already" in answer.json()["error"]
-        small = pool.submit(ask, slow, "a b c d")  # fits still
+        assert answer.json()["code"] == "overloaded" and "16 tokens" in answer.json()["error"]
+        small = pool.submit(ask, slow, "a b c d")  # still fits
         until(lambda: batcher.tokens == 20)
         slow.reader.leave.set()
         assert [each.result().status_code for each in (*begun, small)] == [200] * 3
     until(lambda: batcher.tokens == 0)
 
 
-def test_an_answer_that_takes_too_long_is_not_waited_for(places):
+def test_a_response_that_takes_too_long_is_a_timeout(places):
     with held(places, 2.0) as client:
         answer = ask(client, "king")
-        assert answer.status_code == 504 and "within 2 s" in answer.json()["error"]
+        assert answer.status_code == 504 and answer.json()["code"] == "timeout" and "2 s" in answer.json()["error"]
         client.reader.leave.set()
         until(lambda: ask(client, "king").status_code == 200)
 
 
-def test_who_is_gone_is_not_computed_for(slow):
+def test_requests_of_disconnected_clients_are_not_computed(slow):
     batcher = slow.app.state.embedding.batchers["words"]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         first = pool.submit(ask, slow, "first")
@@ -191,6 +191,6 @@ def test_a_fault_is_told_without_its_message(slow, caplog):
     slow.reader.leave.set()
     answer = ask(slow, "bad")
     assert answer.status_code == 500 and answer.json()["error_type"] == "fault"
-    faults = [record.facts for record in caplog.records if record.getMessage() == "fault"]
-    assert faults[0]["type"] == "RuntimeError" and any("rows" in place for place in faults[0]["where"])
+    faults = [record.fields for record in caplog.records if record.getMessage() == "fault"]
+    assert faults[0]["type"] == "RuntimeError" and any("rows" in location for location in faults[0]["where"])
     assert "secret" not in str(faults) and "secret" not in answer.text

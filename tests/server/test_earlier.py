@@ -83,7 +83,7 @@ def test_models_indexes_and_data_are_there_again_and_not_opened(again, root):
     assert {"model/sea/words", "model/deep/small/words", "index/texts"} <= spaces
     assert {"root/sea.txt", "root/world-1.txt"} <= {source["id"] for source in ask(again, "/api/data")["sources"]}
     served = again.app.state.models
-    assert served.loaded() == [] and not any(place.opened for place in served._indexes.values())
+    assert served.loaded() == [] and not any(entry.resource for entry in served._indexes.values())
 
 
 def test_what_is_there_again_is_used(again):
@@ -94,18 +94,18 @@ def test_what_is_there_again_is_used(again):
     assert (taken.status_code, taken.json()["code"]) == (409, "output_exists")
 
 
-def test_runs_are_told_by_their_folders(again):
+def test_runs_are_restored_from_their_folders(again):
     jobs = {job["title"]: job for job in ask(again, "/api/jobs")["jobs"]}
     assert set(jobs) == {"sea", "long"}
     done, stopped = jobs["sea"], jobs["long"]
-    assert (done["status"], done["verb"], done["about"]["method"]) == ("finished", "train", "skipgram")
+    assert (done["status"], done["verb"], done["details"]["method"]) == ("finished", "train", "skipgram")
     assert (
-        done["about"]["earlier"]
+        done["details"]["earlier"]
         and done["curve"]["x"] == [1, 2]
-        and done["figures"]["loss"] > 0
+        and done["metrics"]["loss"] > 0
         and done["speed"] is None
     )
-    assert (stopped["status"], stopped["about"]["method"], stopped["resumes"]) == ("stopped", "skipgram", True)
+    assert (stopped["status"], stopped["details"]["method"], stopped["resumes"]) == ("stopped", "skipgram", True)
     going = ask(again, f"/api/jobs/{stopped['id']}/resume", now=True)
     begun(again, going)
     ask(again, f"/api/jobs/{stopped['id']}/stop", now=False)

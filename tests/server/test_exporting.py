@@ -42,8 +42,8 @@ def bench(tmp_path_factory, places):
         yield client
 
 
-def exported(client, **asked):
-    answer = client.post("/api/map/export", json=asked)
+def exported(client, **body):
+    answer = client.post("/api/map/export", json=body)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"].startswith("text/csv")
     return answer, list(csv.DictReader(io.StringIO(answer.text, newline="")))

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from firth.server.running import PIPELINED
+from firth.server.running import MAX_PIPELINED
 
 MIB = 1 << 20
 MOST = 64 * MIB  # that a test sends at most
@@ -119,10 +119,10 @@ def test_requests_in_one_line_are_answered_as_far_as_they_are_taken_in(places: d
     request = b"GET /health HTTP/1.1\r\n" + LINE + b"\r\n"
     with serving(models={"words": places["words"]}) as own:
         address = own.base_url.host, own.base_url.port
-        for asked in (1, 20, PIPELINED + 1, PIPELINED + 2, 300):  # the first is not waiting
+        for n_requests in (1, 20, MAX_PIPELINED + 1, MAX_PIPELINED + 2, 300):  # the first is not waiting
             with socket.create_connection(address, timeout=30) as line:
-                line.sendall(request * (asked - 1) + request.replace(LINE, LINE + b"Connection: close\r\n"))
-                found = b""
+                line.sendall(request * (n_requests - 1) + request.replace(LINE, LINE + b"Connection: close\r\n"))
+                response = b""
                 while part := line.recv(65536):
-                    found += part
-            assert found.count(b"HTTP/1.1 200") == min(asked, PIPELINED + 1), asked
+                    response += part
+            assert response.count(b"HTTP/1.1 200") == min(n_requests, MAX_PIPELINED + 1), n_requests

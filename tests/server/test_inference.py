@@ -17,7 +17,7 @@ def post(client, path, status=200, **body):
     return answer.json()
 
 
-def test_embed_normalizes_unless_told_not_to(client, places):
+def test_embed_normalizes_by_default(client, places):
     right = firth.load(places["bert"]).embed([TEXT, "a river"])
     plain = post(client, "/embed", model="bert", inputs=[TEXT, "a river"], normalize=False)
     np.testing.assert_allclose(plain, right, atol=1e-5)
@@ -27,42 +27,41 @@ def test_embed_normalizes_unless_told_not_to(client, places):
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt"])
-def test_long_texts_are_refused_or_cut_and_said(client, places, name):
+def test_long_texts_are_refused_or_truncated_and_reported(client, places, name):
     text = "the king was old and the river " * 30
-    told = post(client, "/embed", 400, model=name, inputs=text)
-    assert "tokens and the model reads" in told["error"]
+    assert post(client, "/embed", 400, model=name, inputs=text)["code"] == "context_length_exceeded"
     answer = client.post("/embed", json={"model": name, "inputs": [text, TEXT], "truncate": True})
     assert answer.status_code == 200 and answer.headers["x-firth-truncated"] == "1"
     assert "x-firth-truncated" not in client.post("/embed", json={"model": name, "inputs": TEXT}).headers
 
 
-def test_a_cut_bert_reads_what_it_would_read_itself(client, places):
+def test_truncation_equals_that_of_the_model(client, places):
     text = "the king was old and the river " * 30
-    found = post(client, "/embed", model="bert", inputs=text, truncate=True, normalize=False)
-    with pytest.warns(firth.FirthWarning, match="were cut"):
+    result = post(client, "/embed", model="bert", inputs=text, truncate=True, normalize=False)
+    with pytest.warns(firth.FirthWarning):
         right = firth.load(places["bert"]).embed([text])
-    np.testing.assert_allclose(found, right, atol=1e-5)
+    np.testing.assert_allclose(result, right, atol=1e-5)
 
 
-def test_embed_all_gives_each_token_its_vector(client, places):
+def test_embed_all_returns_one_vector_per_token(client, places):
     tokens = post(client, "/tokenize", model="bert", inputs=TEXT)[0]
     rows = np.array(post(client, "/embed_all", model="bert", inputs=TEXT)[0])
     assert rows.shape == (len(tokens), 32)
     np.testing.assert_allclose(rows, firth.load(places["bert"]).states(TEXT)[-1], atol=1e-5)
-    assert "one vector" in post(client, "/embed_all", 400, model="words", inputs=TEXT)["error"]
+    assert post(client, "/embed_all", 400, model="words", inputs=TEXT)["code"] == "invalid_request"
     assert len(post(client, "/embed_all", model="bert", inputs="king " * 300, truncate=True)[0]) == 128
 
 
 def test_similarity_is_the_cosine(client, places):
-    found = post(
+    result = post(
         client, "/similarity", model="words", inputs={"source_sentence": "king", "sentences": ["king", "queen river"]}
     )
     rows = firth.load(places["words"]).embed(["king", "queen river"])
-    assert found[0] == pytest.approx(1)
-    assert found[1] == pytest.approx(rows[0] @ rows[1] / np.linalg.norm(rows[0]) / np.linalg.norm(rows[1]), abs=1e-5)
+    assert result[0] == pytest.approx(1)
+    assert result[1] == pytest.approx(rows[0] @ rows[1] / np.linalg.norm(rows[0]) / np.linalg.norm(rows[1]), abs=1e-5)
 
 
-def test_tokenize_tells_ids_and_places(client, places):
+def test_tokenize_returns_ids_and_offsets(client, places):
     tokens = post(client, "/tokenize", model="bert", inputs=TEXT)[0]
     assert [token["special"] for token in (tokens[0], tokens[1], tokens[-1])] == [True, False, True]
     for token in tokens[1:-1]:
@@ -72,7 +71,7 @@ def test_tokenize_tells_ids_and_places(client, places):
     assert post(client, "/tokenize", model="static", inputs=TEXT)[0][0]["text"] == "the"
 
 
-def test_predict_gives_all_labels(client, places):
+def test_predict_returns_all_labels(client, places):
     right = firth.load(places["tuned"]).predict([TEXT], k=9)[0]
     single = post(client, "/predict", model="tuned", inputs=TEXT)
     assert [(each["label"], pytest.approx(each["score"], abs=1e-5)) for each in single] == right
@@ -80,27 +79,28 @@ def test_predict_gives_all_labels(client, places):
     assert post(client, "/predict", inputs=TEXT) == single  # the first model is one of words
     batch = post(client, "/predict", model="tuned", inputs=[[TEXT], ["a river"]])
     assert len(batch) == 2 and batch[0] == single
-    assert "single texts" in post(client, "/predict", 400, model="tuned", inputs=["a", "b"])["error"]  # a pair
-    assert "No model that predicts" in post(client, "/predict", 400, model="words", inputs=TEXT)["error"]
+    assert post(client, "/predict", 400, model="tuned", inputs=["a", "b"])["code"]  # a pair
+    refused = post(client, "/predict", 400, model="words", inputs=TEXT)
+    assert refused["code"] == "invalid_request" and "words" in refused["error"]
 
 
-def test_predict_tells_the_same_probabilities_as_python(tmp_path):
-    """Of a classifier that is sure, too: fastText's arithmetic would say 1.00001."""
+def test_predict_returns_the_same_probabilities_as_python(tmp_path):
+    """fastText's arithmetic would give 1.00001 for a certain label."""
     pairs = [(text, text) for text in ("good", "bad")] * 100
     firth.FastTextClassifier(epochs=50, learning_rate=2.0).fit(pairs).save(tmp_path / "sure")
     right = firth.load(tmp_path / "sure").predict(["good"], k=2)[0]
     with serving(models={"sure": tmp_path / "sure"}) as client:
-        found = [(each["label"], each["score"]) for each in post(client, "/predict", inputs="good")]
-    assert found == right and right[0] == ("good", 1.0)
+        result = [(each["label"], each["score"]) for each in post(client, "/predict", inputs="good")]
+    assert result == right and right[0] == ("good", 1.0)
 
 
-def test_predict_refuses_long_texts_or_cuts_them_and_says_so(client, places):
+def test_predict_refuses_or_truncates_long_texts(client, places):
     text = "the king was old and the river " * 30
-    told = post(client, "/predict", 400, model="tuned", inputs=[[TEXT], [text]])
-    assert "Input 1 has" in told["error"] and "tokens and the model reads" in told["error"]
+    refused = post(client, "/predict", 400, model="tuned", inputs=[[TEXT], [text]])
+    assert refused["code"] == "context_length_exceeded" and "Input 1 " in refused["error"]
     answer = client.post("/predict", json={"model": "tuned", "inputs": [[TEXT], [text]], "truncate": True})
     assert answer.status_code == 200 and answer.headers["x-firth-truncated"] == "1"
-    with pytest.warns(firth.FirthWarning, match="cut behind"):
+    with pytest.warns(firth.FirthWarning):
         right = firth.load(places["tuned"]).predict([TEXT, text], k=9)
     assert [[(each["label"], pytest.approx(each["score"], abs=1e-5)) for each in row] for row in answer.json()] == right
     model = firth.load(places["tuned"])
@@ -108,25 +108,25 @@ def test_predict_refuses_long_texts_or_cuts_them_and_says_so(client, places):
     assert "x-firth-truncated" not in client.post("/predict", json={"model": "tuned", "inputs": longest}).headers
 
 
-def test_search_refuses_long_texts_or_cuts_them_and_says_so(places, tmp_path):
+def test_search_refuses_or_truncates_long_texts(places, tmp_path):
     model = firth.load(places["bert"])
     with firth.Index.create(tmp_path / "index", dim=32, model=model, model_path=str(places["bert"])) as index:
         index.add(["a"], model.embed([TEXT]), {"text": [TEXT], "bytes": [b"\xff"]})
     text = "the king was old and the river " * 30
     with serving(models={}, indexes={"index": tmp_path / "index"}) as client:
-        assert "tokens and the model reads" in post(client, "/search", 400, query=text)["error"]
+        assert post(client, "/search", 400, query=text)["code"] == "context_length_exceeded"
         answer = client.post("/search", json={"query": text, "truncate": True})
         assert answer.headers["x-firth-truncated"] == "1"
         hit = answer.json()["hits"][0]
-        assert hit["key"] == "a" and hit["attributes"]["bytes"] == "_w=="  # base64: no UTF-8
+        assert hit["key"] == "a" and hit["attributes"]["bytes"] == "_w=="  # base64, because it is not UTF-8
         assert "x-firth-truncated" not in client.post("/search", json={"query": text, "mode": "words"}).headers
 
 
-def test_search_finds_by_meaning_words_and_condition(client, indexed):
+def test_search_by_similarity_words_and_filter(client, indexed):
     text = firth.Index.open(indexed).attributes("d7")["text"]
-    found = post(client, "/search", query=text, k=3, mode="vector")
-    assert found["index"] == "texts" and found["hits"][0]["attributes"]["text"] == text
-    assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]
+    result = post(client, "/search", query=text, k=3, mode="vector")
+    assert result["index"] == "texts" and result["hits"][0]["attributes"]["text"] == text
+    assert [hit["rank"] for hit in result["hits"]] == [1, 2, 3]
     assert len(post(client, "/search", query=text, index="texts", mode="words", k=2)["hits"]) == 2
     some = post(client, "/search", query=text, where="year >= 2010", k=5)["hits"]
     assert some and all(hit["attributes"]["year"] >= 2010 for hit in some)
@@ -135,21 +135,22 @@ def test_search_finds_by_meaning_words_and_condition(client, indexed):
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "part"),
+    ("body", "status", "code", "part"),
     [
-        ({"query": ""}, 422, "query"),
-        ({"query": "a", "k": 0}, 422, "k"),
-        ({"query": "a", "k": 100_000}, 422, "k"),
-        ({"query": "a", "index": "/etc"}, 404, "there is: texts"),
-        ({"query": "a", "where": "import os"}, 400, ""),
-        ({"query": "a", "where": f"year == {10**30}"}, 400, "cannot compare"),
-        ({"query": [1.0, 2.0]}, 400, "16 numbers"),
-        ({"query": [1.0] * 16, "mode": "words"}, 400, "words"),
-        ({"query": "a", "mode": "magic"}, 422, "mode"),
+        ({"query": ""}, 422, "invalid_request", "query"),
+        ({"query": "a", "k": 0}, 422, "invalid_request", "k"),
+        ({"query": "a", "k": 100_000}, 422, "invalid_request", "k"),
+        ({"query": "a", "index": "/etc"}, 404, "index_not_found", "texts"),
+        ({"query": "a", "where": "import os"}, 400, "invalid_filter", "character 1"),
+        ({"query": "a", "where": f"year == {10**30}"}, 400, "invalid_filter", "year"),
+        ({"query": [1.0, 2.0]}, 400, "shape_mismatch", "16"),
+        ({"query": [1.0] * 16, "mode": "words"}, 400, "conflicting_options", "words"),
+        ({"query": "a", "mode": "magic"}, 422, "invalid_request", "mode"),
     ],
 )
-def test_search_says_what_it_can_not_do(client, body, status, part):
-    assert part in post(client, "/search", status, **body)["error"]
+def test_invalid_searches_are_refused(client, body, status, code, part):
+    refused = post(client, "/search", status, **body)
+    assert refused["code"] == code and part in refused["error"]
 
 
 @pytest.mark.parametrize(
@@ -181,15 +182,15 @@ def test_hostile_conditions_are_refused(client, where, mode):
         ("/predict", {"inputs": "a", "raw_scores": True}, 422),
     ],
 )
-def test_wrong_bodies_are_refused_in_their_shape(client, path, body, status):
+def test_errors_have_the_format_of_text_embeddings_inference(client, path, body, status):
     assert set(post(client, path, status, **body)) == {"error", "error_type", "code"}
 
 
-def test_a_refusal_says_what_the_route_takes(client):
+def test_errors_state_what_the_route_accepts(client):
     assert 'a pair ["a", "b"]' in post(client, "/predict", 422, inputs=["a", "b", "c"])["error"]
     assert "ids" not in post(client, "/tokenize", 422, inputs=[1, 2])["error"]
     assert "source_sentence" in post(client, "/similarity", 422, inputs="a")["error"]
-    assert "ids of tokens" in post(client, "/embed", 422, inputs=5)["error"]
+    assert "token ids" in post(client, "/embed", 422, inputs=5)["error"]
 
 
 def test_health_info_and_metrics(client):

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusing import refuses
 from serving import serving
 
 import firth
 from firth.data.world import World
 from firth.server.errors import RequestError
-from firth.server.models import LOOK, Models, named
+from firth.server.models import CHECK_SECONDS, Models, parse_paths
 from firth.server.settings import Settings
 
 SENTENCES = list(World(seed=5).sentences(300))
@@ -58,49 +59,51 @@ def test_a_replaced_folder_is_picked_up_and_no_request_is_lost(folder):
     np.testing.assert_allclose(last, firth.load(folder).embed(["the king"]), atol=1e-6)
 
 
-def test_a_removed_folder_leaves_the_open_model(folder):
+def test_a_deleted_folder_leaves_the_loaded_model(folder):
     with serving(models={"model": folder}) as client:
         assert client.post("/embed", json={"inputs": "king"}).status_code == 200
         shutil.rmtree(folder)
-        time.sleep(2 * LOOK)
+        time.sleep(2 * CHECK_SECONDS)
         assert client.post("/embed", json={"inputs": "king"}).status_code == 200
         assert client.get("/v1/models").json()["data"][0]["created"] == 0
         replace(folder, 6)
         until(lambda: len(client.post("/embed", json={"inputs": "king"}).json()[0]) == 6)
 
 
-def test_a_folder_that_was_gone_before_it_was_opened_is_unavailable(folder):
+def test_a_folder_that_is_deleted_before_it_is_loaded_is_unavailable(folder):
     with serving(models={"model": folder}) as client:
         shutil.rmtree(folder)
         answer = client.post("/embed", json={"inputs": "king"})
-        assert answer.status_code == 503 and "'model' can't be opened now: its files are gone" in answer.json()["error"]
+        assert answer.status_code == 503 and answer.json()["code"] == "unavailable"
+        assert "'model'" in answer.json()["error"]
         assert str(folder) not in answer.text
         replace(folder, 4)
         until(lambda: client.post("/embed", json={"inputs": "king"}).status_code == 200)
 
 
-def test_a_broken_folder_leaves_the_open_model_and_is_not_tried_again(folder, monkeypatch):
+def test_a_damaged_folder_leaves_the_loaded_model_and_is_not_tried_again(folder, monkeypatch):
     models = Models(Settings(models={"model": folder}))
     first = models.get("model")
     assert models.get("model") is first and models.ready("model") is first
     (folder / "config.json").write_text("{")
-    time.sleep(2 * LOOK)
+    time.sleep(2 * CHECK_SECONDS)
     assert models.get("model") is first
     monkeypatch.setattr("firth.server.models.load", lambda *_, **__: pytest.fail("tried again"))
-    time.sleep(2 * LOOK)
+    time.sleep(2 * CHECK_SECONDS)
     assert models.get("model") is first and models.ready("model") is first
 
 
-def test_a_model_that_never_opens_says_why(folder):
+def test_a_model_that_cannot_be_loaded_reports_the_reason(folder):
     (folder / "config.json").write_text("{")
     models = Models(Settings(models={"model": folder}))
     for _ in range(2):
-        with pytest.raises(RequestError, match="not valid JSON") as caught:
+        with pytest.raises(RequestError) as caught:
             models.get("model")
-        assert caught.value.status == 503 and str(folder.parent) not in str(caught.value)
+        assert caught.value.status == 503 and caught.value.code == "unavailable"
+        assert "config.json" in str(caught.value) and str(folder.parent) not in str(caught.value)
 
 
-def test_an_old_model_is_whole_though_its_folder_is_another(folder):
+def test_a_loaded_model_stays_consistent_when_its_folder_is_replaced(folder):
     models = Models(Settings(models={"model": folder}))
     old = models.get("model")
     right = firth.load(folder).embed(SENTENCES[:3])
@@ -111,20 +114,20 @@ def test_an_old_model_is_whole_though_its_folder_is_another(folder):
 def test_names_of_models_and_indexes(folder, indexed, tmp_path):
     vectors = tmp_path / "vectors.txt"
     firth.write_vectors(firth.load(folder).vectors, vectors)
-    models, indexes = named([str(folder), f"other={folder}", str(vectors), str(indexed)])
+    models, indexes = parse_paths([str(folder), f"other={folder}", str(vectors), str(indexed)])
     assert list(models) == ["model", "other", "vectors.txt"] and list(indexes) == ["texts"]
     served = Models(Settings(models=models, indexes=indexes))
     assert served.describe("vectors.txt")["can"] == ["vectors"]
     assert served.index("texts").model is not None
-    (tmp_path / "current").symlink_to(folder)  # as those who keep several versions have it
-    assert list(named([str(tmp_path / "current")])[0]) == ["current"]
-    for paths, part in (
-        ([str(folder), str(folder)], "Two are called 'model'"),
-        ([str(tmp_path / "none")], "There is no model"),
-        ([str(tmp_path)], "neither a model nor an index"),
+    (tmp_path / "current").symlink_to(folder)  # a link to one of several versions
+    assert list(parse_paths([str(tmp_path / "current")])[0]) == ["current"]
+    for paths, code, values in (
+        ([str(folder), str(folder)], "duplicate_name", {"name": "model"}),
+        ([str(tmp_path / "none")], "not_found", {"path": tmp_path / "none"}),
+        ([str(tmp_path)], "not_found", {"config": "config.json", "manifest": "index.json"}),
     ):
-        with pytest.raises(firth.FirthError, match=part):
-            named(paths)
+        with refuses(code, **values):
+            parse_paths(paths)
 
 
 def test_the_layout_of_older_sentence_transformers_is_served(tmp_path):
@@ -136,7 +139,7 @@ def test_the_layout_of_older_sentence_transformers_is_served(tmp_path):
     (tmp_path / "old/1_Pooling").symlink_to(minilm / "1_Pooling")
     modules = json.loads((minilm / "modules.json").read_text())
     (tmp_path / "old/modules.json").write_text(json.dumps([modules[0] | {"path": "0_Transformer"}, *modules[1:]]))
-    found = Models(Settings(models=named([str(tmp_path / "old")])[0])).describe("old")
+    found = Models(Settings(models=parse_paths([str(tmp_path / "old")])[0])).describe("old")
     assert found["method"] == "bert" and found["options"]["heads"] == 12 and "epochs" not in found["options"]
 
 
@@ -156,23 +159,23 @@ def test_an_index_that_grows_is_opened_anew(folder, tmp_path):
 
 def test_an_index_that_is_made_anew_is_opened_when_it_is_whole(folder, tmp_path):
     """`firth index --overwrite` begins with nothing; until it ends, the old one answers."""
-    model, place = firth.load(folder), tmp_path / "index"
-    served = Models(Settings(indexes={"index": place}))
+    model, path = firth.load(folder), tmp_path / "index"
+    served = Models(Settings(indexes={"index": path}))
 
     def begin(key):
-        index = firth.Index.create(place, dim=4, about={"finished": False})
+        index = firth.Index.create(path, dim=4, metadata={"finished": False})
         index.add([key], model.embed(["the king"]))
         return index
 
     with begin("old") as index:
         assert "old" in served.index("index")  # there is no other
-        index.note(finished=True)
-    until(lambda: served.index("index").about["finished"])
-    shutil.rmtree(place)
+        index.add_metadata(finished=True)
+    until(lambda: served.index("index").metadata["finished"])
+    shutil.rmtree(path)
     with begin("new") as index:
-        time.sleep(2 * LOOK)
+        time.sleep(2 * CHECK_SECONDS)
         assert "old" in served.index("index")
-        index.note(finished=True)
+        index.add_metadata(finished=True)
     until(lambda: "new" in served.index("index"))
 
 

@@ -24,18 +24,18 @@ def theirs(client):
 @pytest.mark.parametrize("name", ["words", "counts", "bert", "gpt", "tuned", "static"])
 def test_the_openai_client_gets_the_vectors_of_any_model(theirs, places, name):
     right = firth.load(places[name]).embed(TEXTS)
-    found = theirs.embeddings.create(model=name, input=TEXTS)
-    assert [row.index for row in found.data] == [0, 1, 2] and found.model == name
-    np.testing.assert_allclose([row.embedding for row in found.data], right, atol=1e-5)
-    assert found.usage.total_tokens == found.usage.prompt_tokens >= 6
+    vector = theirs.embeddings.create(model=name, input=TEXTS)
+    assert [row.index for row in vector.data] == [0, 1, 2] and vector.model == name
+    np.testing.assert_allclose([row.embedding for row in vector.data], right, atol=1e-5)
+    assert vector.usage.total_tokens == vector.usage.prompt_tokens >= 6
     single = theirs.embeddings.create(model=name, input=TEXTS[0], encoding_format="float")
     np.testing.assert_allclose(single.data[0].embedding, right[0], atol=1e-5)
 
 
 def test_floats_and_base64_are_the_same_numbers(client):
-    asked = {"model": "bert", "input": "a river"}
-    plain = client.post("/v1/embeddings", json=asked).json()["data"][0]["embedding"]
-    packed = client.post("/v1/embeddings", json={**asked, "encoding_format": "base64"}).json()["data"][0]["embedding"]
+    body = {"model": "bert", "input": "a river"}
+    plain = client.post("/v1/embeddings", json=body).json()["data"][0]["embedding"]
+    packed = client.post("/v1/embeddings", json={**body, "encoding_format": "base64"}).json()["data"][0]["embedding"]
     np.testing.assert_array_equal(np.frombuffer(base64.b64decode(packed), "<f4"), np.float32(plain))
 
 
@@ -70,8 +70,8 @@ def test_vectors_are_shortened_by_the_same_rule_as_in_python(places, tmp_path):
     folders = {name: places[name] for name in ("words", "bert", "static")}
     with serving(models={**{name: tmp_path / name for name in models}, **folders}) as client:
         for name in (*models, "static"):
-            asked = {"model": name, "input": TEXTS, "dimensions": 3}
-            answer = client.post("/v1/embeddings", json=asked)
+            body = {"model": name, "input": TEXTS, "dimensions": 3}
+            answer = client.post("/v1/embeddings", json=body)
             assert answer.status_code == 200, answer.json()
             rows = firth.load(tmp_path / name if name in models else folders[name]).embed(TEXTS)[:, :3]
             rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
@@ -96,19 +96,19 @@ def test_a_model_may_have_an_owner(places):
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "part", "field"),
+    ("body", "status", "part", "field"),
     [
-        ({"input": ""}, 400, "none of them empty", "input"),
-        ({"input": []}, 400, "none of them empty", "input"),
+        ({"input": ""}, 400, "not empty", "input"),
+        ({"input": []}, 400, "not empty", "input"),
         ({"input": ["a", ""]}, 400, "An input is empty", "input"),
-        ({"input": [[]]}, 400, "none of them empty", "input"),
+        ({"input": [[]]}, 400, "not empty", "input"),
         ({"input": 5}, 400, "must be a text", "input"),
         ({"input": [1, "a"]}, 400, "must be a text", "input"),
         ({"input": [1.5]}, 400, "must be a text", "input"),
         ({"input": [True]}, 400, "must be a text", "input"),
         ({"input": {"text": "a"}}, 400, "must be a text", "input"),
-        ({"input": ["a"] * 10_000}, 413, "2,048 inputs at most; got 10,000", "input"),
-        ({"input": [600]}, 400, "go from 0 to 599", "input"),
+        ({"input": ["a"] * 10_000}, 413, "at most 2,048 inputs; got 10,000", "input"),
+        ({"input": [600]}, 400, "0 to 599", "input"),
         ({"input": [[1, 2], [1 << 30]]}, 400, "There is no token 1073741824", "input"),
         ({"input": [-1]}, 400, "must be a text", "input"),
         ({"input": "a river " * 100}, 400, "402 tokens and the model reads 128", "input"),
@@ -125,8 +125,8 @@ def test_a_model_may_have_an_owner(places):
         ({}, 400, "input must be", "input"),
     ],
 )
-def test_what_is_wrong_is_said_in_their_shape(client, asked, status, part, field):
-    answer = client.post("/v1/embeddings", json={"model": "bert", **asked})
+def test_errors_have_the_format_of_openai(client, body, status, part, field):
+    answer = client.post("/v1/embeddings", json={"model": "bert", **body})
     error = answer.json()["error"]
     assert (answer.status_code, error["param"]) == (status, field), error
     assert part in error["message"] and set(error) == {"message", "type", "param", "code"}
@@ -152,8 +152,8 @@ def test_bodies_that_are_no_json_are_refused(client, body):
 
 
 def test_dimensions_that_the_model_has_are_given(theirs, places):
-    found = theirs.embeddings.create(model="bert", input="a river", dimensions=32).data[0].embedding
-    np.testing.assert_allclose(found, firth.load(places["bert"]).embed(["a river"])[0], atol=1e-5)
+    vector = theirs.embeddings.create(model="bert", input="a river", dimensions=32).data[0].embedding
+    np.testing.assert_allclose(vector, firth.load(places["bert"]).embed(["a river"])[0], atol=1e-5)
 
 
 def test_a_model_that_was_taught_so_gives_fewer_dimensions(places, tmp_path):
@@ -162,10 +162,10 @@ def test_a_model_that_was_taught_so_gives_fewer_dimensions(places, tmp_path):
         tmp_path / "nested"
     )
     with serving(models={"nested": tmp_path / "nested"}) as client:
-        asked = {"model": "nested", "input": "a river", "dimensions": 8}
-        found = client.post("/v1/embeddings", json=asked).json()["data"][0]["embedding"]
+        body = {"model": "nested", "input": "a river", "dimensions": 8}
+        vector = client.post("/v1/embeddings", json=body).json()["data"][0]["embedding"]
     first = base.embed(["a river"])[0, :8]
-    np.testing.assert_allclose(found, first / np.linalg.norm(first), atol=1e-5)
+    np.testing.assert_allclose(vector, first / np.linalg.norm(first), atol=1e-5)
 
 
 def test_the_clients_errors_are_theirs(theirs):

@@ -30,17 +30,18 @@ def test_who_has_the_key_is_given_the_token(places):
         assert own.settings.token in own.get("/", headers={"Authorization": f"Basic {basic}"}).text
 
 
-def test_a_wrong_address_or_method_is_told_where_to_look(client):
-    assert "/docs lists" in client.get("/v1/embedding").json()["error"]["message"]
+def test_unknown_addresses_and_methods_refer_to_the_documentation(client):
+    unknown = client.get("/v1/embedding").json()["error"]
+    assert unknown["code"] == "not_found" and "/docs" in unknown["message"]
     wrong = client.get("/v1/embeddings")
-    assert wrong.status_code == 405 and wrong.json()["error"]["message"].startswith("GET is not for this address")
+    assert wrong.status_code == 405 and wrong.json()["error"]["message"].startswith("GET ")
 
 
-def test_models_say_what_they_can_do(client, api):
-    found = {model["name"]: model for model in client.get("/api/models", headers=api()).json()["models"]}
-    assert set(found) == {"words", "counts", "bert", "gpt", "tuned", "static", "table"}
-    assert {"embeds", "vectors", "fills"} <= set(found["words"]["can"]) and "fills" not in found["counts"]["can"]
-    assert {"embeds", "contextual", "attends"} <= set(found["bert"]["can"])
-    assert found["words"]["tables"]["words"]["dim"] == 16 and "word vectors" in found["words"]["summary"]
+def test_models_are_listed_with_their_abilities(client, api):
+    models = {model["name"]: model for model in client.get("/api/models", headers=api()).json()["models"]}
+    assert set(models) == {"words", "counts", "bert", "gpt", "tuned", "static", "table"}
+    assert {"embeds", "vectors", "fills"} <= set(models["words"]["can"]) and "fills" not in models["counts"]["can"]
+    assert {"embeds", "contextual", "attends"} <= set(models["bert"]["can"])
+    assert models["words"]["tables"]["words"]["dim"] == 16 and "word vectors" in models["words"]["summary"]
     unknown = client.get("/api/models/nobody", headers=api())
     assert unknown.status_code == 404 and "words, counts, bert" in unknown.json()["error"]

@@ -17,7 +17,7 @@ from firth.core import registry
 from firth.core.errors import CODES
 from firth.core.options import options_of
 from firth.core.run import Run
-from firth.server.workbench.training import FIELDS, Training, arguments
+from firth.server.workbench.training import FIELDS, TrainBody, arguments
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ other/text.txt"""
 
 
 @pytest.mark.parametrize("name", ["", *DETOURS.split()])
-def test_no_detour_leads_out_of_the_root(bench, name):
+def test_paths_outside_the_root_are_refused(bench, name):
     for path in ("look", "vocabulary"):
         answer = bench.get(f"/api/data/{path}", params={"source": name})
         assert answer.status_code == 404 and "secret" not in answer.text
@@ -75,9 +75,9 @@ def test_no_detour_leads_out_of_the_root(bench, name):
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".x", "x" * 65, "a b", "-o"])
-def test_no_model_is_written_elsewhere(bench, name):
+def test_invalid_names_of_models_are_refused(bench, name):
     answer = bench.post("/api/train", json={"method": "skipgram", "name": name, "source": "root/text.txt"})
-    assert answer.status_code == 400 and "A name has letters" in answer.json()["error"]
+    assert answer.status_code == 400 and answer.json()["code"] == "invalid_value"
 
 
 def test_a_damaged_table_is_refused(bench, root):
@@ -86,7 +86,7 @@ def test_a_damaged_table_is_refused(bench, root):
     table = pyarrow.table({"text": [f"text {n}" for n in range(50)], "year": list(range(50))})
     pyarrow.parquet.write_table(table, sink)
     data = sink.getvalue()
-    flipped = [data[:place] + b"\xff" + data[place + 1 :] for place in range(4, len(data), len(data) // 25)]
+    flipped = [data[:offset] + b"\xff" + data[offset + 1 :] for offset in range(4, len(data), len(data) // 25)]
     kinds = {".parquet": [b"", b"PAR1 not", data[: len(data) // 2], data[:-9], *flipped], ".csv": [b"text,n\na\rb,1\n"]}
     refused = 0
     for suffix, contents in kinds.items():
@@ -112,8 +112,8 @@ def test_rows_and_words_are_told(bench):
 
 
 def test_a_dropped_file_is_kept_under_a_plain_name(bench):
-    kept = bench.post("/api/data/drop", params={"name": "../../my file.txt"}, content=b"a b c\n").json()
-    assert kept["id"] == "here/my-file.txt" and Path(kept["path"]).read_bytes() == b"a b c\n"
+    stored = bench.post("/api/data/drop", params={"name": "../../my file.txt"}, content=b"a b c\n").json()
+    assert stored["id"] == "here/my-file.txt" and Path(stored["path"]).read_bytes() == b"a b c\n"
     other = bench.post("/api/data/drop", params={"name": "my file.txt"}, content=b"other\n").json()
     assert other["id"] == "here/my-file-2.txt"
     for name, content in (("a.exe", b"x"), ("a.txt", b""), ("..", b"x")):
@@ -134,7 +134,7 @@ def test_a_run_becomes_a_model(bench, root):
     assert about["rows"] == 5 and len(points) == 5 * 2 * 4
 
 
-def test_a_run_that_fails_says_why(bench):
+def test_a_failed_run_reports_its_error(bench):
     body = {"method": "als", "name": "bad", "source": "root/text.txt"}
     job = done(bench, bench.post("/api/train", json=body).json())
     assert job["status"] == "failed" and "Traceback" not in job["error"]
@@ -142,24 +142,24 @@ def test_a_run_that_fails_says_why(bench):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "code", "part"),
     [
-        ({"method": "nothing"}, "There is no method"),
-        ({"options": {"dim": 0}}, "must be at least 1"),
-        ({"options": {"colour": 1}}, "has no option"),
-        ({"method": "rating-factors", "options": {"colour": 1}}, "RatingFactors has no option"),
-        ({"run": {"threads": -1}}, "must be at least 0"),
-        ({"data": {"label": "x"}}, "It has no 'label'"),
-        ({"method": "text_classifier"}, "choose one to begin with"),
+        ({"method": "nothing"}, "unknown_method", "nothing"),
+        ({"options": {"dim": 0}}, "invalid_value", "dim"),
+        ({"options": {"colour": 1}}, "unknown_option", "colour"),
+        ({"method": "rating-factors", "options": {"colour": 1}}, "unknown_option", "RatingFactors"),
+        ({"run": {"threads": -1}}, "invalid_value", "threads"),
+        ({"data": {"label": "x"}}, "unknown_option", "'label'"),
+        ({"method": "text_classifier"}, "missing_start", "text_classifier"),
     ],
 )
-def test_what_can_be_told_before_the_start_is_told(bench, change, said):
+def test_invalid_runs_are_refused_before_they_start(bench, change, code, part):
     answer = bench.post("/api/train", json={"method": "skipgram", "name": "x", "source": "root/text.txt", **change})
-    assert answer.status_code == 400 and said in answer.json()["error"]
+    assert (answer.status_code, answer.json()["code"]) == (400, code) and part in answer.json()["error"]
 
 
-def test_forms_ask_what_the_command_line_asks():
-    """Every field of a form is a flag of `firth train` for that kind of data, and every kind has a form."""
+def test_forms_have_the_flags_of_the_command_line():
+    """Every field of a form is a flag of `firth train` for that kind of data, and every kind of data has a form."""
     for kind, fields in FIELDS.items():
         flags = {name.removeprefix("--") for names, _ in KINDS[kind].flags for name in names.split(", ")}
         assert {field.name for field in fields} <= flags, kind
@@ -181,11 +181,11 @@ def test_an_index_is_made_and_searched(bench):
     assert index["rows"] == 2 and index["columns"] == [
         {"name": "year", "written": "year", "kind": "number", "low": 2020, "high": 2021}
     ]
-    asked = {"index": "rows", "query": "the ship", "mode": "words", "where": "year > 2020"}
-    (hit,) = bench.post("/api/search", json=asked).json()["hits"]
-    assert hit["key"] == "b" and hit["marks"] == [{"start": 2, "end": 6, "kind": "same"}]
-    bad = bench.post("/api/search", json={**asked, "where": "__import__('os')"})
-    assert bad.status_code == 400 and "where" in bad.json()["error"]
+    body = {"index": "rows", "query": "the ship", "mode": "words", "where": "year > 2020"}
+    (hit,) = bench.post("/api/search", json=body).json()["hits"]
+    assert hit["key"] == "b" and hit["spans"] == [{"start": 2, "end": 6, "kind": "same"}]
+    bad = bench.post("/api/search", json={**body, "where": "__import__('os')"})
+    assert bad.status_code == 400 and bad.json()["code"] == "invalid_filter"
 
 
 def test_models_are_compared(bench):
@@ -193,7 +193,7 @@ def test_models_are_compared(bench):
     assert job["status"] == "finished", job["error"]
     assert set(job["result"]["models"]) == {"words", "sea"} and "recommendation" in json.dumps(job["result"])
     alone = bench.post("/api/compare", json={"models": ["words"]})
-    assert alone.status_code == 400 and "Choose two models" in alone.json()["error"]
+    assert alone.status_code == 400 and alone.json()["code"] == "too_few"
 
 
 def test_models_are_compared_under_the_names_they_have_here(places):
@@ -218,8 +218,8 @@ def test_an_option_names_no_file_outside_the_root(bench, root, path):
 
 def test_an_option_names_a_file_inside_the_root_from_there(bench, root):
     workspace = bench.app.state.workspace
-    asked = Training(method="bert", name="ok", source="root/text.txt", options={"tokenizer": "deep/rows.jsonl"})
-    assert f"--tokenizer={root.resolve() / 'deep' / 'rows.jsonl'}" in arguments(workspace, asked)
+    body = TrainBody(method="bert", name="ok", source="root/text.txt", options={"tokenizer": "deep/rows.jsonl"})
+    assert f"--tokenizer={root.resolve() / 'deep' / 'rows.jsonl'}" in arguments(workspace, body)
 
 
 #: Options of free text that name no file: what they are is decided here, when one is added.
@@ -240,14 +240,14 @@ def test_only_options_of_a_run_are_taken(bench, tmp_path):
 
 
 def test_what_is_made_replaces_no_file(bench, root):
-    kept = root / "world-7.txt"
-    kept.write_text("mine\n", encoding="utf-8")
+    stored = root / "world-7.txt"
+    stored.write_text("mine\n", encoding="utf-8")
     made = {"what": "world", "seed": 7, "sentences": 5}
     answer = bench.post("/api/data/make", json=made)
-    assert (answer.status_code, answer.json()["code"]) == (409, "output_exists") and kept.read_text() == "mine\n"
+    assert (answer.status_code, answer.json()["code"]) == (409, "output_exists") and stored.read_text() == "mine\n"
     job = done(bench, bench.post("/api/data/make", json={**made, "name": "other"}).json())
-    assert job["status"] == "finished" and job["about"]["source"] == "root/other.txt"
-    assert len((root / "other.txt").read_text().splitlines()) == 5 and kept.read_text() == "mine\n"
+    assert job["status"] == "finished" and job["details"]["source"] == "root/other.txt"
+    assert len((root / "other.txt").read_text().splitlines()) == 5 and stored.read_text() == "mine\n"
     for name in ("../x", "a/b", ".x", "other", "other.txt"):
         assert bench.post("/api/data/make", json={**made, "name": name}).status_code in (400, 409), name
 
@@ -269,15 +269,15 @@ def test_a_damaged_data_file_is_refused_with_its_code(bench, root):
     pyarrow.parquet.write_table(table, root / "whole.parquet")
     whole = (root / "whole.parquet").read_bytes()
     damaged = {"cut": whole[: len(whole) // 2], "no-foot": whole[:-4], "empty-ish": b"PAR1", "text": b"not parquet"}
-    for place in range(4, len(whole), max(1, len(whole) // 60)):
-        damaged[f"at-{place}"] = whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :]
+    for offset in range(4, len(whole), max(1, len(whole) // 60)):
+        damaged[f"at-{offset}"] = whole[:offset] + bytes([whole[offset] ^ 0xFF]) + whole[offset + 1 :]
     refused = 0
     for name, content in damaged.items():
         dropped = bench.post("/api/data/drop", params={"name": f"{name}.parquet"}, content=content)
         assert dropped.status_code == 200
-        asked = {"source": dropped.json()["id"], "column": "text"}
+        body = {"source": dropped.json()["id"], "column": "text"}
         for path in ("look", "vocabulary"):
-            answer = bench.get(f"/api/data/{path}", params=asked)
+            answer = bench.get(f"/api/data/{path}", params=body)
             assert answer.status_code in (200, 400), (name, path, answer.text)
             refused += answer.status_code == 400
             assert answer.status_code == 200 or answer.json()["code"] in CODES

@@ -182,6 +182,6 @@ def accessible() -> Callable[..., None]:
             ]
             assert told == []
             if toggles:
-                page.get_by_role("button", name="Dark colours").click()
+                page.get_by_role("button", name="Dark colors").click()
 
     return checked

@@ -83,7 +83,7 @@ def test_the_shown_search_and_index_do_the_same(
     assert done.exit_code == 0 and [line.split()[2] for line in done.output.splitlines()[1:]] == keys, done.output
     page = open_page(f"{studio.address}/#/search?model=lsa&data=root/tickets.csv&key=id&keep=year&keep=kind&as=new")
     page.get_by_role("button", name="New index").click()
-    page.get_by_role("region", name="Make an index").get_by_role("button", name="Show me the command").click()
+    page.get_by_role("region", name="Create an index").get_by_role("button", name="Show me the command").click()
     panel = page.get_by_role("tabpanel")
     expect(panel).to_contain_text("--key=id --attributes=year,kind -o new")
     run_both(panel, tmp_path, monkeypatch)

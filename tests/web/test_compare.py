@@ -10,11 +10,11 @@ import firth
 
 def test_models_are_compared_on_ones_own_data(page, studio, shot, accessible):
     page.goto(f"{studio.address}/#/compare?model=skipgram&model=lsa&data=root%2Ftickets.csv")
-    page.get_by_label("Labels: are they told?").select_option("kind")
+    page.get_by_label("Labels, for classification").select_option("kind")
     page.get_by_label("Documents drawn").fill("300")
     page.get_by_role("button", name="Compare 2").click()
     expect(page.get_by_text("Use lsa")).to_be_visible(timeout=90_000)
-    table = page.get_by_role("table", name="Measures")
+    table = page.get_by_role("table", name="Metrics")
     purity = table.get_by_role("row", name="cluster purity")
     expect(purity).to_contain_text("±")
     table.get_by_role("button", name="skipgram").click()
@@ -25,7 +25,7 @@ def test_models_are_compared_on_ones_own_data(page, studio, shot, accessible):
     accessible(page)
     for kind, head in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
         with page.expect_download() as kept:
-            page.get_by_role("button", name=f"Figures with their intervals as {kind}").click()
+            page.get_by_role("button", name=f"Scores with confidence intervals as {kind}").click()
         assert kept.value.path().read_bytes().startswith(head)
     page.get_by_role("button", name="Show me the command").click()
     expect(page.get_by_role("region", name="The command")).to_contain_text("--label=kind")
@@ -45,7 +45,7 @@ def test_a_model_that_was_trained_on_the_labels_is_marked(open_page, root, tmp_p
         expect(page.locator(".said")).to_contain_text("Use lsa")
         row = page.get_by_role("table", name="Models").get_by_role("row", name="cheat")
         expect(row).to_contain_text("these labels (100.0 %)")
-        cells = page.get_by_role("table", name="Measures").get_by_role("row", name="cluster purity").locator("td")
+        cells = page.get_by_role("table", name="Metrics").get_by_role("row", name="cluster purity").locator("td")
         expect(cells.nth(1)).to_contain_text("†")
         expect(cells.nth(1)).not_to_contain_text("★")
 
@@ -54,9 +54,7 @@ def test_words_are_compared_without_data(page, studio):
     page.goto(f"{studio.address}/#/compare?model=skipgram&model=glove")
     page.get_by_role("combobox", name="Analogies").select_option("root/analogies.txt")
     page.get_by_role("button", name="Compare 2").click()
-    expect(page.get_by_role("table", name="Measures").get_by_role("row", name="analogies")).to_be_visible(
-        timeout=90_000
-    )
+    expect(page.get_by_role("table", name="Metrics").get_by_role("row", name="analogies")).to_be_visible(timeout=90_000)
 
 
 def test_columns_of_other_data_are_forgotten(page, studio):

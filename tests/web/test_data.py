@@ -18,9 +18,9 @@ def test_a_file_under_the_root_is_picked_and_looked_at(page, studio, shot, acces
     expect(rows.get_by_text("T0026", exact=True)).to_be_visible()
     words = page.get_by_role("region", name="Vocabulary")
     expect(words.get_by_role("row").nth(1)).to_contain_text("the")
-    page.get_by_label("Words with").fill("refund")
+    page.get_by_label("Words containing").fill("refund")
     expect(words.get_by_role("row")).to_have_count(2)
-    expect(page.get_by_role("img", name="How often words stand there")).to_be_visible()
+    expect(page.get_by_role("img", name="Word frequencies")).to_be_visible()
     assert "data=root%2Ftickets.csv" in page.url
     shot(page, "data")
     accessible(page)
@@ -37,25 +37,25 @@ def test_a_file_is_dropped(page, studio, tmp_path):
     page.goto(f"{studio.address}/#/data")
     path = tmp_path / "notes on tides.txt"
     path.write_text("the tide comes in\nthe tide goes out\n" * 30, encoding="utf-8")
-    page.get_by_label("A file of data").set_input_files(path)
+    page.get_by_label("Data file").set_input_files(path)
     expect(page.get_by_role("region", name="Documents")).to_contain_text("the tide comes in")
     page.get_by_label("One document is").select_option("file")
     expect(page.locator("dl").get_by_text("240", exact=True).first).to_be_visible()
     path.write_bytes(b"\x00\x01\x02")
-    page.get_by_label("A file of data").set_input_files({"name": "a.exe", "mimeType": "x/y", "buffer": b"MZ"})
-    expect(page.get_by_role("alert")).to_contain_text("Data is a file of")
+    page.get_by_label("Data file").set_input_files({"name": "a.exe", "mimeType": "x/y", "buffer": b"MZ"})
+    expect(page.get_by_role("alert")).to_contain_text("Data files must be")
 
 
 def test_a_world_is_invented(page, studio):
     page.goto(f"{studio.address}/#/data")
     page.locator(".world input").first.fill("500")
-    page.get_by_role("button", name="An invented world").click()
+    page.get_by_role("button", name="Synthetic corpus").click()
     expect(page.locator("dl").get_by_text("500", exact=True)).to_be_visible()
-    page.get_by_role("button", name="An invented world").click()
-    expect(page.get_by_role("alert")).to_contain_text("world-1.txt exists already")
+    page.get_by_role("button", name="Synthetic corpus").click()
+    expect(page.get_by_role("alert")).to_contain_text("world-1.txt exists")
     page.get_by_label("Name of the new file").fill("mine")
     page.locator(".world input").first.fill("400")
-    page.get_by_role("button", name="An invented world").click()
+    page.get_by_role("button", name="Synthetic corpus").click()
     expect(page.locator("dl").get_by_text("400", exact=True)).to_be_visible()
     assert "data=root%2Fmine.txt" in page.url
     (studio.root / "world-1.txt").unlink()
@@ -65,7 +65,7 @@ def test_a_world_is_invented(page, studio):
 def test_a_cell_that_looks_like_a_formula_is_escaped_and_told(page, studio):
     content = b"name,text,change\n=1+1,a ship,-5\n@b,the sea,+x\n"
     page.goto(f"{studio.address}/#/data")
-    page.get_by_label("A file of data").set_input_files({"name": "sums.csv", "mimeType": "text/csv", "buffer": content})
+    page.get_by_label("Data file").set_input_files({"name": "sums.csv", "mimeType": "text/csv", "buffer": content})
     expect(page.get_by_role("region", name="Rows")).to_contain_text("=1+1")
     assert kept(page, "Rows as CSV").decode() == "name,text,change\r\n'=1+1,a ship,-5\r\n'@b,the sea,'+x\r\n"
     expect(page.get_by_role("status").filter(has_text="3 cells begin like a formula")).to_be_visible()
@@ -84,7 +84,7 @@ def test_tables_are_sorted_and_kept_and_pictures_too(page, tmp_path):
     assert listed == sorted(listed, key=str.lower)
     for kind, head in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
         with page.expect_download() as kept:
-            page.get_by_role("button", name=f"How often words stand there as {kind}").click()
+            page.get_by_role("button", name=f"Word frequencies as {kind}").click()
         assert kept.value.path().read_bytes().startswith(head)
 
 

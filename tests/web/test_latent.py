@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 def test_a_walk_among_digits(view: Open, accessible: Any, shot: Any) -> None:
     page = view("latent?model=digits")
     point = page.get_by_role("application")
-    picture = page.get_by_role("img", name="The decoded picture").locator("canvas")
+    picture = page.get_by_role("img", name="The decoded image").locator("canvas")
     expect(picture).to_be_visible()
     settled(page)
     before = pixels(picture)
@@ -31,13 +31,13 @@ def test_a_walk_among_digits(view: Open, accessible: Any, shot: Any) -> None:
     page.mouse.up()
     settled(page)
     assert pixels(picture) not in (before, keyed)
-    expect(page.get_by_role("heading", name="The whole plane")).to_be_visible()
+    expect(page.get_by_role("heading", name="Grid of decoded images")).to_be_visible()
     accessible(page)
     shot(page, "latent")
     for name in ("The space of codes", "What stands there", "The whole plane"):
         assert kept(page, f"{name} as PNG").startswith(b"\x89PNG")
     assert kept(page, "The whole plane as SVG").count(b"<rect") == 121 * 64
-    page.get_by_role("button", name="The middle").click()
+    page.get_by_role("button", name="Mean").click()
     settled(page)
     assert pixels(picture) == before
 
@@ -48,7 +48,7 @@ def pixels(canvas: Any) -> str:
 
 def test_a_walk_among_rows(view: Open, accessible: Any) -> None:
     page = view("latent?model=people")
-    row = page.get_by_text("The row that stands there").locator("xpath=../../..")
+    row = page.get_by_text("Decoded row").locator("xpath=../../..")
     expect(row.get_by_text("age", exact=True)).to_be_visible()
     before = row.inner_text()
     slider = page.get_by_role("slider").nth(0)
@@ -65,6 +65,6 @@ def test_a_walk_among_rows(view: Open, accessible: Any) -> None:
 
 def test_an_autoencoder_needs_a_table(view: Open) -> None:
     page = view("latent?model=plain")
-    expect(page.get_by_role("heading", name="This autoencoder has not kept the codes of its rows")).to_be_visible()
+    expect(page.get_by_role("heading", name="This autoencoder has not stored the codes of its rows")).to_be_visible()
     page.get_by_label("Rows to show").select_option("root/people.csv")
-    expect(page.get_by_role("heading", name="The space of codes")).to_be_visible()
+    expect(page.get_by_role("heading", name="Latent space of the rows")).to_be_visible()

@@ -32,18 +32,18 @@ def colours_in(png: bytes) -> set[tuple[int, ...]]:
 
 def test_words_are_drawn_coloured_and_asked(page, studio, shot, accessible):
     page.goto(f"{studio.address}/#/map?of=model/skipgram/words")
-    expect(page.get_by_text(re.compile("the picture keeps .* nearest"))).to_be_visible()
-    expect(page.get_by_role("list", name="Colours").get_by_role("button")).to_have_count(10)
+    expect(page.get_by_text(re.compile("the map preserves .* nearest"))).to_be_visible()
+    expect(page.get_by_role("list", name="Colors").get_by_role("button")).to_have_count(10)
     page.wait_for_timeout(500)
     dots = (
-        page.get_by_role("list", name="Colours")
+        page.get_by_role("list", name="Colors")
         .locator("i")
         .evaluate_all("all => all.map((one) => getComputedStyle(one).backgroundColor.match(/\\d+/g).map(Number))")
     )
     seen = colours_in(picture(page, "skipgram"))
     for dot in dots:  # points let a little of the paper through
         assert any(max(abs(a - b) for a, b in zip(dot, one, strict=True)) < 40 for one in seen), dot
-    page.get_by_label("Colour by").select_option("frequency")
+    page.get_by_label("Color by").select_option("frequency")
     expect(page.get_by_text("times met")).to_be_visible()
     page.get_by_label("Find").fill("king")
     found = page.get_by_role("region", name="Found in skipgram")
@@ -78,7 +78,7 @@ def test_a_point_far_out_does_not_make_a_dot_of_the_others(page, studio):
 
     page.route("**/api/map/points*", with_one_far_out)
     page.goto(f"{studio.address}/#/map?of=model/skipgram/words")
-    expect(page.get_by_text(re.compile("the picture keeps .* nearest"))).to_be_visible()
+    expect(page.get_by_text(re.compile("the map preserves .* nearest"))).to_be_visible()
     page.wait_for_timeout(500)
     across, width = circles(page, "skipgram")
     assert max(across) - min(across) > width / 2
@@ -124,7 +124,7 @@ def test_a_lasso_selects_in_both_maps(page, studio, shot):
     for name in ("skipgram", "glove"):  # each map tells its own groups and coordinates
         rows = list(csv.DictReader(io.StringIO(kept(page, f"The selected of {name} as CSV").decode(), newline="")))
         assert len(rows) == chosen and list(rows[0]) == ["key", "count", "group", "x", "y"]
-    page.get_by_role("button", name="Select nothing").click()
+    page.get_by_role("button", name="Clear selection").click()
     expect(selection).to_have_count(0)
 
 
@@ -179,7 +179,7 @@ def test_a_lasso_may_end_where_it_began(open_page, many):
     drawn(page, [(0.2, 0.2), (0.8, 0.2), (0.8, 0.8), (0.2, 0.8), (0.2, 0.2)])
     selection = page.get_by_role("region", name="Selection")
     expect(selection).to_be_visible()
-    page.get_by_role("button", name="Select nothing").click()
+    page.get_by_role("button", name="Clear selection").click()
     expect(selection).to_have_count(0)
     drawn(page, [(0.5, 0.5), (0.501, 0.501), (0.5, 0.5)])  # a hand that trembles
     expect(selection).to_have_count(0)
@@ -192,10 +192,10 @@ def test_a_lasso_may_end_where_it_began(open_page, many):
 
 def test_rows_of_an_index_are_coloured_by_what_is_known_of_them(page, studio, shot):
     page.goto(f"{studio.address}/#/map?of=index/tickets&by=kind")
-    legend = page.get_by_role("list", name="Colours")
+    legend = page.get_by_role("list", name="Colors")
     for kind in ("billing", "crash", "delivery", "login", "printer"):
         expect(legend.get_by_role("button", name=kind)).to_be_visible()
-    page.get_by_label("Colour by").select_option("")
+    page.get_by_label("Color by").select_option("")
     page.get_by_label("How many groups").fill("5")
     expect(legend.get_by_role("button")).to_have_count(5)
     shot(page, "map-tickets")
@@ -210,13 +210,13 @@ def test_a_column_named_group_is_told_from_the_groups_found(open_page, studio, t
     firth_command(*arguments, "-o", tmp_path / "tickets")
     with running(tmp_path / "tickets") as address:
         page = open_page(f"{address}/#/map")
-        legend = page.get_by_role("list", name="Colours").get_by_role("button")
+        legend = page.get_by_role("list", name="Colors").get_by_role("button")
         expect(legend).to_have_count(10)
-        page.get_by_label("Colour by").select_option("coloured by group")
+        page.get_by_label("Color by").select_option("colored by group")
         expect(legend).to_have_count(5)
         expect(page.get_by_label("How many groups")).to_have_count(0)
         expect(legend.filter(has_text="printer")).to_be_visible()
-        page.get_by_label("Colour by").select_option("coloured by groups found")
+        page.get_by_label("Color by").select_option("colored by cluster")
         expect(legend).to_have_count(10)
 
 
@@ -224,14 +224,14 @@ def test_other_maps_of_the_same_words(page, studio):
     page.goto(f"{studio.address}/#/map?of=model/glove/words")
     page.get_by_label("Map by").select_option("tsne")
     expect(page.locator(".map")).to_be_visible(timeout=60_000)
-    expect(page.get_by_text(re.compile("the picture keeps .* nearest"))).to_be_visible(timeout=60_000)
+    expect(page.get_by_text(re.compile("the map preserves .* nearest"))).to_be_visible(timeout=60_000)
     assert "method=tsne" in page.url
 
 
 def test_names_of_groups_cover_neither_each_other_nor_the_edge(page, studio):
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(f"{studio.address}/#/map?of=index/tickets")
-    expect(page.get_by_role("list", name="Colours").get_by_role("button")).to_have_count(10)
+    expect(page.get_by_role("list", name="Colors").get_by_role("button")).to_have_count(10)
     width = page.get_by_role("application").bounding_box()["width"]
     with page.expect_download() as kept:
         page.get_by_role("button", name="tickets as SVG").click()
@@ -259,5 +259,5 @@ def test_a_map_that_takes_a_while_says_how_far_it_is(page, studio):
     page.route("**/api/map/points*", answer)
     page.goto(f"{studio.address}/#/map?of=model/glove/words")
     expect(page.get_by_text("points… 34 %, 0:12")).to_be_visible()
-    expect(page.get_by_text(re.compile("the picture keeps .* nearest"))).to_be_visible()
+    expect(page.get_by_text(re.compile("the map preserves .* nearest"))).to_be_visible()
     assert len(asked) == 3

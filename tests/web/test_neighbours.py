@@ -22,7 +22,7 @@ def test_neighbours_in_two_models(view: Open, accessible: Any, shot: Any) -> Non
     assert rows.all_inner_texts() != by_cosine
     expect(page).to_have_url(re.compile("word=king&metric=dot"))
     expect(page.get_by_role("img", name=re.compile("^Dot product: .*Cosine: .*Euclidean: "))).to_be_visible()
-    assert kept(page, "How the measure changes the order as SVG").startswith(b"<svg")
+    assert kept(page, "How the metric changes the ranking as SVG").startswith(b"<svg")
     assert kept(page, "words as CSV").startswith(b"#,word,dot,by cosine,by Euclidean\r\n1,")
     accessible(page)
     shot(page, "neighbours")

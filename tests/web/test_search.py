@@ -36,7 +36,7 @@ def test_tickets_are_found_marked_and_filtered(page, studio, shot, accessible):
 def test_the_chosen_columns_of_a_new_index_are_seen(page, studio, shot, accessible):
     page.goto(f"{studio.address}/#/search?model=lsa&data=root/tickets.csv&key=id")
     page.get_by_role("button", name="New index").click()
-    form = page.get_by_role("region", name="Make an index")
+    form = page.get_by_role("region", name="Create an index")
     chip = form.get_by_role("button", name="year", exact=True)
     look = "one => [getComputedStyle(one).backgroundColor, getComputedStyle(one).borderColor]"
     before = chip.evaluate(look)
@@ -46,14 +46,14 @@ def test_the_chosen_columns_of_a_new_index_are_seen(page, studio, shot, accessib
     assert chip.evaluate(look) != before
     expect(chip.locator("svg")).to_be_visible()  # not by colour alone
     form.get_by_role("button", name="kind", exact=True).click()
-    expect(form).to_contain_text("Kept: year, kind")
+    expect(form).to_contain_text("Stored: year, kind")
     shot(page, "new-index")
     accessible(page)
 
 
 def test_nothing_found_is_said(page, studio):
     page.goto(f"{studio.address}/#/search?mode=words&q=zebra")
-    expect(page.get_by_role("status").filter(has_text="Nothing was found.")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="No results.")).to_be_visible()
 
 
 def test_a_column_of_any_name_filters(open_page, tmp_path):

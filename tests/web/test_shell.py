@@ -29,7 +29,7 @@ def test_what_was_chosen_goes_along(page, studio):
 def test_dark_is_the_systems_and_then_ones_own(open_page, studio):
     page = open_page(studio.address, color_scheme="dark")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
-    page.get_by_role("button", name="Dark colours").click()
+    page.get_by_role("button", name="Dark colors").click()
     page.reload()
     expect(page.locator("html")).to_have_attribute("data-theme", "light")
 
@@ -59,7 +59,7 @@ def test_a_narrow_page_has_no_sideways_scrolling(open_page, studio, shot, width)
 
 def test_the_keyboard_reaches_the_content(page):
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
 
@@ -69,7 +69,7 @@ def test_an_older_page_asks_for_the_new_address(page, studio):
     refusal = {"error": "…", "error_type": "forbidden", "code": "invalid_token"}
     page.route("**/api/data/look*", lambda route: route.fulfill(status=403, json=refusal))
     page.get_by_label("A file in").select_option("root/world.txt")
-    expect(page.get_by_role("heading", name="The address is not complete")).to_be_visible()
+    expect(page.get_by_role("heading", name="The address is incomplete")).to_be_visible()
 
 
 def test_what_is_refused_for_another_reason_is_told_on_the_page(page, studio):
@@ -88,7 +88,7 @@ def test_the_token_is_taken_out_of_the_address_and_kept_for_this_browser(page, s
     assert TOKENS[studio.address] not in page.url + page.content()
     other = page.context.new_page()  # as a copied address, or a link in a new tab
     other.goto(f"{studio.address}/#/map?of=index/tickets")
-    expect(other.get_by_role("list", name="Colours")).to_be_visible()
+    expect(other.get_by_role("list", name="Colors")).to_be_visible()
     assert page.context.cookies() == []
 
 
@@ -99,7 +99,7 @@ def test_without_the_token_the_page_asks_for_it(open_page, studio, accessible, s
     asked = []
     page.on("request", lambda request: asked.append(request.url) if "/api/" in request.url else None)
     page.reload()
-    expect(page.get_by_role("heading", name="The address is not complete")).to_be_visible()
+    expect(page.get_by_role("heading", name="The address is incomplete")).to_be_visible()
     assert asked == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     accessible(page, toggles=False)
@@ -107,7 +107,7 @@ def test_without_the_token_the_page_asks_for_it(open_page, studio, accessible, s
     field = page.get_by_label("The address, or its token")
     field.fill("wrong")
     page.get_by_role("button", name="Open").click()
-    expect(page.get_by_role("alert")).to_contain_text("does not take this token")
+    expect(page.get_by_role("alert")).to_contain_text("does not accept this token")
     for given in (with_token(studio.address), TOKENS[studio.address]):
         page.evaluate("localStorage.clear()")
         page.reload()

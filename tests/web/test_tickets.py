@@ -28,7 +28,7 @@ def test_a_csv_of_tickets_becomes_groups_and_similar_tickets(open_page, empty, t
 
     # She drops her file, sees her tickets, and goes on to train.
     page.get_by_role("link", name="Choose data").click()
-    page.get_by_label("A file of data").set_input_files(path)
+    page.get_by_label("Data file").set_input_files(path)
     expect(page.get_by_role("region", name="Rows")).to_contain_text("T0001")
     page.get_by_role("link", name="Train on support.csv").click()
     page.get_by_role("checkbox", name="lsa", exact=True).check(force=True)
@@ -41,7 +41,7 @@ def test_a_csv_of_tickets_becomes_groups_and_similar_tickets(open_page, empty, t
     page.get_by_label("Names of the texts").select_option("id")
     for name in ("year", "priority"):
         page.get_by_role("button", name=name, exact=True).click()
-    page.get_by_role("button", name="Make the index").click()
+    page.get_by_role("button", name="Create the index").click()
     expect(page.get_by_role("searchbox")).to_be_visible(timeout=JOB)
     page.get_by_role("searchbox").fill("I can't get into my account")
     expect(page.locator(".hits > li")).to_have_count(10)
@@ -52,7 +52,7 @@ def test_a_csv_of_tickets_becomes_groups_and_similar_tickets(open_page, empty, t
     page.get_by_role("searchbox").fill("")
     page.get_by_role("link", name="See them on a map").click()
     page.get_by_label("How many groups").fill("5")
-    legend = page.get_by_role("list", name="Colours").get_by_role("button")
+    legend = page.get_by_role("list", name="Colors").get_by_role("button")
     expect(legend).to_have_count(5)
     names = legend.all_inner_texts()
     own = {kind: {word for part in parts for said in part for word in said.split()} for kind, parts in KINDS.items()}

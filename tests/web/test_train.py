@@ -20,7 +20,7 @@ def test_two_methods_are_trained_and_appear_among_the_models(page, studio, shot,
     page.get_by_role("button", name="Start 2 runs").click()
     runs = page.get_by_role("region", name="Runs")
     expect(runs.get_by_role("heading", name="mine")).to_be_visible()
-    expect(runs.get_by_role("link", name="Neighbours")).to_have_count(2, timeout=JOB)
+    expect(runs.get_by_role("link", name="Neighbors")).to_have_count(2, timeout=JOB)
     expect(page.get_by_role("img", name="Loss")).to_be_visible()
     title, caption = (
         found.bounding_box()
@@ -50,7 +50,7 @@ def test_a_run_is_stopped_and_goes_on(page, studio):
     assert int(run.locator("strong").inner_text().split()[0]) >= stopped
     run.get_by_role("button", name="Stop").click()
     expect(run.get_by_text("stopped", exact=True)).to_be_visible(timeout=JOB)
-    run.get_by_role("button", name="Take long off the list").click()
+    run.get_by_role("button", name="Take long from the list").click()
     expect(run).to_have_count(0)
 
 
@@ -60,7 +60,7 @@ def test_a_finished_run_leads_to_the_views_that_look_at_it(view):
     expect(page.get_by_label("Categories (a,b)")).to_have_attribute("placeholder", "none")
     page.get_by_role("button", name="Start vae").click()
     links = page.get_by_role("region", name="Runs").get_by_role("link")
-    expect(links).to_have_text(["Neighbours", "Latent space", "Compare"], timeout=JOB)  # two cities make no map
+    expect(links).to_have_text(["Neighbors", "Latent space", "Compare"], timeout=JOB)  # two cities make no map
 
 
 def test_a_file_of_any_name_gives_a_name(open_page, tmp_path):
@@ -83,4 +83,4 @@ def test_what_is_wrong_is_said(page, studio):
     expect(page.get_by_role("alert")).to_contain_text("SkipGram.dim must be at least 1; got 0")
     page.goto(f"{studio.address}/#/train?data=root%2Fworld.txt&method=skipgram&n.skipgram=glove")
     page.get_by_role("button", name="Start skipgram").click()
-    expect(page.get_by_role("alert")).to_contain_text("There is a model 'glove' already")
+    expect(page.get_by_role("alert")).to_contain_text("The model 'glove' exists")

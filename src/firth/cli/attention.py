@@ -34,7 +34,7 @@ def command(
     Without --layer a picture shows all layers and heads; the table of the terminal shows the last layer's mean.
     """
     from firth.core.model import Attends
-    from firth.maps.attention import chosen, place_of, plot_attention, visible, without_marks
+    from firth.maps.attention import head_name, plot_attention, select_weights, visible, without_special_tokens
 
     opened = open_model(model)
     if not isinstance(opened, Attends):
@@ -47,8 +47,8 @@ def command(
         )
     found = opened.attention(text, other)
     if no_marks:
-        found = without_marks(found)
-    shown = chosen(found, layer, head)
+        found = without_special_tokens(found)
+    shown = select_weights(found, layer, head)
     if output:
         plot_attention(found, output, layer, head)
     if as_json:
@@ -59,10 +59,10 @@ def command(
         click.echo(output)
     else:
         last = len(found.weights) if layer is None else layer
-        click.echo(f"{place_of(last, head)}\n")
+        click.echo(f"{head_name(last, head)}\n")
         names = [visible(key) for key in found.keys]
         rows = [
             [visible(query), *(f"{weight:.2f}" for weight in row)]
-            for query, row in zip(found.queries, chosen(found, last, head), strict=True)
+            for query, row in zip(found.queries, select_weights(found, last, head), strict=True)
         ]
         print_table(["", *names], rows, numbers=range(1, len(names) + 1))

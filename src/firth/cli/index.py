@@ -100,7 +100,7 @@ def command(
                 if not len(index):
                     raise FirthError("empty_data", "There is nothing to index: the input has no documents.")
                 index.optimize()
-                index.note(finished=True)
+                index.add_metadata(finished=True)
         except BaseException:
             with contextlib.suppress(FirthError):  # the server may be what failed
                 if not len(index):  # there is nothing to go on with
@@ -166,12 +166,12 @@ def opened(
         identity["precision"] = unusual
     if place.exists():
         index = place.open()
-        if not overwrite and index.about.get("identity") == identity and identity["data"] is not None:
+        if not overwrite and index.metadata.get("identity") == identity and identity["data"] is not None:
             index.model = model
-            return index, "already finished" if index.about.get("finished") else "resumed"
+            return index, "already finished" if index.metadata.get("finished") else "resumed"
         if not overwrite and len(index):  # a run that did not come to its first commit may be replaced
-            why = difference({"identity": index.about.get("identity")}, identity)
-            if index.about.get("identity") == identity:
+            why = difference({"identity": index.metadata.get("identity")}, identity)
+            if index.metadata.get("identity") == identity:
                 why = "whether of the same data can't be told"
             raise FirthError(
                 "other_run",
@@ -188,9 +188,9 @@ def opened(
             path=path,
             dim=dim,
         )
-    about = {"identity": identity, "finished": False}
+    metadata = {"identity": identity, "finished": False}
     where = str(Path(path).resolve())
-    made = place.create(dim=dim, metric=metric, numbers=numbers, model=model, model_path=where, about=about)
+    made = place.create(dim=dim, metric=metric, dtype=numbers, model=model, model_path=where, metadata=metadata)
     return made, "indexed"
 
 

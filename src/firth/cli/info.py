@@ -45,13 +45,13 @@ def model_facts(path: str) -> dict[str, Any]:
     from firth.core.model import HasVectors
     from firth.core.saved import read_config
     from firth.core.sketch import KEY
-    from firth.maps.keeping import saved
+    from firth.maps.layout_files import saved_layouts
 
     config = None if foreign_config(Path(path)) else read_config(Path(path))
     model = open_model(path)
     training = {name: value for name, value in model.training.items() if name not in ("command", KEY)}
     tables = model.tables if isinstance(model, HasVectors) else {}
-    kept = saved(path) if tables and Path(path).is_dir() else {}
+    kept = saved_layouts(path) if tables and Path(path).is_dir() else {}
     facts = {
         "kind": "model" if config else "model of another library",
         "method": type(model.method).method_name(),
@@ -102,7 +102,7 @@ def index_facts(path: str) -> dict[str, Any]:
         "segments": len(index.store.state.segments),
         "approximate": (manifest.get("graph") or {}).get("rows", 0),
         "model": manifest.get("model"),
-        "unfinished": index.about.get("finished") is False,
+        "unfinished": index.metadata.get("finished") is False,
         "bytes": sum(file["bytes"] for file in files),
         "format": manifest["format"],
         "firth": manifest["firth"],

@@ -70,7 +70,7 @@ def map_(path: str, output: str | None, as_json: bool, **values: Any) -> None:
     from firth.core.vectors import Vectors
     from firth.maps import layout, plot_map, saved_layout
     from firth.maps.drawing import check_suffix
-    from firth.maps.layouts import LEAST
+    from firth.maps.layouts import MIN_POINTS
 
     if output:
         check_suffix(output)  # before the work, not after it
@@ -87,7 +87,9 @@ def map_(path: str, output: str | None, as_json: bool, **values: Any) -> None:
     made = None
     if values["save"]:
         made = saved_layout(path, values["method"], table=values["table"], restrict=values["restrict"], **how)
-    elif len(rows) >= LEAST or values["method"] != "pca":  # two or three words have components, and no neighbourhoods
+    elif (
+        len(rows) >= MIN_POINTS or values["method"] != "pca"
+    ):  # two or three words have components, and no neighbourhoods
         made = layout(Vectors(shown, vectors.matrix[rows]), values["method"], **how)
     if output:
         plot_map(vectors, shown, output, highlight=marked, layout=made)
@@ -198,7 +200,6 @@ def tree(path: str, k: int, column: str | None, output: str) -> None:
 @picture
 def places(path: str | None, n: int, dim: int, output: str) -> None:
     """The vectors that tell a network where a token stands: those of a BERT or GPT, or the waves of the Transformer."""
-    from firth.maps import plot_places
     from firth.training.network_options import torch_module
 
     table: Any
@@ -214,7 +215,7 @@ def places(path: str | None, n: int, dim: int, output: str) -> None:
                 "unsupported_model", "{path} adds no vectors for places; places is for bert and gpt models.", path=path
             )
     title = f"Places of {Path(path).name}" if path else "Places as waves (sinusoids)"
-    plot_places(table[:n], output, title)
+    plot_positions(table[:n], output, title)
 
 
 def word_counts(path: str, column: str | None) -> Mapping[str, int]:

@@ -46,7 +46,7 @@ def command(
 ) -> None:
     """Search an index that `firth index` made for the text QUERY."""
     from firth.index import Index, snippet
-    from firth.index.words import words_of
+    from firth.index.words import word_tokens
 
     place = place_of(index, postgres)
     if postgres and mode not in (None, "vector"):
@@ -54,7 +54,7 @@ def command(
     opened, mode = place.open(), mode or "both"
     if mode != "words" or explained:
         opened = place.open(open_model(model_path(opened, model)))
-    if isinstance(opened, Index) and opened.about.get("finished") is False:
+    if isinstance(opened, Index) and opened.metadata.get("finished") is False:
         say = f"{index} is unfinished, with {len(opened):,} texts; the command that began it goes on."
         note(say, "unfinished_index")
     hits = opened.search(query, k, where=where, **({} if postgres else {"mode": mode}))
@@ -63,7 +63,7 @@ def command(
         print_json(as_documents(hits, shares))
         return
     rows = [
-        [str(rank), f"{hit.score:.4f}", hit.key, snippet(hit.attributes.get("text"), words_of(query))]
+        [str(rank), f"{hit.score:.4f}", hit.key, snippet(hit.attributes.get("text"), word_tokens(query))]
         for rank, hit in enumerate(hits, 1)
     ]
     header = ["", "score", "key", "text"]
@@ -81,7 +81,7 @@ def model_path(index: Index | PostgresIndex, given: str | None) -> str:
     """Where the model is: as given, or where it was when the index was made."""
     from firth.index import PostgresIndex
 
-    made = index.facts["model"] if isinstance(index, PostgresIndex) else index.store.manifest.get("model")
+    made = index.properties["model"] if isinstance(index, PostgresIndex) else index.store.manifest.get("model")
     path = given or (made or {}).get("path")
     if not path:
         raise FirthError(

@@ -74,12 +74,12 @@ def document(found: Senses) -> dict[str, object]:
 
 def show(found: Senses) -> None:
     """The texts with the word marked, a row a layer, and the last layer's pairs where they are many."""
-    from firth.maps.senses import labels_of, marked
+    from firth.maps.senses import highlight_word, occurrence_labels
 
-    names = labels_of(found)
+    names = occurrence_labels(found)
     width = max(map(len, names))
     for name, occurrence in zip(names, found.occurrences, strict=True):
-        click.echo(f"{name:<{width}}  {marked(found.texts[occurrence.text], occurrence)}")
+        click.echo(f"{name:<{width}}  {highlight_word(found.texts[occurrence.text], occurrence)}")
     click.echo()
     pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
     means = [sum(layer[pair] for pair in pairs) / len(pairs) for layer in found.distances]

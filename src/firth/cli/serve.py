@@ -79,12 +79,12 @@ def serve(
 ) -> None:
     """What both verbs do; `more` are further settings."""
     try:
-        from firth.server.models import named
+        from firth.server.models import parse_paths
         from firth.server.running import run
         from firth.server.settings import Settings
     except ModuleNotFoundError as error:
         raise missing_package("The server needs", str(error.name), "server") from None
-    places, indexes = named(list(models))
+    places, indexes = parse_paths(list(models))
     settings = Settings(
         models=places,
         indexes=indexes,

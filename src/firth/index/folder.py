@@ -1,8 +1,8 @@
-"""An index on disk: a folder of segments that are written once, and one file that says which of them count.
+"""An index on disk: a folder of immutable segments and a manifest that lists the current ones.
 
-index.json (the manifest) names every file with its size and sha256. A commit writes and syncs the new files under names
-not used yet, then replaces the manifest in one step: whoever is killed before that has changed nothing, and what was
-written is removed by the next writer. Readers map the files; a writer holds the lock.
+The manifest (index.json) names every file with its size and SHA-256. A commit writes and syncs new files under unused
+names, then replaces the manifest atomically. A process that is killed before that has changed nothing, and the next
+writer removes its files. Readers memory-map the files; a writer holds the lock.
 """
 
 from __future__ import annotations
@@ -18,70 +18,75 @@ from typing import Any
 from firth.core.errors import FirthError
 from firth.core.storage import fingerprint, new_file, read_json, saying_where, write_json
 from firth.core.vectors import METRICS
-from firth.index.segment import NUMBERS, WIDEST_ROW
+from firth.index.segment import DTYPES, MAX_DIM
 from firth.version import __version__
 
 FORMAT = 1
 MANIFEST, LOCK = "index.json", "lock"
-OURS = re.compile(r"(segment|deleted|graph)-\d+(-words)?\.(safetensors|arrow|usearch)|\.index\.json-.*")
-LISTED = re.compile(r"(segment-\d{1,18}(-words)?\.arrow|(segment|deleted)-\d{1,18}\.safetensors)")
-LARGEST = 1 << 62  # of a count or a number of bytes
+OWN_FILE = re.compile(r"(segment|deleted|graph)-\d+(-words)?\.(safetensors|arrow|usearch)|\.index\.json-.*")
+LISTED_FILE = re.compile(r"(segment-\d{1,18}(-words)?\.arrow|(segment|deleted)-\d{1,18}\.safetensors)")
+LARGEST_COUNT = 1 << 62  # limit of row counts and file sizes in a manifest
 
 
 def is_index(folder: str | os.PathLike[str]) -> bool:
+    """Return whether a folder holds an index."""
     return (Path(folder) / MANIFEST).is_file()
 
 
 def read_manifest(folder: Path, check: bool = True) -> dict[str, Any]:
-    """The manifest, checked for what opening relies on; with `check`, its files too."""
+    """Read and validate the manifest; with `check`, also check that its files exist and have the right size."""
     if not is_index(folder):
         if not folder.exists():
             raise FirthError("not_found", "There is no index at {folder}.", folder=folder)
         raise FirthError(
             "not_found",
-            "{folder} is no index: it has no {manifest}. `firth index MODEL DATA` makes one.",
+            "{folder} is not an index: it has no {manifest}. `firth index MODEL DATA` creates one.",
             folder=folder,
             manifest=MANIFEST,
         )
     with as_damaged_index():
-        found = read_json(folder / MANIFEST)
-    if not isinstance(found, dict) or "format" not in found:
+        manifest = read_json(folder / MANIFEST)
+    if not isinstance(manifest, dict) or "format" not in manifest:
         raise FirthError("damaged_index", "{path} does not describe a Firth index.", path=folder / MANIFEST)
-    if found["format"] != FORMAT:
+    if manifest["format"] != FORMAT:
         raise FirthError(
             "unsupported_format",
-            "{folder} has format {format!r:.80}, this Firth ({version__}) reads format {format_2}; open it with the "
-            "version that wrote it or a newer one.",
+            "{folder} has format {format!r:.80}, but this version of Firth ({version}) reads format {expected}. Open "
+            "it with the version that wrote it, or a newer one.",
             folder=folder,
-            format=found["format"],
-            version__=__version__,
-            format_2=FORMAT,
+            format=manifest["format"],
+            version=__version__,
+            expected=FORMAT,
         )
-    wrong = [name for name, right in RULES.items() if not right(found.get(name))]
-    if wrong:
-        raise FirthError(
-            "damaged_index", "{path} does not give a proper {names}.", path=folder / MANIFEST, names=", ".join(wrong)
-        )
-    files = manifest_files(found, folder)
-    listed = sum(len(record["files"]) for record in records(found))
-    if listed != len(files):
-        raise FirthError("damaged_index", "{path} names a file twice.", path=folder / MANIFEST)
-    later = [name for name in files if int(name.split("-")[1].split(".")[0]) > found["commit"]]
-    if later:  # the next commits would write it again, while it is mapped
+    invalid_names = [name for name, is_valid in RULES.items() if not is_valid(manifest.get(name))]
+    if invalid_names:
         raise FirthError(
             "damaged_index",
-            "{path} is of commit {commit}, before its file {name}.",
+            "{path} has missing or invalid values: {names}.",
             path=folder / MANIFEST,
-            commit=found["commit"],
-            name=later[0],
+            names=", ".join(invalid_names),
+        )
+    files = manifest_files(manifest, folder)
+    listed = sum(len(record["files"]) for record in records(manifest))
+    if listed != len(files):
+        raise FirthError("damaged_index", "{path} lists a file twice.", path=folder / MANIFEST)
+    later_files = [name for name in files if int(name.split("-")[1].split(".")[0]) > manifest["commit"]]
+    if later_files:  # a later commit would overwrite this file while it is mapped
+        raise FirthError(
+            "damaged_index",
+            "{path} has commit number {commit}, which is lower than that of its file {name}.",
+            path=folder / MANIFEST,
+            commit=manifest["commit"],
+            name=later_files[0],
         )
     if check:
-        check_files(folder, found)
-    return found
+        check_files(folder, manifest)
+    return manifest
 
 
 def is_count(value: Any, low: int = 0) -> bool:
-    return type(value) is int and low <= value < LARGEST
+    """Return whether a value is an integer from `low` to the largest that a manifest may have."""
+    return type(value) is int and low <= value < LARGEST_COUNT
 
 
 def is_text_or_none(value: Any) -> bool:
@@ -89,17 +94,17 @@ def is_text_or_none(value: Any) -> bool:
 
 
 def is_record(value: Any) -> bool:
-    """Of a segment, or of the deleted rows."""
+    """Return whether a value has the form of the record of a segment, or of the deleted rows."""
     return isinstance(value, dict) and is_count(value.get("rows")) and isinstance(value.get("files"), dict)
 
 
-#: Of every name in the manifest that is relied on, whether a value is right. The rest of the graph's record is sealed.
+#: A check for every manifest entry that the code relies on. The rest of the graph's record is covered by its seal.
 RULES: dict[str, Callable[[Any], bool]] = {
     "id": lambda value: isinstance(value, str),
     "firth": lambda value: isinstance(value, str),
-    "dim": lambda value: is_count(value, 1) and value <= WIDEST_ROW,
+    "dim": lambda value: is_count(value, 1) and value <= MAX_DIM,
     "metric": lambda value: isinstance(value, str) and value in METRICS,
-    "numbers": lambda value: isinstance(value, str) and value in NUMBERS,
+    "numbers": lambda value: isinstance(value, str) and value in DTYPES,
     "commit": is_count,
     "epoch": is_count,
     "model": lambda value: (
@@ -120,38 +125,38 @@ RULES: dict[str, Callable[[Any], bool]] = {
 
 
 def records(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Of the segments, and of the deleted rows where there are some."""
+    """Return the records of the segments and, if rows were deleted, of the deleted rows."""
     return [*manifest["segments"], *([manifest["deleted"]] if manifest.get("deleted") else [])]
 
 
 def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Every file is there and as long as it was."""
-    for name, facts in manifest_files(manifest, folder).items():
+    """Check that every file exists and has the size that the manifest states."""
+    for name, entry in manifest_files(manifest, folder).items():
         if not (folder / name).is_file():
             raise FirthError("damaged_index", "{folder} is incomplete: {name} is missing.", folder=folder, name=name)
         size = (folder / name).stat().st_size
-        if size != facts["bytes"]:
+        if size != entry["bytes"]:
             raise FirthError(
                 "damaged_index",
-                "{path} has {size:,} bytes where {manifest} says {bytes:,}.",
+                "{path} has {got:,} bytes; {manifest} states {expected:,}.",
                 path=folder / name,
-                size=size,
+                got=size,
                 manifest=MANIFEST,
-                bytes=facts["bytes"],
+                expected=entry["bytes"],
             )
 
 
 def manifest_files(manifest: Mapping[str, Any], folder: Path) -> dict[str, dict[str, Any]]:
-    """The files that an index is made of, with their sizes and hashes; the approximate part is none of them."""
+    """Return the files of an index with their sizes and hashes, without the HNSW graph, which is only a cache."""
     files: dict[str, dict[str, Any]] = {}
     for record in records(manifest):
         files |= record["files"]
-    for name, facts in files.items():
-        known = isinstance(facts, dict) and is_count(facts.get("bytes")) and isinstance(facts.get("sha256"), str)
-        if not LISTED.fullmatch(name) or not known:
+    for name, entry in files.items():
+        is_complete = isinstance(entry, dict) and is_count(entry.get("bytes")) and isinstance(entry.get("sha256"), str)
+        if not LISTED_FILE.fullmatch(name) or not is_complete:
             raise FirthError(
                 "damaged_index",
-                "{path} does not give the bytes and sha256 of {name!r:.80}.",
+                "{path} does not state the size and SHA-256 of {name!r:.80}.",
                 path=folder / MANIFEST,
                 name=name,
             )
@@ -160,7 +165,7 @@ def manifest_files(manifest: Mapping[str, Any], folder: Path) -> dict[str, dict[
 
 @contextlib.contextmanager
 def as_damaged_index() -> Iterator[None]:
-    """What storage says of a model's files, said of an index's."""
+    """Turn the code damaged_model of the storage functions into damaged_index."""
     try:
         yield
     except FirthError as error:
@@ -170,29 +175,29 @@ def as_damaged_index() -> Iterator[None]:
 
 
 def verify_index(folder: str | os.PathLike[str]) -> dict[str, str]:
-    """Checks the sha256 of every file of an index; the hashes by file name."""
+    """Verify the SHA-256 of every file of an index and return the hashes by file name."""
     path = Path(folder)
     files = manifest_files(read_manifest(path), path)
-    for name, facts in files.items():
+    for name, entry in files.items():
         try:
-            found = fingerprint(path / name)["sha256"]
+            sha256 = fingerprint(path / name)["sha256"]
         except OSError as error:
             raise FirthError(
                 "unreadable_file", "Cannot read {path}: {reason}.", path=path / name, reason=error.strerror
             ) from None
-        if found != facts["sha256"]:
+        if sha256 != entry["sha256"]:
             raise FirthError(
                 "hash_mismatch",
-                "{path} was changed: its sha256 is {got}…, not {sha256}….",
+                "{path} was modified: its SHA-256 is {got}…; expected {expected}….",
                 path=path / name,
-                got=found[:12],
-                sha256=facts["sha256"][:12],
+                got=sha256[:12],
+                expected=entry["sha256"][:12],
             )
-    return {name: facts["sha256"] for name, facts in files.items()}
+    return {name: entry["sha256"] for name, entry in files.items()}
 
 
 class Lock:
-    """Held by the one writer of a folder; the system lets go of it when its process ends, however that happens."""
+    """The lock of a folder's only writer. The operating system releases it when the process ends."""
 
     def __init__(self, folder: Path) -> None:
         self.process = os.getpid()
@@ -207,53 +212,57 @@ class Lock:
                 self.file.close()
                 raise FirthError(
                     "locked",
-                    "{folder} is being written by {holder}; wait until it is done.",
+                    "{folder} is being written by {holder}. Wait until it has finished.",
                     folder=folder,
                     holder=holder,
                 ) from None
             with saying_where(folder):
                 if os.path.samestat(os.fstat(self.file.fileno()), (folder / LOCK).stat()):
                     break
-            self.file.close()  # the index was removed and made anew meanwhile
+            self.file.close()  # the index was removed and created again in the meantime
         self.file.truncate(0)
         self.file.write(f"process {self.process}")
         self.file.flush()
 
     def release(self) -> None:
+        """Let another process write."""
         self.file.close()
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """The moment a commit counts."""
+    """Replace the manifest atomically, which makes a commit take effect."""
     with new_file(folder / MANIFEST) as work:
         write_json(work, manifest, indent=1)
 
 
 def remove_index(folder: Path) -> None:
-    """Removes an index that nobody writes; a folder that holds other files too is refused."""
+    """Remove an index that is not being written. A folder that also holds other files is refused."""
     lock = Lock(folder)
     names = {path.name for path in folder.iterdir()}
-    others = sorted(name for name in names if name not in (MANIFEST, LOCK) and not OURS.fullmatch(name))
-    if others:
+    other_files = sorted(name for name in names if name not in (MANIFEST, LOCK) and not OWN_FILE.fullmatch(name))
+    if other_files:
         lock.release()
-        some = ", ".join(others[:3])
+        examples = ", ".join(other_files[:3])
         raise FirthError(
             "unsafe_output",
-            "{folder} holds other files ({examples}), which Firth does not remove; choose another folder.",
+            "{folder} also holds files that Firth did not write ({examples}) and will not delete. Choose another "
+            "folder.",
             folder=folder,
-            examples=some,
+            examples=examples,
         )
     with saying_where(folder):
-        for name in sorted(names, key=lambda name: name != MANIFEST):  # without it the rest is no index any more
+        for name in sorted(
+            names, key=lambda name: name != MANIFEST
+        ):  # the manifest first: without it there is no index
             (folder / name).unlink()
         folder.rmdir()
     lock.release()
 
 
 def sweep(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Removes files of commits that did not come to their end, and of segments that were merged."""
-    known = {*manifest_files(manifest, folder), str((manifest.get("graph") or {}).get("file"))}
-    with contextlib.suppress(OSError):  # the commit stands all the same, and the next one sweeps
+    """Remove the files of unfinished commits and of merged segments."""
+    referenced = {*manifest_files(manifest, folder), str((manifest.get("graph") or {}).get("file"))}
+    with contextlib.suppress(OSError):  # the commit is valid anyway, and the next one tries again
         for path in folder.iterdir():
-            if OURS.fullmatch(path.name) and path.name not in known:
+            if OWN_FILE.fullmatch(path.name) and path.name not in referenced:
                 path.unlink(missing_ok=True)

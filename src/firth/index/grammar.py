@@ -1,6 +1,6 @@
-"""The text of a filter, `year >= 2020 and language in ("en", "de")`, as a tree of comparisons.
+"""Parser of filter expressions such as `year >= 2020 and language in ("en", "de")` into a tree of comparisons.
 
-The grammar is a part of Python's: comparisons of a column with a value, `in`, `and`, `or`, `not` and brackets.
+The grammar is a subset of Python's: comparisons of a column with a value, `in`, `and`, `or`, `not` and brackets.
 
     either     = both ("or" both)*
     both       = negated ("and" negated)*
@@ -8,8 +8,8 @@ The grammar is a part of Python's: comparisons of a column with a value, `in`, `
     comparison = operand (operator operand)*
     operand    = column | value | "(" either ")" | list of values
 
-It is read here and not by Python's own parser, which follows a stranger's text as deep as its stack goes. What a filter
-may cost is bounded by its length, its depth and the number of its comparisons, each of which reads a column.
+Python's own parser is not used, because untrusted input can exhaust its stack. The cost of a filter is bounded by its
+length, its nesting depth and its number of comparisons, each of which reads a column.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ from typing import Any, NamedTuple, NoReturn
 
 from firth.core.errors import FirthError
 
-LONGEST, DEEPEST, MOST_COMPARISONS = 65_536, 50, 1_000  # characters; brackets and `not` inside each other; comparisons
+MAX_CHARACTERS = 65_536
+MAX_DEPTH = 50  # of nested brackets and `not`
+MAX_COMPARISONS = 1_000
 EXAMPLE = 'year >= 2020 and language in ("en", "de")'
 OPERATORS = ("==", "!=", "<", "<=", ">", ">=")
-TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 TOKEN = re.compile(
     r"""\s*(?:(?P<number>\.?[0-9](?:[eE][+-]|[\w.])*)
     |(?P<text>[rRuU]?(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))
@@ -38,7 +40,7 @@ TOKEN = re.compile(
 
 
 class Compare(NamedTuple):
-    """A column with a value; the operator is one of `OPERATORS` or `in`, whose value is a list."""
+    """A comparison of a column with a value. The operator is one of `OPERATORS`, or `in` with a list as value."""
 
     column: str
     operator: str
@@ -46,6 +48,8 @@ class Compare(NamedTuple):
 
 
 class Junction(NamedTuple):
+    """Conditions joined by and or or, or one condition negated by not."""
+
     word: str  # and, or, not
     parts: tuple[Condition, ...]
 
@@ -54,10 +58,14 @@ Condition = Compare | Junction
 
 
 class Column(NamedTuple):
+    """The name of a column, as an operand."""
+
     name: str
 
 
 class Value(NamedTuple):
+    """A literal or a list of literals, as an operand."""
+
     value: Any
 
 
@@ -65,49 +73,51 @@ Operand = Column | Value | Condition
 
 
 def parse(text: str, columns: Sequence[str]) -> Condition:
-    """The condition in a text; every column it names must be one of `columns`."""
+    """Parse a filter expression. Every column it names must be in `columns`."""
     if not isinstance(text, str):
-        raise FirthError("invalid_type", "where must be a text; got {got}.", got=type(text).__name__)
-    if len(text) > LONGEST:
+        raise FirthError("invalid_type", "where must be a string; got {got}.", got=type(text).__name__)
+    if len(text) > MAX_CHARACTERS:
         raise FirthError(
             "invalid_filter",
             "where must have at most {longest:,} characters; got {got:,}.",
-            longest=LONGEST,
+            longest=MAX_CHARACTERS,
             got=len(text),
         )
-    return Parser(text, columns).whole()
+    return Parser(text, columns).parse_all()
 
 
 def written(column: str) -> str:
-    """A column's name as a condition has it."""
+    """Return a column's name as it is written in a filter, quoted if necessary."""
     return column if plain(column) else json.dumps(column, ensure_ascii=False)
 
 
 def plain(column: str) -> bool:
-    """Python folds letters that look alike in names, so a name with such is not one."""
+    """Return whether a column's name can be written without quotes. Python normalizes identifiers (NFKC)."""
     return column.isidentifier() and not keyword.iskeyword(column) and unicodedata.normalize("NFKC", column) == column
 
 
 class Token(NamedTuple):
+    """A lexical token of a filter expression."""
+
     kind: str  # number, text, name, word (a keyword), sign, or end
     text: str
-    start: int  # in the condition
+    start: int  # offset in the expression
 
 
 class Parser:
-    """One way through a text, from left to right."""
+    """A recursive-descent parser with one token of lookahead."""
 
     def __init__(self, text: str, columns: Sequence[str]) -> None:
         self.text, self.columns = text, columns
         self.comparisons = self.depth = 0
-        self.end = 0  # of the token at hand
+        self.end = 0  # offset behind the current token
         self.token = self._next()
 
-    def whole(self) -> Condition:
-        found = self.either()
+    def parse_all(self) -> Condition:
+        condition = self.either()
         if self.token.kind != "end":
             self.unexpected()
-        return self.condition(found)
+        return self.condition(condition)
 
     # ---- tokens ----
 
@@ -121,31 +131,31 @@ class Parser:
             return Token("end", "the end", start)
         self.end = match.end()
         kind = str(match.lastgroup)
-        found, start = match.group(kind), match.start(kind)
-        return Token("word" if kind == "name" and keyword.iskeyword(found) else kind, found, start)
+        text, start = match.group(kind), match.start(kind)
+        return Token("word" if kind == "name" and keyword.iskeyword(text) else kind, text, start)
 
     def take(self, *texts: str) -> str | None:
-        """The token at hand if it is one of these signs or words, and goes on to the next."""
-        found = self.token.text
-        if self.token.kind not in ("sign", "word") or found not in texts:
+        """Consume the current token if it is one of these signs or keywords; return its text, or None."""
+        text = self.token.text
+        if self.token.kind not in ("sign", "word") or text not in texts:
             return None
         self.token = self._next()
-        return found
+        return text
 
     def refuse(self, reason: str) -> NoReturn:
-        odd = [name for name in self.columns if name in self.text and not plain(name)]
+        quoted_names = [name for name in self.columns if name in self.text and not plain(name)]
         raise FirthError(
             "invalid_filter",
-            "where cannot be read ({reason}): {text:.200}. Write it as in {example}{hint}.",
+            "Cannot parse where ({reason}): {text:.200}. Example: {example}{hint}.",
             reason=reason,
             text=repr(self.text),
             example=EXAMPLE,
-            hint=f"; the column {odd[0]!r} stands in quotes" if odd else "",
+            hint=f"; put the column {quoted_names[0]!r} in quotes" if quoted_names else "",
         )
 
     def unexpected(self) -> NoReturn:
         if self.token.kind == "end":
-            self.refuse("it ends early")
+            self.refuse("unexpected end")
         self.refuse(f"unexpected {self.token.text!r:.40} at character {self.token.start + 1}")
 
     # ---- rules ----
@@ -169,29 +179,29 @@ class Parser:
         if not self.take("not"):
             return self.comparison()
         self._deeper()
-        found = Junction("not", (self.condition(self.negated()),))
+        condition = Junction("not", (self.condition(self.negated()),))
         self.depth -= 1
-        return found
+        return condition
 
     def _deeper(self) -> None:
         self.depth += 1
-        if self.depth > DEEPEST:
-            self.refuse(f"brackets and `not` may stand {DEEPEST} deep")
+        if self.depth > MAX_DEPTH:
+            self.refuse(f"brackets and `not` can be nested at most {MAX_DEPTH} deep")
 
     def comparison(self) -> Operand:
         left = self.operand()
-        found = list[Condition]()
+        comparisons = list[Condition]()
         while operator := self._operator():
             right = self.operand()
-            found.append(self.compare(left, operator, right))
+            comparisons.append(self.compare(left, operator, right))
             left = right
-        if not found:
+        if not comparisons:
             return left
-        return found[0] if len(found) == 1 else Junction("and", tuple(found))  # 2019 <= year < 2023
+        return comparisons[0] if len(comparisons) == 1 else Junction("and", tuple(comparisons))  # 2019 <= year < 2023
 
     def _operator(self) -> str | None:
-        if found := self.take(*OPERATORS, "in", "is"):
-            return "is not" if found == "is" and self.take("not") else found
+        if operator := self.take(*OPERATORS, "in", "is"):
+            return "is not" if operator == "is" and self.take("not") else operator
         if self.take("not"):
             if not self.take("in"):
                 self.refuse(f"`in` expected at character {self.token.start + 1}")
@@ -210,18 +220,18 @@ class Parser:
         return self.unexpected()
 
     def bracket(self, opening: str, closing: str) -> Operand:
-        """A condition or value in brackets, or a list of values."""
+        """Parse a condition or value in brackets, or a list of values."""
         self._deeper()
         values = list[Any]()
         comma = opening != "("
         while not self.take(closing):
-            found = self.either()
+            operand = self.either()
             if not comma and self.take(closing):
                 self.depth -= 1
-                return found
-            if not isinstance(found, Value):
-                self.refuse("a list holds values")
-            values.append(found.value)
+                return operand
+            if not isinstance(operand, Value):
+                self.refuse("a list can only contain values")
+            values.append(operand.value)
             if not self.take(","):
                 if not self.take(closing):
                     self.refuse(f"{closing!r} or a comma expected at character {self.token.start + 1}")
@@ -231,7 +241,7 @@ class Parser:
         return Value(values)
 
     def literal(self) -> Any:
-        """A number, with signs before it, texts side by side, True, False or None."""
+        """Parse a number with optional signs, adjacent string literals, True, False or None."""
         negative = False
         while sign := self.take("+", "-"):
             negative ^= sign == "-"
@@ -248,49 +258,50 @@ class Parser:
         return "".join(texts)
 
     def _evaluated(self) -> Any:
-        """The value of one number or text, as Python has it."""
+        """Consume one number or string literal and return its Python value."""
         token = self.token
         self.token = self._next()
-        whole = token.text.replace("_", "").isdigit() or token.text[:2].lower() in ("0x", "0o", "0b")
+        is_integer = token.text.replace("_", "").isdigit() or token.text[:2].lower() in ("0x", "0o", "0b")
         try:
             if token.kind == "text":
                 return ast.literal_eval(token.text)
-            return int(token.text, 0) if whole else float(token.text)
+            return int(token.text, 0) if is_integer else float(token.text)
         except (ValueError, SyntaxError):  # 0777, 1j, 5,000 digits, \x without digits
-            return self.refuse(f"{token.text:.40} at character {token.start + 1} is no {token.kind}")
+            return self.refuse(f"{token.text:.40} at character {token.start + 1} is not a valid {token.kind}")
 
     # ---- meaning ----
 
-    def condition(self, found: Operand) -> Condition:
-        if isinstance(found, Column):
-            return self._counted(Compare(column_named(found.name, self.columns), "==", True))
-        if isinstance(found, Value):
+    def condition(self, operand: Operand) -> Condition:
+        """Return an operand as a condition; a bare column means `column == True`."""
+        if isinstance(operand, Column):
+            return self._counted(Compare(column_named(operand.name, self.columns), "==", True))
+        if isinstance(operand, Value):
             raise FirthError(
                 "invalid_filter",
-                "where takes comparisons, and, or, not; got {got:.80}. As in {example}.",
-                got=repr_of(found.value),
+                "where must be a comparison, or comparisons joined by and, or, not; got {got:.80}. Example: {example}.",
+                got=repr_of(operand.value),
                 example=EXAMPLE,
             )
-        return found
+        return operand
 
-    def _counted(self, found: Compare) -> Compare:
+    def _counted(self, condition: Compare) -> Compare:
         self.comparisons += 1
-        if self.comparisons > MOST_COMPARISONS:
+        if self.comparisons > MAX_COMPARISONS:
             raise FirthError(
                 "invalid_filter",
-                "where must have at most {most:,} comparisons; ask for many values of one column with `in`.",
-                most=MOST_COMPARISONS,
+                "where must have at most {most:,} comparisons. Use `in` to compare a column with many values.",
+                most=MAX_COMPARISONS,
             )
-        return found
+        return condition
 
     def compare(self, left: Operand, operator: str, right: Operand) -> Condition:
         if isinstance(left, Value) and isinstance(right, Column) and operator in OPERATORS:
-            left, right, operator = right, left, TURNED.get(operator, operator)
+            left, right, operator = right, left, MIRRORED.get(operator, operator)
         name = left.name if isinstance(left, Column) else left.value if isinstance(left, Value) else None
         if not isinstance(name, str) or not isinstance(right, Value):
             raise FirthError(
                 "invalid_filter",
-                "where compares a column with a value; got {got:.200}. A text stands in quotes, as in {example}.",
+                "where must compare a column with a value; got {got:.200}. Put strings in quotes: {example}.",
                 got=repr(self.text),
                 example=EXAMPLE,
             )
@@ -301,18 +312,18 @@ class Parser:
             if not isinstance(value, list) or not all(isinstance(each, (str, int, float)) for each in value):
                 raise FirthError(
                     "invalid_filter",
-                    "where: after `in` stands a list of values, as in {example}; got {got:.80}.",
+                    "where: `in` must be followed by a list of values; got {got:.80}. Example: {example}.",
                     example=EXAMPLE,
                     got=repr_of(value),
                 )
-            found = self._counted(Compare(column, "in", value))
-            return found if operator == "in" else Junction("not", (found,))
+            condition = self._counted(Compare(column, "in", value))
+            return condition if operator == "in" else Junction("not", (condition,))
         if operator not in OPERATORS or isinstance(value, list):
             raise FirthError(
                 "invalid_filter",
-                "where cannot compare {column} with {expected:.80}; take a text, a number or True.",
+                "where cannot compare {column} with {got:.80}. Use a string, a number, True or False.",
                 column=column,
-                expected=repr_of(value),
+                got=repr_of(value),
             )
         if value is None and operator not in ("==", "!="):
             raise FirthError(
@@ -322,21 +333,21 @@ class Parser:
 
 
 def repr_of(value: Any) -> str:
-    """For a message; Python does not write integers of more than 4,300 digits."""
+    """Return `repr(value)` for a message. Python refuses to format integers of more than 4,300 digits."""
     try:
         return repr(value)
     except ValueError:
-        return "a number of thousands of digits"
+        return "a number with thousands of digits"
 
 
 def column_named(name: str, columns: Sequence[str]) -> str:
     if name not in columns:
-        have = f"there are {', '.join(columns)}" if columns else "there are none"
+        available = f"available: {', '.join(columns)}" if columns else "it has none"
         raise FirthError(
             "unknown_column",
-            "where names a column {name!r:.80} that the index does not have; {got} (`firth index --attributes` keeps "
-            "others).",
+            "where uses the column {name!r:.80}, which the index does not have; {available}. `firth index "
+            "--attributes` stores more columns.",
             name=name,
-            got=have,
+            available=available,
         )
     return name

@@ -1,4 +1,4 @@
-"""What a search finds."""
+"""Search results: hits, snippets and rank fusion."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 
 class Hit(NamedTuple):
-    """One answer. Cosine and dot are similarities, Euclidean is a distance; of words it is BM25, of both reciprocal
-    ranks."""
+    """One search result. The score is a similarity (cosine, dot), a distance (euclidean), BM25 in the mode "words", or
+    a sum of reciprocal ranks in the mode "both"."""
 
     key: str
     score: float
@@ -17,7 +17,7 @@ class Hit(NamedTuple):
 
 
 class Hits(list[Hit]):
-    """Answers, best first."""
+    """Search results, best first."""
 
     def __repr__(self) -> str:
         width = max((len(hit.key) for hit in self), default=0)
@@ -33,13 +33,13 @@ class Hits(list[Hit]):
 
 
 def snippet(text: Any, words: Sequence[str] = (), width: int = 80) -> str:
-    """A line of a text: from a little before the first of the words that it holds, or from its beginning."""
+    """Return one line of a text, starting shortly before the first occurrence of `words`, or at its beginning."""
     line = " ".join(str(text or "").split())
     if len(line) <= width:
         return line
     folded = line.lower()
-    places = [place for word in words if (place := folded.find(word)) >= 0]
-    start = max(0, min(places, default=0) - width // 4)
+    positions = [position for word in words if (position := folded.find(word)) >= 0]
+    start = max(0, min(positions, default=0) - width // 4)
     start = min(start, len(line) - width)
     if start > 0:
         start = line.find(" ", start, start + 20) + 1 or start
@@ -47,10 +47,10 @@ def snippet(text: Any, words: Sequence[str] = (), width: int = 80) -> str:
     return ("…" if start else "") + piece.rstrip() + ("…" if start + width < len(line) else "")
 
 
-def fused(rankings: Sequence[Sequence[int]], k: int, smoothing: int = 60) -> list[tuple[int, float]]:
-    """Reciprocal rank fusion (Cormack, Clarke & Büttcher 2009): a place gets Σ 1 / (60 + rank) over the rankings."""
+def reciprocal_rank_fusion(rankings: Sequence[Sequence[int]], k: int, smoothing: int = 60) -> list[tuple[int, float]]:
+    """Merge rankings by reciprocal rank fusion (Cormack, Clarke & Büttcher 2009): a row scores Σ 1 / (60 + rank)."""
     scores: dict[int, float] = {}
     for ranking in rankings:
-        for rank, place in enumerate(ranking, 1):
-            scores[place] = scores.get(place, 0.0) + 1 / (smoothing + rank)
+        for rank, row in enumerate(ranking, 1):
+            scores[row] = scores.get(row, 0.0) + 1 / (smoothing + rank)
     return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k]

@@ -1,4 +1,4 @@
-"""What the searches of an index share: which rows may be found, by words, and the answers."""
+"""Helpers shared by the searches of an index: filters, word search and results."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from firth.index.hits import Hit, Hits
 from firth.index.segment import KEY, TEXT, Positions
 from firth.index.snapshot import Snapshot
 from firth.index.where import mask, parse
-from firth.index.words import Searched, bm25
+from firth.index.words import SegmentPostings, bm25
 
 
 def allowed(state: Snapshot, where: str | None) -> list[Positions | None]:
-    """For each segment the rows that may be found; None for all."""
+    """Return, for each segment, the rows that pass the filter and are not deleted; None for all."""
     if where is None:
         return [state.living(number) for number in range(len(state.segments))]
     condition = parse(where, [KEY, *state.columns])
@@ -28,38 +28,42 @@ def allowed(state: Snapshot, where: str | None) -> list[Positions | None]:
 
 
 def hits(state: Snapshot, ranking: Sequence[tuple[int, float]]) -> Hits:
-    found = Hits()
+    """Return the hits of (position, score) pairs."""
+    results = Hits()
     for position, score in ranking:
         key, attributes = state.row(position)
-        found.append(Hit(key, score, attributes))
-    return found
+        results.append(Hit(key, score, attributes))
+    return results
 
 
 def by_words(state: Snapshot, text: str, k: int, where: str | None) -> list[tuple[int, float]]:
-    """Positions by BM25, best first; those without any word of the text are none."""
+    """Return the positions and BM25 scores of rows with a word of the text, best first."""
     if state.segments and state.segments[0].terms is None:
         raise FirthError(
             "unknown_column",
-            "The index has no column {text!r} to search for words; mode='vector' needs none.",
-            text=TEXT,
+            "Word search needs the column {column!r}, which the index does not have. Use mode='vector'.",
+            column=TEXT,
         )
     parts = [
-        Searched(segment.words, segment.terms, state.alive(number)) for number, segment in enumerate(state.segments)
+        SegmentPostings(segment.words, segment.terms, state.alive(number))
+        for number, segment in enumerate(state.segments)
     ]
     scores = [np.zeros(0, dtype=np.float32), *bm25(parts, text)]
-    for own, rows in zip(scores[1:], allowed(state, where), strict=True):
+    for segment_scores, rows in zip(scores[1:], allowed(state, where), strict=True):
         if rows is not None:
-            kept = own[rows]
-            own[:] = 0
-            own[rows] = kept
-    every = np.concatenate(scores)
-    return [(int(row), float(every[row])) for row in top_rows(every, k) if every[row] > 0]
+            allowed_scores = segment_scores[rows]
+            segment_scores[:] = 0
+            segment_scores[rows] = allowed_scores
+    all_scores = np.concatenate(scores)
+    return [(int(row), float(all_scores[row])) for row in top_rows(all_scores, k) if all_scores[row] > 0]
 
 
-def zero_query(place: int, queries: int) -> FirthError:
-    which = f" (number {place + 1})" if queries > 1 else ""
+def zero_query(position: int, queries: int) -> FirthError:
+    """Return the error for a query with a zero vector."""
+    which = f" (number {position + 1})" if queries > 1 else ""
     return FirthError(
         "zero_vector",
-        "The query{which} is a zero vector, which has no direction: no word of it may be known.",
+        "The query{which} is a zero vector, which has no direction. Its words may all be out of vocabulary.",
         which=which,
+        number=position + 1,
     )

@@ -1,4 +1,4 @@
-"""What PostgreSQL and its extension pgvector want to be told: types, names, vectors in binary."""
+"""Types, quoted names and binary vectors for PostgreSQL and its extension pgvector."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firth.core.errors import FirthError
 from firth.index.where import quoted
 
 TYPES = {"float32": "vector", "float16": "halfvec"}
-#: Of each SQL type, its Arrow type.
+#: The Arrow type of each SQL type.
 COLUMNS = {
     "bigint": pyarrow.int64(),
     "double precision": pyarrow.float64(),
@@ -23,55 +23,60 @@ COLUMNS = {
 
 
 class Packed:
-    """A vector in PostgreSQL's binary form."""
+    """A vector in PostgreSQL's binary format."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
 
 
 def register(connection: Any) -> None:
-    """Lets COPY write vectors."""
+    """Register the vector types with a connection, so that COPY can write them."""
     from psycopg.adapt import Dumper
     from psycopg.pq import Format
     from psycopg.types import TypeInfo
 
-    for kind in TYPES.values():
-        info = TypeInfo.fetch(connection, kind)
-        if info is None:  # the extension comes with the first table
+    for type_name in TYPES.values():
+        info = TypeInfo.fetch(connection, type_name)
+        if info is None:  # PostgresIndex.create installs the extension
             continue
         info.register(connection)
         dump = {"format": Format.BINARY, "oid": info.oid, "dump": lambda self, packed: packed.data}
-        connection.adapters.register_dumper(Packed, type(f"{kind}Dumper", (Dumper,), dump))
+        connection.adapters.register_dumper(Packed, type(f"{type_name}Dumper", (Dumper,), dump))
 
 
 def check_version(cursor: Any) -> None:
+    """Check that pgvector is installed in the database and recent enough."""
     cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
     row = cursor.fetchone()
     if row is None:
         raise FirthError(
-            "database", "The database has not got the extension vector; PostgresIndex.create makes it, if it may."
+            "database",
+            "The extension vector is not installed in the database. PostgresIndex.create installs it if the user is "
+            "allowed to.",
         )
     if tuple(int(part) for part in row[0].split(".")[:2]) < (0, 8):
-        raise FirthError("database", "pgvector must be 0.8 or later; the database has {row}.", row=row[0])
+        raise FirthError("database", "pgvector must be version 0.8 or later; the database has {got}.", got=row[0])
 
 
 def exists(cursor: Any, table: str) -> bool:
-    cursor.execute("SELECT to_regclass(%s)", [named(table)])
+    """Return whether a table exists."""
+    cursor.execute("SELECT to_regclass(%s)", [quoted_table(table)])
     return cursor.fetchone()[0] is not None
 
 
-def named(table: str) -> str:
-    """A table's name for SQL; a schema may stand before it."""
+def quoted_table(table: str) -> str:
+    """Return a table's name, optionally with a schema, quoted for SQL."""
     if not re.fullmatch(r"\w+(\.\w+)?", table):
         raise FirthError(
             "invalid_value",
-            "A table's name has letters, digits and _, and perhaps a schema before it; got {got!r}.",
+            "A table name must consist of letters, digits and _, optionally with a schema before it; got {got!r}.",
             got=table,
         )
     return ".".join(map(quoted, table.split(".")))
 
 
-def sql_type(name: str, kind: Any) -> str:
+def sql_type(name: str, arrow_type: Any) -> str:
+    """Return the SQL type of an attribute's Arrow type."""
     types = pyarrow.types
     checks = {
         "bigint": types.is_integer,
@@ -82,12 +87,12 @@ def sql_type(name: str, kind: Any) -> str:
         "timestamp with time zone": types.is_timestamp,
     }
     for sql_name, check in checks.items():
-        if check(kind):
+        if check(arrow_type):
             return sql_name
     raise FirthError(
         "invalid_type",
-        "The attribute {name} of {kind} has no column in PostgreSQL; take {checks}.",
+        "The attribute {name} has the type {got}, which PostgreSQL columns do not support. Supported: {choices}.",
         name=name,
-        kind=kind,
-        checks=", ".join(checks),
+        got=arrow_type,
+        choices=", ".join(checks),
     )

@@ -1,8 +1,8 @@
-"""`PostgresIndex`: an index as a table of PostgreSQL with the extension pgvector, for those who outgrow one machine.
+"""`PostgresIndex`: an index as a table of PostgreSQL with the extension pgvector, for data beyond one machine.
 
-A row of the index is a row of the table: key, vector, and a column for each attribute. What the index is (metric,
-numbers, model) stands in the table's comment. Rows come by COPY into a staging table and from there into the table, all
-in one transaction: a connection that is lost on the way leaves nothing.
+A row of the index is a row of the table: key, vector, and one column per attribute. The properties of the index
+(metric, dtype, model) are stored in the table's comment. Rows are uploaded with COPY to a staging table and then
+inserted, in one transaction, so a lost connection leaves no partial data.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from firth.core.errors import FirthError
 from firth.core.extras import missing_package
 from firth.core.vectors import Matrix, row_lengths
 from firth.index.hits import Hit, Hits
-from firth.index.pgvector import COLUMNS, TYPES, Packed, check_version, exists, named, register, sql_type
+from firth.index.pgvector import COLUMNS, TYPES, Packed, check_version, exists, quoted_table, register, sql_type
 from firth.index.rows import (
     attribute_table,
     check_identity,
@@ -40,25 +40,25 @@ from firth.index.where import check, first_line, parse, quoted, sql
 
 VECTOR = "vector"
 OPERATORS = {"cosine": ("<=>", "cosine_ops"), "dot": ("<#>", "ip_ops"), "euclidean": ("<->", "l2_ops")}
-WIDEST = {"float32": 2000, "float16": 4000}  # that HNSW of pgvector takes
-FORMS = {"float32": ">f4", "float16": ">f2"}
-SEARCHING = 100  # candidates looked at, at least
+MAX_HNSW_DIM = {"float32": 2000, "float16": 4000}  # limits of pgvector
+NUMPY_TYPES = {"float32": ">f4", "float16": ">f2"}
+EF_SEARCH = 100  # smallest hnsw.ef_search
 
 
 class PostgresIndex:
-    """Made by `PostgresIndex.create` or `PostgresIndex.open`; the rest is as `Index` has it.
+    """An index in PostgreSQL with the interface of `Index`, created by `PostgresIndex.create` or `PostgresIndex.open`.
 
-    Threads can share one: it has one connection, on which calls follow each other. Open one per thread to search at the
-    same time.
+    Threads can share an index: it has one connection, on which calls are serialized. Open one index per thread to
+    search in parallel.
     """
 
-    def __init__(self, server: str, table: str, facts: Mapping[str, Any], model: Any = None) -> None:
-        self.server, self.table, self.facts, self.model = server, table, dict(facts), model
-        self.space = Space(*(facts[name] for name in Space._fields))
+    def __init__(self, server: str, table: str, properties: Mapping[str, Any], model: Any = None) -> None:
+        self.server, self.table, self.properties, self.model = server, table, dict(properties), model
+        self.space = Space.from_json(properties)
         self._connection: Any = None
         self._threads = threading.RLock()  # a connection has one transaction at a time
 
-    # ---- how it comes to be ----
+    # ---- creating and opening ----
 
     @classmethod
     def create(
@@ -68,16 +68,16 @@ class PostgresIndex:
         *,
         dim: int,
         metric: str = "cosine",
-        numbers: str = "float32",
+        dtype: str = "float32",
         model: Any = None,
         model_path: str | None = None,
-        about: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> PostgresIndex:
-        """A new table. `server` is what psql takes: postgresql://user@host/database, or host=… dbname=…."""
-        check_space("PostgresIndex", dim, metric, numbers, TYPES)
-        made = None if model is None else identity_of(model, model_path)
-        facts = {**Space(dim, metric, numbers)._asdict(), "model": made, "about": dict(about or {})}
-        index = cls(server, table, facts, model)
+        """Create a table. `server` is a connection string: postgresql://user@host/database, or host=… dbname=…."""
+        check_space("PostgresIndex", dim, metric, dtype, TYPES)
+        identity = None if model is None else identity_of(model, model_path)
+        properties = {**Space(dim, metric, dtype).to_json(), "model": identity, "about": dict(metadata or {})}
+        index = cls(server, table, properties, model)
         with index._transaction() as cursor:
             cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
             register(index._connection)
@@ -85,17 +85,20 @@ class PostgresIndex:
             if exists(cursor, table):
                 raise FirthError(
                     "output_exists",
-                    "The table {table} exists; choose another name, or open it with PostgresIndex.open.",
+                    "The table {table} exists. Choose another name, or open it with PostgresIndex.open.",
                     table=table,
                 )
-            kind = f"{TYPES[numbers]}({dim})"
-            cursor.execute(f"CREATE TABLE {named(table)} ({KEY} text PRIMARY KEY, {VECTOR} {kind} NOT NULL)")
+            sql_vector = f"{TYPES[dtype]}({dim})"
+            cursor.execute(
+                f"CREATE TABLE {quoted_table(table)} ({KEY} text PRIMARY KEY, {VECTOR} {sql_vector} NOT NULL)"
+            )
             index._describe(cursor)
         return index
 
     @classmethod
     def open(cls, server: str, table: str, model: Any = None) -> PostgresIndex:
-        probe = cls(server, table, Space(1, "cosine", "float32")._asdict())
+        """Open the index in an existing table."""
+        probe = cls(server, table, Space(1, "cosine", "float32").to_json())
         try:
             with probe._transaction() as cursor:
                 check_version(cursor)
@@ -103,59 +106,60 @@ class PostgresIndex:
                     raise FirthError(
                         "not_found", "There is no table {table} in {where}.", table=table, where=probe._where()
                     )
-                cursor.execute("SELECT obj_description(%s::regclass, 'pg_class')", [named(table)])
+                cursor.execute("SELECT obj_description(%s::regclass, 'pg_class')", [quoted_table(table)])
                 comment = cursor.fetchone()[0]
         finally:
             probe.close()
         try:
-            facts = json.loads(comment or "")["firth"]
-            check_space("PostgresIndex", facts["dim"], facts["metric"], facts["numbers"], TYPES)
+            properties = json.loads(comment or "")["firth"]
+            check_space("PostgresIndex", properties["dim"], properties["metric"], properties["numbers"], TYPES)
         except (ValueError, KeyError, TypeError, RecursionError):
             raise FirthError(
                 "wrong_input",
-                "The table {table} was not made by PostgresIndex.create: its comment says nothing.",
+                "The table {table} was not created by PostgresIndex.create: its comment does not describe an index.",
                 table=table,
             ) from None
         if model is not None:
-            check_identity(facts.get("model"), model, f"The table {table}")
-        return cls(server, table, facts, model)
+            check_identity(properties.get("model"), model, f"The table {table}")
+        return cls(server, table, properties, model)
 
     @classmethod
     def exists(cls, server: str, table: str) -> bool:
-        """Whether there is a table of that name, an index or not."""
-        with cls(server, table, Space(1, "cosine", "float32")._asdict()) as probe, probe._transaction() as cursor:
+        """Return whether a table of that name exists, whether it is an index or not."""
+        with cls(server, table, Space(1, "cosine", "float32").to_json()) as probe, probe._transaction() as cursor:
             return exists(cursor, table)
 
     def _describe(self, cursor: Any) -> None:
         from psycopg import sql as parts
 
-        text = parts.Literal(json.dumps({"firth": self.facts}))
-        cursor.execute(parts.SQL(f"COMMENT ON TABLE {named(self.table)} IS {{}}").format(text))
+        text = parts.Literal(json.dumps({"firth": self.properties}))
+        cursor.execute(parts.SQL(f"COMMENT ON TABLE {quoted_table(self.table)} IS {{}}").format(text))
 
     @property
-    def about(self) -> dict[str, Any]:
-        """Whatever whoever made the index wanted to remember of it."""
-        return dict(self.facts.get("about") or {})
+    def metadata(self) -> dict[str, Any]:
+        """Metadata of the index, as JSON values."""
+        return dict(self.properties.get("about") or {})
 
-    def note(self, **facts: Any) -> None:
-        """Adds to `about`."""
-        check_json(facts)
+    def add_metadata(self, **values: Any) -> None:
+        """Add entries to `metadata`."""
+        check_json(values)
         with self._transaction() as cursor:
-            before = self.facts
-            self.facts = {**before, "about": {**self.about, **facts}}
+            before = self.properties
+            self.properties = {**before, "about": {**self.metadata, **values}}
             try:
                 self._describe(cursor)
             except BaseException:
-                self.facts = before
+                self.properties = before
                 raise
 
     def drop(self) -> None:
-        """Removes the table."""
+        """Drop the table."""
         with self._transaction() as cursor:
-            cursor.execute(f"DROP TABLE {named(self.table)}")
+            cursor.execute(f"DROP TABLE {quoted_table(self.table)}")
         self.close()
 
     def close(self) -> None:
+        """Close the connection; the next call opens a new one."""
         with self._threads:
             if self._connection is not None:
                 self._connection.close()
@@ -167,16 +171,16 @@ class PostgresIndex:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # ---- what it holds ----
+    # ---- contents ----
 
     def __len__(self) -> int:
         with self._transaction() as cursor:
-            cursor.execute(f"SELECT count(*) FROM {named(self.table)}")
+            cursor.execute(f"SELECT count(*) FROM {quoted_table(self.table)}")
             return int(cursor.fetchone()[0])
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The attributes' names and Arrow types."""
+        """The names and Arrow types of the attributes."""
         with self._transaction() as cursor:
             return self._columns(cursor)
 
@@ -184,7 +188,7 @@ class PostgresIndex:
         cursor.execute(
             "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
             "WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
-            [named(self.table)],
+            [quoted_table(self.table)],
         )
         return {name: COLUMNS.get(kind) for name, kind in cursor.fetchall() if name not in (KEY, VECTOR)}
 
@@ -192,132 +196,138 @@ class PostgresIndex:
         if not is_key(key):
             return False
         with self._transaction() as cursor:
-            cursor.execute(f"SELECT 1 FROM {named(self.table)} WHERE {KEY} = %s", [key])
+            cursor.execute(f"SELECT 1 FROM {quoted_table(self.table)} WHERE {KEY} = %s", [key])
             return cursor.fetchone() is not None
 
     def __getitem__(self, key: str) -> Matrix:
-        """The vector of a key."""
+        """Return the vector of a key."""
         if not is_key(key):
             raise FirthError("unknown_key", "The index has no key {key!r:.80}.", key=key)
         with self._transaction() as cursor:
-            cursor.execute(f"SELECT {VECTOR}::real[] FROM {named(self.table)} WHERE {KEY} = %s", [key])
+            cursor.execute(f"SELECT {VECTOR}::real[] FROM {quoted_table(self.table)} WHERE {KEY} = %s", [key])
             row = cursor.fetchone()
         if row is None:
             raise FirthError("unknown_key", "The index has no key {key!r}.", key=key)
         return np.array(row[0], dtype=np.float32)
 
     def __repr__(self) -> str:
-        return f"PostgresIndex {self.table} of dimension {self.space.dim} ({self.space.metric}, {self.space.numbers})"
+        return f"PostgresIndex {self.table} of dimension {self.space.dim} ({self.space.metric}, {self.space.dtype})"
 
     # ---- changes ----
 
     def add(self, keys: Sequence[str], vectors: ArrayLike, attributes: Any = None) -> None:
-        """New rows, all or none; a key that is there already is refused."""
+        """Add rows in one transaction; existing keys are refused."""
         self._upload(keys, vectors, attributes, replace=False)
 
     def update(self, keys: Sequence[str], vectors: ArrayLike, attributes: Any = None) -> None:
-        """As `add`; keys that are there already get the new vectors and attributes. Repeated, it changes nothing."""
+        """Add rows, and replace the vectors and attributes of existing keys. Repeating the call changes nothing."""
         self._upload(keys, vectors, attributes, replace=True)
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Keys, all of which must be there."""
+        """Delete keys, all of which must exist."""
         keys = check_keys(keys)
         with self._transaction() as cursor:
-            cursor.execute(f"DELETE FROM {named(self.table)} WHERE {KEY} = ANY(%s) RETURNING {KEY}", [keys])
-            there = {row[0] for row in cursor.fetchall()}
-            missing = [key for key in keys if key not in there]
+            cursor.execute(f"DELETE FROM {quoted_table(self.table)} WHERE {KEY} = ANY(%s) RETURNING {KEY}", [keys])
+            deleted = {row[0] for row in cursor.fetchall()}
+            missing = [key for key in keys if key not in deleted]
             if missing:
-                some = f"{len(missing):,} of {len(keys):,} are missing"
                 raise FirthError(
-                    "unknown_key", "The index has no key {missing!r} ({examples}).", missing=missing[0], examples=some
+                    "unknown_key",
+                    "The index has no key {missing!r} ({n_missing:,} of {n_keys:,} are missing).",
+                    missing=missing[0],
+                    n_missing=len(missing),
+                    n_keys=len(keys),
                 )
 
     def optimize(self) -> None:
-        """Builds the index of pgvector that searches quickly and approximately (HNSW); later rows go into it too."""
-        widest = WIDEST[self.space.numbers]
-        if self.space.dim > widest:
+        """Build pgvector's HNSW index for approximate search; rows that are added later go into it too."""
+        max_dim = MAX_HNSW_DIM[self.space.dtype]
+        if self.space.dim > max_dim:
             raise FirthError(
                 "invalid_value",
-                "pgvector's HNSW takes {widest:,} dimensions of {numbers}; got {got:,}.",
-                widest=widest,
-                numbers=self.space.numbers,
+                "pgvector's HNSW supports at most {most:,} dimensions of {dtype}; got {got:,}.",
+                most=max_dim,
+                dtype=self.space.dtype,
                 got=self.space.dim,
             )
-        operators = f"{TYPES[self.space.numbers]}_{OPERATORS[self.space.metric][1]}"
+        operators = f"{TYPES[self.space.dtype]}_{OPERATORS[self.space.metric][1]}"
         name = quoted(self.table.replace(".", "_") + "_hnsw")
         with self._transaction() as cursor:
             cursor.execute(
-                f"CREATE INDEX IF NOT EXISTS {name} ON {named(self.table)} USING hnsw ({VECTOR} {operators})"
+                f"CREATE INDEX IF NOT EXISTS {name} ON {quoted_table(self.table)} USING hnsw ({VECTOR} {operators})"
             )
-            cursor.execute(f"ANALYZE {named(self.table)}")
+            cursor.execute(f"ANALYZE {quoted_table(self.table)}")
 
     def _upload(self, keys: Sequence[str], vectors: ArrayLike, attributes: Any, replace: bool) -> None:
         keys = check_keys(keys)
         matrix = check_matrix(vectors, keys, self.space.dim)
         check_lengths(row_lengths(matrix), self.space.metric, lambda row: repr(keys[row]))
         with np.errstate(over="ignore"):
-            numbers = matrix.astype(FORMS[self.space.numbers])
-        if not np.isfinite(numbers).all():
+            stored = matrix.astype(NUMPY_TYPES[self.space.dtype])
+        if not np.isfinite(stored).all():
             raise FirthError(
-                "out_of_range", "A vector has numbers beyond 65,504, the most float16 holds; take float32."
+                "out_of_range", "A vector has values beyond 65,504, the float16 maximum. Use dtype='float32'."
             )
         with self._transaction(uploading=True) as cursor:
             table = self._attributes(cursor, keys, attributes)
             names = [KEY, VECTOR, *(name for name in table.column_names if name != KEY)]
             listed = ", ".join(map(quoted, names))
-            cursor.execute(f"CREATE TEMP TABLE staging (LIKE {named(self.table)}) ON COMMIT DROP")
-            self._copy(cursor, listed, numbers, table)
+            cursor.execute(f"CREATE TEMP TABLE staging (LIKE {quoted_table(self.table)}) ON COMMIT DROP")
+            self._copy(cursor, listed, stored, table)
             if not replace:
                 self._refuse_present(cursor)
             values = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in names if name != KEY)
             rule = f" ON CONFLICT ({KEY}) DO UPDATE SET {values}" if replace else ""
-            cursor.execute(f"INSERT INTO {named(self.table)} ({listed}) SELECT {listed} FROM staging{rule}")
+            cursor.execute(f"INSERT INTO {quoted_table(self.table)} ({listed}) SELECT {listed} FROM staging{rule}")
 
     def _attributes(self, cursor: Any, keys: Sequence[str], attributes: Any) -> Any:
-        """The rows' keys and attributes in the table's types; columns are made with the first rows."""
-        cursor.execute(f"LOCK TABLE {named(self.table)} IN ROW EXCLUSIVE MODE")
-        known = self._columns(cursor)
-        cursor.execute(f"SELECT NOT EXISTS (SELECT 1 FROM {named(self.table)})")
-        if known or not cursor.fetchone()[0]:
-            schema = pyarrow.schema([(name, kind) for name, kind in known.items() if kind is not None])
+        """Return keys and attributes with the types of the table. The first rows decide on its columns."""
+        cursor.execute(f"LOCK TABLE {quoted_table(self.table)} IN ROW EXCLUSIVE MODE")
+        existing = self._columns(cursor)
+        cursor.execute(f"SELECT NOT EXISTS (SELECT 1 FROM {quoted_table(self.table)})")
+        if existing or not cursor.fetchone()[0]:
+            schema = pyarrow.schema(
+                [(name, column_type) for name, column_type in existing.items() if column_type is not None]
+            )
             return attribute_table(keys, attributes, schema)
         table = attribute_table(keys, attributes, None)
-        fitting = {name: sql_type(name, table.schema.field(name).type) for name in table.column_names if name != KEY}
-        for name, kind in fitting.items():
-            cursor.execute(f"ALTER TABLE {named(self.table)} ADD COLUMN {quoted(name)} {kind}")
-        schema = pyarrow.schema([(name, COLUMNS[kind]) for name, kind in fitting.items()])
+        sql_types = {name: sql_type(name, table.schema.field(name).type) for name in table.column_names if name != KEY}
+        for name, column_type in sql_types.items():
+            cursor.execute(f"ALTER TABLE {quoted_table(self.table)} ADD COLUMN {quoted(name)} {column_type}")
+        schema = pyarrow.schema([(name, COLUMNS[column_type]) for name, column_type in sql_types.items()])
         return attribute_table(keys, table.drop_columns([KEY]), schema)
 
-    def _copy(self, cursor: Any, listed: str, numbers: Any, table: Any) -> None:
-        """In binary: a vector is two 16-bit numbers, its dimension and 0, and its numbers, the high byte first."""
+    def _copy(self, cursor: Any, listed: str, rows: Any, table: Any) -> None:
+        """Copy rows to the staging table in binary. A vector is two 16-bit integers, its dimension and 0, and its
+        values, all big-endian."""
         head = np.array([self.space.dim, 0], dtype=">i2").tobytes()
-        kinds = [sql_type(name, table.schema.field(name).type) for name in table.column_names if name != KEY]
+        sql_types = [sql_type(name, table.schema.field(name).type) for name in table.column_names if name != KEY]
         with cursor.copy(f"COPY staging ({listed}) FROM STDIN (FORMAT BINARY)") as copy:
-            copy.set_types(["text", TYPES[self.space.numbers], *kinds])
+            copy.set_types(["text", TYPES[self.space.dtype], *sql_types])
             start = 0
             for batch in table.to_batches(max_chunksize=1000):
                 columns = [batch.column(name).to_pylist() for name in table.column_names]
-                for place, (key, *values) in enumerate(zip(*columns, strict=True)):
-                    copy.write_row((key, Packed(head + numbers[start + place].tobytes()), *values))
+                for offset, (key, *values) in enumerate(zip(*columns, strict=True)):
+                    copy.write_row((key, Packed(head + rows[start + offset].tobytes()), *values))
                 start += batch.num_rows
 
     def _refuse_present(self, cursor: Any) -> None:
-        cursor.execute(f"SELECT s.{KEY} FROM staging s JOIN {named(self.table)} t USING ({KEY}) LIMIT 4")
-        there = [row[0] for row in cursor.fetchall()]
-        if there:
-            some = ", ".join(map(repr, there[:3]))
+        cursor.execute(f"SELECT s.{KEY} FROM staging s JOIN {quoted_table(self.table)} t USING ({KEY}) LIMIT 4")
+        existing = [row[0] for row in cursor.fetchall()]
+        if existing:
+            examples = ", ".join(map(repr, existing[:3]))
             raise FirthError(
                 "duplicate_name",
-                "Keys are in the index already ({examples}{value}); update replaces them.",
-                examples=some,
-                value=", …" * (len(there) > 3),
+                "The index already has some of these keys ({examples}{more}). Use update to replace them.",
+                examples=examples,
+                more=", …" * (len(existing) > 3),
             )
 
     # ---- search ----
 
     def search(self, query: Any, k: int = 10, *, where: str | None = None, exact: bool = False) -> Any:
-        """The `k` nearest rows of a vector or a text; of a matrix or a list of texts, a list of them. `where` and
-        `exact` are as `Index.search` has them."""
+        """Return the `k` nearest rows to a vector or a text; for a matrix or a list of texts, one result per query.
+        `where` and `exact` are as in `Index.search`."""
         k = check_count("k", k)
         texts = [query] if isinstance(query, str) else query
         are_texts = isinstance(texts, (list, tuple)) and bool(texts) and all(isinstance(text, str) for text in texts)
@@ -325,7 +335,7 @@ class PostgresIndex:
             if self.model is None:
                 raise FirthError(
                     "missing_model",
-                    "A text is searched with the model that made the vectors: PostgresIndex.open(…, model=…).",
+                    "A text query needs the model that computed the vectors: PostgresIndex.open(…, model=…).",
                 )
             matrix = self.model.embed(list(texts))
         else:
@@ -335,38 +345,39 @@ class PostgresIndex:
         check_lengths(row_lengths(rows), self.space.metric, lambda row: f"the query (number {row + 1})")
         if (are_texts or self.space.metric == "cosine") and not rows.any(axis=1).all():
             raise FirthError(
-                "zero_vector", "The query is a zero vector, which has no direction: no word of it may be known."
+                "zero_vector",
+                "The query is a zero vector, which has no direction. Its words may all be out of vocabulary.",
             )
         with self._transaction() as cursor:
             columns = self._columns(cursor)
             names, condition, values = list(columns), "", list[Any]()
             if where is not None:
-                asked = parse(where, [KEY, *names])
-                check(asked, {KEY: COLUMNS["text"], **columns})
-                condition, values = sql(asked)
-            cursor.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(SEARCHING, 2 * k))}")
-            cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")  # goes on until k rows pass the filter
+                parsed = parse(where, [KEY, *names])
+                check(parsed, {KEY: COLUMNS["text"], **columns})
+                condition, values = sql(parsed)
+            cursor.execute(f"SET LOCAL hnsw.ef_search = {min(1000, max(EF_SEARCH, 2 * k))}")
+            cursor.execute("SET LOCAL hnsw.iterative_scan = strict_order")  # continues until k rows pass the filter
             if exact:
                 cursor.execute("SET LOCAL enable_indexscan = off")
-            found = [self._nearest(cursor, row, k, names, condition, values) for row in rows]
-        return found[0] if isinstance(query, str) or matrix.ndim == 1 else found
+            results = [self._nearest(cursor, row, k, names, condition, values) for row in rows]
+        return results[0] if isinstance(query, str) or matrix.ndim == 1 else results
 
     def _nearest(
         self, cursor: Any, row: Matrix, k: int, names: Sequence[str], condition: str, values: Sequence[Any]
     ) -> Hits:
-        asked = f"%s::{TYPES[self.space.numbers]}"
-        distance = f"{VECTOR} {OPERATORS[self.space.metric][0]} {asked}"
+        parameter = f"%s::{TYPES[self.space.dtype]}"
+        distance = f"{VECTOR} {OPERATORS[self.space.metric][0]} {parameter}"
         text = "[" + ",".join(f"{number:.9g}" for number in row.tolist()) + "]"
         columns = ", ".join(map(quoted, [KEY, *names]))
         cursor.execute(
-            f"SELECT {distance} AS firth_distance, {columns} FROM {named(self.table)}"
+            f"SELECT {distance} AS firth_distance, {columns} FROM {quoted_table(self.table)}"
             f"{' WHERE ' + condition if condition else ''} ORDER BY {distance} LIMIT %s",
             [text, *values, text, k],
         )
         hits = Hits()
-        for far, key, *attributes in cursor.fetchall():
-            score = {"cosine": 1 - far, "dot": -far, "euclidean": far}[self.space.metric]
-            if not math.isnan(score):  # a zero row, under cosine
+        for raw_distance, key, *attributes in cursor.fetchall():
+            score = {"cosine": 1 - raw_distance, "dot": -raw_distance, "euclidean": raw_distance}[self.space.metric]
+            if not math.isnan(score):  # the cosine of a zero row
                 hits.append(Hit(key, score, dict(zip(names, attributes, strict=True))))
         return hits
 
@@ -374,7 +385,7 @@ class PostgresIndex:
 
     @contextlib.contextmanager
     def _transaction(self, uploading: bool = False) -> Iterator[Any]:
-        """A cursor; what is done with it counts when the block ends well, or not at all."""
+        """Yield a cursor in a transaction, which is committed when the block ends and rolled back if it raises."""
         if importlib.util.find_spec("psycopg") is None:
             raise missing_package("PostgreSQL needs", "psycopg", "scale")
         import psycopg
@@ -390,31 +401,31 @@ class PostgresIndex:
 
     def _failed(self, error: Exception, uploading: bool) -> FirthError:
         if not self._connection.closed:
-            return FirthError("database", "PostgreSQL refused this: {reason}.", reason=first_line(error))
+            return FirthError("database", "PostgreSQL reported an error: {reason}.", reason=first_line(error))
         where = self._where()
         self.close()
-        way = "Try again when it is back."
+        hint = "Try again when the server is available."
         if uploading:
-            way = "Nothing of this call was stored unless it was just being finished; update with the same rows "
-            way += "goes on, and stores nothing twice."
+            hint = "Either all rows of this call were stored or none. Call update with the same rows: it does not "
+            hint += "store a row twice."
         return FirthError(
             "database",
             "The connection to {where} was lost ({reason}). {hint}",
             where=where,
             reason=first_line(error),
-            hint=way,
+            hint=hint,
         )
 
     def _connect(self) -> Any:
         import psycopg
 
-        named(self.table)
+        quoted_table(self.table)
         try:
             connection = psycopg.connect(self.server, connect_timeout=10)
-        except psycopg.ProgrammingError:  # its message would repeat the address, password and all
+        except psycopg.ProgrammingError:  # its message would repeat the address, including the password
             raise FirthError(
                 "database",
-                "A server is named as psql takes it: postgresql://user@host/database, or host=… dbname=…; got another.",
+                "The connection string is invalid. Expected postgresql://user@host/database, or host=… dbname=….",
             ) from None
         except psycopg.Error as error:
             raise FirthError("database", "Cannot reach PostgreSQL: {reason}.", reason=first_line(error)) from None
@@ -423,9 +434,9 @@ class PostgresIndex:
         return connection
 
     def _where(self) -> str:
-        """Without the password."""
+        """Return the database and host for messages, without the password."""
         info = getattr(self._connection, "info", None)
         try:
             return f"PostgreSQL ({info.dbname} at {info.host})" if info else "PostgreSQL"
-        except Exception:  # a broken connection may not tell
+        except Exception:  # a broken connection may lack this information
             return "PostgreSQL"

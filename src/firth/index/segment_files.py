@@ -1,5 +1,5 @@
-"""Segments on disk. A stranger's files are checked when they are opened: kinds, shapes, and every number that points at
-something; what the numbers of vectors say is theirs alone."""
+"""Segments on disk. Files are untrusted: dtypes, shapes and all indices into other arrays are checked when a segment is
+opened. The values of vectors are not."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from firth.core.storage import fingerprint, open_file, read_arrays, read_header, saying_where, sync, write_arrays
 from firth.index.folder import MANIFEST, as_damaged_index
-from firth.index.segment import BLOCK, KEY, TEXT, WIDEST, Positions, Segment, Space, damaged
+from firth.index.segment import BLOCK, KEY, MAX_QUANTIZED_DIM, TEXT, Positions, Segment, Space, damaged
 from firth.index.where import first_line, is_text
 
 NAME = re.compile(r"segment-\d{1,18}")
-WORDS = "word"  # the one column of a segment's words
+WORDS = "word"  # the only column of the file with a segment's words
 
 
 def write_segment(folder: Path, number: int, segment: Segment, space: Space) -> Segment:
-    """Writes and syncs the files of a segment and maps them."""
+    """Write and sync the files of a segment, and return it memory-mapped."""
     name = f"segment-{number}"
     table = f"{name}.arrow"
     write_arrays(folder / f"{name}.safetensors", segment.arrays)
@@ -38,30 +38,30 @@ def write_segment(folder: Path, number: int, segment: Segment, space: Space) -> 
 
 
 def open_segment(folder: Path, record: Mapping[str, Any], space: Space) -> Segment:
-    """The files of a segment, mapped and checked."""
+    """Return a segment whose files are memory-mapped and validated."""
     name, rows, files = str(record.get("name")), record["rows"], set(record["files"])
     main, words = {f"{name}.safetensors", f"{name}.arrow"}, f"{name}-words.arrow"
     if not NAME.fullmatch(name) or files not in (main, main | {words}):
-        raise damaged(folder / MANIFEST, f"it does not name the files of the segment {name!r:.40}")
+        raise damaged(folder / MANIFEST, f"it does not list the files of the segment {name!r:.40}")
     path = folder / f"{name}.arrow"
     table = read_table(path)
     names = table.column_names
     if table.num_rows != rows or KEY not in names or len(set(names)) < len(names):
-        raise damaged(path, f"it does not hold {rows:,} rows of keys and attributes")
+        raise damaged(path, f"it does not contain {rows:,} rows of keys and attributes")
     if (words in files) != (TEXT in names):
-        raise damaged(path, "its words are missing, or of no texts")
+        raise damaged(path, "it has texts without words, or words without texts")
     for column in (KEY, TEXT) if TEXT in names else (KEY,):
         if table.schema.field(column).type != pyarrow.large_string():
-            raise damaged(path, f"its column {column} holds no texts")
+            raise damaged(path, f"its column {column} does not contain strings")
     if table.column(KEY).null_count:
         raise damaged(path, "a key is missing")
     terms = read_words(folder / words) if words in files else None
     path = folder / f"{name}.safetensors"
     with as_damaged_index():
         file = open_file(path)
-        kinds = {str(entry.get("dtype")) for entry in read_header(file)[0].values() if isinstance(entry, dict)}
-        if "BF16" in kinds:  # which would be widened here, whatever its size
-            raise damaged(path, "it holds bfloat16, which no index does")
+        dtypes = {str(entry.get("dtype")) for entry in read_header(file)[0].values() if isinstance(entry, dict)}
+        if "BF16" in dtypes:  # reading would convert it to float32, of any size
+            raise damaged(path, "it contains bfloat16, which an index never does")
         arrays = read_arrays(file)
     segment = Segment(arrays, table, terms, dict(record), path)
     check_arrays(path, segment, space)
@@ -69,53 +69,57 @@ def open_segment(folder: Path, record: Mapping[str, Any], space: Space) -> Segme
 
 
 def check_arrays(path: Path, segment: Segment, space: Space) -> None:
-    """Kinds and shapes of all arrays, and that what they point at is there (postings: `Segment.words`)."""
+    """Check the dtypes and shapes of all arrays, and the indices in them (postings: `Segment.words`)."""
     arrays = segment.arrays
     for name, (dtype, shape, needed) in expected_arrays(space, segment).items():
         if name not in arrays:
             if needed:
                 raise damaged(path, f"it has no array {name}")
             continue
-        found = segment.array(name)
-        if found.dtype != dtype or found.shape != shape or not found.flags.aligned:
-            have, want = (f"{kind} of shape {size}" for kind, size in ((found.dtype, found.shape), (dtype, shape)))
-            raise damaged(path, f"{name} is {have}, not {want}")
-    hashes, owners = segment.array("hashes"), segment.array("hash_rows")
-    if (hashes[1:] < hashes[:-1]).any() or not is_permutation(owners):
-        raise damaged(path, "the hashes of its keys are not in order")
+        array = segment.array(name)
+        if array.dtype != dtype or array.shape != shape or not array.flags.aligned:
+            actual, expected = (
+                f"{kind} of shape {size}" for kind, size in ((array.dtype, array.shape), (dtype, shape))
+            )
+            raise damaged(path, f"{name} is {actual}, not {expected}")
+    hashes, hash_rows = segment.array("hashes"), segment.array("hash_rows")
+    if (hashes[1:] < hashes[:-1]).any() or not is_permutation(hash_rows):
+        raise damaged(path, "the hashes of its keys are not sorted")
     if segment.terms is not None:
         starts, lengths = segment.array("word_starts"), segment.array("lengths")
-        right = starts[0] == 0 and starts[-1] == len(segment.array("word_rows")) and (starts[1:] >= starts[:-1]).all()
-        if not right or (lengths < 0).any():
-            raise damaged(path, "its words do not end where they should")
+        is_valid = (
+            starts[0] == 0 and starts[-1] == len(segment.array("word_rows")) and (starts[1:] >= starts[:-1]).all()
+        )
+        if not is_valid or (lengths < 0).any():
+            raise damaged(path, "the offsets of its postings are invalid")
 
 
 def expected_arrays(space: Space, segment: Segment) -> dict[str, tuple[Any, tuple[int, ...], bool]]:
-    """Of each array its dtype, its shape, and whether it must be there: earlier versions wrote fewer."""
-    one, words = (len(segment),), segment.terms is not None
-    sketch = (len(segment), -(-space.dim // 4) * 4 if space.dim <= WIDEST else -1)
-    vectors = np.float16 if space.numbers == "float16" else np.float32
-    found: dict[str, tuple[Any, tuple[int, ...], bool]] = {
+    """Return the dtype and shape of each array, and whether it is required: earlier versions wrote fewer."""
+    per_row, has_words = (len(segment),), segment.terms is not None
+    codes = (len(segment), -(-space.dim // 4) * 4 if space.dim <= MAX_QUANTIZED_DIM else -1)
+    vectors = np.float16 if space.dtype == "float16" else np.float32
+    expected: dict[str, tuple[Any, tuple[int, ...], bool]] = {
         "vectors": (vectors, (len(segment), space.dim), True),
-        "scales": (np.float32, one, space.metric == "cosine"),
-        "codes": (np.int8, sketch, False),
-        "steps": (np.float32, one, False),
-        "sums": (np.int32, one, False),
-        "errors": (np.float32, one, False),
-        "norms": (np.float32, one, False),
-        "hashes": (np.uint64, one, True),
-        "hash_rows": (np.int64, one, True),
+        "scales": (np.float32, per_row, space.metric == "cosine"),
+        "codes": (np.int8, codes, False),
+        "steps": (np.float32, per_row, False),
+        "sums": (np.int32, per_row, False),
+        "errors": (np.float32, per_row, False),
+        "norms": (np.float32, per_row, False),
+        "hashes": (np.uint64, per_row, True),
+        "hash_rows": (np.int64, per_row, True),
     }
-    if words:
+    if has_words:
         postings = (math.prod(segment.arrays["word_rows"].shape) if "word_rows" in segment.arrays else 0,)
-        found["word_starts"] = (np.int64, (len(segment.terms) + 1,), True)
-        found["word_rows"] = found["word_counts"] = (np.int32, postings, True)
-        found["lengths"] = (np.int32, one, True)
-    return found
+        expected["word_starts"] = (np.int64, (len(segment.terms) + 1,), True)
+        expected["word_rows"] = expected["word_counts"] = (np.int32, postings, True)
+        expected["lengths"] = (np.int32, per_row, True)
+    return expected
 
 
 def is_permutation(rows: Positions) -> bool:
-    """Whether every row stands there once."""
+    """Return whether every row number occurs exactly once."""
     if len(rows) and (rows.min() < 0 or rows.max() >= len(rows)):
         return False
     seen = np.zeros(len(rows), dtype=bool)
@@ -124,27 +128,31 @@ def is_permutation(rows: Positions) -> bool:
 
 
 def check_columns(folder: Path, segments: Sequence[Segment]) -> None:
-    """All segments have the same attributes."""
+    """Check that all segments have the same attributes."""
     for segment in segments[1:]:
         if not segment.table.schema.equals(segments[0].table.schema):
-            raise damaged(folder / f"{segment.record['name']}.arrow", "it has other attributes than the first segment")
+            raise damaged(
+                folder / f"{segment.record['name']}.arrow", "its attributes differ from those of the first segment"
+            )
 
 
 # ---- tables ----
 
 
 def write_table(path: Path, table: Any) -> None:
+    """Write and sync an Arrow file."""
     with saying_where(path):
-        table = table.unify_dictionaries()  # an Arrow file holds one for each column
+        table = table.unify_dictionaries()  # an Arrow file has one dictionary per column
         with pyarrow.OSFile(str(path), "wb") as sink, pyarrow.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table, max_chunksize=BLOCK)
         sync(path)
 
 
 def read_words(path: Path) -> Any:
+    """Read the sorted words of a segment."""
     table = read_table(path)
     if table.column_names != [WORDS] or table.schema.field(0).type != pyarrow.large_string():
-        raise damaged(path, "it holds no words")
+        raise damaged(path, "it is not a list of words")
     terms = table.column(0).combine_chunks()
     if terms.null_count:
         raise damaged(path, "a word is missing")
@@ -152,7 +160,7 @@ def read_words(path: Path) -> Any:
 
 
 def read_table(path: Path) -> Any:
-    """A table of an Arrow file, mapped. Where texts begin and end is checked: Arrow itself follows any number."""
+    """Return the table of an Arrow file, memory-mapped. String offsets are checked, because Arrow trusts them."""
     try:
         source = pyarrow.memory_map(str(path))
         table = pyarrow.Table.from_batches(*read_batches(source))
@@ -161,40 +169,43 @@ def read_table(path: Path) -> Any:
             text = is_text(column.type)
             column.validate(full=not text and not pyarrow.types.is_primitive(column.type))
             if text and not all(map(offsets_rise, column.chunks)):
-                raise pyarrow.ArrowInvalid("texts without an end")
+                raise pyarrow.ArrowInvalid("invalid string offsets")
             if any(len(each) > 8 * source.size() for chunk in column.chunks for each in nested(chunk)):
                 raise pyarrow.ArrowInvalid("lists longer than the file")
-        str(table.schema)  # names that are not Unicode show here
-    except Exception as error:  # Arrow reads a stranger's bytes: what it says of them is never a fault of Firth
-        raise damaged(path, f"it is no Arrow file ({first_line(error)})") from None
+        str(table.schema)  # raises if a name is not valid Unicode
+    except Exception as error:  # Arrow reads untrusted bytes: whatever it raises is an error of the file
+        raise damaged(path, f"it is not a valid Arrow file ({first_line(error)})") from None
     return table
 
 
 def read_batches(source: Any) -> tuple[list[Any], Any]:
-    """The batches of an Arrow file, and their schema; compressed ones are refused, for they may be of any size.
+    """Return the batches of an Arrow file and their schema. Compressed batches are refused: they can expand to any
+    size.
 
-    They follow each other behind the 8 bytes with which the file begins, as in a stream.
+    The batches follow the first 8 bytes of the file, in the format of an Arrow stream.
     """
     if source.size() < 8 or source.read(6) != b"ARROW1":
-        raise pyarrow.ArrowInvalid("it begins otherwise")
+        raise pyarrow.ArrowInvalid("it does not begin with ARROW1")
     source.seek(8)
     for message in pyarrow.ipc.MessageReader.open_stream(source):
         if is_compressed(message.metadata.to_pybytes()):
-            raise pyarrow.ArrowInvalid("it is compressed, which no index is")
+            raise pyarrow.ArrowInvalid("it is compressed, which an index never is")
     source.seek(8)
     with pyarrow.ipc.open_stream(source) as reader:
         return list(reader), reader.schema
 
 
 def is_compressed(message: bytes) -> bool:
-    """Whether a message of Arrow's is a batch, or a dictionary, with compressed buffers. It is a flatbuffer of tables,
-    whose fields have numbers: 2 is a message's content, 1 a dictionary's batch, 3 a batch's compression."""
+    """Return whether an Arrow message is a record batch or a dictionary batch with compressed buffers. The message is a
+    flatbuffer of tables with numbered fields: 2 is a message's content, 1 a dictionary's batch, 3 a batch's
+    compression.
+    """
 
     def number(at: int, size: int, signed: bool = False) -> int:
         return int.from_bytes(message[max(at, 0) : max(at, 0) + size], "little", signed=signed)
 
     def field(table: int, which: int) -> int:
-        """Where a field's value stands; 0 if there is none."""
+        """Return the offset of a field's value; 0 if the field is missing."""
         entries = table - number(table, 4, signed=True)
         slot = 4 + 2 * which
         offset = number(entries + slot, 2) if slot < number(entries, 2) else 0
@@ -205,47 +216,48 @@ def is_compressed(message: bytes) -> bool:
         return at + number(at, 4) if at else 0
 
     root = number(0, 4)
-    kind, content = number(field(root, 1), 1), child(root, 2)
+    message_type, content = number(field(root, 1), 1), child(root, 2)
     dictionary, batch = 2, 3
-    if kind == dictionary:
+    if message_type == dictionary:
         content = child(content, 1)
-    return kind in (dictionary, batch) and field(content, 3) != 0
+    return message_type in (dictionary, batch) and field(content, 3) != 0
 
 
 def nested(array: Any) -> Iterator[Any]:
-    """The arrays inside a list, struct or dictionary, and those inside them."""
-    kind, types = array.type, pyarrow.types
-    inside: list[Any] = []
-    if types.is_dictionary(kind):
-        inside = [array.dictionary]
-    elif types.is_struct(kind) or types.is_union(kind):
-        inside = [array.field(number) for number in range(kind.num_fields)]
-    elif types.is_map(kind):
-        inside = [array.keys, array.items]
+    """Yield the arrays nested in a list, struct or dictionary, recursively."""
+    array_type, types = array.type, pyarrow.types
+    children: list[Any] = []
+    if types.is_dictionary(array_type):
+        children = [array.dictionary]
+    elif types.is_struct(array_type) or types.is_union(array_type):
+        children = [array.field(number) for number in range(array_type.num_fields)]
+    elif types.is_map(array_type):
+        children = [array.keys, array.items]
     elif hasattr(array, "storage"):
-        inside = [array.storage]
+        children = [array.storage]
     elif hasattr(array, "values"):
-        inside = [array.values]
-    for each in inside:
+        children = [array.values]
+    for each in children:
         yield each
         yield from nested(each)
 
 
 def offsets_rise(chunk: Any) -> bool:
-    """Whether every text of a chunk lies inside its data. The texts themselves are not read."""
-    kind = np.int64 if pyarrow.types.is_large_string(chunk.type) else np.int32
+    """Return whether the offsets of all strings are sorted and within the data. The strings are not read."""
+    offset_type = np.int64 if pyarrow.types.is_large_string(chunk.type) else np.int32
     _, offsets, data = chunk.buffers()
     if not len(chunk):
         return True
-    found: NDArray[Any] = np.frombuffer(offsets, dtype=kind, count=chunk.offset + len(chunk) + 1)
+    values: NDArray[Any] = np.frombuffer(offsets, dtype=offset_type, count=chunk.offset + len(chunk) + 1)
     end = data.size if data is not None else 0
-    return bool(found[0] >= 0 and (found[1:] >= found[:-1]).all() and found[-1] <= end)
+    return bool(values[0] >= 0 and (values[1:] >= values[:-1]).all() and values[-1] <= end)
 
 
 # ---- deleted rows ----
 
 
 def write_deleted(folder: Path, name: str, deleted: Positions) -> dict[str, Any]:
+    """Write the deleted positions and return their manifest record."""
     file = f"{name}.safetensors"
     write_arrays(folder / file, {"deleted": deleted})
     with saying_where(folder):
@@ -253,14 +265,14 @@ def write_deleted(folder: Path, name: str, deleted: Positions) -> dict[str, Any]
 
 
 def read_deleted(folder: Path, record: Mapping[str, Any] | None, rows: int) -> Positions:
-    """Positions that are deleted, rising, of an index with so many rows."""
+    """Read the sorted deleted positions of an index with `rows` rows."""
     if not record:
         return np.zeros(0, dtype=np.int64)
     (name,) = record["files"]
     with as_damaged_index():
-        found = read_arrays(folder / name).get("deleted")
-    if found is None or found.shape != (record["rows"],) or found.dtype != np.int64:
-        raise damaged(folder / name, "it does not list the deleted rows")
-    if len(found) and (found[0] < 0 or found[-1] >= rows or (found[1:] <= found[:-1]).any()):
+        deleted = read_arrays(folder / name).get("deleted")
+    if deleted is None or deleted.shape != (record["rows"],) or deleted.dtype != np.int64:
+        raise damaged(folder / name, "it is not a list of deleted rows")
+    if len(deleted) and (deleted[0] < 0 or deleted[-1] >= rows or (deleted[1:] <= deleted[:-1]).any()):
         raise damaged(folder / name, "it lists rows that the index does not have")
-    return np.array(found)
+    return np.array(deleted)

@@ -1,4 +1,4 @@
-"""How the rows of an index change: commits, each a snapshot that takes the place of the one before."""
+"""`Store`: commits to an index, each of which replaces the current snapshot."""
 
 from __future__ import annotations
 
@@ -20,39 +20,41 @@ from firth.index.segment_files import check_columns, open_segment, read_deleted,
 from firth.index.snapshot import Snapshot
 from firth.version import __version__
 
-FANOUT = 8  # segments of about one size become one
+FANOUT = 8  # segments of similar size that are merged into one
 
 
 class Store:
-    """`state` is the last commit; readers take it once and keep it. Threads change a store one after another."""
+    """The snapshots of an index. `state` is the last commit, which a reader takes once. Writing threads take turns."""
 
     def __init__(self, folder: Path | None, manifest: dict[str, Any]) -> None:
         self.folder = folder
-        self._threads = threading.RLock()  # within the process; between processes the folder's lock
+        self._threads = threading.RLock()  # between threads; between processes, the lock file
         self._lock: disk.Lock | None = None
-        self.state = self._loaded(manifest)
+        self.state = self._load(manifest)
 
     @property
     def manifest(self) -> dict[str, Any]:
+        """The manifest of the last commit."""
         return self.state.manifest
 
-    def _loaded(self, manifest: dict[str, Any]) -> Snapshot:
+    def _load(self, manifest: dict[str, Any]) -> Snapshot:
         if self.folder is None:
             return Snapshot([], np.zeros(0, dtype=np.int64), manifest)
-        space = Space(*(manifest[name] for name in Space._fields))
+        space = Space.from_json(manifest)
         segments = [open_segment(self.folder, record, space) for record in manifest["segments"]]
         check_columns(self.folder, segments)
         rows = sum(map(len, segments))
         return Snapshot(segments, read_deleted(self.folder, manifest.get("deleted"), rows), manifest)
 
     @classmethod
-    def create(cls, folder: Path | None, space: Space, **facts: Any) -> Store:
+    def create(cls, folder: Path | None, space: Space, **properties: Any) -> Store:
+        """Create an empty store in a new folder, or in memory; `properties` go into the manifest."""
         manifest = {
             "format": disk.FORMAT,
             "firth": __version__,
-            "id": secrets.token_hex(8),  # what tells this index from others
-            **space._asdict(),
-            **facts,
+            "id": secrets.token_hex(8),  # distinguishes this index from others
+            **space.to_json(),
+            **properties,
             "commit": 0,
             "epoch": 0,
             "segments": [],
@@ -62,9 +64,9 @@ class Store:
         if folder is not None:
             with saying_where(folder):
                 if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-                    opened = ", or open its index with Index.open" if disk.is_index(folder) else ""
+                    hint = ", or open the index in it with Index.open" if disk.is_index(folder) else ""
                     raise FirthError(
-                        "output_exists", "{folder} exists; choose another folder{opened}.", folder=folder, opened=opened
+                        "output_exists", "{folder} exists. Choose another folder{hint}.", folder=folder, hint=hint
                     )
                 folder.mkdir(parents=True, exist_ok=True)
             disk.write_manifest(folder, manifest)
@@ -72,6 +74,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path) -> Store:
+        """Open the last commit in a folder. If a writer replaces files meanwhile, try again with the new manifest."""
         while True:
             manifest = disk.read_manifest(folder, check=False)
             try:
@@ -80,20 +83,20 @@ class Store:
             except (FirthError, FileNotFoundError):
                 if disk.read_manifest(folder, check=False)["commit"] == manifest["commit"]:
                     raise
-            # a writer put other files in the place of these
+            # a writer has replaced the files
 
     # ---- commits ----
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Snapshot]:
-        """Within the block this thread is the only writer, of any process, and starts from the last commit."""
+        """Make this thread the only writer, across all processes, starting from the last commit."""
         with self._threads:
             self._begin()
             yield self.state
 
     def _begin(self) -> None:
         if self._lock and self._lock.process != os.getpid():
-            self.release()  # inherited by a fork: it is the parent's
+            self.release()  # inherited by a fork: the lock belongs to the parent process
         if self.folder is None or self._lock:
             return
         self._lock = disk.Lock(self.folder)
@@ -102,56 +105,59 @@ class Store:
             if manifest["id"] != self.manifest["id"]:
                 raise FirthError(
                     "other_run",
-                    "{folder} holds another index than when it was opened; open it again.",
+                    "{folder} was replaced by another index since it was opened. Open it again.",
                     folder=self.folder,
                 )
             if manifest["commit"] != self.manifest["commit"]:
-                self.state = self._loaded(manifest)
+                self.state = self._load(manifest)
             disk.sweep(self.folder, manifest)
         except BaseException:
             self.release()
             raise
 
     def release(self) -> None:
-        """Lets another process write, after what other threads are writing."""
+        """Let another process write, once other threads have finished writing."""
         with self._threads:
             if self._lock:
                 self._lock.release()
                 self._lock = None
 
-    def commit(self, added: Segment | None = None, gone: Sequence[int] = (), **facts: Any) -> None:
-        """Rows added behind all others, rows marked as deleted, facts changed, in one step."""
+    def commit(
+        self, new_segment: Segment | None = None, deleted_positions: Sequence[int] = (), **properties: Any
+    ) -> None:
+        """Append rows, mark rows as deleted and change manifest properties in one commit."""
         with self._committing() as state:
             segments, deleted = list(state.segments), state.deleted
             number = state.manifest["commit"] + 1
-            manifest = {**state.manifest, **facts}
-            if added is not None and len(added):
-                some = together([*map(len, segments), len(added)])
-                if some > 1:
-                    tail = [*segments[len(segments) - some + 1 :], added]
-                    added = merge_segments(tail, [None] * some)
-                    del segments[len(segments) - some + 1 :]
-                segments.append(self._stored(number, added))
-            if gone:
-                deleted = np.union1d(deleted, np.array(gone, dtype=np.int64))
+            manifest = {**state.manifest, **properties}
+            if new_segment is not None and len(new_segment):
+                merged_count = segments_to_merge([*map(len, segments), len(new_segment)])
+                if merged_count > 1:
+                    tail = [*segments[len(segments) - merged_count + 1 :], new_segment]
+                    new_segment = merge_segments(tail, [None] * merged_count)
+                    del segments[len(segments) - merged_count + 1 :]
+                segments.append(self._store(number, new_segment))
+            if deleted_positions:
+                deleted = np.union1d(deleted, np.array(deleted_positions, dtype=np.int64))
                 if self.folder:
                     manifest["deleted"] = write_deleted(self.folder, f"deleted-{number}", deleted)
             self._accept(segments, deleted, manifest)
 
     def compact(self) -> None:
-        """One segment in the place of all, without the deleted rows."""
+        """Merge all segments into one, without the deleted rows."""
         with self._committing() as state:
             if len(state.segments) < 2 and not len(state.deleted):
                 return
             keep = [state.alive(number) for number in range(len(state.segments))]
             merged = merge_segments(state.segments, keep)
             epoch = state.manifest["epoch"] + bool(len(state.deleted))
-            segments = [self._stored(state.manifest["commit"] + 1, merged)] if len(merged) else []
+            segments = [self._store(state.manifest["commit"] + 1, merged)] if len(merged) else []
             self._accept(segments, np.zeros(0, dtype=np.int64), {**state.manifest, "epoch": epoch, "deleted": None})
 
     @contextlib.contextmanager
     def _committing(self) -> Iterator[Snapshot]:
-        """A commit that fails may have reached the disk or not: the next writer reads what is there."""
+        """Release the lock if a commit fails: it may have reached the disk or not, so the next writer reads it
+        again."""
         with self._threads:
             try:
                 yield self.state
@@ -159,36 +165,37 @@ class Store:
                 self.release()
                 raise
 
-    def _stored(self, number: int, segment: Segment) -> Segment:
+    def _store(self, number: int, segment: Segment) -> Segment:
         if self.folder is None:
             return in_memory(segment)
         return write_segment(self.folder, number, segment, self.state.space)
 
     def _accept(self, segments: Sequence[Segment], deleted: Positions, manifest: dict[str, Any]) -> None:
-        """The moment from which the change counts."""
+        """Write the manifest and replace the snapshot, which makes the commit take effect."""
         manifest |= {"commit": self.manifest["commit"] + 1, "segments": [segment.record for segment in segments]}
         if self.folder:
             with saying_where(self.folder):
-                sync(self.folder)  # the new files' names come before the manifest that counts on them
+                sync(self.folder)  # the new files must be on disk before the manifest that names them
             disk.write_manifest(self.folder, manifest)
         self.state = Snapshot(segments, deleted, manifest)
         if self.folder:
             disk.sweep(self.folder, manifest)
 
 
-def together(sizes: Sequence[int]) -> int:
-    """How many of the last segments become one with the last: once FANOUT of them are of its order of size."""
-    some, total = 1, sizes[-1]
+def segments_to_merge(sizes: Sequence[int]) -> int:
+    """Return how many of the last segments to merge: those of a size tier that has FANOUT segments."""
+    count, total = 1, sizes[-1]
     while True:
-        order = tier(total)
+        size_tier = tier(total)
         more = 0
-        while some + more < len(sizes) and tier(sizes[-1 - some - more]) <= order:
+        while count + more < len(sizes) and tier(sizes[-1 - count - more]) <= size_tier:
             more += 1
         if more < FANOUT - 1:
-            return some
-        total += sum(sizes[len(sizes) - some - more : len(sizes) - some])
-        some += more
+            return count
+        total += sum(sizes[len(sizes) - count - more : len(sizes) - count])
+        count += more
 
 
 def tier(rows: int) -> int:
-    return max(0, rows).bit_length() // 3  # powers of 8
+    """Return the size class of a segment, in powers of 8."""
+    return max(0, rows).bit_length() // 3

@@ -16,14 +16,14 @@ from firth.kernels import _native
 Numbers = NDArray[np.float32]
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """The best of each query, best first, of equal scores the lower row; −1 where there are fewer rows than asked."""
 
     scores: Numbers  # queries × k
     rows: NDArray[np.int64]
 
 
-class Sketch(NamedTuple):
+class QuantizedRows(NamedTuple):
     """A matrix in bytes: row r is about `steps[r] * codes[r]`, which rules out most rows of a search."""
 
     codes: NDArray[np.int8]  # zero beyond the matrix's width up to a multiple of 4
@@ -33,17 +33,17 @@ class Sketch(NamedTuple):
     norms: Numbers  # at least the row's length
 
 
-def sketch_rows(matrix: Numbers) -> Sketch:
+def quantize_rows(matrix: Numbers) -> QuantizedRows:
     """Each row in steps of a 127th of its largest number."""
     rows, dim = matrix.shape
     steps, errors, norms = (np.empty(rows, dtype=np.float32) for _ in range(3))
     codes = np.empty((rows, -(-dim // 4) * 4), dtype=np.int8)
-    found = Sketch(codes, steps, np.empty(rows, dtype=np.int32), errors, norms)
+    found = QuantizedRows(codes, steps, np.empty(rows, dtype=np.int32), errors, norms)
     _native.code_rows(np.ascontiguousarray(matrix), *found)
     return found
 
 
-def sketch_twin(matrix: Numbers) -> Sketch:
+def quantize_twin(matrix: Numbers) -> QuantizedRows:
     """`sketch_rows` in NumPy."""
     rows, dim = matrix.shape
     steps = np.abs(matrix).max(axis=1, initial=0) / np.float32(127)
@@ -53,7 +53,7 @@ def sketch_twin(matrix: Numbers) -> Sketch:
     errors = np.linalg.norm(exact - steps.astype(np.float64)[:, None] * codes[:, :dim], axis=1)
     norms = np.linalg.norm(exact, axis=1)
     sums = codes.sum(axis=1, dtype=np.int32)
-    return Sketch(codes, steps, sums, errors.astype(np.float32), norms.astype(np.float32))
+    return QuantizedRows(codes, steps, sums, errors.astype(np.float32), norms.astype(np.float32))
 
 
 def search_rows(
@@ -64,19 +64,19 @@ def search_rows(
     scales: Numbers | None = None,
     listed: NDArray[np.int64] | None = None,
     squared: bool = False,
-    sketch: Sketch | None = None,
+    quantized: QuantizedRows | None = None,
     threads: int = 1,
-) -> Found:
+) -> SearchResult:
     """The `k` best rows of a float32 or float16 matrix; `listed`, rising, names the only rows to look at. The same with
     a sketch of the matrix, but most rows are then ruled out by their bytes (cpp/sift.cpp) and only the rest is read."""
     found = _room(len(queries), k)
     bits = matrix.view(np.uint16) if matrix.dtype == np.float16 else matrix
-    _native.search(bits, np.ascontiguousarray(queries), scales, listed, squared, sketch, *found, threads)
+    _native.search(bits, np.ascontiguousarray(queries), scales, listed, squared, quantized, *found, threads)
     return found
 
 
-def _room(queries: int, k: int) -> Found:
-    return Found(np.empty((queries, k), dtype=np.float32), np.empty((queries, k), dtype=np.int64))
+def _room(queries: int, k: int) -> SearchResult:
+    return SearchResult(np.empty((queries, k), dtype=np.float32), np.empty((queries, k), dtype=np.int64))
 
 
 def search_twin(
@@ -87,7 +87,7 @@ def search_twin(
     scales: Numbers | None = None,
     listed: NDArray[np.int64] | None = None,
     squared: bool = False,
-) -> Found:
+) -> SearchResult:
     """`search_rows` in NumPy."""
     rows = np.arange(len(matrix)) if listed is None else listed
     some = matrix[rows].astype(np.float32)

@@ -1,11 +1,11 @@
-"""2-D pictures of a space, and plots of how it came to be. matplotlib is imported when one is drawn."""
+"""2-D maps of vectors, and plots of models and training. matplotlib is imported when a plot is drawn."""
 
 from firth.maps.attention import plot_attention
 from firth.maps.compression import plot_codes, plot_columns, plot_images, plot_parts
-from firth.maps.keeping import save_layout, saved, saved_layout
+from firth.maps.layout_files import save_layout, saved_layout, saved_layouts
 from firth.maps.layouts import Layout, layout
 from firth.maps.learning import plot_confusion, plot_curve
-from firth.maps.parts import TreeCost, plot_places, plot_tree, tree_cost
+from firth.maps.parts import TreeCost, plot_positions, plot_tree, tree_cost
 from firth.maps.pca import Projection, pca
 from firth.maps.plots import (
     plot_analogies,
@@ -37,7 +37,7 @@ __all__ = [
     "plot_loss",
     "plot_map",
     "plot_parts",
-    "plot_places",
+    "plot_positions",
     "plot_senses",
     "plot_similarity",
     "plot_tree",
@@ -45,7 +45,7 @@ __all__ = [
     "plot_zipf",
     "preservation",
     "save_layout",
-    "saved",
     "saved_layout",
+    "saved_layouts",
     "tree_cost",
 ]

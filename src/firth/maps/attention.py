@@ -1,4 +1,4 @@
-"""Pictures of attention: one head large, all heads as a grid of layers, or a page to look around in."""
+"""Plots of attention weights: one head, a grid of all layers and heads, or an interactive page."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ from firth.core.model import Attention
 from firth.core.storage import new_file
 from firth.maps.drawing import INK, MUTED, ORANGE, fonts, new_figure, save_figure
 
-MOST_TOKENS = 80  # beyond, the names of tokens can't be read
-COLORS = "Blues"
-MARKS = ("[CLS]", "[SEP]", "<|endoftext|>", "<s>", "</s>")  # tokens that are no words
+MAX_TOKENS = 80  # with more, token labels are too small to read
+COLORMAP = "Blues"
+SPECIAL_TOKENS = ("[CLS]", "[SEP]", "<|endoftext|>", "<s>", "</s>")
 
 
-def without_marks(attention: Attention) -> Attention:
-    """Only what words look at in words: many heads rest on a mark when they have nothing to look for, and next to that
-    nothing else is seen. What remains of a row sums to less than 1."""
-    rows, columns = ([token not in MARKS for token in names] for names in (attention.queries, attention.keys))
-    if not any(rows) or not any(columns):
-        raise FirthError("empty_data", "There are no words in the text, only marks.")
+def without_special_tokens(attention: Attention) -> Attention:
+    """Return the attention between ordinary tokens only. Many heads put most of their weight on a special token, which
+    hides all other weights in a plot. The remaining weights of a row sum to less than 1."""
+    keep_queries, keep_keys = (
+        [token not in SPECIAL_TOKENS for token in names] for names in (attention.queries, attention.keys)
+    )
+    if not any(keep_queries) or not any(keep_keys):
+        raise FirthError("empty_data", "The text contains only special tokens.")
     return Attention(
-        [token for token, kept in zip(attention.queries, rows, strict=True) if kept],
-        [token for token, kept in zip(attention.keys, columns, strict=True) if kept],
-        attention.weights[:, :, rows][..., columns],
-        [kind for kind, kept in zip(attention.segments, columns, strict=False) if kept],
+        [token for token, keep in zip(attention.queries, keep_queries, strict=True) if keep],
+        [token for token, keep in zip(attention.keys, keep_keys, strict=True) if keep],
+        attention.weights[:, :, keep_queries][..., keep_keys],
+        [kind for kind, keep in zip(attention.segments, keep_keys, strict=False) if keep],
     )
 
 
@@ -41,27 +43,29 @@ def plot_attention(
     path: str | os.PathLike[str],
     layer: int | None = None,
     head: int | None = None,
-    title: str = "Where each token looks",
+    title: str = "Attention weights",
 ) -> None:
-    """A heat map as PNG or SVG: rows are queries, columns keys. With `layer` and `head` that one; with `layer` alone
-    the mean of its heads; with neither the grid of all. A path that ends in .html gives a page with all of them, which
-    begins with the one that is named."""
-    weights = chosen(attention, layer, head)
+    """Plot attention weights as a heat map with queries as rows and keys as columns, as PNG or SVG.
+
+    With `layer` and `head`, plot that head; with only `layer`, the mean of its heads; with neither, a grid of all
+    heads. A path that ends in .html writes an interactive page of all heads, which opens at the given one.
+    """
+    weights = select_weights(attention, layer, head)
     if Path(path).suffix.lower() == ".html":
         return write_page(attention, path, title, layer, head)
     if layer is None:
         return plot_grid(attention, path, title)
-    return plot_matrix(attention, path, weights, title, place_of(layer, head))
+    return plot_matrix(attention, path, weights, title, head_name(layer, head))
 
 
-def chosen(attention: Attention, layer: int | None, head: int | None) -> NDArray[np.float32]:
-    """The weights of one head, counted from 1, or the mean of a layer's; without a layer, all weights."""
+def select_weights(attention: Attention, layer: int | None, head: int | None) -> NDArray[np.float32]:
+    """Return the weights of one head, counted from 1, or the mean of a layer's heads; without a layer, all weights."""
     layers, heads = attention.weights.shape[:2]
     if layer is None:
         if head is not None:
             raise FirthError(
                 "missing_option",
-                "head={head} needs the layer it belongs to; give layer too, from 1 to {layers}.",
+                "head={head} also needs a layer. Set layer to a number from 1 to {layers}.",
                 head=head,
                 layers=layers,
             )
@@ -74,45 +78,47 @@ def chosen(attention: Attention, layer: int | None, head: int | None) -> NDArray
         raise FirthError(
             "invalid_value", "{option} must be from 1 to {heads}; got {got}.", option="head", heads=heads, got=head
         )
-    found = attention.weights[layer - 1]
-    return np.asarray(found.mean(axis=0) if head is None else found[head - 1])
+    layer_weights = attention.weights[layer - 1]
+    return np.asarray(layer_weights.mean(axis=0) if head is None else layer_weights[head - 1])
 
 
-def place_of(layer: int, head: int | None) -> str:
+def head_name(layer: int, head: int | None) -> str:
+    """Return a label such as "layer 2, head 3"."""
     return f"layer {layer}, {'mean of its heads' if head is None else f'head {head}'}"
 
 
 def plot_matrix(
-    attention: Attention, path: str | os.PathLike[str], weights: NDArray[np.float32], title: str, note: str
+    attention: Attention, path: str | os.PathLike[str], weights: NDArray[np.float32], title: str, subtitle: str
 ) -> None:
+    """Plot the weights of one head, with numbers in the cells if there are few."""
     rows, columns = weights.shape
-    if max(rows, columns) > MOST_TOKENS:
+    if max(rows, columns) > MAX_TOKENS:
         raise FirthError(
             "text_too_long",
-            "A picture shows at most {most_tokens} tokens; got {got}. A page (.html) has room.",
-            most_tokens=MOST_TOKENS,
+            "A plot shows at most {most} tokens; got {got}. Write a page (.html) instead.",
+            most=MAX_TOKENS,
             got=max(rows, columns),
         )
-    figure, axes = new_figure(2.6 + 0.36 * columns, 2.2 + 0.32 * rows, title, note)
-    image = axes.imshow(weights, cmap=COLORS, vmin=0, vmax=max(float(weights.max()), 1e-9), aspect="auto")
-    words: dict[str, Any] = {"parse_math": False, "fontfamily": fonts(), "fontsize": 9, "color": INK}
-    axes.set_xticks(range(columns), [visible(token) for token in attention.keys], rotation=60, ha="right", **words)
-    axes.set_yticks(range(rows), [visible(token) for token in attention.queries], **words)
+    figure, axes = new_figure(2.6 + 0.36 * columns, 2.2 + 0.32 * rows, title, subtitle)
+    image = axes.imshow(weights, cmap=COLORMAP, vmin=0, vmax=max(float(weights.max()), 1e-9), aspect="auto")
+    font: dict[str, Any] = {"parse_math": False, "fontfamily": fonts(), "fontsize": 9, "color": INK}
+    axes.set_xticks(range(columns), [visible(token) for token in attention.keys], rotation=60, ha="right", **font)
+    axes.set_yticks(range(rows), [visible(token) for token in attention.queries], **font)
     second = attention.segments.index(1) if 1 in attention.segments else None
-    if second is not None:  # a line between the two texts of a pair, and the second's names in another colour
+    if second is not None:  # a line between the two texts of a pair, and another color for the second
         for line in (axes.axhline, axes.axvline):
             line(second - 0.5, color=ORANGE, linewidth=1)
         for tick in (*axes.get_xticklabels()[second:], *axes.get_yticklabels()[second:]):
             tick.set_color(ORANGE)
-    axes.set_xlabel("looked at")
-    axes.set_ylabel("looking")
+    axes.set_xlabel("key")
+    axes.set_ylabel("query")
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     if rows * columns <= 150:
-        dark = float(weights.max()) * 0.55
+        threshold = float(weights.max()) * 0.55
         for row, column in np.ndindex(rows, columns):
             value = float(weights[row, column])
-            color = "white" if value > dark else INK
+            color = "white" if value > threshold else INK
             axes.text(
                 column,
                 row,
@@ -129,59 +135,61 @@ def plot_matrix(
 
 
 def plot_grid(attention: Attention, path: str | os.PathLike[str], title: str) -> None:
-    """All heads, small, each with its own scale: layers from top to bottom."""
+    """Plot all heads as a grid, each with its own color scale; layers from top to bottom."""
     layers, heads, rows, columns = attention.weights.shape
     gap = max(1, max(rows, columns) // 12)
-    tall, wide = rows + gap, columns + gap
-    sheet = np.full((layers * tall - gap, heads * wide - gap), np.nan)
+    cell_height, cell_width = rows + gap, columns + gap
+    canvas = np.full((layers * cell_height - gap, heads * cell_width - gap), np.nan)
     for layer, head in np.ndindex(layers, heads):
         weights = attention.weights[layer, head]
-        sheet[layer * tall : layer * tall + rows, head * wide : head * wide + columns] = weights / max(
-            weights.max(), 1e-9
+        canvas[layer * cell_height : layer * cell_height + rows, head * cell_width : head * cell_width + columns] = (
+            weights / max(weights.max(), 1e-9)
         )
-    darkest = attention.weights.max(axis=(2, 3))
-    below = f"each head by its own scale: darkest is {darkest.min():.2f} to {darkest.max():.2f}"
-    most = 20 + 12 * heads
+    maxima = attention.weights.max(axis=(2, 3))
+    caption = f"each head has its own scale: its largest weight is {maxima.min():.2f} to {maxima.max():.2f}"
+    max_characters = 20 + 12 * heads
     queries, keys = (
-        text if len(text) <= most else text[:most] + "…"
+        text if len(text) <= max_characters else text[:max_characters] + "…"
         for text in (" ".join(map(visible, tokens)) for tokens in (attention.queries, attention.keys))
     )
-    note = queries
-    if attention.queries != attention.keys:  # a translator's: written tokens look at read ones
-        note, below = f"looking: {queries}", f"looked at: {keys}\n{below}"
-    side = 1.1
-    height = side * layers * max(0.4, min(1.6, rows / columns))
-    figure, axes = new_figure(max(4.5, 0.9 + side * heads), 1.9 + height, title, note)
-    axes.imshow(sheet, cmap=COLORS, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
-    axes.set_xticks([head * wide + columns / 2 - 0.5 for head in range(heads)], [f"head {n + 1}" for n in range(heads)])
-    axes.set_yticks(
-        [layer * tall + rows / 2 - 0.5 for layer in range(layers)], [f"layer {n + 1}" for n in range(layers)]
+    subtitle = queries
+    if attention.queries != attention.keys:  # cross-attention from the target to the source
+        subtitle, caption = f"queries: {queries}", f"keys: {keys}\n{caption}"
+    cell_inches = 1.1
+    height = cell_inches * layers * max(0.4, min(1.6, rows / columns))
+    figure, axes = new_figure(max(4.5, 0.9 + cell_inches * heads), 1.9 + height, title, subtitle)
+    axes.imshow(canvas, cmap=COLORMAP, vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    axes.set_xticks(
+        [head * cell_width + columns / 2 - 0.5 for head in range(heads)], [f"head {n + 1}" for n in range(heads)]
     )
-    axes.set_xlabel(below, loc="left", fontsize=9, color=MUTED, parse_math=False, fontfamily=fonts())
+    axes.set_yticks(
+        [layer * cell_height + rows / 2 - 0.5 for layer in range(layers)], [f"layer {n + 1}" for n in range(layers)]
+    )
+    axes.set_xlabel(caption, loc="left", fontsize=9, color=MUTED, parse_math=False, fontfamily=fonts())
     axes.tick_params(length=0, labelsize=8, colors=MUTED)
     axes.spines[:].set_visible(False)
     save_figure(figure, path)
 
 
 def visible(token: str) -> str:
-    """Spaces and line ends as marks, so that a token of nothing else is seen."""
+    """Return a token for display, with symbols for white space if it consists of nothing else."""
     return token.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣") if not token.strip() else token.strip(" ")
 
 
 def write_page(
     attention: Attention, path: str | os.PathLike[str], title: str, layer: int | None = None, head: int | None = None
 ) -> None:
-    """One file that needs nothing else: choose layer and head, see the map and the lines between words. It begins with
-    the last layer's first head, if no other is named."""
+    """Write a self-contained page to choose a layer and a head, with a heat map and lines between tokens. By default,
+    it opens at the first head of the last layer."""
     data = {
         "queries": [visible(token) for token in attention.queries],
         "keys": [visible(token) for token in attention.keys],
         "segments": list(attention.segments),
-        "marks": list(MARKS),
+        "marks": list(SPECIAL_TOKENS),
         "first": [(layer or len(attention.weights)) - 1, (head or 1) - 1],
         "weights": np.round(attention.weights.astype(float), 4).tolist(),
     }
-    packed = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    payload = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     template = Template(Path(__file__).with_name("attention.html").read_text(encoding="utf-8"))
-    with new_file(Path(path)) as work:
-        work.write_text(template.substitute(title=html.escape(title), data=packed), encoding="utf-8")
+    with new_file(Path(path)) as temporary:
+        temporary.write_text(template.substitute(title=html.escape(title), data=payload), encoding="utf-8")

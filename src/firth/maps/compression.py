@@ -1,4 +1,4 @@
-"""Pictures of rows that were squeezed, rebuilt and made up: codes on a plane, images, columns, the parts of a loss."""
+"""Plots for autoencoders: latent codes, reconstructed and generated images, column distributions, loss terms."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Colours that are told apart, also by those who see few of them (Okabe & Ito 2008, Tol 2021).
+#: Distinguishable colors, also for color-blind readers (Okabe & Ito 2008, Tol 2021).
 COLORS = ("#2b6a99", "#c8622b", "#3f8f5f", "#a8538b", "#b59b00", "#5b5ea6", "#7a9a01", "#d1495b", "#4ba3a8", "#8c6d46")
-MOST_CLASSES = len(COLORS)
-MOST_BARS = 12  # categories of a column that are shown one by one
+MAX_CLASSES = len(COLORS)
+MAX_BARS = 12  # most frequent categories of a column that get a bar
 
 
 def plot_codes(
     codes: ArrayLike, labels: Sequence[str] | None = None, path: PathLike | None = None, *, title: str = ""
 ) -> Figure:
-    """A point a row where its code lies; codes of more than two numbers on the plane of their principal components.
-    Labels colour the points and are written where most of theirs are."""
+    """Plot one point per row at its latent code; codes with more than two dimensions are projected with PCA. Labels
+    color the points and are written at the median of their points."""
     _check(path)
     points = np.asarray(codes, dtype=np.float64)
     if points.ndim != 2 or len(points) < 2 or points.shape[1] < 2 or not np.isfinite(points).all():
         raise FirthError(
             "non_finite",
-            "plot_codes needs 2 rows or more of at least 2 finite numbers; got the shape {got}.",
+            "plot_codes needs at least 2 rows of at least 2 finite values; got the shape {got}.",
             got=points.shape,
         )
     if labels is not None and len(labels) != len(points):
         raise FirthError(
             "shape_mismatch",
-            "There must be a label for each code; got {got:,} for {n_points:,}.",
-            got=len(labels),
-            n_points=len(points),
+            "There must be one label per code; got {n_labels:,} labels for {n_codes:,} codes.",
+            n_labels=len(labels),
+            n_codes=len(points),
         )
-    note = "each point a row, where its code lies"
+    subtitle = "one point per row, at its code"
     if points.shape[1] > 2:
-        seen = pca(points)
-        note = f"the plane of two principal components: {sum(seen.explained):.0%} of what the codes vary by"
-        points = seen.points
-    figure, axes = new_figure(9, 8, title or f"Codes of {len(points):,} rows", note)
+        projection = pca(points)
+        subtitle = f"first two principal components: {sum(projection.explained):.0%} of the variance of the codes"
+        points = projection.points
+    figure, axes = new_figure(9, 8, title or f"Codes of {len(points):,} rows", subtitle)
     names = list(dict.fromkeys(labels or ()))
-    classes = sorted(names) if 1 < len(names) <= MOST_CLASSES else []
+    classes = sorted(names) if 1 < len(names) <= MAX_CLASSES else []
     if labels is not None and not classes:
         _shade(figure, axes, points, labels)
     elif not classes:
@@ -61,9 +61,9 @@ def plot_codes(
     for color, name in zip(COLORS, classes, strict=False):
         here = points[np.array(labels) == name]
         x, y = np.median(here, axis=0)
-        words: dict[str, Any] = {"parse_math": False, "fontfamily": fonts(), "ha": "center", "va": "center"}
+        font: dict[str, Any] = {"parse_math": False, "fontfamily": fonts(), "ha": "center", "va": "center"}
         box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": color, "linewidth": 1.2, "alpha": 0.9}
-        axes.text(x, y, str(name), color=color, fontsize=12, fontweight="bold", zorder=4, bbox=box, **words)
+        axes.text(x, y, str(name), color=color, fontsize=12, fontweight="bold", zorder=4, bbox=box, **font)
     axes.set_aspect("equal", adjustable="datalim")
     axes.tick_params(labelleft=False, labelbottom=False, length=0)
     axes.spines[:].set(visible=True, color=RULE)
@@ -71,19 +71,19 @@ def plot_codes(
 
 
 def _shade(figure: Figure, axes: Axes, points: NDArray[np.float64], labels: Sequence[str]) -> None:
-    """Labels that are numbers, from light to dark."""
+    """Plot points whose labels are numbers, with a color scale."""
     try:
         values = np.array([float(label) for label in labels])
     except ValueError:
-        found = len(set(labels))
+        n_labels = len(set(labels))
         raise FirthError(
             "invalid_value",
-            "Labels are numbers, or 2 to {most_classes} different texts; got {got:,}.",
-            most_classes=MOST_CLASSES,
-            got=found,
+            "Labels must be numbers, or 2 to {most} different strings; got {got:,} different strings.",
+            most=MAX_CLASSES,
+            got=n_labels,
         ) from None
-    drawn = axes.scatter(points[:, 0], points[:, 1], s=14, c=values, cmap="viridis", alpha=0.75, linewidths=0)
-    bar = figure.colorbar(drawn, ax=axes, shrink=0.6, aspect=30)
+    scatter = axes.scatter(points[:, 0], points[:, 1], s=14, c=values, cmap="viridis", alpha=0.75, linewidths=0)
+    bar = figure.colorbar(scatter, ax=axes, shrink=0.6, aspect=30)
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=MUTED, labelsize=9, length=3)
 
@@ -91,39 +91,41 @@ def _shade(figure: Figure, axes: Axes, points: NDArray[np.float64], labels: Sequ
 def plot_images(
     rows: Mapping[str, ArrayLike], shape: tuple[int, int], path: PathLike | None = None, *, title: str = ""
 ) -> Figure:
-    """Lines of images, each under its name: rows of height × width pixels, from white to dark. All share one scale."""
+    """Plot rows of grayscale images with height × width pixels, each row with its name. All share one color scale."""
     _check(path)
-    lines = {name: np.asarray(pixels, dtype=np.float64) for name, pixels in rows.items()}
+    image_rows = {name: np.asarray(image, dtype=np.float64) for name, image in rows.items()}
     size = shape[0] * shape[1]
-    if not lines or any(line.ndim != 2 or line.shape[1] != size or not len(line) for line in lines.values()):
-        shapes = {name: line.shape for name, line in lines.items()}
+    if not image_rows or any(
+        images.ndim != 2 or images.shape[1] != size or not len(images) for images in image_rows.values()
+    ):
+        shapes = {name: images.shape for name, images in image_rows.items()}
         raise FirthError(
             "shape_mismatch",
-            "plot_images needs rows of {shape} × {shape_2} = {size} pixels; got {got}.",
-            shape=shape[0],
-            shape_2=shape[1],
+            "plot_images needs rows of {height} × {width} = {size} pixels; got {got}.",
+            height=shape[0],
+            width=shape[1],
             size=size,
             got=shapes,
         )
-    across, first = max(map(len, lines.values())), next(iter(lines.values()))
+    columns, first = max(map(len, image_rows.values())), next(iter(image_rows.values()))
     low, high = float(first.min()), float(first.max())
     gap = 1  # pixels between images, and a space between lines
     height, width = shape[0] + gap, shape[1] + gap
-    between = max(2, shape[0] // 3)
-    sheet = np.full((len(lines) * (height + between) - between, across * width), np.nan)
-    middles = []
-    for place, line in enumerate(lines.values()):
-        top = place * (height + between)
-        middles.append(top + shape[0] / 2 - 0.5)
-        for number, pixels in enumerate(line):
+    row_gap = max(2, shape[0] // 3)
+    canvas = np.full((len(image_rows) * (height + row_gap) - row_gap, columns * width), np.nan)
+    row_centers = []
+    for position, images in enumerate(image_rows.values()):
+        top = position * (height + row_gap)
+        row_centers.append(top + shape[0] / 2 - 0.5)
+        for number, image in enumerate(images):
             left = number * width
-            sheet[top : top + shape[0], left : left + shape[1]] = pixels.reshape(shape)
-    inches = 10 / max(across * width, 1)
+            canvas[top : top + shape[0], left : left + shape[1]] = image.reshape(shape)
+    inches = 10 / max(columns * width, 1)
     figure, axes = new_figure(
-        12, 1.3 + inches * len(sheet), title, f"{shape[0]} × {shape[1]} pixels, one scale for all"
+        12, 1.3 + inches * len(canvas), title, f"{shape[0]} × {shape[1]} pixels, one scale for all"
     )
-    axes.imshow(sheet, cmap="Blues", vmin=low, vmax=high, interpolation="nearest")
-    axes.set_yticks(middles, list(lines))
+    axes.imshow(canvas, cmap="Blues", vmin=low, vmax=high, interpolation="nearest")
+    axes.set_yticks(row_centers, list(image_rows))
     for tick in axes.get_yticklabels():
         tick.set(parse_math=False, fontfamily=fonts(), fontsize=11, color=INK)
     axes.set_xticks([])
@@ -133,26 +135,26 @@ def plot_images(
 
 
 def plot_columns(
-    real: Mapping[str, Sequence[Any]], made_up: Mapping[str, Sequence[Any]], path: PathLike | None = None
+    real: Mapping[str, Sequence[Any]], generated: Mapping[str, Sequence[Any]], path: PathLike | None = None
 ) -> Figure:
-    """How often each value stands in each column of real rows and of made-up ones: numbers in bins, categories one by
-    one (the most frequent of them)."""
+    """Compare the distribution of each column in real and generated rows: histograms of numbers, bars of the most
+    frequent categories."""
     _check(path)
-    names = [name for name in real if name in made_up]
+    names = [name for name in real if name in generated]
     if not names:
-        raise FirthError("shape_mismatch", "plot_columns needs real and made-up rows with columns of the same names.")
-    across = min(4, len(names))
-    down = -(-len(names) // across)
-    note = f"shares of {_length(real):,} real rows (blue) and {_length(made_up):,} made-up ones (orange)"
-    figure, frame = new_figure(3.2 * across + 0.6, 2.3 * down + 1.2, "", "")
-    frame.remove()
-    words: dict[str, Any] = {"x": 0.02, "ha": "left", "fontfamily": fonts()}
-    figure.suptitle(f"{len(names)} columns, real and made up", fontsize=13, fontweight="bold", color=INK, **words)
-    figure.supxlabel(note, fontsize=9, color=MUTED, **words)
-    grid = figure.add_gridspec(down, across)
-    for place, name in enumerate(names):
-        axes = figure.add_subplot(grid[place // across, place % across])
-        _one_column(axes, _known(real[name]), _known(made_up[name]))
+        raise FirthError("shape_mismatch", "plot_columns needs real and generated rows with columns of the same names.")
+    n_columns = min(4, len(names))
+    n_rows = -(-len(names) // n_columns)
+    caption = f"shares of {_length(real):,} real rows (blue) and {_length(generated):,} generated rows (orange)"
+    figure, empty_axes = new_figure(3.2 * n_columns + 0.6, 2.3 * n_rows + 1.2, "", "")
+    empty_axes.remove()
+    font: dict[str, Any] = {"x": 0.02, "ha": "left", "fontfamily": fonts()}
+    figure.suptitle(f"{len(names)} columns, real and generated", fontsize=13, fontweight="bold", color=INK, **font)
+    figure.supxlabel(caption, fontsize=9, color=MUTED, **font)
+    grid = figure.add_gridspec(n_rows, n_columns)
+    for position, name in enumerate(names):
+        axes = figure.add_subplot(grid[position // n_columns, position % n_columns])
+        _one_column(axes, _present(real[name]), _present(generated[name]))
         axes.set_title(name, loc="left", fontsize=10, color=INK, parse_math=False, fontfamily=fonts())
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.spines["bottom"].set_color(RULE)
@@ -160,21 +162,21 @@ def plot_columns(
     return _saved(figure, path)
 
 
-def _one_column(axes: Axes, real: list[Any], made_up: list[Any]) -> None:
-    if not real or not made_up:
+def _one_column(axes: Axes, real: list[Any], generated: list[Any]) -> None:
+    if not real or not generated:
         axes.text(0.5, 0.5, "all missing", ha="center", va="center", color=MUTED, transform=axes.transAxes)
         return
-    if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in real + made_up):
+    if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in real + generated):
         edges = np.histogram_bin_edges(np.array(real, dtype=float), bins=min(30, max(2, len(set(real)))))
-        for values, color, filled in ((real, BLUE, True), (made_up, ORANGE, False)):
+        for values, color, filled in ((real, BLUE, True), (generated, ORANGE, False)):
             shares = np.histogram(values, edges)[0] / len(values)
             axes.stairs(shares, edges, color=color, fill=filled, alpha=0.45 if filled else 1.0, linewidth=1.6)
         return
     counts = {value: real.count(value) for value in dict.fromkeys(real)}
-    shown = sorted(counts, key=lambda value: -counts[value])[:MOST_BARS]
+    shown = sorted(counts, key=lambda value: -counts[value])[:MAX_BARS]
     x = np.arange(len(shown))
     axes.bar(x, [counts[value] / len(real) for value in shown], color=BLUE, alpha=0.45, width=0.8)
-    heights = [made_up.count(value) / len(made_up) for value in shown]
+    heights = [generated.count(value) / len(generated) for value in shown]
     axes.hlines(heights, x - 0.4, x + 0.4, color=ORANGE, linewidth=2)
     axes.set_xticks(x, [str(value)[:12] for value in shown], rotation=30, ha="right", rotation_mode="anchor")
     for tick in axes.get_xticklabels():
@@ -182,37 +184,41 @@ def _one_column(axes: Axes, real: list[Any], made_up: list[Any]) -> None:
 
 
 def plot_parts(training: Mapping[str, Any], path: PathLike | None = None) -> Figure:
-    """The parts of a variational loss on held-out rows as the run went on: what rebuilding costs, and what the codes
-    tell (KL)."""
+    """Plot the terms of a VAE's loss on held-out rows during training: the reconstruction loss and the KL
+    divergence."""
     _check(path)
-    found = [measured for measured in training.get("held_out", ()) if "kl" in measured]
-    if len(found) < 2:
+    measurements = [measurement for measurement in training.get("held_out", ()) if "kl" in measurement]
+    if len(measurements) < 2:
         raise FirthError(
-            "unsupported_model", "plot_parts needs the held-out figures of a VAE; this model has none (held_out=0?)."
+            "unsupported_model", "plot_parts needs the held-out metrics of a VAE; this model has none (held_out=0?)."
         )
-    shares = [measured["share"] for measured in found]
-    rebuilding, kl = (np.array([measured[name] for measured in found]) for name in ("reconstruction", "kl"))
-    figure, axes = new_figure(8.5, 5, "Loss by part", "nats a held-out row; below 0 where numbers are told precisely")
-    lines = [("loss (−ELBO)", rebuilding + kl, INK), ("rebuilding", rebuilding, BLUE), ("KL", kl, ORANGE)]
+    fractions = [measurement["share"] for measurement in measurements]
+    reconstruction, kl = (
+        np.array([measurement[name] for measurement in measurements]) for name in ("reconstruction", "kl")
+    )
+    figure, axes = new_figure(
+        8.5, 5, "Loss by part", "nats per held-out row; negative if the predicted densities exceed 1"
+    )
+    lines = [("loss (−ELBO)", reconstruction + kl, INK), ("reconstruction", reconstruction, BLUE), ("KL", kl, ORANGE)]
     for _, values, color in lines:
-        axes.plot(shares, values, color=color, linewidth=1.8, marker="o", markersize=3.5)
-    room = 0.05 * (axes.get_ylim()[1] - axes.get_ylim()[0])  # the height of a label
+        axes.plot(fractions, values, color=color, linewidth=1.8, marker="o", markersize=3.5)
+    label_height = 0.05 * (axes.get_ylim()[1] - axes.get_ylim()[0])
     lowest = -np.inf
     for name, values, color in sorted(lines, key=lambda line: float(line[1][-1])):
-        lowest = max(float(values[-1]), lowest + room)  # lines that end together keep their labels apart
+        lowest = max(float(values[-1]), lowest + label_height)  # labels of lines with the same end must not overlap
         end: dict[str, Any] = {"xytext": (9, 0), "textcoords": "offset points", "va": "center", "fontsize": 10}
         text = f"{name}  {values[-1]:.4g}".replace("-", "−")
-        axes.annotate(text, (shares[-1], lowest), color=color, annotation_clip=False, **end)
+        axes.annotate(text, (fractions[-1], lowest), color=color, annotation_clip=False, **end)
     axes.axhline(0, color=RULE, linewidth=0.8, zorder=0)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes.set_xlim(0, 1.0)
     axes.grid(axis="y", color=RULE, linewidth=0.6)
-    axes.set_xlabel("of the run")
+    axes.set_xlabel("training progress")
     axes.set_ylabel("nats")
     return _saved(figure, path)
 
 
-def _known(values: Sequence[Any]) -> list[Any]:
+def _present(values: Sequence[Any]) -> list[Any]:
     return [value for value in values if value is not None and value == value]
 
 

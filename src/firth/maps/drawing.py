@@ -1,4 +1,4 @@
-"""What all plots share: a sober figure, labels that keep out of each other's way, a file whole or not at all."""
+"""Shared parts of all plots: figure style, labels that do not overlap, atomic saving."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SUFFIXES = (".png", ".svg")
 CJK_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans", "WenQuanYi Zen Hei", "PingFang SC", "SimHei")
 
 
-def new_figure(width: float, height: float, title: str, note: str) -> tuple[Figure, Axes]:
-    """An empty figure in inches; `title` says what is shown, the smaller `note` how it was made."""
+def new_figure(width: float, height: float, title: str, subtitle: str) -> tuple[Figure, Axes]:
+    """Return an empty figure; the size is in inches. The title says what is shown, the subtitle how it was computed."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure  # no pyplot: nothing global, no window, works in threads
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -36,16 +36,16 @@ def new_figure(width: float, height: float, title: str, note: str) -> tuple[Figu
     figure = Figure(figsize=(width, height), dpi=DPI, facecolor="white", layout=layout)
     FigureCanvasAgg(figure)  # keeps one renderer for measuring all labels
     axes = figure.add_subplot()
-    words: dict[str, Any] = {"parse_math": False, "fontfamily": fonts()}  # "$" in a word is a dollar
-    axes.set_title(title, loc="left", pad=26, fontsize=13, fontweight="bold", color=INK, **words)
-    beside: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
-    axes.annotate(note, (0, 1), xytext=(0, 10), fontsize=9, color=MUTED, **beside, **words)
+    font: dict[str, Any] = {"parse_math": False, "fontfamily": fonts()}  # "$" in a word is not math
+    axes.set_title(title, loc="left", pad=26, fontsize=13, fontweight="bold", color=INK, **font)
+    offset: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
+    axes.annotate(subtitle, (0, 1), xytext=(0, 10), fontsize=9, color=MUTED, **offset, **font)
     style(axes)
     return figure, axes
 
 
 def style(axes: Axes) -> None:
-    """Quiet axes."""
+    """Apply the style of all plots to axes."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(RULE)
     axes.tick_params(which="both", colors=MUTED, labelsize=9, length=3)
@@ -54,7 +54,7 @@ def style(axes: Axes) -> None:
 
 
 def fonts() -> list[str]:
-    """matplotlib's own font, then whichever installed one has Chinese, Japanese and Korean characters."""
+    """Return matplotlib's default font, and the installed fonts with Chinese, Japanese and Korean characters."""
     from matplotlib import font_manager
 
     installed = set(font_manager.get_font_names())
@@ -62,7 +62,7 @@ def fonts() -> list[str]:
 
 
 class Label(NamedTuple):
-    """A word at a point; of two labels that compete for room, the earlier one wins."""
+    """A text at a point. Earlier labels take precedence over later ones."""
 
     text: str
     x: float
@@ -74,82 +74,82 @@ class Label(NamedTuple):
 def place_labels(
     figure: Figure, axes: Axes, labels: Sequence[Label], size: float = 8, obstacles: ArrayLike = ()
 ) -> int:
-    """Writes labels beside their points, none over another; how many found no room and were left out.
+    """Write labels beside their points without overlap, and return how many were omitted for lack of space.
 
-    They keep clear of all points and of `obstacles`, further points such as those of a line, as far as possible.
+    Labels avoid all points and `obstacles`, which are further points such as those of a line, as far as possible.
     """
-    figure.draw_without_rendering()  # fixes the layout: from here on pixels are known
+    figure.draw_without_rendering()  # fixes the layout, which determines pixel coordinates
     figure.set_layout_engine("none")
     frame = axes.get_window_extent()
     points = axes.transData.transform(np.reshape([(label.x, label.y) for label in labels], (-1, 2)))
-    avoid = np.vstack((points, axes.transData.transform(np.reshape(obstacles, (-1, 2)))))
-    taken = np.empty((0, 4))
-    left_out = 0
-    families = fonts()
+    obstacle_points = np.vstack((points, axes.transData.transform(np.reshape(obstacles, (-1, 2)))))
+    occupied = np.empty((0, 4))
+    omitted = 0
+    font_families = fonts()
     for label, point in zip(labels, points, strict=True):
         text = axes.text(
             label.x, label.y, label.text, fontsize=size, color=label.color, parse_math=False, zorder=4,
-            fontweight="bold" if label.bold else "normal", fontfamily=families, ha="left", va="bottom",
+            fontweight="bold" if label.bold else "normal", fontfamily=font_families, ha="left", va="bottom",
         )  # fmt: skip
         extent = text.get_window_extent()
         boxes = _boxes_around(point, extent.width, extent.height)
-        inside = (boxes[:, :2] >= (frame.x0, frame.y0)).all(axis=1) & (boxes[:, 2:] <= (frame.x1, frame.y1)).all(axis=1)
-        free = inside & ~_overlaps(boxes, taken).any(axis=1)
-        if not free.any():
+        is_inside = (boxes[:, :2] >= (frame.x0, frame.y0)).all(axis=1) & (boxes[:, 2:] <= (frame.x1, frame.y1)).all(
+            axis=1
+        )
+        is_free = is_inside & ~_overlaps(boxes, occupied).any(axis=1)
+        if not is_free.any():
             text.remove()
-            left_out += 1
+            omitted += 1
             continue
-        covered = _overlaps(boxes, np.hstack((avoid, avoid))).sum(axis=1)
-        box = boxes[np.where(free, covered, np.iinfo(np.int64).max).argmin()]
+        overlaps = _overlaps(boxes, np.hstack((obstacle_points, obstacle_points))).sum(axis=1)
+        box = boxes[np.where(is_free, overlaps, np.iinfo(np.int64).max).argmin()]
         x, y = axes.transData.inverted().transform(box[:2])
         text.set_position((x, y))
-        taken = np.vstack((taken, box + np.array((-GAP, -1, GAP, 1))))
-    return left_out
+        occupied = np.vstack((occupied, box + np.array((-GAP, -1, GAP, 1))))
+    return omitted
 
 
-def tell_missing(figure: Figure) -> None:
-    """A note where letters are drawn as boxes, since no installed font has them."""
+def warn_missing_glyphs(figure: Figure) -> None:
+    """Warn about characters that are drawn as boxes, because no installed font has them."""
     from matplotlib.font_manager import findfont, get_font
     from matplotlib.text import Text
 
     texts = [text.get_text() for text in figure.findobj(Text) if isinstance(text, Text)]
-    drawn = {letter for text in texts for letter in text if not letter.isspace()}
-    known = set().union(*(get_font(findfont(name)).get_charmap() for name in fonts()))
-    missing = sorted(letter for letter in drawn if ord(letter) not in known)
+    characters = {character for text in texts for character in text if not character.isspace()}
+    available = set().union(*(get_font(findfont(name)).get_charmap() for name in fonts()))
+    missing = sorted(character for character in characters if ord(character) not in available)
     if missing:
-        warnings.warn(
-            f"No installed font has {len(missing):,} of the characters ({' '.join(missing[:5])}): boxes are drawn. "
-            "A font such as Noto Sans CJK, installed, is found by itself.",
-            FirthWarning,
-            stacklevel=3,
-        )
+        text = f"No installed font has {len(missing):,} of the characters ({' '.join(missing[:5])}); they are drawn as "
+        text += "boxes. Install a font such as Noto Sans CJK."
+        warnings.warn(FirthWarning(text, "missing_glyphs"), stacklevel=3)
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Writes a PNG or SVG, as the suffix says, to a temporary sibling that then takes the name."""
+    """Write a PNG or SVG, by suffix, atomically."""
     from matplotlib import rc_context
 
     target = Path(path)
     check_suffix(target)
     metadata = {"Date": None} if target.suffix.lower() == ".svg" else {"Software": None}
-    tell_missing(figure)
-    with new_file(target) as work, rc_context({"svg.hashsalt": "firth"}):  # the same picture is the same bytes
-        figure.savefig(work, format=target.suffix[1:].lower(), metadata=metadata)
+    warn_missing_glyphs(figure)
+    with new_file(target) as temporary, rc_context({"svg.hashsalt": "firth"}):  # reproducible bytes
+        figure.savefig(temporary, format=target.suffix[1:].lower(), metadata=metadata)
 
 
 def check_suffix(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that is neither PNG nor SVG."""
     suffix = Path(path).suffix
     if suffix.lower() not in SUFFIXES:
         raise FirthError(
             "unknown_format",
-            "A plot is saved as {suffixes}; got {got!r}.",
+            "A plot must be saved as {suffixes}; got {got!r}.",
             suffixes=" or ".join(SUFFIXES),
             got=os.fspath(path),
         )
 
 
 def _boxes_around(point: NDArray[np.float64], width: float, height: float) -> NDArray[np.float64]:
-    """Places for a label about a point, best first, as (left, bottom, right, top) in pixels."""
+    """Return candidate boxes for a label around a point, best first, as (left, bottom, right, top) in pixels."""
     sides = [(1, 0), (0, 1), (0, -1), (-1, 0), (1, 1), (1, -1), (-1, 1), (-1, -1)]
     lower_left = [
         (point[0] + (across - 1) * width / 2 + across * gap, point[1] + (up - 1) * height / 2 + up * gap)
@@ -161,6 +161,6 @@ def _boxes_around(point: NDArray[np.float64], width: float, height: float) -> ND
 
 
 def _overlaps(boxes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """boxes × others; a box that is a point overlaps what it lies in."""
+    """Return which boxes overlap which others, as boxes × others. A point counts as a box without area."""
     apart = (boxes[:, None, 2:] < others[None, :, :2]) | (boxes[:, None, :2] > others[None, :, 2:])
     return np.asarray(~apart.any(axis=2))

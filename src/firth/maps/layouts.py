@@ -1,8 +1,8 @@
-"""Vectors placed on a plane: PCA (Pearson 1901), t-SNE (van der Maaten & Hinton 2008), UMAP (McInnes et al. 2018).
+"""2-D layouts of vectors: PCA (Pearson 1901), t-SNE (van der Maaten & Hinton 2008), UMAP (McInnes et al. 2018).
 
-t-SNE and UMAP come from the packages openTSNE and umap-learn. Both are given the true nearest neighbours, found by
-the native scan, and begin from the principal components, which keeps the large shape of the data (Kobak & Linderman
-2021) and makes the result a function of the seed.
+t-SNE and UMAP are computed by the packages openTSNE and umap-learn. Both get the exact nearest neighbors from the
+native scan and are initialized with PCA, which preserves the global structure (Kobak & Linderman 2021) and makes the
+result a function of the seed.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from firth.maps.preserved import Preservation, preservation
 
 METHODS = ("pca", "tsne", "umap")
 METRICS = ("cosine", "euclidean")
-NEIGHBORS = {"tsne": 30, "umap": 15}  # what the packages take, too
-LEAST = 4  # points: with fewer every map is as good as any other
-BLOCK = 4096  # rows whose neighbours are searched together
-MANY = 20_000  # points from which t-SNE's threads do more than wait for each other
-ITERATIONS = 750  # of t-SNE: 250 exaggerated and 500 plain, openTSNE's own
+NEIGHBORS = {"tsne": 30, "umap": 15}  # the defaults of the packages
+MIN_POINTS = 4  # with fewer points, all layouts are equally good
+BLOCK = 4096  # rows whose neighbors are searched together
+THREADED_FROM = 20_000  # points from which threads make t-SNE faster
+ITERATIONS = 750  # of t-SNE: 250 with exaggeration and 500 without, openTSNE's default
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where each key lies, how that was found, and how much of the neighbourhoods it keeps."""
+    """The 2-D coordinates of keys, how they were computed, and how well they preserve neighborhoods."""
 
     keys: Sequence[str]
     xy: Matrix  # keys × 2
     method: str
     metric: str
-    neighbors: int  # of t-SNE its perplexity; 0 for PCA, which looks at no neighbours
+    neighbors: int  # the perplexity of t-SNE; 0 for PCA, which uses no neighbors
     seed: int
     score: Preservation
-    vectors: str  # fingerprint of what was placed
+    vectors: str  # fingerprint of the vectors
 
     def __repr__(self) -> str:
         return f"{self.method}: {len(self.keys):,} points, {self.score}"
 
 
-class Near(NamedTuple):
-    """The nearest other rows of each row, nearest first."""
+class NearestRows(NamedTuple):
+    """The nearest neighbors of each row, nearest first, without the row itself."""
 
     rows: NDArray[np.int64]  # rows × k
     distances: NDArray[np.float64]
@@ -61,149 +61,176 @@ class Near(NamedTuple):
 def layout(
     vectors: Vectors, method: str = "pca", *, metric: str = "cosine", neighbors: int | None = None, run: Run = Run()
 ) -> Layout:
-    """All rows of `vectors` on a plane, near ones near each other. The same seed gives the same numbers.
+    """Compute a 2-D layout of vectors. The same seed gives the same coordinates.
 
-    Distances are those between unit vectors ("cosine") or between the vectors as they are ("euclidean"). `neighbors`:
-    how many count, UMAP's n_neighbors (15) and t-SNE's perplexity (30); fewer where there are few points.
+    Distances are between unit vectors ("cosine") or between the vectors as they are ("euclidean"). `neighbors` is
+    UMAP's n_neighbors (default 15) or t-SNE's perplexity (default 30); it is reduced if there are few points.
     """
     check(vectors, method, metric, neighbors)
-    count = reach(method, len(vectors), neighbors)
-    rows = comparable(vectors, metric)
-    run.report.begin(f"Placing {len(rows):,} points ({method})", ITERATIONS if method == "tsne" else 0, "iterations")
+    n_neighbors = neighbor_count(method, len(vectors), neighbors)
+    rows = euclidean_rows(vectors, metric)
+    run.report.begin(
+        f"Computing the layout of {len(rows):,} points ({method})", ITERATIONS if method == "tsne" else 0, "iterations"
+    )
     try:
-        flat = pca(rows).points
-        placed = flat if method == "pca" else (tsne if method == "tsne" else umap)(rows, flat, count, run)
-        xy: Matrix = np.ascontiguousarray(placed, dtype=np.float32)
+        initial = pca(rows).points
+        coordinates = (
+            initial if method == "pca" else (tsne if method == "tsne" else umap)(rows, initial, n_neighbors, run)
+        )
+        xy: Matrix = np.ascontiguousarray(coordinates, dtype=np.float32)
         score = preservation(rows, xy, seed=run.seed, threads=run.cores)
     finally:
         run.report.end()
-    return Layout(vectors.keys, xy, method, metric, count, run.seed, score, vectors.fingerprint())
+    return Layout(vectors.keys, xy, method, metric, n_neighbors, run.seed, score, vectors.fingerprint())
 
 
 def check(vectors: Vectors, method: str, metric: str, neighbors: int | None) -> None:
-    """Refuses what can't be placed, before any work."""
+    """Validate the arguments of `layout` before any work."""
     if method not in METHODS:
         raise FirthError(
-            "invalid_value", "A map's method is one of {choices}; got {got!r}.", choices=", ".join(METHODS), got=method
+            "invalid_value",
+            "{option} must be one of {choices}; got {got!r}.",
+            option="method",
+            choices=", ".join(METHODS),
+            got=method,
         )
     if metric not in METRICS:
         raise FirthError(
-            "invalid_value", "A map's metric is one of {choices}; got {got!r}.", choices=", ".join(METRICS), got=metric
+            "invalid_value",
+            "{option} must be one of {choices}; got {got!r}.",
+            option="metric",
+            choices=", ".join(METRICS),
+            got=metric,
         )
-    if len(vectors) < LEAST:
-        raise FirthError("too_few", "A map needs at least {least} points; got {got}.", least=LEAST, got=len(vectors))
+    if len(vectors) < MIN_POINTS:
+        raise FirthError(
+            "too_few", "A map needs at least {least} points; got {got}.", least=MIN_POINTS, got=len(vectors)
+        )
     if vectors.dim == 1 and metric == "cosine":
         raise FirthError(
             "conflicting_options",
-            "Vectors of one number differ only in sign under cosine; the metric euclidean places them.",
+            "1-dimensional vectors differ only in sign under cosine. Use {metric}.",
+            metric="metric='euclidean'",
         )
     if method == "pca" and neighbors is not None:
         raise FirthError(
-            "conflicting_options", "PCA looks at no neighbours; leave neighbors out, or choose tsne or umap."
+            "conflicting_options",
+            "PCA does not use neighbors; got neighbors={neighbors}. Omit it, or use method tsne or umap.",
+            neighbors=neighbors,
         )
     if neighbors is not None and neighbors < 2:
         raise FirthError("invalid_value", "{option} must be at least 2; got {got}.", option="neighbors", got=neighbors)
 
 
-def reach(method: str, points: int, neighbors: int | None) -> int:
-    """How many neighbours count: as many as asked or usual, fewer where there are few points."""
+def neighbor_count(method: str, points: int, neighbors: int | None) -> int:
+    """Return the number of neighbors: as given or the default, but no more than the number of points allows."""
     if method == "pca":
         return 0
-    most = points - 1 if method == "umap" else (points - 1) // 3  # t-SNE looks at 3 × its perplexity
-    return min(neighbors or NEIGHBORS[method], most)
+    largest = points - 1 if method == "umap" else (points - 1) // 3  # t-SNE uses 3 × perplexity neighbors
+    return min(neighbors or NEIGHBORS[method], largest)
 
 
-def comparable(vectors: Vectors, metric: str) -> Matrix:
-    """Rows whose Euclidean distances are those of the metric, in a range that single precision can square."""
+def euclidean_rows(vectors: Vectors, metric: str) -> Matrix:
+    """Return rows whose Euclidean distances are those of the metric, scaled so that float32 can square them."""
     lengths = row_lengths(vectors.matrix)
     if not np.isfinite(lengths).all():
         key = vectors.keys[int(np.argmin(np.isfinite(lengths)))]
         raise FirthError(
-            "non_finite", "A map needs finite numbers; the vector of {key!r} has others, or too large ones.", key=key
+            "non_finite", "A map needs finite vectors; that of {key!r} has NaN, infinity or too large values.", key=key
         )
     rows = unit_rows(vectors.matrix) if metric == "cosine" else vectors.matrix
-    with np.errstate(over="ignore"):  # infinitely far apart is apart
-        alike = np.abs(rows - rows[0]).max() <= 1e-6 * np.abs(rows).max()
-    if alike:
-        what = "point the same way" if metric == "cosine" else "are the same"
+    with np.errstate(over="ignore"):  # an infinite difference is a difference
+        is_constant = np.abs(rows - rows[0]).max() <= 1e-6 * np.abs(rows).max()
+    if is_constant:
+        detail = "have the same direction" if metric == "cosine" else "are equal"
         raise FirthError(
             "no_variation",
-            "All {n_rows:,} vectors {detail}; there is nothing to tell apart on a map.",
+            "A map needs vectors that differ; all {n_rows:,} vectors {detail}.",
             n_rows=len(rows),
-            detail=what,
+            detail=detail,
         )
     if metric == "cosine":
         return rows
-    centred = rows - rows.mean(axis=0, dtype=np.float64)
-    return np.asarray(centred / np.abs(centred).max(), dtype=np.float32)
+    centered = rows - rows.mean(axis=0, dtype=np.float64)
+    return np.asarray(centered / np.abs(centered).max(), dtype=np.float32)
 
 
-def nearest(rows: Matrix, k: int, threads: int) -> Near:
-    """By looking at every pair: up to some hundred thousand rows that is quicker than to build a graph."""
-    found = np.empty((len(rows), k), dtype=np.int64)
+def nearest(rows: Matrix, k: int, threads: int) -> NearestRows:
+    """Return the k nearest neighbors of each row by brute force, which is faster than building a graph for up to a few
+    hundred thousand rows."""
+    neighbor_rows = np.empty((len(rows), k), dtype=np.int64)
     for first in range(0, len(rows), BLOCK):
         block = rows[first : first + BLOCK]
-        own = np.arange(first, first + len(block))[:, None]
-        near = search_rows(rows, block, k + 1, squared=True, threads=threads).rows
-        others = np.argsort(near == own, axis=1, kind="stable")[:, :k]  # itself to the end: among equals it may be last
-        found[first : first + len(block)] = np.take_along_axis(near, others, axis=1)
-    distances = np.empty(found.shape)
+        own_rows = np.arange(first, first + len(block))[:, None]
+        nearest_rows = search_rows(rows, block, k + 1, squared=True, threads=threads).rows
+        # Moves the row itself to the end: among duplicates it may be at any rank.
+        without_self = np.argsort(nearest_rows == own_rows, axis=1, kind="stable")[:, :k]
+        neighbor_rows[first : first + len(block)] = np.take_along_axis(nearest_rows, without_self, axis=1)
+    distances = np.empty(neighbor_rows.shape)
     for first in range(0, len(rows), BLOCK // 8):
         part = slice(first, first + BLOCK // 8)
-        distances[part] = np.sqrt(np.square(rows[found[part]] - rows[part, None]).sum(axis=2))
-    return Near(found, distances)
+        distances[part] = np.sqrt(np.square(rows[neighbor_rows[part]] - rows[part, None]).sum(axis=2))
+    return NearestRows(neighbor_rows, distances)
 
 
-def tsne(rows: Matrix, flat: NDArray[np.float64], perplexity: int, run: Run) -> NDArray[Any]:
-    package = needed("openTSNE", "openTSNE")
-    near = nearest(rows, 3 * perplexity, run.cores)
-    threads = run.cores if len(rows) >= MANY else 1
-    known = package.nearest_neighbors.PrecomputedNeighbors(near.rows, near.distances)
-    affinities = package.affinity.PerplexityBasedNN(perplexity=perplexity, knn_index=known, n_jobs=threads)
+def tsne(rows: Matrix, initial: NDArray[np.float64], perplexity: int, run: Run) -> NDArray[Any]:
+    """Compute a t-SNE layout, initialized with PCA."""
+    package = load_package("openTSNE", "openTSNE")
+    nearest_neighbors = nearest(rows, 3 * perplexity, run.cores)
+    threads = run.cores if len(rows) >= THREADED_FROM else 1
+    knn_index = package.nearest_neighbors.PrecomputedNeighbors(nearest_neighbors.rows, nearest_neighbors.distances)
+    affinities = package.affinity.PerplexityBasedNN(perplexity=perplexity, knn_index=knn_index, n_jobs=threads)
     done = 0
 
-    def told(*_: Any) -> None:
+    def report_progress(*_: Any) -> None:
         nonlocal done
         done += 50
         run.report.step(done)
 
-    placing = package.TSNE(n_jobs=threads, random_state=run.seed % 2**32, callbacks=told, callbacks_every_iters=50)
-    # Small and not quite flat: rows on a line would stay on it for ever.
-    start = 1e-4 * flat / flat[:, 0].std() + np.random.default_rng(run.seed).normal(scale=1e-6, size=flat.shape)
-    return np.asarray(placing.fit(affinities=affinities, initialization=start))
-
-
-def umap(rows: Matrix, flat: NDArray[np.float64], neighbors: int, run: Run) -> NDArray[Any]:
-    package = needed("umap", "umap-learn")
-    near = nearest(rows, neighbors, run.cores)
-    itself = np.arange(len(rows))[:, None]  # it counts itself as the first
-    known = (
-        np.hstack([itself, near.rows]).astype(np.int32),
-        np.hstack([np.zeros((len(rows), 1)), near.distances]).astype(np.float32),
+    embedding = package.TSNE(
+        n_jobs=threads, random_state=run.seed % 2**32, callbacks=report_progress, callbacks_every_iters=50
     )
-    start = 10 * flat / np.abs(flat).max() + np.random.default_rng(run.seed).normal(scale=1e-4, size=flat.shape)
+    # Small, with a little noise: rows on a line would stay on it.
+    start = 1e-4 * initial / initial[:, 0].std() + np.random.default_rng(run.seed).normal(
+        scale=1e-6, size=initial.shape
+    )
+    return np.asarray(embedding.fit(affinities=affinities, initialization=start))
+
+
+def umap(rows: Matrix, initial: NDArray[np.float64], neighbors: int, run: Run) -> NDArray[Any]:
+    """Compute a UMAP layout, initialized with PCA."""
+    package = load_package("umap", "umap-learn")
+    nearest_neighbors = nearest(rows, neighbors, run.cores)
+    own_rows = np.arange(len(rows))[:, None]  # UMAP counts the row itself as its first neighbor
+    knn = (
+        np.hstack([own_rows, nearest_neighbors.rows]).astype(np.int32),
+        np.hstack([np.zeros((len(rows), 1)), nearest_neighbors.distances]).astype(np.float32),
+    )
+    start = 10 * initial / np.abs(initial).max() + np.random.default_rng(run.seed).normal(
+        scale=1e-4, size=initial.shape
+    )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that new points can't be placed, which nobody asks for
-        placing = package.UMAP(
+        warnings.simplefilter("ignore")  # UMAP warns that new points cannot be transformed, which is not needed
+        embedding = package.UMAP(
             n_neighbors=neighbors + 1,
-            precomputed_knn=known,
-            force_approximation_algorithm=True,  # take the neighbours given, however few points
+            precomputed_knn=knn,
+            force_approximation_algorithm=True,  # use the given neighbors even for few points
             init=start.astype(np.float32),
             random_state=run.seed % 2**32,
-            n_jobs=1,  # its threads race: with several, the seed decides nothing
+            n_jobs=1,  # with several threads, the result does not depend on the seed alone
         )
-        return np.asarray(placing.fit_transform(rows))
+        return np.asarray(embedding.fit_transform(rows))
 
 
-def needed(module: str, package: str) -> Any:
-    """A package of the extra `maps`."""
+def load_package(module: str, package: str) -> Any:
+    """Import a package of the extra `maps`."""
     if importlib.util.find_spec(module) is None:
         raise missing_package("This map needs", package, "maps")
     return importlib.import_module(module)
 
 
 def first_rows(vectors: Vectors, count: int | None) -> Vectors:
-    """The first `count` of them, the most frequent where they are words."""
+    """Return the first `count` rows, which are the most frequent words in a table of words."""
     if count is not None and count < 1:
         raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="restrict", got=count)
     if count is None or count >= len(vectors):

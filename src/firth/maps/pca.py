@@ -1,4 +1,4 @@
-"""Rows in two or three dimensions: their first principal components."""
+"""Projection of rows onto their first principal components."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from firth.core.errors import FirthError
 
 
 class Projection(NamedTuple):
-    """Rows seen along their directions of largest variance."""
+    """Rows projected onto the directions of largest variance."""
 
     points: NDArray[np.float64]  # rows × dims
-    explained: NDArray[np.float64]  # share of the variance each direction keeps
+    explained: NDArray[np.float64]  # share of the variance of each direction
 
 
 def pca(matrix: ArrayLike, dims: int = 2) -> Projection:
-    """The first `dims` principal components; in each direction the largest loading is positive, so signs are fixed."""
+    """Project rows onto their first `dims` principal components. Signs are fixed: the largest loading is positive."""
     if dims < 1:
         raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="dims", got=dims)
     rows = np.asarray(matrix, dtype=np.float64)
-    found = principal_components(rows)
-    explained = found.variances / (found.variances.sum() or 1.0)
-    missing = max(0, dims - len(explained))  # fewer rows or columns than dims: nothing varies there
-    points = np.pad(found.points(rows, dims), ((0, 0), (0, missing)))
+    components = principal_components(rows)
+    explained = components.variances / (components.variances.sum() or 1.0)
+    missing = max(0, dims - len(explained))  # with fewer rows or columns than dims, the rest has no variance
+    points = np.pad(components.points(rows, dims), ((0, 0), (0, missing)))
     return Projection(points, np.pad(explained, (0, missing))[:dims])

@@ -1,5 +1,5 @@
-"""Models behind HTTP: the interfaces that other programs speak, and the workbench. Alone knows fastapi and uvicorn.
+"""The HTTP server: APIs that other programs use, and the workbench. Only this package imports fastapi and uvicorn.
 
-app.py puts it together; guard.py stands before everything; models.py keeps what is served; workbench/ has a file for
-each view of the page.
+app.py creates the application; guard.py checks every request; models.py holds the served models; workbench/ has one
+file per view of the page.
 """

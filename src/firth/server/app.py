@@ -1,4 +1,4 @@
-"""`application(settings)`: the routes, put together behind the guard."""
+"""`application(settings)`: all routes behind the guard."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from starlette.types import Scope
 from firth.core.errors import FirthError
 from firth.server import inference, logs, metrics, openai, searching, workbench
 from firth.server.embedding import Embedding
-from firth.server.errors import RequestError, shaped
+from firth.server.errors import RequestError, error_body
 from firth.server.guard import Guard
 from firth.server.metrics import Metrics, resident_bytes
 from firth.server.models import Models
@@ -30,45 +30,45 @@ STATIC = Path(__file__).parent / "static"
 PAGES = Path(__file__).parent / "pages"
 PLACEHOLDER = 'name="firth-token" content=""'
 NO_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Firth</title></head><body><main>
-<h1>Firth is running</h1><p>This installation has no workbench: its pages were not built. The interfaces work:
-<a href="/docs">what can be asked</a>.</p></main></body></html>"""
+<h1>Firth is running</h1><p>This installation has no workbench: its pages were not built. The API works:
+<a href="/docs">API reference</a>.</p></main></body></html>"""
 
 
 def application(settings: Settings) -> FastAPI:
-    """`app.state` has settings, models, embedding, workspace, metrics, and stopping: whether it was told to end."""
+    """Create the application. `app.state` has settings, models, embedding, workspace, metrics and stopping."""
     app = FastAPI(title="Firth", version=__version__, docs_url=None, redoc_url=None, lifespan=lifespan)
-    counted = Metrics()
-    app.state.settings, app.state.models, app.state.metrics = settings, Models(settings), counted
-    app.state.embedding = Embedding(app.state.models, settings, counted)
+    metrics_store = Metrics()
+    app.state.settings, app.state.models, app.state.metrics = settings, Models(settings), metrics_store
+    app.state.embedding = Embedding(app.state.models, settings, metrics_store)
     app.state.workspace = Workspace(settings, app.state.models)
     restore(app.state.workspace)
     app.state.stopping = False
-    counted.gauges["firth_models_loaded"] = lambda: len(app.state.models.loaded())
-    counted.gauges["process_resident_memory_bytes"] = resident_bytes
-    for each in (openai, inference, searching, metrics):
-        app.include_router(each.router)
+    metrics_store.gauges["firth_models_loaded"] = lambda: len(app.state.models.loaded())
+    metrics_store.gauges["process_resident_memory_bytes"] = resident_bytes
+    for module in (openai, inference, searching, metrics):
+        app.include_router(module.router)
     app.include_router(workbench.router(), prefix="/api", include_in_schema=False)
     add_errors(app)
     add_pages(app, settings)
 
-    def seen(scope: Scope, status: int, seconds: float, size: int) -> None:
-        route = declared(scope)
-        counted.answered(route, status, seconds)
+    def record_response(scope: Scope, status: int, seconds: float, size: int) -> None:
+        route = route_pattern(scope)
+        metrics_store.count_response(route, status, seconds)
         method = scope["method"] if scope["method"] in ("GET", "POST", "PUT", "DELETE", "HEAD") else "other"
         logs.event("request", method=method, route=route, status=status, ms=round(1000 * seconds, 2), bytes=size)
 
-    app.add_middleware(Guard, settings=settings, seen=seen, stopping=lambda: app.state.stopping)
+    app.add_middleware(Guard, settings=settings, on_response=record_response, stopping=lambda: app.state.stopping)
     return app
 
 
-def declared(scope: Scope) -> str:
-    """The route of a request as it is declared, with its router's prefix, which newer versions of FastAPI leave out."""
+def route_pattern(scope: Scope) -> str:
+    """Return the pattern of a request's route with its router's prefix, which newer versions of FastAPI omit."""
     route = scope.get("route")
     if not getattr(route, "methods", None):
         return "other"
     path: str = getattr(route, "path", "")
-    before = scope["path"].split("/")[: 1 + max(0, scope["path"].count("/") - path.count("/"))]
-    return "/".join(before) + path
+    prefix = scope["path"].split("/")[: 1 + max(0, scope["path"].count("/") - path.count("/"))]
+    return "/".join(prefix) + path
 
 
 @contextlib.asynccontextmanager
@@ -78,36 +78,36 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def add_errors(app: FastAPI) -> None:
-    """Every error is JSON, in the shape that the interface has."""
+    """Return every error as JSON, in the format of the API."""
 
     @app.exception_handler(FirthError)
     async def firth_error(request: Request, error: FirthError) -> Response:
-        found = error if isinstance(error, RequestError) else RequestError(400, str(error), code=error.code)
-        return JSONResponse(shaped(request.scope["path"], found), found.status, found.headers)
+        refusal = error if isinstance(error, RequestError) else RequestError(400, str(error), code=error.code)
+        return JSONResponse(error_body(request.scope["path"], refusal), refusal.status, refusal.headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "body")
-        found = RequestError(422, f"{where or 'The body'}: {first['msg']}.", field=where or None)
-        return JSONResponse(shaped(request.scope["path"], found), found.status)
+        field = ".".join(str(part) for part in first["loc"] if part != "body")
+        refusal = RequestError(422, f"{field or 'The body'}: {first['msg']}.", field=field or None)
+        return JSONResponse(error_body(request.scope["path"], refusal), refusal.status)
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
-        kind, text = "invalid_request_error", f"{error.detail}."
+        error_type, text = "invalid_request_error", f"{error.detail}."
         if error.status_code == 404:
-            kind, text = "not_found", "There is nothing at this address; /docs lists what can be asked."
+            error_type, text = "not_found", "There is nothing at this address; /docs lists all routes."
         elif error.status_code == 405:
-            text = f"{request.method} is not for this address; /docs lists what can be asked."
-        found = RequestError(error.status_code, text, kind=kind)
-        return JSONResponse(shaped(request.scope["path"], found), error.status_code, error.headers)
+            text = f"{request.method} is not allowed at this address; /docs lists all routes."
+        refusal = RequestError(error.status_code, text, kind=error_type)
+        return JSONResponse(error_body(request.scope["path"], refusal), error.status_code, error.headers)
 
 
 def add_pages(app: FastAPI, settings: Settings) -> None:
-    """The workbench, and what can be asked, for people.
+    """Add the workbench and the API reference.
 
-    Files are listed when the server starts: no request names a path. The page has the token of this start in it only
-    where a key is needed to get it; else any user of the machine could take it from there.
+    Files are listed when the server starts, so that no request can name a path. The page contains the token of this
+    server process only if a key protects it; otherwise any user of the machine could read the token there.
     """
 
     @app.get("/", include_in_schema=False)
@@ -130,12 +130,12 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
 
 
 class Revalidated(StaticFiles):
-    """Their names stay the same from version to version: a browser has to ask whether they changed."""
+    """Static files that a browser must revalidate, because their names do not change between versions."""
 
-    def file_response(self, *given: Any, **named: Any) -> Response:
-        answer = super().file_response(*given, **named)
-        answer.headers["cache-control"] = "no-cache"
-        return answer
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["cache-control"] = "no-cache"
+        return response
 
 
 def add_file(app: FastAPI, address: str, file: Path) -> None:

@@ -1,4 +1,4 @@
-"""Bodies of requests: parsed from bytes in one go, described for /openapi.json."""
+"""Request bodies: parsing, and their description for /openapi.json."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from starlette.responses import Response
 
 from firth.server.errors import RequestError
 
-MOST = 1 << 31
+MAX_ID = 1 << 31
 
 
-def whole(value: Any) -> Any:
-    """In JSON 5.0 is a whole number too."""
+def to_integer(value: Any) -> Any:
+    """Convert floats such as 5.0 to integers, because JSON does not distinguish them."""
     if isinstance(value, list):
-        return [whole(each) for each in value] if value and not isinstance(value[0], str) else value
+        return [to_integer(each) for each in value] if value and not isinstance(value[0], str) else value
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 Texts = Annotated[list[str], Field(min_length=1)]
-Ids = Annotated[list[Annotated[int, Field(ge=0, lt=MOST)]], Field(min_length=1)]
+Ids = Annotated[list[Annotated[int, Field(ge=0, lt=MAX_ID)]], Field(min_length=1)]
 Input = Annotated[
     Annotated[str, Field(min_length=1)] | Texts | Ids | Annotated[list[Ids], Field(min_length=1)],
-    BeforeValidator(whole),
+    BeforeValidator(to_integer),
 ]
-Whole = Annotated[int, BeforeValidator(whole)]
+Integer = Annotated[int, BeforeValidator(to_integer)]
 
 
 class Body(BaseModel):
-    """What is not known is refused, not passed by; a number is no text."""
+    """Base of request bodies. Unknown fields are refused, and types are not converted."""
 
-    takes: ClassVar[str] = "a text, a list of texts, or ids of tokens"  # as inputs
+    inputs_help: ClassVar[str] = "a text, a list of texts, or lists of token ids"
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -43,68 +43,69 @@ Kind = TypeVar("Kind", bound=Body)
 
 
 class Direct(APIRoute):
-    """A route whose function takes the request and gives the response, with nothing of FastAPI's between."""
+    """A route whose function takes the request and returns the response, without FastAPI's conversions."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         return self.endpoint
 
 
-async def parsed(request: Request, kind: type[Kind], status: int = 422) -> Kind:
-    """The body as `kind`, or what is wrong with it and where."""
+async def parse_body(request: Request, body_type: type[Kind], status: int = 422) -> Kind:
+    """Parse and validate the body of a request."""
     try:
-        return kind.model_validate_json(await request.body())
+        return body_type.model_validate_json(await request.body())
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = str(first["loc"][0]) if first["loc"] else None
-        told = f"{where}: {first['msg']}" if where else first["msg"]
-        if where in ("input", "inputs"):
-            told = f"{where} must be {kind.takes}, none of them empty."
-        raise RequestError(status, f"{told.rstrip('.')}.", field=where) from None
+        field = str(first["loc"][0]) if first["loc"] else None
+        message = f"{field}: {first['msg']}" if field else first["msg"]
+        if field in ("input", "inputs"):
+            message = f"{field} must be {body_type.inputs_help}, and not empty."
+        raise RequestError(status, f"{message.rstrip('.')}.", field=field) from None
 
 
-def described(kind: type[Body], answer: Any, *statuses: int) -> dict[str, Any]:
-    """What a route's decorator says of its body and its answers."""
-    schema = kind.model_json_schema()
-    schema = inlined(schema, schema.pop("$defs", {}))
+def route_docs(body_type: type[Body], response: Any, *statuses: int) -> dict[str, Any]:
+    """Return the arguments of a route's decorator that describe its body and its responses."""
+    schema = body_type.model_json_schema()
+    schema = inline_references(schema, schema.pop("$defs", {}))
     return {
         "openapi_extra": {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}},
-        "responses": {200: {"model": answer}, **refusals(*statuses)},
+        "responses": {200: {"model": response}, **error_responses(*statuses)},
     }
 
 
-def inlined(schema: Any, parts: dict[str, Any]) -> Any:
-    """With its parts where they are referred to."""
+def inline_references(schema: Any, parts: dict[str, Any]) -> Any:
+    """Return a JSON schema with its references replaced by their definitions."""
     if isinstance(schema, list):
-        return [inlined(each, parts) for each in schema]
+        return [inline_references(each, parts) for each in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
-        return inlined(parts[schema["$ref"].rpartition("/")[2]], parts)
-    return {name: inlined(each, parts) for name, each in schema.items()}
+        return inline_references(parts[schema["$ref"].rpartition("/")[2]], parts)
+    return {name: inline_references(each, parts) for name, each in schema.items()}
 
 
-def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI descriptions of error statuses."""
     meanings = {
-        400: "What is asked can't be done",
-        401: "No key",
-        403: "Not from here",
+        400: "The request is invalid",
+        401: "The API key is missing or wrong",
+        403: "This origin or host is not allowed",
         404: "No such model",
-        413: "Too much",
-        422: "Not what is expected",
-        429: "Too many wait; see Retry-After",
-        503: "Not available now",
-        504: "It took too long",
+        413: "The request or the response is too large",
+        422: "The body does not match the schema",
+        429: "The queue is full; see Retry-After",
+        503: "The model is not available",
+        504: "Timeout",
     }
     content = {"application/json": {"schema": {"type": "object", "required": ["error"]}}}
     return {status: {"description": meanings[status], "content": content} for status in statuses}
 
 
-def inputs_of(given: Any) -> Any:
-    """One or several, as a list: texts, or lists of ids."""
-    return [given] if isinstance(given, str) or isinstance(given[0], int) else given
+def inputs_of(inputs: Any) -> Any:
+    """Return one or several inputs as a list of texts, or of lists of ids."""
+    return [inputs] if isinstance(inputs, str) or isinstance(inputs[0], int) else inputs
 
 
-def json_answer(content: bytes, cut: int = 0) -> Response:
-    """Says how many inputs were cut, where any were."""
-    headers = {"x-firth-truncated": str(cut)} if cut else None
+def json_response(content: bytes, truncated: int = 0) -> Response:
+    """Return a JSON response, with a header for the number of truncated inputs if there are any."""
+    headers = {"x-firth-truncated": str(truncated)} if truncated else None
     return Response(content, media_type="application/json", headers=headers)

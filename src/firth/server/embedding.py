@@ -1,4 +1,4 @@
-"""What every interface that embeds goes through: the model by its name, its reader, its batches."""
+"""Embedding of inputs for all APIs: the model of a name, its reader and its batches."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from firth.server.batching import Batcher
 from firth.server.errors import RequestError
 from firth.server.metrics import Metrics
 from firth.server.models import Models
-from firth.server.reading import Inputs, TextReader, reader_of
+from firth.server.reading import Inputs, TextReader, make_reader
 from firth.server.settings import Settings
 
-AT_ONCE = 4000  # characters, or tokens, that are read without leaving the event loop
+INLINE_LENGTH = 4000  # characters or tokens that are tokenized in the event loop, not in a thread
 
 
 class Embedded(NamedTuple):
+    """The vectors of a request's inputs."""
+
     matrix: Matrix
     tokens: int
-    cut: int  # inputs of which only the beginning was read
+    truncated: int  # number of truncated inputs
 
 
 class Embedding:
-    """Of all models of a server."""
+    """Embeds inputs with any of the served models, in batches."""
 
     def __init__(self, models: Models, settings: Settings, metrics: Metrics) -> None:
         self.models, self.settings, self.metrics = models, settings, metrics
@@ -45,53 +47,56 @@ class Embedding:
         dimensions: int | None = None,
         normalize: bool = False,
     ) -> Embedded:
-        """`truncate` is the request's wish, where it has one; else the server's settings count."""
+        """Embed inputs. `truncate` overrides the server's setting for long inputs."""
         reader = await self.reader(name)
         self.check(inputs, reader, dimensions)
         long = self.settings.on_long(truncate)
-        if sum(map(len, inputs)) <= AT_ONCE:
+        if sum(map(len, inputs)) <= INLINE_LENGTH:
             reading = reader.read(inputs, long)
         else:
             reading = await run_in_threadpool(reader.read, inputs, long)
         if name not in self.batchers:
             self.batchers[name] = self.batcher(name)
         rows = await self.batchers[name].rows(reader, reading)
-        shorter = dimensions is not None and dimensions < reader.dim
-        if shorter:
+        is_shortened = dimensions is not None and dimensions < reader.dim
+        if is_shortened:
             rows = rows[:, :dimensions]
-        if normalize or shorter:
+        if normalize or is_shortened:
             rows = unit_rows(rows)
-        return Embedded(rows, sum(reading.tokens), reading.cut)
+        return Embedded(rows, sum(reading.tokens), reading.truncated)
 
     async def reader(self, name: str) -> TextReader:
+        """Return the reader of a model; load the model in a thread if necessary."""
         model = self.models.ready(name)
-        known = self.readers.get(name)
-        if model is None or known is None or known[0] is not model:
+        cached = self.readers.get(name)
+        if model is None or cached is None or cached[0] is not model:
             return await run_in_threadpool(self.open, name)
-        return known[1]
+        return cached[1]
 
     def open(self, name: str) -> TextReader:
-        return self.reads(name, self.models.get(name))
+        """Load a model if necessary, and return its reader."""
+        return self.reader_for(name, self.models.get(name))
 
-    def reads(self, name: str, model: Any) -> TextReader:
-        """The reader of a model, made once."""
-        known = self.readers.get(name)
-        if known is not None and known[0] is model:
-            return known[1]
-        reader = reader_of(model, self.settings.precision)
+    def reader_for(self, name: str, model: Any) -> TextReader:
+        """Return the cached reader of a model."""
+        cached = self.readers.get(name)
+        if cached is not None and cached[0] is model:
+            return cached[1]
+        reader = make_reader(model, self.settings.precision)
         self.readers[name] = model, reader
         return reader
 
     def check(self, inputs: Inputs, reader: TextReader, dimensions: int | None) -> None:
+        """Check the number of inputs, the size of the response and the requested dimensions."""
         check_count(inputs, self.settings.inputs)
         if not all(inputs):
-            raise RequestError(400, "An input is empty; each must have a token at least.", field="input")
-        most = self.settings.answer_numbers
-        if len(inputs) * reader.dim > most:
+            raise RequestError(400, "An input is empty; each must have at least one token.", field="input")
+        max_values = self.settings.answer_numbers
+        if len(inputs) * reader.dim > max_values:
             raise RequestError(
                 413,
-                f"{len(inputs):,} vectors of {reader.dim:,} numbers are too much for one answer; "
-                f"ask for {max(1, most // reader.dim):,} at a time.",
+                f"{len(inputs):,} vectors of dimension {reader.dim:,} exceed the size of a response; "
+                f"send at most {max(1, max_values // reader.dim):,} inputs.",
                 kind="too_large",
                 field="input",
             )
@@ -102,10 +107,12 @@ class Embedding:
                 raise RequestError(400, str(error), field="dimensions", code=error.code) from None
 
     def batcher(self, name: str) -> Batcher:
-        def seen(requests: int, tokens: int, seconds: float) -> None:
-            self.metrics.computed(name, requests, tokens)
+        """Return a new batcher for a model."""
 
-        return Batcher(self.settings.batch_tokens, self.settings.queue_tokens, seen)
+        def on_batch(requests: int, tokens: int, seconds: float) -> None:
+            self.metrics.count_batch(name, requests, tokens)
+
+        return Batcher(self.settings.batch_tokens, self.settings.queue_tokens, on_batch)
 
     def close(self) -> None:
         for each in self.batchers.values():
@@ -113,17 +120,18 @@ class Embedding:
 
 
 def check_count(inputs: Sequence[Any], most: int) -> None:
+    """Check that a request has between 1 and `most` inputs."""
     if not inputs:
-        raise RequestError(400, "There are no inputs: give a text, or a list of texts.", field="input")
+        raise RequestError(400, "There are no inputs. Send a text, or a list of texts.", field="input")
     if len(inputs) > most:
         raise RequestError(
-            413, f"A request takes {most:,} inputs at most; got {len(inputs):,}.", kind="too_large", field="input"
+            413, f"A request can have at most {most:,} inputs; got {len(inputs):,}.", kind="too_large", field="input"
         )
 
 
-def numbers(matrix: Matrix) -> list[list[float]]:
-    """For JSON, which has no NaN."""
+def finite_lists(matrix: Matrix) -> list[list[float]]:
+    """Return a matrix as lists for JSON, which has no NaN."""
     if not np.isfinite(matrix).all():
-        raise RequestError(500, "The model gave numbers that are not finite.", kind="fault")
-    found: list[list[float]] = matrix.tolist()
-    return found
+        raise RequestError(500, "The model returned NaN or infinity.", kind="fault")
+    rows: list[list[float]] = matrix.tolist()
+    return rows

@@ -1,4 +1,4 @@
-"""What a request can do wrong, and what the server can't do, each with its status."""
+"""Errors of requests, with their HTTP status."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from firth.core.errors import FirthError
 
 
 class RequestError(FirthError):
-    """An answer other than the one that was asked for."""
+    """An error response. `kind` is the type of the error in the API, `field` the field of the request at fault."""
 
     def __init__(
         self,
@@ -24,8 +24,8 @@ class RequestError(FirthError):
         self.status, self.kind, self.field, self.headers = status, kind, field, dict(headers or {})
 
 
-def shaped(path: str, error: RequestError) -> dict[str, object]:
-    """As OpenAI says it under /v1/, elsewhere as text-embeddings-inference does."""
+def error_body(path: str, error: RequestError) -> dict[str, object]:
+    """Return the JSON of an error: in OpenAI's format under /v1/, else in that of text-embeddings-inference."""
     if path.startswith("/v1/"):
         return {"error": {"message": str(error), "type": error.kind, "param": error.field, "code": error.code}}
     return {"error": str(error), "error_type": error.kind, "code": error.code}

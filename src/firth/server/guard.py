@@ -1,7 +1,7 @@
-"""What stands before the application: who may ask, how much, how long; and the headers of every answer.
+"""ASGI middleware in front of the application: access checks, size limits, timeouts, and headers of all responses.
 
-A page of another site must not use a person's browser to reach a server on that person's machine: hence the names the
-server answers to (Host), the check of Origin, the token of the workbench and the policy of what pages may load.
+A website must not be able to use a person's browser to reach a server on that person's machine. Hence the checks of
+Host and Origin, the token of the workbench, and the content security policy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from firth.server import logs
-from firth.server.errors import RequestError, shaped
+from firth.server.errors import RequestError, error_body
 from firth.server.settings import Settings
 
 POLICY = (
@@ -35,26 +35,26 @@ HEADERS = [
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
-OPEN = "/health"  # what needs no key
+SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
+PUBLIC_PATH = "/health"  # needs no key
 
 
-Seen = Callable[[Scope, int, float, int], None]
+OnResponse = Callable[[Scope, int, float, int], None]
 
 
-def nothing(scope: Scope, status: int, seconds: float, size: int) -> None:
-    pass
+def ignore(scope: Scope, status: int, seconds: float, size: int) -> None:
+    """Do nothing: the default callback."""
 
 
 class Guard:
-    """ASGI. `seen` is told of every answer: scope, status, seconds, bytes of the body."""
+    """The middleware. `on_response` gets the scope, status, seconds and request body size of every response."""
 
     def __init__(
-        self, app: ASGIApp, settings: Settings, seen: Seen = nothing, stopping: Callable[[], bool] = bool
+        self, app: ASGIApp, settings: Settings, on_response: OnResponse = ignore, stopping: Callable[[], bool] = bool
     ) -> None:
-        self.app, self.settings, self.seen, self.stopping = app, settings, seen, stopping
-        self.held = 0  # bytes of bodies
-        self.late: set[asyncio.Task[None]] = set()  # nobody waits for these any more
+        self.app, self.settings, self.on_response, self.stopping = app, settings, on_response, stopping
+        self.buffered_bytes = 0  # of the request bodies that are in memory
+        self.abandoned: set[asyncio.Task[None]] = set()  # tasks whose client has disconnected or timed out
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -65,175 +65,183 @@ class Guard:
             await self.request(scope, receive, send)
 
     async def request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun, answer = time.monotonic(), Answer(self, send)
+        """Check and answer one HTTP request."""
+        started, response = time.monotonic(), GuardedSend(self, send)
         try:
             self.check(scope)
-            body = await self.body(scope, receive, answer)
-            await self.answered(scope, body, receive, answer)
+            body = await self.body(scope, receive, response)
+            await self.respond(scope, body, receive, response)
         except RequestError as error:
-            await answer.refuse(scope["path"], error)
+            await response.refuse(scope["path"], error)
         except Exception as error:
             logs.fault(error)
-            await answer.refuse(
-                scope["path"], RequestError(500, "A fault in the server; its log says where.", kind="fault")
+            await response.refuse(
+                scope["path"], RequestError(500, "Internal error; see the server's log.", kind="fault")
             )
         finally:
-            self.held -= answer.size
-            self.seen(scope, answer.status, time.monotonic() - begun, answer.size)
+            self.buffered_bytes -= response.size
+            self.on_response(scope, response.status, time.monotonic() - started, response.size)
 
-    # ---- who ----
+    # ---- access ----
 
     def check(self, scope: Scope) -> None:
-        headers = dict(scope["headers"])  # of several with one name, the last
+        """Check the host, the origin, the API key and the workbench's token."""
+        headers = dict(scope["headers"])  # the last of several with the same name
         if sum(name == b"host" for name, _ in scope["headers"]) != 1:
-            raise RequestError(400, "A request needs one Host header.")
-        if not self.settings.knows_host(host_name(headers[b"host"])):
+            raise RequestError(400, "A request must have exactly one Host header.")
+        if not self.settings.allows_host(host_name(headers[b"host"])):
             raise RequestError(
-                403, "This server does not answer to that Host; --allow-host NAME adds one.", kind="forbidden"
+                403, "This Host is not allowed; start the server with --allow-host NAME to add it.", kind="forbidden"
             )
-        if scope["type"] == "websocket" or scope["method"] not in SAFE:
+        if scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS:
             self.check_origin(scope, headers)
         path = scope["path"]
-        if self.settings.key is not None and path != OPEN and not has_key(headers, self.settings.key):
+        if self.settings.key is not None and path != PUBLIC_PATH and not has_key(headers, self.settings.key):
             raise RequestError(
                 401,
-                "This is not the server's key."
+                "The API key is wrong."
                 if b"authorization" in headers
-                else "A key is needed: Authorization: Bearer KEY (or, in a browser, KEY as the password).",
+                else "An API key is required: Authorization: Bearer KEY (in a browser, KEY as the password).",
                 kind="authentication_error",
                 code="invalid_api_key",
                 headers={"www-authenticate": 'Bearer realm="firth", Basic realm="firth"'},
             )
         if path == "/api" or path.startswith("/api/"):
-            given = token_of(scope, headers)
-            if not hmac.compare_digest(given, self.settings.token.encode()):
+            token = workbench_token(scope, headers)
+            if not hmac.compare_digest(token, self.settings.token.encode()):
                 raise RequestError(
                     403,
-                    "The workbench's token is missing or of an earlier start: open the address that was printed.",
+                    "The workbench's token is missing or from an earlier server process. Open the address that the "
+                    "server printed.",
                     kind="forbidden",
                     code="invalid_token",
                 )
 
     def check_origin(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
-        """Programs send no Origin; browsers always do, where it matters."""
+        """Refuse requests from pages of other sites. Browsers send Origin with such requests; programs do not."""
         origin = headers.get(b"origin")
-        site = headers.get(b"sec-fetch-site", b"none")
+        fetch_site = headers.get(b"sec-fetch-site", b"none")
         scheme = scope["scheme"].replace("ws", "http").encode()
-        own = scheme + b"://" + headers[b"host"]
-        if (origin is not None and origin.lower() != own.lower()) or site not in (b"none", b"same-origin"):
-            raise RequestError(403, "A page of another site may not ask this.", kind="forbidden")
+        expected = scheme + b"://" + headers[b"host"]
+        if (origin is not None and origin.lower() != expected.lower()) or fetch_site not in (b"none", b"same-origin"):
+            raise RequestError(403, "Requests from pages of other sites are not allowed.", kind="forbidden")
         if scope["type"] == "websocket" and origin is None:
-            raise RequestError(403, "A WebSocket needs an Origin.", kind="forbidden")
+            raise RequestError(403, "A WebSocket request must have an Origin header.", kind="forbidden")
 
     async def socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a WebSocket request before it is accepted."""
         try:
             self.check(scope)
         except RequestError:
             await receive()
-            await send({"type": "websocket.close", "code": 1008})  # before it is accepted: 403
+            await send({"type": "websocket.close", "code": 1008})  # closing before accepting responds with 403
             return
         await self.app(scope, receive, send)
 
-    # ---- how much ----
+    # ---- sizes ----
 
-    async def body(self, scope: Scope, receive: Receive, answer: Answer) -> bytes:
-        """The whole body, before anything looks into it; what has come of it is held from then on."""
+    async def body(self, scope: Scope, receive: Receive, response: GuardedSend) -> bytes:
+        """Receive the complete body. Received bytes count as buffered until the response is sent."""
         settings = self.settings
-        most = settings.upload_bytes if scope["path"].startswith("/api/") else settings.body_bytes
+        max_bytes = settings.upload_bytes if scope["path"].startswith("/api/") else settings.body_bytes
         headers = dict(scope["headers"])
-        told = headers.get(b"content-length", b"0")
-        if not told.isdigit() or len(told) > 18:
-            raise RequestError(400, "Content-Length must be a whole number.")
-        self.check_size(int(told), int(told), most)
-        if scope["path"] == OPEN:  # it takes none, and needs no key to be asked
-            answer.last = told != b"0" or b"transfer-encoding" in headers
+        content_length = headers.get(b"content-length", b"0")
+        if not content_length.isdigit() or len(content_length) > 18:
+            raise RequestError(400, "Content-Length must be an integer.")
+        self.check_size(int(content_length), int(content_length), max_bytes)
+        if scope["path"] == PUBLIC_PATH:  # it needs no key, so its body is not read
+            response.close_connection = content_length != b"0" or b"transfer-encoding" in headers
             return b""
         collected = bytearray()
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                ended = scope.get("state", {}).get("ended", 499)  # the connection says why, where it ended it
+                ended = scope.get("state", {}).get("ended", 499)  # set by `Connection.end`
                 raise RequestError(ended, "The body did not arrive.", kind="timeout")
             chunk = message.get("body", b"")
-            self.check_size(answer.size + len(chunk), len(chunk), most)
-            answer.size += len(chunk)
-            self.held += len(chunk)
+            self.check_size(response.size + len(chunk), len(chunk), max_bytes)
+            response.size += len(chunk)
+            self.buffered_bytes += len(chunk)
             if not message.get("more_body", False):
                 return bytes(collected + chunk) if collected else chunk
             collected += chunk
 
-    def check_size(self, size: int, more: int, most: int) -> None:
-        """Of a body, and what comes to all that is held."""
-        if size > most:
-            raise RequestError(413, f"The body may have {most:,} bytes at most.", kind="too_large")
-        if self.held + more > self.settings.held_bytes:
-            raise RequestError(429, "Too much is being sent at once.", kind="overloaded", headers={"retry-after": "1"})
+    def check_size(self, size: int, new_bytes: int, max_bytes: int) -> None:
+        """Check the size of a body, and of all buffered bodies together."""
+        if size > max_bytes:
+            raise RequestError(413, f"The body must have at most {max_bytes:,} bytes.", kind="too_large")
+        if self.buffered_bytes + new_bytes > self.settings.held_bytes:
+            text = "Too many request bodies are in memory; try again later."
+            raise RequestError(429, text, kind="overloaded", headers={"retry-after": "1"})
 
-    # ---- how long ----
+    # ---- timeouts ----
 
-    async def answered(self, scope: Scope, body: bytes, receive: Receive, answer: Answer) -> None:
-        """Runs the application until it has answered, the client is gone or the time is over."""
-        given = False
-        gone = asyncio.ensure_future(left(receive))
+    async def respond(self, scope: Scope, body: bytes, receive: Receive, response: GuardedSend) -> None:
+        """Run the application until it has responded, the client has disconnected or the time limit is reached."""
+        body_sent = False
+        disconnect = asyncio.ensure_future(disconnected(receive))
 
-        async def again() -> Message:
-            nonlocal given
-            if not given:
-                given = True
+        async def replay_body() -> Message:
+            nonlocal body_sent
+            if not body_sent:
+                body_sent = True
                 return {"type": "http.request", "body": body, "more_body": False}
-            await asyncio.shield(gone)
+            await asyncio.shield(disconnect)
             return {"type": "http.disconnect"}
 
-        task: asyncio.Task[None] = asyncio.ensure_future(self.app(scope, again, answer))
+        task: asyncio.Task[None] = asyncio.ensure_future(self.app(scope, replay_body, response))
         try:
             limit = None if scope["path"].startswith("/api/") else self.settings.answer_seconds
-            await asyncio.wait({task, gone}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done() and not gone.done() and answer.status:
-                await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)  # it streams
+            await asyncio.wait({task, disconnect}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done() and not disconnect.done() and response.status:
+                await asyncio.wait(
+                    {task, disconnect}, return_when=asyncio.FIRST_COMPLETED
+                )  # a streaming response has begun
             if task.done():
                 task.result()
                 return
-            answer.closed = True
-            if not gone.done():
-                raise RequestError(504, f"No answer within {limit:g} s.", kind="timeout")
-            answer.status = answer.status or 499
+            response.closed = True
+            if not disconnect.done():
+                raise RequestError(504, f"No response within {limit:g} s.", kind="timeout")
+            response.status = response.status or 499
         finally:
-            gone.cancel()
+            disconnect.cancel()
             if not task.done():
                 task.cancel()
-                self.late.add(task)
+                self.abandoned.add(task)
                 task.add_done_callback(self.forget)
 
     def forget(self, task: asyncio.Task[None]) -> None:
-        self.late.discard(task)
+        """Drop an abandoned task that has ended, and log its error."""
+        self.abandoned.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None and not isinstance(error, RequestError):
-            logs.fault(error)  # else asyncio would tell it, with its message
+            logs.fault(error)  # otherwise asyncio would log it with its message
 
 
-class Answer:
-    """`send`, with the headers that every answer has; nothing after it was closed. `size`: bytes of the request."""
+class GuardedSend:
+    """`send` with the headers of all responses; it sends nothing once closed. `size` is that of the request body."""
 
     def __init__(self, guard: Guard, send: Send) -> None:
         self.guard, self.send, self.status, self.size, self.closed = guard, send, 0, 0, False
-        self.last = False  # whether the connection ends with it
+        self.close_connection = False
 
     async def __call__(self, message: Message) -> None:
         if self.closed:
             return
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            more = [(b"connection", b"close")] if self.last or self.guard.stopping() else []
-            message = {**message, "headers": [*message.get("headers", []), *HEADERS, *more]}
+            extra = [(b"connection", b"close")] if self.close_connection or self.guard.stopping() else []
+            message = {**message, "headers": [*message.get("headers", []), *HEADERS, *extra]}
         await self.send(message)
 
     async def refuse(self, path: str, error: RequestError) -> None:
-        """An answer of the guard itself. What is left of the body is not read: the connection ends."""
+        """Send an error response and close the connection, because the rest of the body is not read."""
         if self.status and self.status != 499:
             return
         self.status = error.status
         if error.status == 499:
             return
-        content = json.dumps(shaped(path, error)).encode()
+        content = json.dumps(error_body(path, error)).encode()
         headers = {"content-type": "application/json", "content-length": str(len(content)), "connection": "close"}
         pairs = [(name.encode(), value.encode()) for name, value in (headers | error.headers).items()]
         await self.send(
@@ -242,14 +250,14 @@ class Answer:
         await self.send({"type": "http.response.body", "body": content})
 
 
-async def left(receive: Receive) -> None:
-    """Ends when the client is gone."""
+async def disconnected(receive: Receive) -> None:
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 def host_name(host: bytes) -> str:
-    """Of `name:port`, the name."""
+    """Return the name in `name:port`."""
     text = host.decode("latin-1")
     if text.startswith("["):
         return "".join(text.partition("]")[:2])
@@ -257,7 +265,7 @@ def host_name(host: bytes) -> str:
 
 
 def has_key(headers: dict[bytes, bytes], key: str) -> bool:
-    """Compared in the same time whatever it is."""
+    """Return whether the request has the API key, compared in constant time."""
     scheme, _, value = headers.get(b"authorization", b"").partition(b" ")
     if scheme.lower() == b"basic":
         try:
@@ -269,8 +277,8 @@ def has_key(headers: dict[bytes, bytes], key: str) -> bool:
     return hmac.compare_digest(value.strip(), key.encode())
 
 
-def token_of(scope: Scope, headers: dict[bytes, bytes]) -> bytes:
-    """A WebSocket's headers are the browser's: it brings the token as the protocol firth.TOKEN."""
+def workbench_token(scope: Scope, headers: dict[bytes, bytes]) -> bytes:
+    """Return the workbench's token. A WebSocket cannot set headers, so it sends the token as protocol firth.TOKEN."""
     if scope["type"] != "websocket":
         return headers.get(b"x-firth-token", b"")
     offered: list[Any] = headers.get(b"sec-websocket-protocol", b"").split(b",")

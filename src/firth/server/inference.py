@@ -1,4 +1,4 @@
-"""The routes of Hugging Face's text-embeddings-inference. `model` chooses among several; else it is the first."""
+"""The routes of Hugging Face's text-embeddings-inference. `model` selects a model; the default is the first."""
 
 from __future__ import annotations
 
@@ -13,11 +13,22 @@ from starlette.responses import JSONResponse, Response
 from firth.core.model import Contextual, Estimates, Predicts
 from firth.core.report import Nothing
 from firth.core.vectors import unit_rows
-from firth.server.bodies import Body, Direct, Input, Texts, Whole, described, inputs_of, json_answer, parsed, refusals
-from firth.server.embedding import Embedding, check_count, numbers
+from firth.server.bodies import (
+    Body,
+    Direct,
+    Input,
+    Integer,
+    Texts,
+    error_responses,
+    inputs_of,
+    json_response,
+    parse_body,
+    route_docs,
+)
+from firth.server.embedding import Embedding, check_count, finite_lists
 from firth.server.errors import RequestError
 from firth.server.models import Models
-from firth.server.reading import longer_than
+from firth.server.reading import over_limit
 from firth.server.settings import Settings
 from firth.version import __version__
 
@@ -27,19 +38,21 @@ TEXTS = "a text, or a list of texts"
 Text = Annotated[str, Field(min_length=1)]
 
 
-class Asked(Body):
-    model: str | None = Field(None, description="Of several models, which; else the first.")
+class ModelBody(Body):
+    """A body that can name a model."""
+
+    model: str | None = Field(None, description="Name of the model; the first by default.")
 
 
-class EmbedBody(Asked):
+class EmbedBody(ModelBody):
     inputs: Input
     normalize: bool = True
     truncate: bool | None = None
-    dimensions: Whole | None = Field(None, ge=1)
+    dimensions: Integer | None = Field(None, ge=1)
 
 
-class AllBody(Asked):
-    takes = TEXTS
+class AllBody(ModelBody):
+    inputs_help = TEXTS
     inputs: Text | Texts
     truncate: bool | None = None
 
@@ -53,14 +66,14 @@ class Parameters(Body):
     truncate: bool | None = None
 
 
-class SimilarityBody(Asked):
-    takes = "source_sentence, a text, and sentences, a list of texts"
+class SimilarityBody(ModelBody):
+    inputs_help = "source_sentence, a text, and sentences, a list of texts"
     inputs: Sentences
     parameters: Parameters = Parameters()
 
 
-class TokenizeBody(Asked):
-    takes = TEXTS
+class TokenizeBody(ModelBody):
+    inputs_help = TEXTS
     inputs: Text | Texts
     add_special_tokens: bool = True
 
@@ -76,11 +89,11 @@ class Token(BaseModel):
 Pair = Annotated[list[Text], Field(min_length=1, max_length=2)]
 
 
-class PredictBody(Asked):
-    takes = 'a text, a pair ["a", "b"], or a list of such as ["a"] and ["a", "b"]'
-    model: str | None = Field(None, description="Of several models, which; else the first that predicts.")
+class PredictBody(ModelBody):
+    inputs_help = 'a text, a pair ["a", "b"], or a list of such as ["a"] and ["a", "b"]'
+    model: str | None = Field(None, description="Name of the model; by default the first that predicts.")
     inputs: Text | Pair | Annotated[list[Pair], Field(min_length=1)] = Field(
-        description='A text, or a pair ["a", "b"]; of several, a list of such lists: [["a"], ["b"]].'
+        description='A text, or a pair ["a", "b"]; for several inputs, a list of lists: [["a"], ["b"]].'
     )
     truncate: bool | None = None
     raw_scores: Literal[False] = False
@@ -91,47 +104,49 @@ class Prediction(BaseModel):
     score: float
 
 
-def name_of(request: Request, asked: Asked) -> str:
+def name_of(request: Request, body: ModelBody) -> str:
+    """Return the name of the requested model, or of the first."""
     names = request.app.state.models.names()
-    if asked.model is None and not names:
-        raise RequestError(404, "No model is served.", field="model")
-    return names[0] if asked.model is None else asked.model
+    if body.model is None and not names:
+        raise RequestError(404, "The server has no models.", field="model")
+    return names[0] if body.model is None else body.model
 
 
-@router.post("/embed", **described(EmbedBody, list[list[float]], *STATUSES))
+@router.post("/embed", **route_docs(EmbedBody, list[list[float]], *STATUSES))
 async def embed(request: Request) -> Response:
-    """Vectors of texts, of length 1 unless `normalize` is false."""
-    body = await parsed(request, EmbedBody)
+    """Embed texts; vectors have norm 1 unless `normalize` is false."""
+    body = await parse_body(request, EmbedBody)
     run: Embedding = request.app.state.embedding
-    found = await run(
+    embedded = await run(
         name_of(request, body),
         inputs_of(body.inputs),
         truncate=body.truncate,
         dimensions=body.dimensions,
         normalize=body.normalize,
     )
-    return json_answer(to_json(numbers(found.matrix)), found.cut)
+    return json_response(to_json(finite_lists(embedded.matrix)), embedded.truncated)
 
 
-@router.post("/similarity", **described(SimilarityBody, list[float], *STATUSES))
+@router.post("/similarity", **route_docs(SimilarityBody, list[float], *STATUSES))
 async def similarity(request: Request) -> Response:
-    """The cosine of a sentence and each of several others."""
-    body = await parsed(request, SimilarityBody)
+    """Return the cosine similarity of a sentence to each of several others."""
+    body = await parse_body(request, SimilarityBody)
     run: Embedding = request.app.state.embedding
     texts = [body.inputs.source_sentence, *body.inputs.sentences]
-    found = await run(name_of(request, body), texts, truncate=body.parameters.truncate)
-    rows = unit_rows(found.matrix)
-    return json_answer(to_json((rows[1:] @ rows[0]).tolist()), found.cut)
+    embedded = await run(name_of(request, body), texts, truncate=body.parameters.truncate)
+    rows = unit_rows(embedded.matrix)
+    return json_response(to_json((rows[1:] @ rows[0]).tolist()), embedded.truncated)
 
 
-@router.post("/embed_all", **described(AllBody, list[list[list[float]]], *STATUSES))
+@router.post("/embed_all", **route_docs(AllBody, list[list[list[float]]], *STATUSES))
 async def embed_all(request: Request) -> Response:
-    """The vector of each token where it stands, those around the text among them."""
-    body = await parsed(request, AllBody)
+    """Return the contextual vector of each token, including special tokens."""
+    body = await parse_body(request, AllBody)
     return await run_in_threadpool(all_vectors, request, body)
 
 
 def all_vectors(request: Request, body: AllBody) -> Response:
+    """Compute the token vectors, in a thread."""
     run: Embedding = request.app.state.embedding
     settings: Settings = request.app.state.settings
     reader = run.open(name_of(request, body))
@@ -139,24 +154,25 @@ def all_vectors(request: Request, body: AllBody) -> Response:
     check_count(texts, settings.inputs)
     model = getattr(reader.model, "base", reader.model)
     if not isinstance(model, Contextual):
-        raise RequestError(400, "This model gives a text one vector; only networks give each token its own.")
+        raise RequestError(400, "This model has only one vector per text; use a transformer model.")
     reading = reader.read(texts, settings.on_long(body.truncate))
     if sum(reading.tokens) > min(settings.batch_tokens, settings.answer_numbers // reader.dim):
-        raise RequestError(413, f"{sum(reading.tokens):,} tokens are too many for one answer.", kind="too_large")
-    if reading.cut:
+        raise RequestError(413, f"{sum(reading.tokens):,} tokens exceed the size of a response.", kind="too_large")
+    if reading.truncated:
         texts = [reader.shortened(text) for text in texts]
     states: Any = model
-    return json_answer(to_json([numbers(states.states(text)[-1]) for text in texts]), reading.cut)
+    return json_response(to_json([finite_lists(states.states(text)[-1]) for text in texts]), reading.truncated)
 
 
-@router.post("/tokenize", **described(TokenizeBody, list[list[Token]], *STATUSES))
+@router.post("/tokenize", **route_docs(TokenizeBody, list[list[Token]], *STATUSES))
 async def tokenize(request: Request) -> Response:
-    """Each text's tokens as the model reads them."""
-    body = await parsed(request, TokenizeBody)
+    """Return the tokens of each text."""
+    body = await parse_body(request, TokenizeBody)
     return await run_in_threadpool(tokens_of, request, body)
 
 
 def tokens_of(request: Request, body: TokenizeBody) -> Response:
+    """Tokenize the texts, in a thread."""
     texts = inputs_of(body.inputs)
     check_count(texts, request.app.state.settings.inputs)
     run: Embedding = request.app.state.embedding
@@ -164,52 +180,57 @@ def tokens_of(request: Request, body: TokenizeBody) -> Response:
     return JSONResponse([reader.tokens(text, body.add_special_tokens) for text in texts])
 
 
-@router.post("/predict", **described(PredictBody, list[Prediction] | list[list[Prediction]], *STATUSES))
+@router.post("/predict", **route_docs(PredictBody, list[Prediction] | list[list[Prediction]], *STATUSES))
 async def predict(request: Request) -> Response:
-    """All labels of a text with their probabilities, best first; of a model of numbers, the number."""
-    body = await parsed(request, PredictBody)
+    """Return all labels of a text with their probabilities, best first; for a regression model, the value."""
+    body = await parse_body(request, PredictBody)
     return await run_in_threadpool(predictions, request, body)
 
 
 def predictions(request: Request, body: PredictBody) -> Response:
+    """Compute the predictions, in a thread."""
     served: Models = request.app.state.models
     first = name_of(request, body)
     names = served.names() if body.model is None else [first]
     model = next((model for name in names if isinstance(model := served.get(name), Predicts | Estimates)), None)
     single = isinstance(body.inputs, str) or isinstance(body.inputs[0], str)
-    given: Any = [body.inputs] if single else body.inputs
-    texts: list[Any] = [each if isinstance(each, str) else each[0] if len(each) == 1 else tuple(each) for each in given]
+    inputs: Any = [body.inputs] if single else body.inputs
+    texts: list[Any] = [
+        each if isinstance(each, str) else each[0] if len(each) == 1 else tuple(each) for each in inputs
+    ]
     check_count(texts, request.app.state.settings.inputs)
-    cut = check_longest(model, texts, request.app.state.settings.on_long(body.truncate))
-    quiet: dict[str, Any] = {"report": Nothing()} if cut else {}  # the answer says it
-    found: list[list[dict[str, Any]]]
+    truncated = count_truncated(model, texts, request.app.state.settings.on_long(body.truncate))
+    options: dict[str, Any] = {"report": Nothing()} if truncated else {}  # the response header reports it
+    results: list[list[dict[str, Any]]]
     if isinstance(model, Predicts):
         labels = max(1, len(getattr(model, "labels", ())))
-        rows = model.predict(texts, k=labels, **quiet)
-        found = [[{"label": label, "score": score} for label, score in row] for row in rows]
+        rows = model.predict(texts, k=labels, **options)
+        results = [[{"label": label, "score": score} for label, score in row] for row in rows]
     elif model is not None:
-        found = [[{"label": "value", "score": float(value)}] for value in model.estimate(texts, **quiet)]
+        results = [[{"label": "value", "score": float(value)}] for value in model.estimate(texts, **options)]
     else:
         raise RequestError(
-            400, f"No model that predicts (classify and fasttext_classifier do): {', '.join(names)}.", field="model"
+            400,
+            f"None of these models can predict: {', '.join(names)}. Use a text_classifier or fasttext_classifier.",
+            field="model",
         )
-    return json_answer(to_json(found[0] if single else found), cut)
+    return json_response(to_json(results[0] if single else results), truncated)
 
 
-def check_longest(model: Any, texts: list[Any], long: str) -> int:
-    """How many texts or pairs are longer than a network reads; refused, unless they are to be cut."""
-    most: int | None = getattr(model, "most", None)
-    if most is None:
+def count_truncated(model: Any, texts: list[Any], long: str) -> int:
+    """Return how many texts or pairs exceed the model's maximum length; with long="refuse" they are refused."""
+    max_tokens: int | None = getattr(model, "most", None)
+    if max_tokens is None:
         return 0
     parts = [[text] if isinstance(text, str) else list(text) for text in texts]
     ids = iter(model.tokenizer.ids_batch([part for each in parts for part in each], special=False))
     counts = [1 + sum(1 + len(next(ids)) for _ in each) for each in parts]
-    return len(longer_than(most, counts, long))
+    return len(over_limit(max_tokens, counts, long))
 
 
-@router.get("/health", responses={200: {"model": dict[str, str]}, **refusals(503)})
+@router.get("/health", responses={200: {"model": dict[str, str]}, **error_responses(503)})
 async def health(request: Request) -> Response:
-    """200 while the server takes requests; 503 when it was told to stop."""
+    """Return 200 while the server accepts requests, and 503 while it is stopping."""
     if request.app.state.stopping:
         raise RequestError(503, "The server is stopping.", kind="unavailable")
     return JSONResponse({"status": "ok"})
@@ -217,11 +238,11 @@ async def health(request: Request) -> Response:
 
 @router.get("/info", responses={200: {"model": dict[str, Any]}})
 async def info(request: Request) -> Response:
-    """The limits, and what is served."""
+    """Return the limits of the server, and its models and indexes."""
     settings: Settings = request.app.state.settings
     served: Models = request.app.state.models
     names = served.names()
-    facts = {
+    description = {
         "model_id": names[0] if names else None,
         "models": names,
         "indexes": served.index_names(),
@@ -233,4 +254,4 @@ async def info(request: Request) -> Response:
         "max_body_bytes": settings.body_bytes,
         "auto_truncate": settings.long == "truncate",
     }
-    return JSONResponse(facts)
+    return JSONResponse(description)

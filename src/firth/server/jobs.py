@@ -1,7 +1,6 @@
-"""Long work of the workbench: commands of `firth`, each in a process of its own, watched through its JSON lines.
+"""Background jobs of the workbench: `firth` commands in separate processes, which report progress as JSON lines.
 
-What a person starts here is a command line that can be shown, stopped like one (a checkpoint is kept), and begun again
-like one (it goes on).
+A job is a command line that can be shown, stopped (with a checkpoint) and resumed.
 """
 
 from __future__ import annotations
@@ -25,84 +24,87 @@ from typing import Any
 
 from firth.server.errors import RequestError
 
-AT_ONCE = 4  # the others wait: processes that share the cores gain nothing by being many
-POINTS = 600  # of a curve: twice as many are thinned to these
+MAX_RUNNING = 4  # further jobs wait, because they would compete for the cores
+CURVE_POINTS = 600  # a curve of twice as many points is thinned to these
 ACTIVE = ("waiting", "running", "stopping")
 STOPPED = 130  # the exit status of a command that was interrupted
 
-Done = Callable[[Any], Mapping[str, Any]]  # given the command's result; what it says is added to the job
+OnDone = Callable[[Any], Mapping[str, Any]]  # called with the command's result; returns further details of the job
 
 
 @dataclass
 class Job:
-    """One command and how far it is."""
+    """One command and its progress."""
 
     number: int
     verb: str
     title: str
-    arguments: Sequence[str] = ()  # behind `firth`; none: of an earlier start, and can't go on here
-    about: dict[str, Any] = field(default_factory=dict)  # what the page wants to know again
-    done_by: Done = dict
-    output: Path | None = None  # what it writes
+    arguments: Sequence[
+        str
+    ] = ()  # after `firth`; empty for a run of an earlier server process that cannot be resumed here
+    details: dict[str, Any] = field(default_factory=dict)  # shown by the page: method, model, data, …
+    on_done: OnDone = dict
+    output: Path | None = None  # file or folder that it writes
     status: str = "waiting"  # running, stopping, stopped, finished, failed
     task: str = ""
     unit: str = ""
     total: float = 0.0
     done: float = 0.0
-    first: float | None = None  # where this session began, so that its speed is its own
-    begun: float = 0.0
-    seconds: float = 0.0  # of the task that runs, or of the one that ran last
-    figures: dict[str, float] = field(default_factory=dict)
+    first: float | None = None  # units done when this process began, for the speed of a resumed run
+    started: float = 0.0
+    seconds: float = 0.0  # of the current or the last task
+    metrics: dict[str, float] = field(default_factory=dict)
     curve: list[tuple[float, float]] = field(default_factory=list)  # units done, loss
     notes: list[str] = field(default_factory=list)
     error: str = ""
     result: Any = None
     process: subprocess.Popen[str] | None = None
 
-    def told(self, event: Mapping[str, Any]) -> None:
-        """One event of `firth.core.report.JsonLines`."""
+    def handle_event(self, event: Mapping[str, Any]) -> None:
+        """Update the progress from one event of `firth.core.report.JsonLines`."""
         kind = event.get("event")
         if kind == "begin":
             self.task, self.unit, self.total = str(event["task"]), str(event["unit"]), float(event["total"])
-            self.done, self.first, self.begun, self.figures = 0.0, None, time.monotonic(), {}
+            self.done, self.first, self.started, self.metrics = 0.0, None, time.monotonic(), {}
         elif kind == "step":
             self.done = float(event["done"])
             self.first = self.done if self.first is None else self.first
-            self.seconds = time.monotonic() - self.begun
-            self.figures = {
+            self.seconds = time.monotonic() - self.started
+            self.metrics = {
                 name: value
                 for name, value in event.items()
                 if name not in ("event", "task", "done") and isinstance(value, (int, float))
             }
-            if "loss" in self.figures:
+            if "loss" in self.metrics:
                 self.curve = [
                     point for point in self.curve if point[0] < self.done
                 ]  # a resumed run goes over old ground
-                self.curve.append((self.done, self.figures["loss"]))
-                if len(self.curve) > 2 * POINTS:
+                self.curve.append((self.done, self.metrics["loss"]))
+                if len(self.curve) > 2 * CURVE_POINTS:
                     self.curve = self.curve[1::2]
         elif kind == "note":
             self.notes.append(str(event["text"]))
 
     def to_json(self) -> dict[str, Any]:
-        here = self.done - (self.first or 0.0)
-        speed = here / self.seconds if self.seconds > 0 and here > 0 else None
-        left = (self.total - self.done) / speed if speed and self.total and self.status == "running" else None
+        """Return the job as the page shows it."""
+        done_here = self.done - (self.first or 0.0)
+        speed = done_here / self.seconds if self.seconds > 0 and done_here > 0 else None
+        seconds_left = (self.total - self.done) / speed if speed and self.total and self.status == "running" else None
         return {
             "id": self.number,
             "verb": self.verb,
             "title": self.title,
             "command": shlex.join(["firth", *self.arguments]) if self.arguments else "",
             "resumes": self.status in ("stopped", "failed") and bool(self.arguments),
-            "about": self.about,
+            "details": self.details,
             "status": self.status,
             "task": self.task,
             "unit": self.unit,
             "share": min(1.0, self.done / self.total) if self.total else None,
             "speed": speed,
-            "left": left,
+            "left": seconds_left,
             "seconds": self.seconds,
-            "figures": self.figures,
+            "metrics": self.metrics,
             "curve": {"x": [x for x, _ in self.curve], "y": [y for _, y in self.curve]},
             "notes": self.notes,
             "error": self.error,
@@ -111,58 +113,65 @@ class Job:
 
 
 class Jobs:
-    """Safe to ask from any thread. The commands end with the server."""
+    """All jobs of the server. Thread-safe. Running commands end with the server."""
 
     def __init__(self) -> None:
         self._jobs: dict[int, Job] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._free = threading.Semaphore(AT_ONCE)
+        self._slots = threading.Semaphore(MAX_RUNNING)
         weakref.finalize(self, end_all, self._jobs)
 
     def all(self) -> list[Job]:
+        """Return all jobs in the order of their numbers."""
         with self._lock:
             return list(self._jobs.values())
 
     def get(self, number: int) -> Job:
+        """Return the job with this number."""
         with self._lock:
-            found = self._jobs.get(number)
-        if found is None:
+            job = self._jobs.get(number)
+        if job is None:
             raise RequestError(404, f"There is no job {number}.")
-        return found
+        return job
 
     def start(
-        self, arguments: Sequence[str], title: str, about: Mapping[str, Any], done: Done, output: Path | None = None
+        self,
+        arguments: Sequence[str],
+        title: str,
+        details: Mapping[str, Any],
+        on_done: OnDone,
+        output: Path | None = None,
     ) -> Job:
-        """`firth ARGUMENTS…` as a process; `done` is called with what it printed, once it has ended well."""
+        """Start `firth ARGUMENTS…` as a process; `on_done` is called with its result if it succeeds."""
         with self._lock:
-            job = Job(next(self._numbers), arguments[0], title, list(arguments), dict(about), done, output)
+            job = Job(next(self._numbers), arguments[0], title, list(arguments), dict(details), on_done, output)
             if output and any(other.output == output and other.status in ACTIVE for other in self._jobs.values()):
-                raise RequestError(409, f"{output.name} is being made; give another name.", code="output_exists")
+                raise RequestError(409, f"A job is writing {output.name}; choose another name.", code="output_exists")
             self._jobs[job.number] = job
         self._run(job)
         return job
 
-    def remember(self, **facts: Any) -> None:
-        """A run of an earlier start; `facts` are fields of `Job`."""
+    def remember(self, **fields: Any) -> None:
+        """Add a run of an earlier server process; `fields` are those of `Job`."""
         with self._lock:
-            job = Job(next(self._numbers), **facts)
+            job = Job(next(self._numbers), **fields)
             self._jobs[job.number] = job
 
     def resume(self, number: int) -> Job:
-        """The same command again, which goes on from its checkpoint."""
+        """Run the command again; it resumes from its checkpoint."""
         job = self.get(number)
         if not job.arguments:
-            raise RequestError(403, f"{job.title} was not started from here; see its note.", kind="forbidden")
+            raise RequestError(403, f"{job.title} cannot be resumed here; see its note.", kind="forbidden")
         with self._lock:
             if job.status not in ("stopped", "failed"):
-                raise RequestError(409, f"{job.title} is {job.status}; only what was stopped or failed can go on.")
+                raise RequestError(409, f"{job.title} is {job.status}; only stopped or failed jobs can be resumed.")
             job.status, job.error, job.notes = "waiting", "", []
         self._run(job)
         return job
 
     def stop(self, number: int) -> Job:
-        """Asks it to stop, which leaves a checkpoint; asked again, it is ended at once."""
+        """Stop a job with a checkpoint; a second call kills it."""
         job = self.get(number)
         with self._lock:
             if job.status == "waiting":
@@ -173,20 +182,21 @@ class Jobs:
         return job
 
     def forget(self, number: int) -> None:
+        """Remove a job from the list."""
         job = self.get(number)
         with self._lock:
             if job.status in ("running", "stopping"):
                 raise RequestError(409, f"{job.title} is {job.status}; stop it first.")
-            job.status = "stopped"  # it may be waiting
+            job.status = "stopped"  # in case it was waiting
             del self._jobs[number]
 
     def _run(self, job: Job) -> None:
-        threading.Thread(target=watch, args=(job, self._free, self._lock), daemon=True).start()
+        threading.Thread(target=watch, args=(job, self._slots, self._lock), daemon=True).start()
 
 
-def watch(job: Job, free: threading.Semaphore, lock: threading.Lock) -> None:
-    """The life of a job's process, from waiting for its turn to its end."""
-    with free, tempfile.TemporaryFile("w+", encoding="utf-8") as printed:
+def watch(job: Job, slots: threading.Semaphore, lock: threading.Lock) -> None:
+    """Wait for a slot, run a job's process and follow it to its end."""
+    with slots, tempfile.TemporaryFile("w+", encoding="utf-8") as printed:
         with lock:
             if job.status != "waiting":
                 return
@@ -202,41 +212,41 @@ def watch(job: Job, free: threading.Semaphore, lock: threading.Lock) -> None:
                 encoding="utf-8",
                 errors="replace",
             )
-            job.status, job.task, job.begun = "running", "starting", time.monotonic()
-        said = read_events(job)
+            job.status, job.task, job.started = "running", "starting", time.monotonic()
+        messages = read_events(job)
         status = job.process.wait()
         printed.seek(0)
         output = printed.read()
-    finish(job, status, output, said)
+    finish(job, status, output, messages)
 
 
 def read_events(job: Job) -> list[str]:
-    """Follows the process's standard error to its end; the lines that are no events."""
+    """Follow the process's standard error to its end, and return the lines that are not events."""
     assert job.process is not None and job.process.stderr is not None
-    said: list[str] = []
+    messages: list[str] = []
     for line in job.process.stderr:
         try:
             event = json.loads(line) if line.startswith("{") else None
         except ValueError:
             event = None
         if event is not None and "error" in event:
-            said = [str(event["error"]["message"])]
+            messages = [str(event["error"]["message"])]
         elif event is not None:
-            job.told(event)
+            job.handle_event(event)
         elif line.startswith("note: "):
             job.notes.append(line[6:].strip())
         elif line.strip():
-            said = [*said, line.strip()][-20:]
-    return said
+            messages = [*messages, line.strip()][-20:]
+    return messages
 
 
-def finish(job: Job, status: int, output: str, said: Sequence[str]) -> None:
+def finish(job: Job, status: int, output: str, messages: Sequence[str]) -> None:
     if status == 0:
         with contextlib.suppress(ValueError):
             job.result = json.loads(output)
         try:
-            job.about |= job.done_by(job.result)
-        except Exception as error:  # whatever it is, a person has to see it
+            job.details |= job.on_done(job.result)
+        except Exception as error:  # any error must be shown to the user
             job.error, job.status = str(error), "failed"
             return
         job.status = "finished"
@@ -244,13 +254,15 @@ def finish(job: Job, status: int, output: str, said: Sequence[str]) -> None:
         job.status = "stopped"
     else:
         job.error = (
-            said[-1].removeprefix("firth: ").removeprefix("Error: ") if said else f"It ended with status {status}."
+            messages[-1].removeprefix("firth: ").removeprefix("Error: ")
+            if messages
+            else f"The command failed with exit status {status}."
         )
         job.status = "failed"
 
 
 def end_all(jobs: Mapping[int, Job]) -> None:
-    """When the server ends: what trains leaves a checkpoint."""
+    """Terminate all running commands when the server ends; training leaves a checkpoint."""
     running = [job.process for job in jobs.values() if job.process is not None and job.process.poll() is None]
     for process in running:
         process.terminate()

@@ -1,5 +1,5 @@
-"""One line of JSON for each event, on standard error. Texts, keys, paths of requests and messages of errors (which may
-quote texts) never come into it: a route is told as it is declared."""
+"""Logging of one JSON line per event to standard error. For privacy, the log never contains texts, keys, request paths
+or error messages, which may quote texts; routes are logged by their pattern."""
 
 from __future__ import annotations
 
@@ -14,28 +14,31 @@ log = logging.getLogger("firth.server")
 
 
 class Lines(logging.Formatter):
+    """Formats log records as JSON lines."""
+
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
-        facts = getattr(record, "facts", None)
-        if facts is None:  # of uvicorn
-            facts = {"event": record.getMessage().partition("\n")[0]}
-        return json.dumps({"time": when, "level": record.levelname.lower(), **facts})
+        fields = getattr(record, "fields", None)
+        if fields is None:  # a record of uvicorn
+            fields = {"event": record.getMessage().partition("\n")[0]}
+        return json.dumps({"time": when, "level": record.levelname.lower(), **fields})
 
 
-def event(name: str, level: int = logging.INFO, **facts: Any) -> None:
+def event(name: str, level: int = logging.INFO, **fields: Any) -> None:
+    """Log an event."""
     if log.isEnabledFor(level):
-        log.log(level, name, extra={"facts": {"event": name, **facts}})
+        log.log(level, name, extra={"fields": {"event": name, **fields}})
 
 
 def fault(error: BaseException) -> None:
-    """What went wrong where, without its message."""
+    """Log the type and the location of an error, without its message."""
     frames = traceback.extract_tb(error.__traceback__)[-6:]
     where = [f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames]
     event("fault", logging.ERROR, type=type(error).__name__, where=where)
 
 
 def begin(requests: bool) -> None:
-    """Events go to standard error from now on; without `requests`, only what is wrong."""
+    """Start logging to standard error; without `requests`, only warnings and errors."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines())
     for name, level in (("firth.server", logging.INFO if requests else logging.WARNING), ("uvicorn", logging.WARNING)):

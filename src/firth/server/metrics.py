@@ -1,4 +1,4 @@
-"""What the server counts, as Prometheus reads it. Labels name routes and models, never anything of a request."""
+"""Metrics of the server in Prometheus's format. Labels are routes and models, never parts of a request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ router = APIRouter()
 
 
 class Histogram:
-    """How many values were at most so large."""
+    """A Prometheus histogram: counts of values by upper bound."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds, self.counts, self.total = bounds, [0] * (len(bounds) + 1), 0.0
@@ -29,16 +29,16 @@ class Histogram:
         self.total += value
 
     def lines(self, name: str, labels: Labels = ()) -> Iterator[str]:
-        below = 0
+        cumulative = 0
         for bound, count in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
-            below += count
-            yield line(f"{name}_bucket", (*labels, ("le", bound)), below)
+            cumulative += count
+            yield line(f"{name}_bucket", (*labels, ("le", bound)), cumulative)
         yield line(f"{name}_sum", labels, self.total)
-        yield line(f"{name}_count", labels, below)
+        yield line(f"{name}_count", labels, cumulative)
 
 
 class Metrics:
-    """Told by the guard and the batches, from several threads."""
+    """The counters of the server. Thread-safe."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -48,35 +48,37 @@ class Metrics:
         self.batches: dict[str, Histogram] = {}
         self.gauges: dict[str, Callable[[], float]] = {}
 
-    def answered(self, route: str, status: int, seconds: float) -> None:
+    def count_response(self, route: str, status: int, seconds: float) -> None:
         with self.lock:
             self.requests[(("route", route), ("status", str(status)))] += 1
             self.seconds.setdefault(route, Histogram(SECONDS)).add(seconds)
 
-    def computed(self, model: str, requests: int, tokens: int) -> None:
+    def count_batch(self, model: str, requests: int, tokens: int) -> None:
         with self.lock:
             self.tokens[model] += tokens
             self.batches.setdefault(model, Histogram(SIZES)).add(requests)
 
     def text(self) -> str:
         with self.lock:
-            found = [
-                *family("firth_requests_total", "counter", "Answers by route and status."),
+            lines = [
+                *family("firth_requests_total", "counter", "Responses by route and status."),
                 *(line("firth_requests_total", labels, count) for labels, count in sorted(self.requests.items())),
-                *family("firth_request_seconds", "histogram", "From a request's head to the end of its answer."),
+                *family(
+                    "firth_request_seconds", "histogram", "Time from the request's headers to the end of the response."
+                ),
                 *self._histograms("firth_request_seconds", "route", self.seconds),
                 *family("firth_tokens_total", "counter", "Tokens computed."),
                 *(line("firth_tokens_total", (("model", name),), count) for name, count in sorted(self.tokens.items())),
-                *family("firth_batch_requests", "histogram", "Requests that were computed together."),
+                *family("firth_batch_requests", "histogram", "Requests per batch."),
                 *self._histograms("firth_batch_requests", "model", self.batches),
             ]
         for name, value in self.gauges.items():
-            found += [*family(name, "gauge", name.replace("_", " ")), line(name, (), value())]
-        return "\n".join(found) + "\n"
+            lines += [*family(name, "gauge", name.replace("_", " ")), line(name, (), value())]
+        return "\n".join(lines) + "\n"
 
-    def _histograms(self, name: str, label: str, several: Mapping[str, Histogram]) -> Iterator[str]:
-        for value, each in sorted(several.items()):
-            yield from each.lines(name, ((label, value),))
+    def _histograms(self, name: str, label: str, histograms: Mapping[str, Histogram]) -> Iterator[str]:
+        for value, histogram in sorted(histograms.items()):
+            yield from histogram.lines(name, ((label, value),))
 
 
 def family(name: str, kind: str, help: str) -> Iterator[str]:
@@ -94,7 +96,7 @@ def escaped(text: str) -> str:
 
 
 def resident_bytes() -> float:
-    """Memory of this process; 0 where the system does not tell."""
+    """Return the memory of this process; 0 if the system does not report it."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
     except (OSError, IndexError, ValueError):
@@ -103,6 +105,6 @@ def resident_bytes() -> float:
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
-    """Counters and histograms for Prometheus."""
-    found: Metrics = request.app.state.metrics
-    return Response(found.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    """Return counters and histograms for Prometheus."""
+    store: Metrics = request.app.state.metrics
+    return Response(store.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,7 +1,7 @@
-"""What is served: models and indexes by name, opened at their first use, and opened anew when their folder is replaced.
+"""The served models and indexes by name. They are loaded at their first use and reloaded when their folder is replaced.
 
-A request keeps the model that it was given, so a new one never disturbs it. A folder that is gone or broken leaves the
-model that was open; one that was never open is said to be unavailable.
+A request uses one loaded model throughout. If a folder is deleted or damaged, the loaded model stays in use; a model
+that was not loaded before is reported as unavailable.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from firth.index.folder import MANIFEST, is_index
 from firth.server.errors import RequestError
 from firth.server.settings import Settings
 
-Stamp = tuple[int, int, int]  # tells a replaced file from the old one
-LOOK = 0.2  # seconds after which a folder is looked at again
+Stamp = tuple[int, int, int]  # inode, modification time and size: changes when a file is replaced
+CHECK_SECONDS = 0.2  # time after which a folder is checked again
 
-#: What a model can do, by the protocol that says so.
+#: Abilities of models, each with its protocol.
 ABILITIES: Mapping[str, Any] = {
     "embeds": protocols.Embeds,
     "vectors": protocols.HasVectors,
@@ -56,21 +56,23 @@ ABILITIES: Mapping[str, Any] = {
 
 
 def abilities(model: Any) -> list[str]:
-    """Names out of ABILITIES; `codes` instead of `embeds` where rows of a table are taken, not texts."""
-    found = [name for name, protocol in ABILITIES.items() if isinstance(model, protocol)]
-    if "embeds" in found and model.method.kind == "table":
-        found[found.index("embeds")] = "codes"
-    if "fills" in found and "masked" not in getattr(model, "heads", ["masked"]):
-        found.remove("fills")  # an encoder without the head that predicts words
-    if lacks_tokenizer(getattr(model, "method", None)):  # no function comes with a folder: it reads no text here
-        found = [name for name in found if name not in ("embeds", "predicts", "fills")]
-    if "vectors" in found and not any(len(table) for table in model.tables.values()):
-        found.remove("vectors")
-    return found
+    """Return the model's names in ABILITIES; `codes` instead of `embeds` for models of tables."""
+    names = [name for name, protocol in ABILITIES.items() if isinstance(model, protocol)]
+    if "embeds" in names and model.method.kind == "table":
+        names[names.index("embeds")] = "codes"
+    if "fills" in names and "masked" not in getattr(model, "heads", ["masked"]):
+        names.remove("fills")  # an encoder without a masked language modeling head
+    if lacks_tokenizer(
+        getattr(model, "method", None)
+    ):  # its tokenizer is a function, which the folder does not contain
+        names = [name for name in names if name not in ("embeds", "predicts", "fills")]
+    if "vectors" in names and not any(len(table) for table in model.tables.values()):
+        names.remove("vectors")
+    return names
 
 
 class VectorFile:
-    """A file of vectors as something with tables."""
+    """A file of vectors with the interface of a model."""
 
     training: Mapping[str, Any] = {}
 
@@ -83,176 +85,188 @@ class VectorFile:
 
 
 @dataclass
-class Place:
-    """Where something is, and what was opened there."""
+class Entry:
+    """A path, and the model or index that was loaded from it."""
 
     path: Path
     kind: str  # "model" or "index"
-    opened: Any = None
+    resource: Any = None
     stamp: Stamp | None = None
-    failed: Stamp | None = None  # what could not be opened is not tried again until it changes
-    why: str = ""
+    failed_stamp: Stamp | None = None  # a file that failed to load is not tried again until it changes
+    reason: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    told: tuple[Stamp | None, dict[str, Any]] | None = None  # what was said of it, and of which files
-    looked: float = -LOOK
+    described: tuple[Stamp | None, dict[str, Any]] | None = None  # cached description, and the stamp that it belongs to
+    checked: float = -CHECK_SECONDS
     latest: Stamp | None = None
 
-    def recent(self) -> Stamp | None:
-        """`now`, or what it was a moment ago: the disk is not asked for every request."""
-        if time.monotonic() - self.looked >= LOOK:
-            self.latest, self.looked = self.now(), time.monotonic()
+    def recent_stamp(self) -> Stamp | None:
+        """Return the stamp, cached for CHECK_SECONDS to save disk access."""
+        if time.monotonic() - self.checked >= CHECK_SECONDS:
+            self.latest, self.checked = self.current_stamp(), time.monotonic()
         return self.latest
 
-    def now(self) -> Stamp | None:
-        """Of the file that is replaced last."""
+    def current_stamp(self) -> Stamp | None:
+        """Return the stamp of the file that is replaced last; None if it does not exist."""
         try:
             main = self.path
             if main.is_dir():
                 main = main / MANIFEST if self.kind == "index" else network_folder(main) / CONFIG
-            found = main.stat()
+            status = main.stat()
         except (OSError, FirthError):
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 class Models:
-    """Safe to ask from any thread. Opening takes a while: not for the event loop."""
+    """All served models and indexes. Thread-safe. Loading is slow, so it must not happen in the event loop."""
 
     def __init__(self, settings: Settings) -> None:
-        # Whole paths: the commands that the workbench shows run wherever they are pasted.
-        self._places = {name: Place(Path(path).absolute(), "model") for name, path in settings.models.items()}
-        self._indexes = {name: Place(Path(path).absolute(), "index") for name, path in settings.indexes.items()}
+        # Absolute paths: the commands that the workbench shows work in any directory.
+        self._models = {name: Entry(Path(path).absolute(), "model") for name, path in settings.models.items()}
+        self._indexes = {name: Entry(Path(path).absolute(), "index") for name, path in settings.indexes.items()}
 
     def names(self) -> list[str]:
-        return list(self._places)
+        """Return the names of the models."""
+        return list(self._models)
 
     def index_names(self) -> list[str]:
+        """Return the names of the indexes."""
         return list(self._indexes)
 
     def add(self, name: str, path: Path) -> None:
-        """One more, such as the workbench has trained; a name that is there already gets the new place."""
-        self._places[name] = Place(path, "model")
+        """Add a model, such as one trained in the workbench; an existing name gets the new path."""
+        self._models[name] = Entry(path, "model")
 
     def add_index(self, name: str, path: Path) -> None:
-        self._indexes[name] = Place(path, "index")
+        """Add an index."""
+        self._indexes[name] = Entry(path, "index")
 
-    def find(self, name: str, path: Path, kind: str, where: str) -> None:
-        """One that lies in the folder `where` and was not named; those that were keep their names."""
-        places = self._indexes if kind == "index" else self._places
-        if all(place.path.resolve() != path for place in places.values()):
-            places[f"{where}/{name}" if name in places else name] = Place(path, kind)
+    def add_found(self, name: str, path: Path, kind: str, where: str) -> None:
+        """Add a model or index from the folder `where`, unless it was added by name before."""
+        entries = self._indexes if kind == "index" else self._models
+        if all(entry.path.resolve() != path for entry in entries.values()):
+            entries[f"{where}/{name}" if name in entries else name] = Entry(path, kind)
 
     def index_path(self, name: str) -> Path:
-        return self._place(name, self._indexes, "index").path
+        """Return the path of an index."""
+        return self._entry(name, self._indexes, "index").path
 
     def path(self, name: str) -> Path:
-        """Where a model is: for commands that are shown, never from a request."""
-        return self._place(name, self._places, "model").path
+        """Return the path of a model, for the commands that the workbench shows."""
+        return self._entry(name, self._models, "model").path
 
     def get(self, name: str) -> Any:
-        """The model of this name as it is on disk now."""
-        return self._current(name, self._place(name, self._places, "model"))
+        """Return the model of this name, reloaded if it has changed on disk."""
+        return self._current(name, self._entry(name, self._models, "model"))
 
     def index(self, name: str) -> Index:
-        found: Index = self._current(name, self._place(name, self._indexes, "index"))
-        return found
+        """Return the index of this name, reopened if it has changed on disk."""
+        index: Index = self._current(name, self._entry(name, self._indexes, "index"))
+        return index
 
     def ready(self, name: str) -> Any | None:
-        """The model, if it is open and unchanged: this does not wait."""
-        place = self._place(name, self._places, "model")
-        return place.opened if place.recent() in (place.stamp, place.failed, None) else None
+        """Return the model if it is loaded and unchanged, without blocking."""
+        entry = self._entry(name, self._models, "model")
+        return entry.resource if entry.recent_stamp() in (entry.stamp, entry.failed_stamp, None) else None
 
     def created(self, name: str) -> int:
-        """When its files were written, in seconds since 1970; 0 if they are gone."""
-        stamp = self._place(name, self._places, "model").now()
+        """Return the modification time of a model in seconds since 1970; 0 if its files were deleted."""
+        stamp = self._entry(name, self._models, "model").current_stamp()
         return 0 if stamp is None else stamp[1] // 10**9
 
     def loaded(self) -> list[str]:
-        return [name for name, place in self._places.items() if place.opened is not None]
+        """Return the names of the models in memory."""
+        return [name for name, entry in self._models.items() if entry.resource is not None]
 
     def describe(self, name: str) -> dict[str, Any]:
-        """What a model is and can do."""
-        return {"name": name, **self._say(name, self._place(name, self._places, "model"), description)}
+        """Describe a model: its method, tables, options and abilities."""
+        return {"name": name, **self._describe(name, self._entry(name, self._models, "model"), description)}
 
-    def describe_index(self, name: str, say: Callable[[Index], dict[str, Any]]) -> dict[str, Any]:
-        """What `say` says of an index; it may be opened without its model."""
-        return self._say(name, self._place(name, self._indexes, "index"), say)
+    def describe_index(self, name: str, describe: Callable[[Index], dict[str, Any]]) -> dict[str, Any]:
+        """Describe an index with a function; the index may be opened without its model."""
+        return self._describe(name, self._entry(name, self._indexes, "index"), describe)
 
-    def _say(self, name: str, place: Place, say: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        """What is not open is opened for this alone: there may be many, of which few are used."""
-        if place.opened is not None or place.path.is_file():
-            return say(self._current(name, place))
-        with place.lock:
-            stamp = place.now()
-            if place.told is None or place.told[0] != stamp:
+    def _describe(self, name: str, entry: Entry, describe: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+        """Describe a resource. One that is not loaded is opened only for that: few of many may be used."""
+        if entry.resource is not None or entry.path.is_file():
+            return describe(self._current(name, entry))
+        with entry.lock:
+            stamp = entry.current_stamp()
+            if entry.described is None or entry.described[0] != stamp:
                 try:
-                    found = Index.open(place.path) if place.kind == "index" else load(place.path)
-                    place.told = stamp, say(found)
+                    resource = Index.open(entry.path) if entry.kind == "index" else load(entry.path)
+                    entry.described = stamp, describe(resource)
                 except FirthError as error:
-                    raise unavailable(name, place, error) from None
-            return place.told[1]
+                    raise unavailable(name, entry, error) from None
+            return entry.described[1]
 
-    def _place(self, name: str, places: Mapping[str, Place], what: str) -> Place:
-        found = places.get(name)
-        if found is None:
-            known = ", ".join(places) or "none"
+    def _entry(self, name: str, entries: Mapping[str, Entry], kind: str) -> Entry:
+        entry = entries.get(name)
+        if entry is None:
+            available = ", ".join(entries) or "none"
             raise RequestError(
-                404, f"There is no {what} {name[:80]!r} here; there is: {known}.", field=what, code=f"{what}_not_found"
+                404,
+                f"There is no {kind} {name[:80]!r}. Available: {available}.",
+                field=kind,
+                code=f"{kind}_not_found",
             )
-        return found
+        return entry
 
-    def _current(self, name: str, place: Place) -> Any:
-        stamp = place.recent()
-        if place.opened is not None and stamp in (place.stamp, place.failed, None):
-            return place.opened
-        # While one thread opens the new model, the others go on with the old one.
-        if not place.lock.acquire(blocking=place.opened is None):
-            return place.opened
+    def _current(self, name: str, entry: Entry) -> Any:
+        stamp = entry.recent_stamp()
+        if entry.resource is not None and stamp in (entry.stamp, entry.failed_stamp, None):
+            return entry.resource
+        # While one thread loads the new model, the others use the old one.
+        if not entry.lock.acquire(blocking=entry.resource is None):
+            return entry.resource
         try:
-            stamp = place.now()
-            if place.opened is None or stamp not in (place.stamp, place.failed, None):
-                self._open(place, stamp)
+            stamp = entry.current_stamp()
+            if entry.resource is None or stamp not in (entry.stamp, entry.failed_stamp, None):
+                self._open(entry, stamp)
         finally:
-            place.lock.release()
-        if place.opened is None:
-            raise unavailable(name, place, place.why)
-        return place.opened
+            entry.lock.release()
+        if entry.resource is None:
+            raise unavailable(name, entry, entry.reason)
+        return entry.resource
 
-    def _open(self, place: Place, stamp: Stamp | None) -> None:
+    def _open(self, entry: Entry, stamp: Stamp | None) -> None:
         if stamp is None:
-            place.why = "its files are gone."
+            entry.reason = "its files were deleted."
             return
-        if place.opened is None and place.failed == stamp:
+        if entry.resource is None and entry.failed_stamp == stamp:
             return
         try:
             while True:
-                found = self._open_index(place.path) if place.kind == "index" else open_path(place.path)
-                if (after := place.now()) == stamp or after is None:
+                resource = self._open_index(entry.path) if entry.kind == "index" else open_path(entry.path)
+                if (new_stamp := entry.current_stamp()) == stamp or new_stamp is None:
                     break
-                stamp = after  # replaced while it was read: parts may be of two models
-            if place.kind == "index" and half_made(found) and not half_made(place.opened):
-                place.failed = stamp  # the old one serves until the new one is whole
+                stamp = new_stamp  # replaced during loading: the parts may be of two models
+            if entry.kind == "index" and is_unfinished(resource) and not is_unfinished(entry.resource):
+                entry.failed_stamp = stamp  # the old index is used until the new one is complete
                 return
-            place.opened, place.stamp, place.failed = found, stamp, None
-        except (FirthError, OSError) as error:  # an index may name any path as its model's
-            place.failed, place.why = stamp, str(error)
+            entry.resource, entry.stamp, entry.failed_stamp = resource, stamp, None
+        except (FirthError, OSError) as error:  # the path of an index's model may be invalid
+            entry.failed_stamp, entry.reason = stamp, str(error)
 
     def _open_index(self, path: Path) -> Index:
-        """With the model that made it, where that is found: one that is served, or where the index says it is."""
+        """Open an index with its model, if available: a served one, or the one at the path that the index records."""
         index = Index.open(path)
-        made = (index.store.manifest.get("model") or {}).get("path")
-        if not made or not Path(made).exists():
+        model_path = (index.store.manifest.get("model") or {}).get("path")
+        if not model_path or not Path(model_path).exists():
             return index
-        same = [name for name, place in self._places.items() if place.path.resolve() == Path(made).resolve()]
-        return Index.open(path, self.get(same[0]) if same else open_path(Path(made)))
+        served = [name for name, entry in self._models.items() if entry.path.resolve() == Path(model_path).resolve()]
+        return Index.open(path, self.get(served[0]) if served else open_path(Path(model_path)))
 
 
-def unavailable(name: str, place: Place, why: object) -> RequestError:
-    told = str(why).replace(str(place.path), place.path.name) if place.now() else "its files are gone."
-    return RequestError(503, f"The {place.kind} {name!r} can't be opened now: {told}", kind="unavailable")
+def unavailable(name: str, entry: Entry, reason: object) -> RequestError:
+    message = (
+        str(reason).replace(str(entry.path), entry.path.name) if entry.current_stamp() else "its files were deleted."
+    )
+    return RequestError(503, f"The {entry.kind} {name!r} is not available: {message}", kind="unavailable")
 
 
 def description(model: Any) -> dict[str, Any]:
+    """Describe a loaded model."""
     method = getattr(model, "method", None)
     tables = model.tables if isinstance(model, protocols.HasVectors) else {}
     return {
@@ -265,14 +279,14 @@ def description(model: Any) -> dict[str, Any]:
     }
 
 
-def half_made(index: Index | None) -> bool:
-    """Whether `firth index` is still at it, or has not begun."""
-    return index is None or index.about.get("finished") is False
+def is_unfinished(index: Index | None) -> bool:
+    """Return whether `firth index` has not finished this index."""
+    return index is None or index.metadata.get("finished") is False
 
 
 def open_path(path: Path) -> Any:
-    """A model's folder, a model in one file (fastText's), or a file of vectors, read into memory: a mapped file that is
-    cut short would end the server (SIGBUS), and what is read later could be of another file."""
+    """Load a model folder, a fastText file or a file of vectors into memory. Files are not memory-mapped: truncating a
+    mapped file would kill the server (SIGBUS), and later reads could see another file."""
     if path.is_file() and not is_fasttext(path):
         vectors = read_vectors(path)
         mapped = format_of(path) in ("npy", "safetensors")
@@ -280,35 +294,35 @@ def open_path(path: Path) -> Any:
     return load(path, in_memory=True)
 
 
-def named(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
-    """Models and indexes by name, from PATH or NAME=PATH; the name is else the folder's."""
-    found: tuple[dict[str, Path], dict[str, Path]] = {}, {}
-    for given in paths:
-        name, sign, rest = given.partition("=")
-        path = Path(given) if not sign or Path(given).exists() else Path(rest)
-        if path == Path(given):
-            # A link's own name: current -> model-7 is "current".
+def parse_paths(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
+    """Return models and indexes by name, from PATH or NAME=PATH; the default name is that of the folder."""
+    models_and_indexes: tuple[dict[str, Path], dict[str, Path]] = {}, {}
+    for argument in paths:
+        name, separator, rest = argument.partition("=")
+        path = Path(argument) if not separator or Path(argument).exists() else Path(rest)
+        if path == Path(argument):
+            # The name of a link itself: current -> model-7 is "current".
             name = path.resolve().name if path.name in ("", "..") else path.name
         if not path.exists():
             raise FirthError("not_found", "There is no model at {path}.", path=path)
         if path.is_file() and not is_fasttext(path):
-            format_of(path)  # refuses what are no vectors, before anyone asks for them
+            format_of(path)  # refuses other files before the server starts
         is_model = path.is_file() or (network_folder(path) / CONFIG).is_file()
         if not is_model and not is_index(path):
             raise FirthError(
                 "not_found",
-                "{path} is neither a model nor an index: it has no {config} and no {manifest}.",
+                "{path} is neither a model nor an index: it has neither {config} nor {manifest}.",
                 path=path,
                 config=CONFIG,
                 manifest=MANIFEST,
             )
-        places = found[not is_model]
-        if name in places:
+        entries = models_and_indexes[not is_model]
+        if name in entries:
             raise FirthError(
                 "duplicate_name",
-                "Two are called {name!r}: give one another name, as in other={path}.",
+                "Two models or indexes have the name {name!r}. Rename one: other={path}.",
                 name=name,
                 path=path,
             )
-        places[name] = path
-    return found
+        entries[name] = path
+    return models_and_indexes

@@ -1,4 +1,4 @@
-"""OpenAI's interface: POST /v1/embeddings, GET /v1/models."""
+"""OpenAI's API: POST /v1/embeddings, GET /v1/models."""
 
 from __future__ import annotations
 
@@ -12,8 +12,18 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from firth.core.vectors import Matrix
-from firth.server.bodies import Body, Direct, Input, Whole, described, inputs_of, json_answer, parsed, refusals
-from firth.server.embedding import Embedding, numbers
+from firth.server.bodies import (
+    Body,
+    Direct,
+    Input,
+    Integer,
+    error_responses,
+    inputs_of,
+    json_response,
+    parse_body,
+    route_docs,
+)
+from firth.server.embedding import Embedding, finite_lists
 from firth.server.models import Models
 
 router = APIRouter(prefix="/v1", tags=["OpenAI"])
@@ -24,7 +34,7 @@ class EmbeddingsBody(Body):
     input: Input
     model: str
     encoding_format: Literal["float", "base64"] = "float"
-    dimensions: Whole | None = Field(None, ge=1)
+    dimensions: Integer | None = Field(None, ge=1)
     user: str | None = None
 
 
@@ -58,44 +68,46 @@ class ModelList(BaseModel):
     data: list[OneModel]
 
 
-@direct.post("/embeddings", **described(EmbeddingsBody, Embeddings, 400, 404, 413, 429, 503, 504))
+@direct.post("/embeddings", **route_docs(EmbeddingsBody, Embeddings, 400, 404, 413, 429, 503, 504))
 async def embeddings(request: Request) -> Response:
-    """Vectors of texts, or of lists of token ids."""
-    body = await parsed(request, EmbeddingsBody, 400)
+    """Embed texts, or lists of token ids."""
+    body = await parse_body(request, EmbeddingsBody, 400)
     embed: Embedding = request.app.state.embedding
-    found = await embed(body.model, inputs_of(body.input), dimensions=body.dimensions)
-    usage = {"prompt_tokens": found.tokens, "total_tokens": found.tokens}
-    rows = numbers(found.matrix) if body.encoding_format == "float" else in_base64(found.matrix)
+    embedded = await embed(body.model, inputs_of(body.input), dimensions=body.dimensions)
+    usage = {"prompt_tokens": embedded.tokens, "total_tokens": embedded.tokens}
+    rows = finite_lists(embedded.matrix) if body.encoding_format == "float" else in_base64(embedded.matrix)
     data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]
-    return json_answer(to_json({"object": "list", "data": data, "model": body.model, "usage": usage}), found.cut)
+    return json_response(
+        to_json({"object": "list", "data": data, "model": body.model, "usage": usage}), embedded.truncated
+    )
 
 
 def in_base64(matrix: Matrix) -> list[str]:
-    """Each row's float32 numbers, little-endian."""
+    """Return each row as base64 of little-endian float32."""
     rows = np.ascontiguousarray(matrix, "<f4")
     return [base64.b64encode(row.data).decode() for row in rows]
 
 
 @router.get("/models", response_model=ModelList)
 async def models(request: Request) -> dict[str, Any]:
-    """Names of the models that are served."""
+    """List the models."""
     served: Models = request.app.state.models
-    return {"object": "list", "data": [told(served, name) for name in served.names()]}
+    return {"object": "list", "data": [model_entry(served, name) for name in served.names()]}
 
 
-@router.get("/models/{model}", response_model=OneModel, responses=refusals(404))
+@router.get("/models/{model}", response_model=OneModel, responses=error_responses(404))
 async def model(model: str, request: Request) -> dict[str, Any]:
-    """One of them."""
-    return told(request.app.state.models, model)
+    """Describe a model."""
+    return model_entry(request.app.state.models, model)
 
 
 @router.get("/models/{owner}/{model}", response_model=OneModel, include_in_schema=False)
 async def owned_model(owner: str, model: str, request: Request) -> dict[str, Any]:
-    """The same, of a name such as sentence-transformers/all-MiniLM-L6-v2."""
-    return told(request.app.state.models, f"{owner}/{model}")
+    """Describe a model with a name such as sentence-transformers/all-MiniLM-L6-v2."""
+    return model_entry(request.app.state.models, f"{owner}/{model}")
 
 
-def told(served: Models, name: str) -> dict[str, Any]:
+def model_entry(served: Models, name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": served.created(name), "owned_by": "firth"}
 
 

@@ -1,4 +1,4 @@
-"""From the inputs of a request to what a model computes on: tokens are counted, limits held, before anything waits."""
+"""Preparation of inputs: tokens are counted and limits are checked before a request queues."""
 
 from __future__ import annotations
 
@@ -13,69 +13,71 @@ from firth.core.vectors import Matrix
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.server.errors import RequestError
 
-Inputs = Sequence[str] | Sequence[list[int]]  # texts, or ids of tokens
+Inputs = Sequence[str] | Sequence[list[int]]  # texts, or token ids
 
 
-class Reading(NamedTuple):
-    """What a model is given."""
+class ReadInputs(NamedTuple):
+    """Inputs that are ready for a model."""
 
-    items: list[Any]  # texts, or ids
-    tokens: list[int]  # of each
-    cut: int  # how many were longer than the model reads
+    items: list[Any]  # texts, or token ids
+    tokens: list[int]  # number of tokens of each
+    truncated: int  # number of truncated inputs
 
 
 class TextReader:
-    """Of any model: texts go to it as they are."""
+    """Reader for any model: texts are passed to the model unchanged."""
 
-    around = 0  # tokens that are put around a text and counted
+    special_count = 0  # special tokens that are added to a text
 
     def __init__(self, model: Any, precision: str = "auto") -> None:
         self.model: Any = model
         self.precision = precision
         if not isinstance(model, Embeds) or self.model.method.kind == "table":
             raise RequestError(400, "This model does not embed texts.", field="model")
-        found = getattr(getattr(model, "reader", model), "tokenizer", None)  # of a static model, its reader's
-        self.tokenizer: SubwordTokenizer | None = found
-        self.room: int | None = None  # most tokens of a text
+        tokenizer = getattr(getattr(model, "reader", model), "tokenizer", None)  # a static model has it in its reader
+        self.tokenizer: SubwordTokenizer | None = tokenizer
+        self.max_tokens: int | None = None  # None: no limit
         base = getattr(model, "base", model)
         if isinstance(base, Translates):
-            self.room = self.model.method.context - 1  # its end is a token too
+            self.max_tokens = self.model.method.context - 1  # without the end token
         elif hasattr(base, "room"):
-            self.room = base.room
-        self.dim = self.rows(self.read(["a"], "truncate").items).shape[1]  # also makes ready what is made once
+            self.max_tokens = base.room
+        self.dim = self.rows(self.read(["a"], "truncate").items).shape[1]  # also initializes what the model caches
 
-    def read(self, inputs: Inputs, long: str) -> Reading:
-        """`long` says what becomes of longer texts: refuse, or truncate."""
+    def read(self, inputs: Inputs, long: str) -> ReadInputs:
+        """Tokenize inputs; `long` is "refuse" or "truncate" for inputs over the limit."""
         texts = [each if isinstance(each, str) else self.text_of(each) for each in inputs]
         counts = self.count(checked_texts(texts))
-        if self.room is None or max(counts, default=0) <= self.room:
-            return Reading(texts, counts, 0)
-        longer = longer_than(self.room, counts, long)
-        for place in longer:
-            texts[place] = self.shortened(texts[place])
-        return Reading(texts, self.count(texts), len(longer))
+        if self.max_tokens is None or max(counts, default=0) <= self.max_tokens:
+            return ReadInputs(texts, counts, 0)
+        too_long = over_limit(self.max_tokens, counts, long)
+        for position in too_long:
+            texts[position] = self.shortened(texts[position])
+        return ReadInputs(texts, self.count(texts), len(too_long))
 
     def rows(self, items: list[Any]) -> Matrix:
-        found: Matrix = self.model.embed(items)
-        return found
+        """Return one vector per item."""
+        vectors: Matrix = self.model.embed(items)
+        return vectors
 
     def count(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text."""
         if self.tokenizer is not None:
-            return [len(ids) + self.around for ids in self.tokenizer.ids_batch(texts, special=False)]
+            return [len(ids) + self.special_count for ids in self.tokenizer.ids_batch(texts, special=False)]
         if hasattr(self.model, "tokenize"):
             return [len(self.model.tokenize(text)) for text in texts]
         pooled = self.model.pool(texts)
         return np.asarray(pooled.known + pooled.unknown).tolist()  # type: ignore[no-any-return]
 
     def tokens(self, text: str, special: bool) -> list[dict[str, Any]]:
-        """As text-embeddings-inference tells them; places are characters, where the tokenizer tells any."""
+        """Return tokens in the format of text-embeddings-inference; offsets are characters, if available."""
         checked_texts([text])
         if self.tokenizer is not None:
-            found = self.tokenizer.encode(text, special)
-            marks = set(self.tokenizer.special_tokens.values())
+            encoding = self.tokenizer.encode(text, special)
+            special_ids = set(self.tokenizer.special_tokens.values())
             return [
-                {"id": id, "text": token, "special": id in marks, "start": begin, "stop": end}
-                for id, token, (begin, end) in zip(found.ids, found.tokens, found.offsets, strict=True)
+                {"id": id, "text": token, "special": id in special_ids, "start": begin, "stop": end}
+                for id, token, (begin, end) in zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True)
             ]
         if hasattr(self.model, "tokenize"):
             pairs = [(self.model.vocabulary.id(token), token) for token in self.model.tokenize(text)]
@@ -84,15 +86,16 @@ class TextReader:
         return [{"id": id, "text": token, "special": False, "start": None, "stop": None} for id, token in pairs]
 
     def shortened(self, text: str) -> str:
-        """As much of its beginning as the model reads."""
-        assert self.tokenizer is not None and self.room is not None
-        room = self.room - self.around
-        while self.count([text])[0] > self.room:
-            text = text[: self.tokenizer.encode(text, special=False).offsets[room - 1][1]]
-            room -= 1  # cut there, its last word may have other pieces
+        """Truncate a text to the maximum number of tokens."""
+        assert self.tokenizer is not None and self.max_tokens is not None
+        max_tokens = self.max_tokens - self.special_count
+        while self.count([text])[0] > self.max_tokens:
+            text = text[: self.tokenizer.encode(text, special=False).offsets[max_tokens - 1][1]]
+            max_tokens -= 1  # the last word of the truncated text may have other subwords
         return text
 
     def text_of(self, ids: list[int]) -> str:
+        """Return the text of token ids."""
         names = self.token_names()
         self.check_ids(ids, len(names))
         if self.tokenizer is not None:
@@ -100,6 +103,7 @@ class TextReader:
         return " ".join(names[id] for id in ids).replace(" ##", "")
 
     def token_names(self) -> Sequence[str]:
+        """Return the vocabulary, or its range of ids."""
         if self.tokenizer is not None:
             return range(len(self.tokenizer))  # type: ignore[return-value]
         if hasattr(self.model, "vocabulary"):
@@ -107,62 +111,66 @@ class TextReader:
         return getattr(self.model, "tokens", ())
 
     def check_ids(self, ids: Sequence[int], size: int) -> None:
-        wrong = next((id for id in ids if not 0 <= id < size), None)
-        if wrong is not None:
-            last = f"this model's go from 0 to {size - 1:,}" if size else "this model takes texts alone"
-            raise RequestError(400, f"There is no token {wrong}; {last}.", field="input", code="token_out_of_range")
+        """Refuse token ids outside the vocabulary."""
+        invalid = next((id for id in ids if not 0 <= id < size), None)
+        if invalid is not None:
+            allowed = f"valid ids are 0 to {size - 1:,}" if size else "this model accepts only texts"
+            raise RequestError(
+                400, f"There is no token {invalid}; {allowed}.", field="input", code="token_out_of_range"
+            )
 
 
 class EncoderReader(TextReader):
-    """Of a BERT: texts wait as tokens, so that those of many requests are computed together."""
+    """Reader for BERT encoders: inputs queue as token ids, so that many requests can share a batch."""
 
-    around = 2
-    room: int
+    special_count = 2
+    max_tokens: int
 
     def __init__(self, model: Any, precision: str = "auto") -> None:
         self.encoder = getattr(model, "base", model)
         self.pooling = self.encoder.pooling
         self.first, self.last = (self.encoder.tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
         super().__init__(model, precision)
-        self.room = self.pooling.max_tokens or self.encoder.size.places
+        self.max_tokens = self.pooling.max_tokens or self.encoder.size.places
 
-    def read(self, inputs: Inputs, long: str) -> Reading:
+    def read(self, inputs: Inputs, long: str) -> ReadInputs:
         if inputs and isinstance(inputs[0], str):
             items = self.encoder.tokenizer.ids_batch(inputs)
         else:
             self.check_ids(list(chain.from_iterable(inputs)), len(self.encoder.tokenizer))  # type: ignore[arg-type]
             items = [self.enclosed(list(ids)) for ids in inputs]  # type: ignore[arg-type]
         counts = [len(ids) for ids in items]
-        if max(counts, default=0) <= self.room or self.pooling.long == "chunk":
-            return Reading(items, counts, 0)
-        longer = longer_than(self.room, counts, long)
-        for place in longer:
-            items[place] = [*items[place][: self.room - 1], self.last]
-        return Reading(items, [len(ids) for ids in items], len(longer))
+        if max(counts, default=0) <= self.max_tokens or self.pooling.long == "chunk":
+            return ReadInputs(items, counts, 0)
+        too_long = over_limit(self.max_tokens, counts, long)
+        for position in too_long:
+            items[position] = [*items[position][: self.max_tokens - 1], self.last]
+        return ReadInputs(items, [len(ids) for ids in items], len(too_long))
 
     def enclosed(self, ids: list[int]) -> list[int]:
-        """With [CLS] and [SEP], unless they are there."""
+        """Add [CLS] and [SEP] if they are missing."""
         return ids if ids[0] == self.first and ids[-1] == self.last else [self.first, *ids, self.last]
 
     def rows(self, items: list[Any]) -> Matrix:
-        found: Matrix = self.encoder.embed_ids(items, precision=self.precision)
-        return found
+        vectors: Matrix = self.encoder.embed_ids(items, precision=self.precision)
+        return vectors
 
 
-def reader_of(model: Any, precision: str) -> TextReader:
+def make_reader(model: Any, precision: str) -> TextReader:
+    """Return the reader for a model."""
     base = getattr(model, "base", model)
     return EncoderReader(model, precision) if hasattr(base, "embed_ids") else TextReader(model, precision)
 
 
-def longer_than(room: int, counts: Sequence[int], long: str) -> list[int]:
-    """Which inputs have more tokens than the model reads; with long="refuse" there may be none."""
-    longer = [place for place, count in enumerate(counts) if count > room]
-    if longer and long == "refuse":
+def over_limit(max_tokens: int, counts: Sequence[int], on_long: str) -> list[int]:
+    """Return the positions of inputs over the limit; if `on_long` is "refuse", there must be none."""
+    positions = [position for position, count in enumerate(counts) if count > max_tokens]
+    if positions and on_long == "refuse":
         raise RequestError(
             400,
-            f"Input {longer[0]} has {counts[longer[0]]:,} tokens and the model reads {room:,}: cut it into "
+            f"Input {positions[0]} has {counts[positions[0]]:,} tokens and the model reads {max_tokens:,}: cut it into "
             "parts. (The field truncate, where there is one, or the server's --long truncate reads the beginning.)",
             field="input",
             code="context_length_exceeded",
         )
-    return longer
+    return positions

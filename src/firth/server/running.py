@@ -1,8 +1,8 @@
-"""From settings to a listening server, and to its orderly end.
+"""Starting and graceful shutdown of the server.
 
-uvicorn takes any number of connections, waits for ever for the rest of a request and keeps whatever is sent behind its
-body; `Connection` bounds all of these. uvicorn also closes at once what seems idle when it is told to stop; `Orderly`
-first lets everyone finish who may be about to ask.
+uvicorn accepts any number of connections, waits without limit for the rest of a request and buffers pipelined requests;
+`Connection` limits all of these. When uvicorn stops, it closes idle connections at once; `GracefulServer` first answers
+requests that may already be on their way.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from firth.server.app import application
 from firth.server.settings import Settings
 
 HEAD_BYTES = 64 << 10
-FRAMING_BYTES = 64 << 10  # of chunk sizes, chunk extensions and trailers, beyond as many as the body has
-PIPELINED = 32  # requests that wait for the answers to earlier ones on the same connection
-IDLE_SECONDS = 30  # that a connection is kept between requests
-LAST_SECONDS = 0.5  # in which who is about to ask still is heard when the server stops
+FRAMING_BYTES = 64 << 10  # chunk sizes, chunk extensions and trailers, in excess of the size of the body
+MAX_PIPELINED = 32  # requests that wait for earlier responses on the same connection
+IDLE_SECONDS = 30  # keep-alive timeout between requests
+GRACE_SECONDS = 0.5  # in which a stopping server still accepts requests
 
 
 def run(settings: Settings, ready: Callable[[str, str], None], requests: bool = True) -> None:
-    """Serves until it is told to stop. `ready` is given the address, which port 0 leaves open, and the workbench's;
-    `requests` says whether each one is logged."""
+    """Serve until a signal stops the server. `ready` is called with the server's address, which has the actual port,
+    and that of the workbench; `requests` enables the log of requests."""
     logs.begin(requests)
-    server, listening, address = prepared(settings)
+    server, listening, address = prepare_server(settings)
     ready(address, settings.page(address))
-    with contextlib.suppress(KeyboardInterrupt):  # uvicorn's last word, when all is done
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again after the shutdown
         server.run([listening])
 
 
-def prepared(settings: Settings) -> tuple[uvicorn.Server, socket.socket, str]:
-    """A server that `run([socket])` starts, and its address."""
+def prepare_server(settings: Settings) -> tuple[uvicorn.Server, socket.socket, str]:
+    """Return a server that `run([socket])` starts, its socket and its address."""
     listening = listen(settings.host, settings.port)
     app = application(settings)
     config = uvicorn.Config(
@@ -54,16 +54,16 @@ def prepared(settings: Settings) -> tuple[uvicorn.Server, socket.socket, str]:
         timeout_graceful_shutdown=int(settings.drain_seconds),
     )
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return Orderly(config, app), listening, f"http://{host}:{listening.getsockname()[1]}"
+    return GracefulServer(config, app), listening, f"http://{host}:{listening.getsockname()[1]}"
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Bound here and not by uvicorn: what is wrong becomes one line, and the port is known before the start."""
+    """Bind a socket. uvicorn does not do it, so that errors are reported in one line and the port is known early."""
     listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen(2048)  # whoever reads the address can connect
+        listening.listen(2048)  # clients can connect as soon as the address is printed
     except OSError as error:
         listening.close()
         raise FirthError(
@@ -77,16 +77,16 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class Connection(HttpToolsProtocol):
-    """One of a bounded number, that must bring each request in time and without endless parts."""
+    """A connection with limits on time, header size, framing and pipelining; their number is limited too."""
 
     settings: Settings
     timer: asyncio.TimerHandle | None = None
-    unread: asyncio.TimerHandle | None = None  # while the client does not read what it asked for
-    head = 0  # bytes of the head that have come
+    unread: asyncio.TimerHandle | None = None  # runs while the client does not read the response
+    head = 0  # bytes received of the headers
     in_head = True
-    body = 0  # bytes of the body that have come
-    framing = 0  # other bytes behind the head
-    crowded = False  # whether more requests were pipelined than are taken in; the later ones are not read
+    body = 0  # bytes received of the body
+    framing = 0  # other bytes after the headers
+    crowded = False  # whether too many requests were pipelined; further ones are not read
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -117,21 +117,21 @@ class Connection(HttpToolsProtocol):
             self.flow.pause_reading()
             return
         if self.in_head:
-            if self.timer is None:  # the first bytes of a further request
+            if self.timer is None:  # the first bytes of another request
                 self.within(self.settings.head_seconds)
             self.head += len(data)
         else:
-            self.framing += len(data)  # less what turns out to be the body
+            self.framing += len(data)  # `on_body` subtracts the body
         super().data_received(data)
         if self.transport.is_closing() or self.crowded:
             return
         if self.in_head and self.head > HEAD_BYTES:
-            self.end(431, "The head is too large.")
+            self.end(431, "The headers are too large.")
         elif not self.in_head and self.framing > FRAMING_BYTES + self.body:
             self.end(413, "The chunk sizes, chunk extensions and trailers are larger than the body.")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self.in_head:  # trailers are dropped: nothing reads them, and headers were checked before the body
+        if self.in_head:  # trailers are dropped: the headers were checked before the body
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -141,10 +141,10 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         seconds = self.settings.body_seconds
         self.within(10 * seconds if self.scope.get("path", "").startswith("/api/") else seconds)
-        if len(self.pipeline) > PIPELINED:
+        if len(self.pipeline) > MAX_PIPELINED:
             self.crowded = True
             self.within(None)
-            self.pipeline.popleft()  # this one is not answered; the connection ends after the one before it
+            self.pipeline.popleft()  # this request is not answered; the connection ends after the one before it
             self.cycle = self.pipeline[0][0]
             self.cycle.keep_alive = False
 
@@ -162,7 +162,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def within(self, seconds: float | None) -> None:
-        """What is awaited must come in this time; None: nothing is awaited."""
+        """Set the time limit for the next data; None for no limit."""
         if self.timer is not None:
             self.timer.cancel()
         self.timer = None if seconds is None else self.loop.call_later(seconds, self.overdue)
@@ -171,7 +171,7 @@ class Connection(HttpToolsProtocol):
         self.end(408, "The request took too long to arrive.")
 
     def end(self, status: int, message: str, retry: bool = False) -> None:
-        """The last answer of a connection, where none has begun; without the application."""
+        """Send a last response, unless one has begun, and close the connection, without the application."""
         if self.scope is not None:
             self.scope["state"]["ended"] = status
         if self.cycle is None or not self.cycle.response_started or self.cycle.response_complete:
@@ -182,36 +182,36 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
 
-class Orderly(uvicorn.Server):
-    """Answers everyone who has begun to ask."""
+class GracefulServer(uvicorn.Server):
+    """A server that answers all requests that have begun before it stops."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
         super().__init__(config)
         self.app = app
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self.app.state.stopping = True  # from now on every answer is the last of its connection
+        self.app.state.stopping = True  # from now on every response closes its connection
         logs.event("stopping")
-        await asyncio.sleep(LAST_SECONDS)  # so that who asks /health can send others elsewhere
-        held = [each.dup() for each in sockets or ()]  # closing drops connections that nobody has taken yet
+        await asyncio.sleep(GRACE_SECONDS)  # so that load balancers can see /health fail
+        listeners = [each.dup() for each in sockets or ()]  # closing would drop connections that are not accepted yet
         for server in self.servers:
             server.close()
-        await self.take_rest(held)
-        await asyncio.sleep(LAST_SECONDS)  # who has connected has asked by now
+        await self.take_rest(listeners)
+        await asyncio.sleep(GRACE_SECONDS)  # time for clients that have connected to send their request
         await super().shutdown(sockets)
         logs.event("stopped")
 
-    async def take_rest(self, held: list[socket.socket]) -> None:
-        """Takes the connections that wait at closed doors."""
-        taken = list[socket.socket]()
-        for listening in held:
+    async def take_rest(self, listeners: list[socket.socket]) -> None:
+        """Accept the connections that are still in the backlog."""
+        accepted = list[socket.socket]()
+        for listening in listeners:
             listening.setblocking(False)
             with contextlib.suppress(BlockingIOError):
                 while True:
-                    taken.append(listening.accept()[0])
+                    accepted.append(listening.accept()[0])
             listening.close()
         loop = asyncio.get_running_loop()
-        make: Any = self.config.http_protocol_class
-        facts: dict[str, Any] = {"server_state": self.server_state, "app_state": self.lifespan.state, "_loop": loop}
-        for line in taken:
-            await loop.connect_accepted_socket(lambda: make(config=self.config, **facts), line)
+        protocol_class: Any = self.config.http_protocol_class
+        arguments: dict[str, Any] = {"server_state": self.server_state, "app_state": self.lifespan.state, "_loop": loop}
+        for connection in accepted:
+            await loop.connect_accepted_socket(lambda: protocol_class(config=self.config, **arguments), connection)

@@ -1,4 +1,4 @@
-"""POST /search: indexes that `firth index` made, by meaning, by words or both."""
+"""POST /search: search in indexes by similarity, by words or both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from firth.server.bodies import Body, Direct, Whole, described, json_answer, parsed
+from firth.server.bodies import Body, Direct, Integer, json_response, parse_body, route_docs
 from firth.server.embedding import Embedding
 from firth.server.errors import RequestError
 from firth.server.models import Models
@@ -21,16 +21,18 @@ router = APIRouter(tags=["search"], route_class=Direct)
 
 class SearchBody(Body):
     query: Annotated[str, Field(min_length=1)] | Annotated[list[float], Field(min_length=1)] = Field(
-        description="A text, or a vector of the index's length (mode vector)."
+        description="A text, or a vector with the dimension of the index (mode vector)."
     )
-    index: str | None = Field(None, description="Of several indexes, which; else the first.")
-    k: Whole = Field(10, ge=1, le=1000)
+    index: str | None = Field(None, description="Name of the index; the first by default.")
+    k: Integer = Field(10, ge=1, le=1000)
     where: str | None = Field(
         None,
-        description='Only such rows, as in year >= 2020 and language in ("en", "de"); at most 65,536 characters.',
+        description='Filter, such as year >= 2020 and language in ("en", "de"); at most 65,536 characters.',
     )
-    mode: Literal["vector", "words", "both"] | None = Field(None, description="both for a text, vector for a vector.")
-    truncate: bool | None = Field(None, description="Of a text longer than the model reads, take the beginning.")
+    mode: Literal["vector", "words", "both"] | None = Field(
+        None, description="Default: both for a text, vector for a vector."
+    )
+    truncate: bool | None = Field(None, description="Truncate a text that exceeds the model's maximum length.")
 
 
 class OneHit(BaseModel):
@@ -40,38 +42,39 @@ class OneHit(BaseModel):
     attributes: dict[str, Any]
 
 
-class Found(BaseModel):
+class SearchResponse(BaseModel):
     index: str
     hits: list[OneHit]
 
 
-@router.post("/search", **described(SearchBody, Found, 400, 404, 413, 422, 503, 504))
+@router.post("/search", **route_docs(SearchBody, SearchResponse, 400, 404, 413, 422, 503, 504))
 async def search(request: Request) -> Response:
-    """The nearest rows, best first."""
-    body = await parsed(request, SearchBody)
+    """Return the nearest rows, best first."""
+    body = await parse_body(request, SearchBody)
     return await run_in_threadpool(hits, request, body)
 
 
 def hits(request: Request, body: SearchBody) -> Response:
+    """Search, in a thread."""
     served: Models = request.app.state.models
     names = served.index_names()
     if body.index is None and not names:
-        raise RequestError(404, "No index is served; `firth serve INDEX` serves one.", field="index")
+        raise RequestError(404, "The server has no indexes; start it with `firth serve INDEX`.", field="index")
     name = names[0] if body.index is None else body.index
     index = served.index(name)
     mode = body.mode or ("both" if isinstance(body.query, str) else "vector")
-    query, cut = body.query, 0
+    query, truncated = body.query, 0
     if isinstance(query, str) and mode != "words" and index.model is not None:
         run: Embedding = request.app.state.embedding
         settings: Settings = request.app.state.settings
-        reader = run.reads(f"the model of the index {name}", index.model)
-        cut = reader.read([query], settings.on_long(body.truncate)).cut
-        query = reader.shortened(query) if cut else query
-    found = index.search(query, body.k, where=body.where, mode=mode)
+        reader = run.reader_for(f"the model of the index {name}", index.model)
+        truncated = reader.read([query], settings.on_long(body.truncate)).truncated
+        query = reader.shortened(query) if truncated else query
+    results = index.search(query, body.k, where=body.where, mode=mode)
     rows = [
         {"rank": rank, "key": hit.key, "score": float(hit.score), "attributes": dict(hit.attributes)}
-        for rank, hit in enumerate(found, 1)
+        for rank, hit in enumerate(results, 1)
     ]
-    # Bytes, of which columns of Parquet may be made, are not always UTF-8.
+    # Parquet columns may contain bytes, which are not always UTF-8.
     content = to_json({"index": name, "hits": rows}, inf_nan_mode="null", bytes_mode="base64", fallback=str)
-    return json_answer(content, cut)
+    return json_response(content, truncated)

@@ -1,6 +1,6 @@
-"""What the workbench reads and writes: data under the folder it was given, files dropped on it, models it trained.
+"""Files of the workbench: data under its root folder, uploaded files, and models that it trained.
 
-Requests name files by short names; where these lie is decided here.
+Requests name files by short names, which are resolved to paths only here.
 """
 
 from __future__ import annotations
@@ -23,97 +23,98 @@ from firth.server.models import Models
 from firth.server.settings import Settings
 
 TEXTS = (".txt", ".text", ".md", ".log", ".rst")
-LISTED = 1000  # files shown of a folder
-VISITED = 20_000  # entries looked at to find them
+MAX_FILES = 1000  # data files that are listed
+MAX_ENTRIES = 20_000  # directory entries that are visited to find them
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class Workspace:
-    """`root` is what --root named; without it, what is made here is gone with the server."""
+    """The files of the workbench. `root` is the folder of --root; without it, files are deleted with the server."""
 
     def __init__(self, settings: Settings, models: Models) -> None:
         self.root = None if settings.root is None else settings.root.resolve()
         self.models, self.jobs = models, Jobs()
-        self._made = tempfile.TemporaryDirectory(prefix="firth-studio-")  # gone with this object
+        self._made = tempfile.TemporaryDirectory(prefix="firth-studio-")  # deleted with this object
         self.temporary = Path(self._made.name).resolve()
-        self.spaces: dict[str, Any] = {}  # what maps are drawn of, by its name
+        self.spaces: dict[str, Any] = {}  # the spaces of maps, by name
 
     def sources(self) -> list[dict[str, Any]]:
-        """Files of data: first what was dropped or made here, then what lies under the root."""
-        found = [describe("here", path, self.temporary) for path in sorted(self.temporary.iterdir()) if is_data(path)]
+        """Return the data files: first uploaded or generated ones, then those under the root."""
+        sources = [describe("here", path, self.temporary) for path in sorted(self.temporary.iterdir()) if is_data(path)]
         if self.root is not None:
-            found += [describe("root", path, self.root) for path in data_files(self.root)]
-        return found
+            sources += [describe("root", path, self.root) for path in data_files(self.root)]
+        return sources
 
     def source(self, name: str) -> Path:
-        """The file that `sources` calls so. Nothing outside the two folders can be named, by whatever detour."""
+        """Return the path of a data file by its name in `sources`. Paths outside the two folders are refused."""
         where, _, rest = name.partition("/")
         base = {"here": self.temporary, "root": self.root}.get(where)
         parts = Path(rest).parts
         if base is None or not parts or "\0" in rest or any(part.startswith((".", "/", "~")) for part in parts):
-            raise unknown(name)
+            raise unknown_source(name)
         try:
             path = (base / rest).resolve(strict=True)
         except (OSError, RuntimeError):
-            raise unknown(name) from None
+            raise unknown_source(name) from None
         if not path.is_relative_to(base) or not path.is_file() or not is_data(path):
-            raise unknown(name)
+            raise unknown_source(name)
         return path
 
     def drop(self, name: str, content: bytes) -> dict[str, Any]:
-        """Keeps a file that was dropped on the page, under its own name or one like it."""
-        plain = re.sub(r"[^\w.-]+", "-", Path(name.replace("\\", "/")).name).lstrip(".-")[:80]
-        if not plain or not is_data(Path(plain)):
-            kinds = ", ".join((*TEXTS[:3], *RECORDS))
+        """Store an uploaded file under its name, or a similar one if that is taken."""
+        file_name = re.sub(r"[^\w.-]+", "-", Path(name.replace("\\", "/")).name).lstrip(".-")[:80]
+        if not file_name or not is_data(Path(file_name)):
+            suffixes = ", ".join((*TEXTS[:3], *RECORDS))
             raise FirthError(
-                "unknown_format", "Data is a file of {kinds}, also compressed; got {got!r}.", kinds=kinds, got=name[:80]
+                "unknown_format",
+                "Data files must be {suffixes}, optionally compressed; got {got!r}.",
+                suffixes=suffixes,
+                got=name[:80],
             )
         if not content:
-            raise FirthError("empty_data", "{plain} is empty.", plain=plain)
-        path, number = self.temporary / plain, 2
+            raise FirthError("empty_data", "{name} is empty.", name=file_name)
+        path, number = self.temporary / file_name, 2
         while path.exists() and path.read_bytes() != content:
-            stem, _, rest = plain.partition(".")
+            stem, _, rest = file_name.partition(".")
             path, number = self.temporary / f"{stem}-{number}.{rest}", number + 1
         with new_file(path) as work:
             work.write_bytes(content)
         return describe("here", path, self.temporary)
 
-    def inside(self, given: str, option: str) -> Path:
-        """The file or folder that an option of a job names, from the root on; nothing outside, by whatever detour."""
-        path = ((self.root or self.temporary) / given).resolve()
+    def inside(self, name: str, option: str) -> Path:
+        """Return the path that an option of a job names, relative to the root. Paths outside are refused."""
+        path = ((self.root or self.temporary) / name).resolve()
         if not any(path.is_relative_to(base) for base in (self.root, self.temporary) if base is not None):
-            where = "dropped here" if self.root is None else "under --root"
-            raise RequestError(
-                403, f"{option} must name something {where}; got {given[:80]!r}.", kind="forbidden", field=option
-            )
+            where = "an uploaded file" if self.root is None else "a path under --root"
+            raise RequestError(403, f"{option} must be {where}; got {name[:80]!r}.", kind="forbidden", field=option)
         return path
 
     def output(self, name: str, resumes: bool = False) -> Path:
-        """Where a new model, index or corpus of this name goes. What is there stays; `resumes` goes on with a run that
-        was not finished."""
+        """Return the path of a new model, index or corpus. Existing files are never replaced, but with `resumes` an
+        unfinished run can be resumed."""
         if not NAME.fullmatch(name):
             raise FirthError(
-                "invalid_value", "A name has letters, digits, dots, dashes and underscores; got {got!r}.", got=name[:80]
+                "invalid_value",
+                "A name must consist of letters, digits, dots, dashes and underscores; got {got!r}.",
+                got=name[:80],
             )
         path = (self.root or self.temporary) / name
         unfinished = resumes and (path / UNFINISHED).is_dir() and not (path / CONFIG).exists()
         if os.path.lexists(path) and not unfinished:
-            raise taken(path)
+            raise name_taken(path)
         return path
 
-    def named(self, path: Path) -> str:
-        """The inverse of `source`."""
+    def source_name(self, path: Path) -> str:
+        """Return the name of a data file, as `source` accepts it."""
         return f"root/{path.relative_to(self.root)}" if self.root is not None else f"here/{path.name}"
 
 
-def taken(path: Path) -> RequestError:
-    return RequestError(
-        409, f"{path.name} exists already and is not replaced; give another name.", code="output_exists"
-    )
+def name_taken(path: Path) -> RequestError:
+    return RequestError(409, f"{path.name} exists and is not replaced; choose another name.", code="output_exists")
 
 
-def unknown(name: str) -> RequestError:
-    return RequestError(404, f"There is no data {name[:80]!r} here.")
+def unknown_source(name: str) -> RequestError:
+    return RequestError(404, f"There is no data file {name[:80]!r}.")
 
 
 def is_data(path: Path) -> bool:
@@ -123,26 +124,28 @@ def is_data(path: Path) -> bool:
 
 
 def folders_under(root: Path) -> Iterator[tuple[Path, list[str]]]:
-    """Each folder with the names of its files, in order; without what is hidden and what models are made of."""
+    """Yield each folder with its sorted file names, without hidden folders and the insides of models."""
     seen = 0
-    for place, folders, files in os.walk(root):
-        is_ours = CONFIG in files or MANIFEST in files
-        folders[:] = [] if is_ours else sorted(name for name in folders if not name.startswith((".", "node_modules")))
-        yield Path(place), sorted(files)
+    for folder, folders, files in os.walk(root):
+        is_artifact = CONFIG in files or MANIFEST in files
+        folders[:] = (
+            [] if is_artifact else sorted(name for name in folders if not name.startswith((".", "node_modules")))
+        )
+        yield Path(folder), sorted(files)
         seen += len(files) + len(folders)
-        if seen >= VISITED:
+        if seen >= MAX_ENTRIES:
             return
 
 
 def data_files(root: Path) -> list[Path]:
-    """In the order of their names, without what is hidden and what models and indexes are made of."""
-    found: list[Path] = []
+    """Return the data files under the root in the order of their names, without those of models and indexes."""
+    paths: list[Path] = []
     for folder, files in folders_under(root):
         if not {CONFIG, MANIFEST} & {*files}:
-            found += [path for name in files if is_data(path := folder / name)]
-        if len(found) >= LISTED:
+            paths += [path for name in files if is_data(path := folder / name)]
+        if len(paths) >= MAX_FILES:
             break
-    return found[:LISTED]
+    return paths[:MAX_FILES]
 
 
 def describe(where: str, path: Path, base: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.vectors import Matrix, Vectors, unit_rows
-from firth.index.words import words_of
+from firth.index.words import word_tokens
 from firth.studies.measures import clusters
 
 SAMPLE = 20_000  # rows that the centres are found from; all rows then go to the nearest one
@@ -65,7 +65,7 @@ def names_from(texts: Sequence[str], rows: NDArray[np.int64], number: int) -> li
     every: Counter[str] = Counter()
     inside = [Counter[str]() for _ in range(number)]
     for text, group in zip(texts, rows.tolist(), strict=True):
-        own = {word for word in words_of(text) if len(word) > 2 and not word.isdecimal()}
+        own = {word for word in word_tokens(text) if len(word) > 2 and not word.isdecimal()}
         every.update(own)
         inside[group].update(own)
     sizes = np.bincount(rows, minlength=number)

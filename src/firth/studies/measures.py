@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.vectors import Matrix, unit_rows
 from firth.evaluate.nodes import label_scores
-from firth.index.words import Searched, bm25, make_postings
+from firth.index.words import SegmentPostings, bm25, make_postings
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -32,7 +32,7 @@ def known_item_ranks(queries: Matrix, targets: Matrix) -> Floats:
 def word_ranks(queries: Sequence[str], targets: Sequence[str]) -> Floats:
     """The same by the words that both have (BM25): what a search without vectors finds."""
     postings = make_postings(targets)
-    pool = [Searched(postings.arrays(), postings.terms)]
+    pool = [SegmentPostings(postings.arrays(), postings.terms)]
     return np.array([ranks_in(bm25(pool, query)[0][None], row)[0] for row, query in enumerate(queries)])
 
 

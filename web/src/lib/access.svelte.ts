@@ -1,18 +1,18 @@
-// The token of this start, which every call brings. It comes in the address that `firth studio` prints (or with the page,
-// where a key was needed to get it), is taken out of the address bar, and is kept for this origin. No cookie: those are sent
-// to every port of a machine. Not the tab's storage: a link that is opened in a new tab would have to ask for it again.
+// The token of this server process, which every request sends. It is in the address that `firth studio` prints (or in the page,
+// if that needs a key), is removed from the address bar and stored for this origin. Not a cookie: those are sent
+// to every port of a machine. Not session storage: links opened in a new tab would have to ask for it again.
 
 const NAME = "firth-token";
 
 class Access {
   token = "";
-  refused = $state(false); // whether the page has to ask for it
+  refused = $state(false); // whether the page must ask for the token
 
   constructor() {
     const given = document.querySelector<HTMLMetaElement>(`meta[name="${NAME}"]`)?.content || new URLSearchParams(location.search).get("token");
     if (location.search) history.replaceState(null, "", location.pathname + location.hash);
     if (given) this.keep(given);
-    else this.token = this.#kept();
+    else this.token = this.#stored();
     this.refused = !this.token;
   }
 
@@ -21,11 +21,11 @@ class Access {
     try {
       localStorage.setItem(NAME, token);
     } catch {
-      // a browser that keeps nothing: until the page is left
+      // without storage, it lasts until the page is closed
     }
   }
 
-  #kept(): string {
+  #stored(): string {
     try {
       return localStorage.getItem(NAME) ?? "";
     } catch {
@@ -33,9 +33,9 @@ class Access {
     }
   }
 
-  /** The server did not take the token: whether another tab has been given a newer one. */
+  /** After a refused token: whether another tab has stored a newer one. */
   renewed(): boolean {
-    const now = this.#kept();
+    const now = this.#stored();
     const newer = !!now && now !== this.token;
     if (newer) this.token = now;
     return newer;

@@ -1,4 +1,4 @@
-// Calls of the server that this page came from. Each carries the token of this start.
+// Requests to the server of this page, with the token.
 
 import { access } from "./access.svelte";
 
@@ -32,7 +32,7 @@ async function call(path: string, init: RequestInit): Promise<Response> {
     answer = await fetch(path, { ...init, headers });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError("The server does not answer. Is `firth studio` still running?", 0);
+    throw new ApiError("The server does not respond. Is `firth studio` still running?", 0);
   }
   if (answer.ok) return answer;
   const error = await problem(answer);
@@ -43,13 +43,13 @@ async function call(path: string, init: RequestInit): Promise<Response> {
   throw error;
 }
 
-/** What went wrong in words: servers of this kind say it under several names. */
+/** The message of an error response, in any of several formats. */
 async function problem(answer: Response): Promise<ApiError> {
   let [text, code] = [`The server answered ${answer.status} ${answer.statusText}.`, ""];
   try {
-    const said = JSON.parse(await answer.text());
-    const detail = said.error?.message ?? said.error ?? said.detail ?? said.message;
-    code = String(said.code ?? "");
+    const body = JSON.parse(await answer.text());
+    const detail = body.error?.message ?? body.error ?? body.detail ?? body.message;
+    code = String(body.code ?? "");
     if (Array.isArray(detail)) text = detail.map((one) => `${one.loc?.at(-1) ?? "input"}: ${one.msg}`).join("; ");
     else if (typeof detail === "string") text = detail;
   } catch {
@@ -72,21 +72,21 @@ export async function remove<T>(path: string): Promise<T> {
   return (await call(path, { method: "DELETE" })).json() as Promise<T>;
 }
 
-/** A file as the body, as it is: nothing is parsed on the way. */
+/** Uploads a file as the request body. */
 export async function upload<T>(path: string, file: Blob, query: Query = {}): Promise<T> {
   const headers = { "Content-Type": "application/octet-stream" };
   return (await call(address(path, query), { method: "POST", body: file, headers })).json() as Promise<T>;
 }
 
-/** A file that the server writes, with what its headers say of it. */
+/** Downloads a file that the server generates, with its headers. */
 export async function file(path: string, body: unknown): Promise<[Blob, Headers]> {
   const headers = { "Content-Type": "application/json" };
   const answer = await call(path, { method: "POST", body: JSON.stringify(body), headers });
   return [await answer.blob(), answer.headers];
 }
 
-/** Numbers as they lie in memory, with what the server says of them in its headers. While they are made, `soFar` is told. */
-export async function bytes<T>(path: string, query: Query, signal: AbortSignal, soFar: (told: T) => void): Promise<[ArrayBuffer, Headers]> {
+/** Downloads binary numbers with the response headers; `soFar` gets the progress while they are computed. */
+export async function bytes<T>(path: string, query: Query, signal: AbortSignal, soFar: (progress: T) => void): Promise<[ArrayBuffer, Headers]> {
   for (;;) {
     const answer = await call(address(path, query), { signal });
     if (answer.status !== 202) return [await answer.arrayBuffer(), answer.headers];

@@ -1,4 +1,4 @@
-/** What /api/attention tells. */
+/** The response of /api/attention. */
 export interface Attention {
   kind: "both" | "causal" | "cross";
   layers: number;
@@ -6,12 +6,12 @@ export interface Attention {
   queries: string[];
   keys: string[];
   segments: number[];
-  marks: boolean[];
-  whole: number;
-  weights: number[][][][]; // layer, head, query, key: in parts of `whole`
+  special: boolean[];
+  scale: number;
+  weights: number[][][][]; // layer, head, query, key: integers, scaled
 }
 
-/** What /api/attention/steps tells. */
+/** The response of /api/attention/steps. */
 export interface Steps {
   query: number[];
   keys: number[][];
@@ -24,11 +24,11 @@ export interface Steps {
   dim: number;
 }
 
-/** One head, with the tokens that are shown: those that are no words may be left out. */
+/** One head with the visible tokens; special tokens may be hidden. */
 export interface Head {
   queries: string[];
   keys: string[];
-  rows: number[]; // the numbers of the shown queries among all
+  rows: number[]; // indices of the visible queries
   columns: number[];
   weights: number[][];
   most: number;
@@ -38,10 +38,10 @@ export interface Head {
 export function headOf(attention: Attention, layer: number, head: number, words: boolean): Head {
   const all = attention.weights[layer]?.[head] ?? [];
   const self = attention.kind !== "cross";
-  const kept = (place: number) => !words || !attention.marks[place];
-  const columns = attention.keys.map((_, place) => place).filter(kept);
-  const rows = attention.queries.map((_, place) => place).filter((place) => !self || kept(place));
-  const weights = rows.map((row) => columns.map((column) => (all[row]?.[column] ?? 0) / attention.whole));
+  const visible = (position: number) => !words || !attention.special[position];
+  const columns = attention.keys.map((_, position) => position).filter(visible);
+  const rows = attention.queries.map((_, position) => position).filter((position) => !self || visible(position));
+  const weights = rows.map((row) => columns.map((column) => (all[row]?.[column] ?? 0) / attention.scale));
   return {
     queries: rows.map((row) => attention.queries[row] ?? ""),
     keys: columns.map((column) => attention.keys[column] ?? ""),
@@ -53,22 +53,22 @@ export function headOf(attention: Attention, layer: number, head: number, words:
   };
 }
 
-/** Where to look first: the strongest look of one word at another that is not its neighbour. */
+/** The initial selection: the largest weight between two words that are not adjacent. */
 export function strongest(attention: Attention): { layer: number; head: number; query: number } {
-  const found = { layer: 0, head: 0, query: Math.max(0, attention.marks.indexOf(false)), worth: -1 };
+  const result = { layer: 0, head: 0, query: Math.max(0, attention.special.indexOf(false)), worth: -1 };
   const cross = attention.kind === "cross";
   const isWord = (text = "") => /[\p{L}\p{N}]{2}/u.test(text) && text !== "[UNK]";
   attention.weights.forEach((heads, layer) =>
     heads.forEach((rows, head) =>
       rows.forEach((row, query) =>
         row.forEach((weight, key) => {
-          const far = cross || (Math.abs(query - key) > 1 && !attention.marks[query] && attention.queries[query] !== attention.keys[key]);
-          const words = isWord(attention.queries[query]) && isWord(attention.keys[key]) && !attention.marks[key];
-          const worth = weight * (cross ? 1 : 1 + Math.abs(query - key) / 10); // a far look tells more than a near one
-          if (worth > found.worth && far && words) Object.assign(found, { layer, head, query, worth });
+          const far = cross || (Math.abs(query - key) > 1 && !attention.special[query] && attention.queries[query] !== attention.keys[key]);
+          const words = isWord(attention.queries[query]) && isWord(attention.keys[key]) && !attention.special[key];
+          const worth = weight * (cross ? 1 : 1 + Math.abs(query - key) / 10); // distant pairs are more informative
+          if (worth > result.worth && far && words) Object.assign(result, { layer, head, query, worth });
         }),
       ),
     ),
   );
-  return found;
+  return result;
 }

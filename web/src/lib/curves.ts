@@ -6,7 +6,7 @@ export interface Curve {
   label: string;
   x: number[];
   y: (number | null)[];
-  colour?: number; // a place in the palette; else its own
+  colour?: number; // index in the palette
   dashed?: boolean;
 }
 
@@ -20,7 +20,7 @@ interface Frame {
   height: number;
 }
 
-/** The curves of a chart as a picture of lines, to be kept: a canvas has only pixels. */
+/** The curves of a chart as SVG. */
 export function curvesSvg(curves: Curve[], frame: Frame, theme: "light" | "dark"): string {
   const { width, height } = frame;
   const [left, right, top, bottom] = [70, 20, 46, 52];
@@ -28,8 +28,8 @@ export function curvesSvg(curves: Curve[], frame: Frame, theme: "light" | "dark"
   const [ink, muted, line] = ["--ink", "--muted", "--line"].map((name) => style.getPropertyValue(name).trim());
   const across = axis(curves.flatMap((curve) => curve.x), frame.logX, left, width - right);
   const up = axis(curves.flatMap((curve) => curve.y.filter((value) => value !== null)), frame.logY, height - bottom, top);
-  const text = (x: number, y: number, said: string, more = "") =>
-    `<text x="${x}" y="${y}" font-family="Inter, sans-serif" font-size="12" fill="${muted}" ${more}>${escaped(said)}</text>`;
+  const text = (x: number, y: number, content: string, more = "") =>
+    `<text x="${x}" y="${y}" font-family="Inter, sans-serif" font-size="12" fill="${muted}" ${more}>${escaped(content)}</text>`;
   const parts = [
     `<rect width="${width}" height="${height}" fill="${background()}"/>`,
     text(left, 24, frame.title).replace('font-size="12"', `font-size="16" font-weight="600"`).replace(`fill="${muted}"`, `fill="${ink}"`),
@@ -41,15 +41,15 @@ export function curvesSvg(curves: Curve[], frame: Frame, theme: "light" | "dark"
     text((left + width - right) / 2, height - 10, frame.x, 'text-anchor="middle"'),
     text(16, (top + height - bottom) / 2, frame.y, `text-anchor="middle" transform="rotate(-90 16 ${(top + height - bottom) / 2})"`),
   ];
-  curves.forEach((curve, place) => {
+  curves.forEach((curve, position) => {
     const points = curve.x.flatMap((x, i) => {
       const y = curve.y[i];
       return y === null || y === undefined ? [] : `${across.at(x).toFixed(1)},${up.at(y).toFixed(1)}`;
     });
-    const tint = colour(theme, curve.colour ?? place);
+    const tint = colour(theme, curve.colour ?? position);
     const dash = curve.dashed ? ' stroke-dasharray="5 5"' : "";
     parts.push(`<polyline points="${points.join(" ")}" fill="none" stroke="${tint}" stroke-width="2"${dash}/>`);
-    parts.push(text(width - right, 24 + 16 * place, curve.label, 'text-anchor="end"').replace(`fill="${muted}"`, `fill="${tint}"`));
+    parts.push(text(width - right, 24 + 16 * position, curve.label, 'text-anchor="end"').replace(`fill="${muted}"`, `fill="${tint}"`));
   });
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">${parts.join("")}</svg>`;
 }

@@ -1,6 +1,6 @@
 /** 12345 -> 12,345. */
 export function count(number: number): string {
-  return number.toLocaleString("en", { signDisplay: "negative" }); // 0 has no sign, however little is below it
+  return number.toLocaleString("en", { signDisplay: "negative" }); // no sign for values that round to 0
 }
 
 /** 1234567 -> 1.23M. */

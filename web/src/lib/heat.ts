@@ -1,12 +1,12 @@
 import { rgb } from "./colours";
 
-/** Of the page's variables, as it is shown now. */
+/** The current value of a CSS color variable. */
 export function tint(name: string): [number, number, number] {
   const hex = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  return rgb(hex.length === 4 ? hex.replace(/[^#]/g, "$&$&") : hex); // the build writes #fff for #ffffff
+  return rgb(hex.length === 4 ? hex.replace(/[^#]/g, "$&$&") : hex); // the build shortens #ffffff to #fff
 }
 
-/** Shares from 0 to 1 as pixels of a canvas, from the panel's colour to the accent, or another. */
+/** Paints values from 0 to 1 on a canvas, from the panel color to the accent or another color. */
 export function paint(
   canvas: HTMLCanvasElement,
   rows: number,
@@ -22,25 +22,25 @@ export function paint(
   for (let row = 0; row < rows; row++)
     for (let column = 0; column < columns; column++) {
       const value = Math.min(Math.max(share(row, column), 0), 1);
-      const place = 4 * (row * columns + column);
-      for (let part = 0; part < 3; part++) image.data[place + part] = (low[part] ?? 0) + ((high[part] ?? 0) - (low[part] ?? 0)) * value;
-      image.data[place + 3] = 255;
+      const position = 4 * (row * columns + column);
+      for (let part = 0; part < 3; part++) image.data[position + part] = (low[part] ?? 0) + ((high[part] ?? 0) - (low[part] ?? 0)) * value;
+      image.data[position + 3] = 255;
     }
   context.putImageData(image, 0, 0);
 }
 
-/** Numbers below and above 0 in one line: towards the second colour, towards the accent. */
+/** Paints signed values in one row: negative in the second color, positive in the accent. */
 export function paintSigned(canvas: HTMLCanvasElement, numbers: number[], most: number): void {
   const context = canvas.getContext("2d");
   if (!context || !numbers.length) return;
   [canvas.width, canvas.height] = [numbers.length, 1];
   const image = context.createImageData(numbers.length, 1);
   const [zero, below, above] = [tint("--panel"), tint("--second"), tint("--accent")];
-  numbers.forEach((number, place) => {
+  numbers.forEach((number, position) => {
     const share = Math.min(Math.abs(number) / (most || 1), 1);
     const end = number < 0 ? below : above;
-    for (let part = 0; part < 3; part++) image.data[4 * place + part] = (zero[part] ?? 0) + ((end[part] ?? 0) - (zero[part] ?? 0)) * share;
-    image.data[4 * place + 3] = 255;
+    for (let part = 0; part < 3; part++) image.data[4 * position + part] = (zero[part] ?? 0) + ((end[part] ?? 0) - (zero[part] ?? 0)) * share;
+    image.data[4 * position + 3] = 255;
   });
   context.putImageData(image, 0, 0);
 }

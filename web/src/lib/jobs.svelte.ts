@@ -7,23 +7,23 @@ export interface Job {
   verb: string;
   title: string;
   command: string;
-  about: Record<string, unknown>;
-  resumes: boolean; // whether it can go on
+  details: Record<string, unknown>;
+  resumes: boolean; // whether it can be resumed
   status: "waiting" | "running" | "stopping" | "stopped" | "finished" | "failed";
   task: string;
   unit: string;
   share: number | null;
-  speed: number | null; // units a second
+  speed: number | null; // units per second
   left: number | null; // seconds
   seconds: number;
-  figures: Record<string, number>;
+  metrics: Record<string, number>;
   curve: { x: number[]; y: number[] };
   notes: string[];
   error: string;
   result: unknown;
 }
 
-const EVERY = 700; // milliseconds between two looks, while something runs
+const EVERY = 700; // polling interval in milliseconds
 
 class Jobs {
   all = $state.raw<Job[]>([]);
@@ -35,7 +35,7 @@ class Jobs {
     return this.all.filter((job) => job.verb === verb);
   }
 
-  /** Looks once, and again for as long as anything is under way. */
+  /** Polls once, and repeatedly while any job is active. */
   async look(): Promise<void> {
     clearTimeout(this.#timer);
     try {
@@ -44,7 +44,7 @@ class Jobs {
       this.error = "";
       for (const job of this.all) {
         if (job.status !== "finished" || before.get(job.id) === "finished") continue;
-        await models.load(); // there may be one more
+        await models.load(); // the job may have added one
         this.#ended.get(job.id)?.();
         this.#ended.delete(job.id);
       }
@@ -55,7 +55,7 @@ class Jobs {
       this.#timer = setTimeout(() => this.look(), EVERY);
   }
 
-  /** Asks the server to begin one; `then` is called once it has finished well. */
+  /** Starts a job; `then` is called once it has succeeded. */
   async start(path: string, body: unknown, then?: (job: Job) => void): Promise<Job> {
     const job = await post<Job>(path, body);
     if (then) this.#ended.set(job.id, () => then(this.all.find((one) => one.id === job.id) ?? job));

@@ -1,9 +1,9 @@
-/** What /api/latent tells: where rows lie in a model's space of codes. */
+/** The response of /api/latent: the latent codes of rows. */
 export interface Space {
   dim: number;
   rows: number;
   columns: number;
-  side: number | null; // rows are square pictures of so many pixels a side
+  side: number | null; // side length if rows are square images
   center: number[];
   axes: number[][]; // two directions
   points: number[][];
@@ -11,8 +11,8 @@ export interface Space {
   mean: number[];
   low: number[];
   high: number[];
-  labels: string[] | null; // of the points, where data with a column of labels was chosen
-  names: string[]; // columns that may be labels
+  labels: string[] | null; // of the points, if a label column is selected
+  names: string[]; // columns that can be labels
 }
 
 export interface Cell {
@@ -23,21 +23,21 @@ export interface Cell {
   levels: [string, number][];
 }
 
-/** Where a code is seen on the plane. */
+/** The projection of a code onto the plane. */
 export function seen(space: Space, code: number[]): [number, number] {
-  const along = (axis: number[] = []) => axis.reduce((sum, part, place) => sum + part * ((code[place] ?? 0) - (space.center[place] ?? 0)), 0);
+  const along = (axis: number[] = []) => axis.reduce((sum, part, position) => sum + part * ((code[position] ?? 0) - (space.center[position] ?? 0)), 0);
   return [along(space.axes[0]), along(space.axes[1])];
 }
 
-/** The code after a step on the plane: what the plane does not show stays as it is. */
+/** The code after a step on the plane; orthogonal components do not change. */
 export function moved(space: Space, code: number[], x: number, y: number): number[] {
-  return code.map((number, place) => number + x * (space.axes[0]?.[place] ?? 0) + y * (space.axes[1]?.[place] ?? 0));
+  return code.map((number, position) => number + x * (space.axes[0]?.[position] ?? 0) + y * (space.axes[1]?.[position] ?? 0));
 }
 
-/** The square of the plane that holds most points, with some room around. */
+/** The square of the plane with most points, with a margin. */
 export function frame(space: Space): { x: [number, number]; y: [number, number] } {
-  const side = (place: number): [number, number] => {
-    const all = space.points.map((point) => point[place] ?? 0).sort((a, b) => a - b);
+  const side = (position: number): [number, number] => {
+    const all = space.points.map((point) => point[position] ?? 0).sort((a, b) => a - b);
     const at = (share: number) => all[Math.min(all.length - 1, Math.floor(share * all.length))] ?? 0;
     return [at(0.005), at(0.995)];
   };

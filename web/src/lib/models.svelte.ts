@@ -1,17 +1,17 @@
 import { get, message } from "./api";
 import { route } from "./url.svelte";
 
-/** A model of the server. `can` says what it does: vectors, embeds, attends, contextual, fills, generates, answers, … */
+/** A model of the server. `can` are its abilities: vectors, embeds, attends, contextual, fills, generates, answers, … */
 export interface Model {
   name: string;
-  method: string | null; // none for a file of vectors
-  kind: string | null; // of data it learned from
-  summary: string; // in a few words
+  method: string | null; // null for a file of vectors
+  kind: string | null; // kind of its training data
+  summary: string; // short description
   can: string[];
-  tables: Record<string, { rows: number; dim: number }>; // of vectors
+  tables: Record<string, { rows: number; dim: number }>; // vector tables
   options: Record<string, unknown>;
-  path: string; // as the command line wants it
-  error?: string; // why it can't be opened
+  path: string; // for command lines
+  error?: string; // why it cannot be loaded
 }
 
 class Models {
@@ -22,21 +22,21 @@ class Models {
 
   async load(): Promise<void> {
     try {
-      const found = await get<{ models: Model[]; indexes: string[] }>("/api/models");
-      [this.all, this.indexes, this.error] = [found.models, found.indexes, ""];
+      const result = await get<{ models: Model[]; indexes: string[] }>("/api/models");
+      [this.all, this.indexes, this.error] = [result.models, result.indexes, ""];
     } catch (error) {
       this.error = message(error);
     }
     this.loaded = true;
   }
 
-  /** Those that do `what` (one of several where several are given). */
+  /** The models with an ability, or with one of several. */
   that(what: string | string[]): Model[] {
     return this.all.filter((model) => [what].flat().some((one) => model.can.includes(one)));
   }
 
-  /** Of those that do `what`, the ones chosen in the address; the first where none is. */
-  chosen(what: string | string[]): Model[] {
+  /** The models with an ability that are selected in the URL; by default the first. */
+  selected(what: string | string[]): Model[] {
     const fit = this.that(what);
     const named = route.all("model").flatMap((name) => fit.find((model) => model.name === name) ?? []);
     return named.length ? named : fit.slice(0, 1);

@@ -1,10 +1,10 @@
-// Points on a plane: where they are on the screen, which is nearest, which lie in a line drawn by hand. Plain numbers,
-// so that 100,000 of them stay quick.
+// Geometry of points: projection to the screen, nearest point, points inside a lasso. Plain numbers,
+// so that 100,000 points are fast.
 
 export interface Camera {
-  x: number; // what is in the middle
+  x: number; // center of the view
   y: number;
-  zoom: number; // log2 of pixels a unit
+  zoom: number; // log2 of pixels per unit
   width: number;
   height: number;
 }
@@ -20,9 +20,9 @@ export function unproject(camera: Camera, across: number, down: number): [number
 }
 
 const MARGIN = 1.1;
-const SAMPLE = 20_000; // points that say where the middle is
+const SAMPLE = 20_000; // points sampled for the initial view
 
-/** Where to look, and how near, to see the middle `share` of the points along each axis. */
+/** The view that shows the central `share` of the points along each axis. */
 export function framed(xy: Float32Array, share: number, width: number, height: number): { target: [number, number]; zoom: number } {
   const step = share < 1 ? Math.ceil(xy.length / 2 / SAMPLE) : 1;
   const [x, y] = [0, 1].map((axis) => {
@@ -36,7 +36,7 @@ export function framed(xy: Float32Array, share: number, width: number, height: n
 
 const CELLS = 256;
 
-/** Rows by the cell of the square from −1 to 1 that they lie in. */
+/** A grid index of rows over the square from −1 to 1. */
 export class Grid {
   #starts = new Uint32Array(CELLS * CELLS + 1);
   #rows: Uint32Array;
@@ -46,7 +46,7 @@ export class Grid {
     this.#rows = new Uint32Array(count);
     const cells = new Uint32Array(count);
     for (let row = 0; row < count; row++) {
-      const cell = place(xy[2 * row + 1] ?? 0) * CELLS + place(xy[2 * row] ?? 0);
+      const cell = position(xy[2 * row + 1] ?? 0) * CELLS + position(xy[2 * row] ?? 0);
       cells[row] = cell;
       this.#starts[cell + 1] = (this.#starts[cell + 1] ?? 0) + 1;
     }
@@ -60,19 +60,19 @@ export class Grid {
     }
   }
 
-  /** About how many rows a rectangle holds, and hardly fewer. */
+  /** An upper estimate of the number of rows in a rectangle. */
   count(left: number, bottom: number, right: number, top: number): number {
     let sum = 0;
-    for (let down = place(bottom); down <= place(top); down++)
-      sum += (this.#starts[down * CELLS + place(right) + 1] ?? 0) - (this.#starts[down * CELLS + place(left)] ?? 0);
+    for (let down = position(bottom); down <= position(top); down++)
+      sum += (this.#starts[down * CELLS + position(right) + 1] ?? 0) - (this.#starts[down * CELLS + position(left)] ?? 0);
     return sum;
   }
 
-  /** The rows in a rectangle, in no order. */
+  /** The rows in a rectangle, unordered. */
   *within(left: number, bottom: number, right: number, top: number): Generator<number> {
-    for (let down = place(bottom); down <= place(top); down++) {
-      const first = this.#starts[down * CELLS + place(left)] ?? 0;
-      const last = this.#starts[down * CELLS + place(right) + 1] ?? 0;
+    for (let down = position(bottom); down <= position(top); down++) {
+      const first = this.#starts[down * CELLS + position(left)] ?? 0;
+      const last = this.#starts[down * CELLS + position(right) + 1] ?? 0;
       for (let spot = first; spot < last; spot++) {
         const row = this.#rows[spot] ?? 0;
         const [x, y] = [this.xy[2 * row] ?? 0, this.xy[2 * row + 1] ?? 0];
@@ -81,7 +81,7 @@ export class Grid {
     }
   }
 
-  /** The row nearest to a place, no farther than `reach`; −1 for none. */
+  /** The nearest row to a position within `reach`; −1 for none. */
   nearest(x: number, y: number, reach: number): number {
     let [best, least] = [-1, reach * reach];
     for (const row of this.within(x - reach, y - reach, x + reach, y + reach)) {
@@ -93,31 +93,31 @@ export class Grid {
   }
 }
 
-function place(coordinate: number): number {
+function position(coordinate: number): number {
   return Math.min(CELLS - 1, Math.max(0, Math.floor(((coordinate + 1) / 2) * CELLS)));
 }
 
-/** The rows inside a line drawn by hand, its corners as x, y. */
+/** The rows inside a polygon. */
 export function inside(xy: Float32Array, corners: [number, number][]): number[] {
-  const found: number[] = [];
+  const result: number[] = [];
   const across = corners.map(([x]) => x);
   const up = corners.map(([, y]) => y);
   const [left, right, bottom, top] = [Math.min(...across), Math.max(...across), Math.min(...up), Math.max(...up)];
   for (let row = 0; row < xy.length / 2; row++) {
     const [x, y] = [xy[2 * row] ?? 0, xy[2 * row + 1] ?? 0];
     if (x < left || x > right || y < bottom || y > top) continue;
-    let odd = false; // how often a ray to the right crosses the line
+    let odd = false; // parity of the crossings of a ray to the right
     for (let here = 0, before = corners.length - 1; here < corners.length; before = here++) {
       const [ax, ay] = corners[here] ?? [0, 0];
       const [bx, by] = corners[before] ?? [0, 0];
       if (ay > y !== by > y && x < ((bx - ax) * (y - ay)) / (by - ay) + ax) odd = !odd;
     }
-    if (odd) found.push(row);
+    if (odd) result.push(row);
   }
-  return found;
+  return result;
 }
 
-/** Moved as little as is needed for something of `half` its width to lie inside; what is outside altogether stays there. */
+/** Moves a label minimally so that it fits inside; labels completely outside stay there. */
 function within(at: number, half: number, size: number): number {
   return at < 0 || at > size ? at : Math.min(size - half - 4, Math.max(half + 4, at));
 }
@@ -129,7 +129,7 @@ export interface Named {
   colour: string;
 }
 
-/** Names over areas, in pixels: one that would cover another is moved up or down, one at the edge is moved in. */
+/** Labels of groups in pixels: overlapping ones are moved vertically, those at the edge inward. */
 export function apart(names: Named[], camera: Camera, wide: (name: string) => number, high = 18): Named[] {
   const placed: (Named & { half: number })[] = [];
   for (const one of names) {
@@ -144,18 +144,18 @@ export function apart(names: Named[], camera: Camera, wide: (name: string) => nu
   return placed;
 }
 
-const LOOKED_AT = 2500; // of the rows on the screen, when names are chosen
+const LOOKED_AT = 2500; // visible rows that are considered for labels
 
-/** The first rows in a rectangle, in order. */
+/** The first rows in a rectangle, sorted. */
 function firstWithin(grid: Grid, left: number, bottom: number, right: number, top: number): number[] {
   if (grid.count(left, bottom, right, top) <= 2 * LOOKED_AT)
     return [...grid.within(left, bottom, right, top)].sort((a, b) => a - b).slice(0, LOOKED_AT);
-  const found: number[] = [];
-  for (let row = 0; row < grid.xy.length / 2 && found.length < LOOKED_AT; row++) {
+  const result: number[] = [];
+  for (let row = 0; row < grid.xy.length / 2 && result.length < LOOKED_AT; row++) {
     const [x, y] = [grid.xy[2 * row] ?? 0, grid.xy[2 * row + 1] ?? 0];
-    if (x >= left && x <= right && y >= bottom && y <= top) found.push(row);
+    if (x >= left && x <= right && y >= bottom && y <= top) result.push(row);
   }
-  return found;
+  return result;
 }
 
 export interface Label {
@@ -164,28 +164,28 @@ export interface Label {
   y: number;
 }
 
-/** Of the rows on the screen, those whose names fit beside each other: `before` first, then (unless these are all) the
- * first rows, the most frequent. */
+/** The visible rows whose labels fit without overlap: `before` first, then (unless these are all) the
+ * first rows, which are the most frequent. */
 export function labels(grid: Grid, camera: Camera, keys: string[], before: number[], all: boolean, most: number): Label[] {
   const [left, top] = unproject(camera, 0, 0);
   const [right, bottom] = unproject(camera, camera.width, camera.height);
   const others = all ? firstWithin(grid, left, bottom, right, top) : [];
   const rows = new Set([...before, ...others]);
-  const taken = new Set<number>(); // cells of the screen, of so many pixels: a name is 12 pixels high
+  const taken = new Set<number>(); // occupied cells of the screen; a label is 12 pixels high
   const [wide, high, tall] = [14, 6, 3];
-  const found: Label[] = [];
+  const result: Label[] = [];
   for (const row of rows) {
-    if (found.length >= most) break;
+    if (result.length >= most) break;
     const [at, y] = project(camera, grid.xy[2 * row] ?? 0, grid.xy[2 * row + 1] ?? 0);
     const letters = Math.min(40, (keys[row] ?? "").length) * 6.6;
-    const x = within(at, letters / 2, camera.width); // a name at the edge is moved in
+    const x = within(at, letters / 2, camera.width); // labels at the edge are moved inward
     const half = Math.ceil((letters + 14) / wide / 2);
     const cells: number[] = [];
     for (let line = Math.round(y / high); line < Math.round(y / high) + tall; line++)
       for (let column = Math.round(x / wide) - half; column <= Math.round(x / wide) + half; column++) cells.push(line * 10_000 + column);
     if (cells.some((cell) => taken.has(cell))) continue;
     for (const cell of cells) taken.add(cell);
-    found.push({ row, x, y });
+    result.push({ row, x, y });
   }
-  return found;
+  return result;
 }

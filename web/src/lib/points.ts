@@ -1,8 +1,8 @@
 import { Layer, type DefaultProps, type LayerProps, type UpdateParameters } from "@deck.gl/core";
 import { Model } from "@luma.gl/engine";
 
-// Points as points, on a plane. ScatterplotLayer draws each as an instance of a square and can do all that a globe needs,
-// which takes a renderer in software about a second for 100,000 of them.
+// A layer of GL points. ScatterplotLayer draws instanced squares with features for globes,
+// which takes a software renderer about a second for 100,000 points.
 
 const block = `layout(std140) uniform pointsUniforms {
   mat4 camera;
@@ -29,7 +29,7 @@ precision highp float;
 in vec4 tint;
 out vec4 fragColor;
 void main(void) {
-  float away = 2.0 * length(gl_PointCoord - vec2(0.5)); // 1 at the circle's edge
+  float away = 2.0 * length(gl_PointCoord - vec2(0.5)); // 1 at the edge of the circle
   float cover = clamp((1.0 - away) * 0.5 * points.size, 0.0, 1.0);
   if (cover == 0.0) discard;
   fragColor = vec4(tint.rgb, tint.a * cover);
@@ -37,7 +37,7 @@ void main(void) {
 `;
 
 interface Props {
-  size: number; // across, in pixels of the screen
+  size: number; // diameter in pixels
 }
 
 const defaults: DefaultProps<Props> = { size: 4 };
@@ -52,7 +52,7 @@ export class Points extends Layer<Required<Props>> {
   }
 
   override initializeState() {
-    this.getAttributeManager()?.remove(["instancePickingColors"]); // what is under the pointer is found by hand
+    this.getAttributeManager()?.remove(["instancePickingColors"]); // picking uses the grid index
     this.getAttributeManager()?.add({
       positions: { size: 2, type: "float32", accessor: "getPosition" },
       colours: { size: 4, type: "unorm8", accessor: "getFillColor" },
@@ -82,7 +82,7 @@ export class Points extends Layer<Required<Props>> {
   }
 }
 
-/** A layer of points: x, y, … and r, g, b, a, … as they lie in memory. */
+/** A layer of points from packed x, y, … and r, g, b, a, … arrays. */
 export function points(xy: Float32Array, colours: Uint8Array, size: number): Points {
   const attributes = { getPosition: { value: xy, size: 2 }, getFillColor: { value: colours, size: 4, normalized: true } };
   return new Points({ id: "points", data: { length: xy.length / 2, attributes }, size } as LayerProps & Props);

@@ -1,16 +1,17 @@
-import { message } from "./api";
+import { ApiError, message } from "./api";
 
-/** Something the server is asked, again whenever the question changes. */
+/** A server response that is fetched again whenever its request changes. */
 export interface Resource<T> {
-  readonly data: T | undefined; // the last answer, also while the next is awaited
+  readonly data: T | undefined; // the last response, also while the next is loading
   readonly error: string;
+  readonly code: string; // of the error, as the server states it
   readonly busy: boolean;
   again(): void;
 }
 
 /**
- * Called while a component starts. `question` is tracked: null asks nothing; an equal question is not asked twice, and
- * an answer to an older question is dropped.
+ * Must be called during component initialization. `question` is tracked: null sends nothing; equal requests are not repeated,
+ * and responses to outdated requests are dropped.
  */
 export function resource<Q, T>(
   question: () => Q | null | undefined,
@@ -19,15 +20,16 @@ export function resource<Q, T>(
 ): Resource<T> {
   let data = $state.raw<T | undefined>();
   let error = $state("");
+  let code = $state("");
   let busy = $state(false);
   let turn = $state(0);
   const key = $derived(JSON.stringify(question() ?? null));
 
   $effect(() => {
     void turn;
-    const asked = JSON.parse(key) as Q | null;
-    error = "";
-    if (asked === null) {
+    const request = JSON.parse(key) as Q | null;
+    error = code = "";
+    if (request === null) {
       data = undefined;
       busy = false;
       return;
@@ -36,12 +38,13 @@ export function resource<Q, T>(
     busy = true;
     const timer = setTimeout(async () => {
       try {
-        const answer = await ask(asked, stop.signal);
+        const answer = await ask(request, stop.signal);
         if (!stop.signal.aborted) data = answer;
       } catch (problem) {
         if (stop.signal.aborted) return;
         data = undefined;
         error = message(problem);
+        code = problem instanceof ApiError ? problem.code : "";
       }
       if (!stop.signal.aborted) busy = false;
     }, delay);
@@ -57,6 +60,9 @@ export function resource<Q, T>(
     },
     get error() {
       return error;
+    },
+    get code() {
+      return code;
     },
     get busy() {
       return busy;

@@ -1,4 +1,4 @@
-// Pictures and tables as files.
+// Saves figures and tables as files.
 
 import { tellEscapes } from "./notice.svelte";
 
@@ -12,10 +12,10 @@ export function download(name: string, content: Blob): void {
 
 export type Cell = string | number | boolean | null | undefined;
 
-/** What a spreadsheet would take for a formula (server/workbench/exporting.py has the same rule); numbers are none. */
+/** Text that a spreadsheet would interpret as a formula (the same rule as in server/workbench/exporting.py), except numbers. */
 const formula = (text: string) => /^[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text);
 
-/** A table for people and their spreadsheets: a text that would be run as a formula gets a leading apostrophe. */
+/** Saves a CSV for spreadsheets: text that would be interpreted as a formula gets a leading apostrophe. */
 export function saveCsv(name: string, header: string[], rows: Cell[][]): void {
   let escapes = 0;
   const field = (value: Cell) => {
@@ -37,15 +37,15 @@ const SHOWN = [
   "dominant-baseline", "letter-spacing", "visibility", "display",
 ];
 
-/** A picture on its own: what the page's style sheets say stands as attributes, and the background is painted. */
+/** A standalone SVG: computed styles become attributes, and the background is painted. */
 export function svgText(svg: SVGSVGElement): string {
   const copy = svg.cloneNode(true) as SVGSVGElement;
   const from = [svg, ...svg.querySelectorAll("*")];
   const to = [copy, ...copy.querySelectorAll("*")];
-  from.forEach((element, place) => {
+  from.forEach((element, position) => {
     const style = getComputedStyle(element);
-    for (const name of SHOWN) to[place]?.setAttribute(name, style.getPropertyValue(name));
-    to[place]?.removeAttribute("class");
+    for (const name of SHOWN) to[position]?.setAttribute(name, style.getPropertyValue(name));
+    to[position]?.removeAttribute("class");
   });
   const { width, height } = svg.getBoundingClientRect();
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
@@ -82,7 +82,7 @@ export async function svgToPng(svg: SVGSVGElement): Promise<Blob> {
   }
 }
 
-/** A canvas on the page's paper: its own is transparent. */
+/** A canvas with the page's background instead of transparency. */
 export async function canvasToPng(canvas: HTMLCanvasElement): Promise<Blob> {
   const copy = document.createElement("canvas");
   [copy.width, copy.height] = [canvas.width, canvas.height];
@@ -97,6 +97,6 @@ export async function canvasToPng(canvas: HTMLCanvasElement): Promise<Blob> {
 
 function canvasBlob(canvas: HTMLCanvasElement): Promise<Blob> {
   return new Promise((resolve, reject) =>
-    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The picture can't be drawn."))), "image/png"),
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The image cannot be created."))), "image/png"),
   );
 }

@@ -2,24 +2,24 @@ import type { Cell } from "./save";
 
 export interface ColumnOf {
   name: string;
-  written: string; // as a condition has it
+  written: string; // as written in a filter
   kind: "text" | "number";
   values?: string[];
   low?: number | null;
   high?: number | null;
 }
 
-/** What /api/indexes tells of one. */
+/** An index in the response of /api/indexes. */
 export interface Index {
   name: string;
   path: string;
   rows: number;
   dim: number;
-  method: string | null; // of the model that made it
-  model: string | null; // where that lies
+  method: string | null; // of its model
+  model: string | null; // path of the model
   modes: string[];
   columns: ColumnOf[];
-  error?: string; // why it can't be opened
+  error?: string; // why it cannot be loaded
 }
 
 export interface Hit {
@@ -27,24 +27,24 @@ export interface Hit {
   score: number;
   text: string;
   attributes: Record<string, Cell>;
-  marks: { start: number; end: number; kind: "same" | "near" }[];
-  because: { query: string; text: string; share: number }[];
+  spans: { start: number; end: number; kind: "same" | "near" }[];
+  contributions: { query: string; text: string; share: number }[];
 }
 
-const LEAD = 60; // letters shown before the first mark of a long text
-const SEEN = 280; // letters of a text that are in sight, about
+const LEAD = 60; // characters before the first highlight of a long text
+const SEEN = 280; // approximate visible length of a text
 
-/** A text in pieces, marked or not, from where the marks begin. The server counts characters, JavaScript halves of some. */
+/** A text in highlighted and plain segments. The server counts code points, JavaScript UTF-16 units. */
 export function pieces(hit: Hit): { text: string; kind: string }[] {
   const letters = [...hit.text];
   const cut = (begin: number, end?: number) => letters.slice(begin, end).join("");
-  const first = hit.marks[0]?.end ?? 0;
-  const begin = first > SEEN ? letters.indexOf(" ", first - LEAD) + 1 || first - LEAD : 0; // some scripts have no spaces
-  const found: { text: string; kind: string }[] = begin ? [{ text: "…", kind: "" }] : [];
-  let at = begin && Math.min(begin, hit.marks[0]?.start ?? 0);
-  for (const mark of hit.marks) {
-    found.push({ text: cut(at, mark.start), kind: "" }, { text: cut(mark.start, mark.end), kind: mark.kind });
+  const first = hit.spans[0]?.end ?? 0;
+  const begin = first > SEEN ? letters.indexOf(" ", first - LEAD) + 1 || first - LEAD : 0; // some scripts do not use spaces
+  const result: { text: string; kind: string }[] = begin ? [{ text: "…", kind: "" }] : [];
+  let at = begin && Math.min(begin, hit.spans[0]?.start ?? 0);
+  for (const mark of hit.spans) {
+    result.push({ text: cut(at, mark.start), kind: "" }, { text: cut(mark.start, mark.end), kind: mark.kind });
     at = mark.end;
   }
-  return [...found, { text: cut(at), kind: "" }].filter((piece) => piece.text);
+  return [...result, { text: cut(at), kind: "" }].filter((piece) => piece.text);
 }

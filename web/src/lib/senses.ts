@@ -1,21 +1,21 @@
-/** What /api/senses tells: one word in several places. */
+/** The response of /api/senses: one word in several contexts. */
 export interface Senses {
   word: string;
-  places: { label: string; text: string; begin: number; end: number }[];
-  distances: number[][][]; // layer, place, place: 1 − cosine
-  others: (number | null)[]; // of each layer, between other words
-  ways: Plane;
-  apart: Plane; // without what all places share in a layer
+  occurrences: { label: string; text: string; begin: number; end: number }[];
+  distances: number[][][]; // layer × occurrence × occurrence: 1 − cosine
+  others: (number | null)[]; // mean of other word pairs, by layer
+  trajectories: Plane;
+  centered: Plane; // without the mean of each layer
 }
 
 export interface Plane {
-  points: number[][][]; // layer, place, (x, y)
+  points: number[][][]; // layer × occurrence × (x, y)
   explained: number[];
 }
 
-/** What stands around the word, short enough for a picture. */
-export function around(place: Senses["places"][number], most = 34): [string, string, string] {
-  const { text, begin, end } = place;
+/** The context of the word, shortened for a figure. */
+export function around(position: Senses["occurrences"][number], most = 34): [string, string, string] {
+  const { text, begin, end } = position;
   const room = Math.max(0, most - (end - begin));
   const before = text.slice(0, begin);
   const after = text.slice(end);

@@ -2,21 +2,21 @@ import { get, message } from "./api";
 import { resource, type Resource } from "./resource.svelte";
 import { route } from "./url.svelte";
 
-/** A file of data that the server may read. */
+/** A data file of the server. */
 export interface Source {
   id: string;
   name: string;
-  where: "here" | "root"; // dropped or made here, or found under --root
+  where: "here" | "root"; // uploaded or generated, or under --root
   path: string;
   bytes: number;
-  records: boolean; // rows with columns; else a text
+  records: boolean; // a table, not a text file
 }
 
-/** Some of a file's rows. */
+/** Some rows of a file. */
 export interface Look {
   columns: string[];
   rows: string[][];
-  text: string | null; // the column that is read as the text
+  text: string | null; // the text column
   offset: number;
   more: boolean;
 }
@@ -29,41 +29,41 @@ class Sources {
 
   async load(): Promise<void> {
     try {
-      const found = await get<{ sources: Source[]; root: string | null }>("/api/data");
-      [this.all, this.root, this.error] = [found.sources, found.root, ""];
+      const result = await get<{ sources: Source[]; root: string | null }>("/api/data");
+      [this.all, this.root, this.error] = [result.sources, result.root, ""];
     } catch (error) {
       this.error = message(error);
     }
     this.loaded = true;
   }
 
-  /** The one in the address. */
-  get chosen(): Source | undefined {
+  /** The source that is selected in the URL. */
+  get selected(): Source | undefined {
     return this.all.find((source) => source.id === route.get("data"));
   }
 }
 
 export const sources = new Sources();
 
-const LONGEST = 40; // letters of a file's name in the names of what is made of it
+const LONGEST = 40; // characters of a file name in suggested names
 
-/** What a model or an index of the chosen data may be called, by letters that names have. */
+/** A suggested name for a model or index of the selected data. */
 export function nameFor(what: string): string {
-  const stem = (sources.chosen?.name.split("/").at(-1)?.split(".")[0] ?? "")
+  const stem = (sources.selected?.name.split("/").at(-1)?.split(".")[0] ?? "")
     .normalize("NFKD")
-    .replace(/\p{M}/gu, "") // ö is o and two dots
+    .replace(/\p{M}/gu, "") // removes combining marks after decomposition
     .replace(/\W+/g, "-")
     .slice(0, LONGEST)
     .replace(/^[-_]+|[-_]+$/g, "");
   return [stem, what].filter(Boolean).join("-");
 }
 
-/** Of columns that an address names, those that the chosen data has: others are left from other data. */
+/** The columns in the URL that the selected data has; others are from other data. */
 export function among(look: Look | undefined, names: string[]): string[] {
-  return names.filter((name) => sources.chosen?.records && look?.columns.includes(name));
+  return names.filter((name) => sources.selected?.records && look?.columns.includes(name));
 }
 
-/** One column of the chosen data, kept in the address; empty for none. */
+/** A column of the selected data, stored in the URL; empty for none. */
 export function columnParam(look: Resource<Look>, name: string): { value: string } {
   return {
     get value() {
@@ -75,10 +75,10 @@ export function columnParam(look: Resource<Look>, name: string): { value: string
   };
 }
 
-/** The first rows of the chosen data: what columns there are. Called while a component starts. */
+/** The columns and first rows of the selected data. Must be called during component initialization. */
 export function columnsOfChosen(): Resource<Look> {
   return resource(
-    () => (sources.chosen ? { source: sources.chosen.id, column: route.get("column") ?? "", count: 20 } : null),
+    () => (sources.selected ? { source: sources.selected.id, column: route.get("column") ?? "", count: 20 } : null),
     (query, signal) => get<Look>("/api/data/look", query, signal),
   );
 }

@@ -1,4 +1,4 @@
-/** Something that can be drawn: a table of a model, or an index. */
+/** A space for maps: a vector table of a model, or an index. */
 export interface Space {
   of: string;
   name: string;
@@ -8,7 +8,7 @@ export interface Space {
   path: string;
 }
 
-/** What /api/map/colour tells: a value for each point. */
+/** The response of /api/map/colour: a value per point. */
 export interface Tint {
   kind: "category" | "number";
   labels: string[];
@@ -16,12 +16,12 @@ export interface Tint {
   label: string;
   low: number;
   high: number;
-  log: boolean; // whether numbers are logarithms, to the base of 10
-  values: string; // base64 of uint8 places in `labels`, or of float32 numbers
+  log: boolean; // whether values are decimal logarithms
+  values: string; // base64 of uint8 indices into `labels`, or of float32 numbers
 }
 
 export interface Point {
-  row: number | null; // null: not among the points
+  row: number | null; // null: not on the map
   key: string;
   count?: number;
   text?: string;

@@ -1,21 +1,21 @@
-// As the system has it, until a person chooses.
+// Follows the system's color scheme unless the user selects one.
 
 type Name = "light" | "dark";
 const KEY = "firth-theme";
 const system = matchMedia("(prefers-color-scheme: dark)");
 
-function kept(): Name | null {
+function stored(): Name | null {
   const name = localStorage.getItem(KEY);
   return name === "light" || name === "dark" ? name : null;
 }
 
 class Theme {
-  name = $state<Name>(kept() ?? (system.matches ? "dark" : "light"));
+  name = $state<Name>(stored() ?? (system.matches ? "dark" : "light"));
 
   constructor() {
     this.#show();
     system.addEventListener("change", () => {
-      if (kept()) return;
+      if (stored()) return;
       this.name = system.matches ? "dark" : "light";
       this.#show();
     });

@@ -1,16 +1,16 @@
-// What can be trained, and the command that does it.
+// Methods, and the commands that train them.
 
 import type { Option } from "./OptionField.svelte";
 import { command, keywords, python } from "./shell";
 
-/** What has to be known of a file before it is read. */
+/** A field that describes how a data file is read. */
 export interface Field {
   name: string;
   help: string;
   kind: "column" | "columns" | "choice" | "flag" | "source";
   choices: string[];
   needed: boolean;
-  empty: string; // what no columns mean
+  empty: string; // meaning of an empty value
 }
 
 export interface Method {
@@ -27,7 +27,7 @@ export interface Method {
 export type Value = string | number | boolean;
 export type Values = Record<string, Value>;
 
-/** A run as the server is asked for it. */
+/** The request for a training run. */
 export interface Training {
   method: Method;
   name: string;
@@ -37,27 +37,27 @@ export interface Training {
   start: string | null;
 }
 
-const USUAL = ["dim", "epochs", "window", "learning_rate", "min_count", "layers", "heads", "factors"]; // what is asked for first
+const USUAL = ["dim", "epochs", "window", "learning_rate", "min_count", "layers", "heads", "factors"]; // options that are shown first
 
-/** In the order of the page, with what each family is for. */
+/** Families in display order, with their purpose. */
 export const FAMILIES: Record<string, string> = {
   predicting: "Words and documents, by predicting",
   counting: "Words, documents and columns, by counting",
   attending: "Texts, by attention (slower)",
   compressing: "Rows of a table",
   graphs: "Nodes of a graph",
-  people: "Who used what",
-  transferring: "A trained BERT for a task",
-  distilling: "A large model made small",
+  people: "Interactions of users and items",
+  transferring: "Fine-tuning of a BERT",
+  distilling: "Distillation of a large model",
 };
 
 const OPENED: Record<string, string> = {
-  labelled: "Labelled",
+  labelled: "Labeled",
   table: "Table",
   graph: "Graph",
-  ratings: "Ratings",
+  ratings: "Interactions",
   pairs: "Pairs",
-  alike: "Alike",
+  alike: "Similar pairs",
   examples: "Examples",
   "pair examples": "Examples",
   questions: "Questions",
@@ -65,11 +65,11 @@ const OPENED: Record<string, string> = {
 };
 
 export function usualFirst(options: Option[]): Option[] {
-  const place = (option: Option) => (USUAL.includes(option.name) ? USUAL.indexOf(option.name) : USUAL.length);
-  return [...options].sort((a, b) => place(a) - place(b));
+  const position = (option: Option) => (USUAL.includes(option.name) ? USUAL.indexOf(option.name) : USUAL.length);
+  return [...options].sort((a, b) => position(a) - position(b));
 }
 
-/** What was typed, as values of their kinds; what was left empty is left out. */
+/** The entered values with their types, without empty ones. */
 export function values(options: Option[], typed: Record<string, string>): Values {
   return Object.fromEntries(
     options.flatMap((option) => {
@@ -81,36 +81,36 @@ export function values(options: Option[], typed: Record<string, string>): Values
   );
 }
 
-/** Where the files and models that a run names lie. */
-export interface Places {
+/** The paths of the files and models of a run. */
+export interface Paths {
   data: string;
   source: (id: string) => string;
   model: (name: string) => string;
 }
 
-export function trainCommand(run: Training, places: Places): string {
+export function trainCommand(run: Training, paths: Paths): string {
   const sources = new Set(run.method.fields.filter((field) => field.kind === "source").map((field) => field.name));
   const flags = Object.entries({ ...run.data, ...run.options, ...run.run }).map(([name, value]) => {
     const flag = name.replaceAll("_", "-");
     if (typeof value === "boolean") return `--${value ? "" : "no-"}${flag}`;
-    return `--${flag}=${sources.has(name) ? places.source(String(value)) : value}`;
+    return `--${flag}=${sources.has(name) ? paths.source(String(value)) : value}`;
   });
-  const start = run.start ? ["--start", places.model(run.start)] : [];
-  return command("firth", "train", run.method.name, places.data, ...flags, ...start, "-o", run.name);
+  const start = run.start ? ["--start", paths.model(run.start)] : [];
+  return command("firth", "train", run.method.name, paths.data, ...flags, ...start, "-o", run.name);
 }
 
-/** The lines below `import firth`. */
-export function trainPython(run: Training, places: Places): string {
+/** The lines after `import firth`. */
+export function trainPython(run: Training, paths: Paths): string {
   const kinds = new Map(run.method.fields.map((field) => [field.name, field.kind]));
   const data = Object.entries(run.data).map(([name, value]) => {
     const kind = kinds.get(name);
-    const read = kind === "columns" ? String(value).split(",").map((one) => one.trim()) : kind === "source" ? places.source(String(value)) : value;
+    const read = kind === "columns" ? String(value).split(",").map((one) => one.trim()) : kind === "source" ? paths.source(String(value)) : value;
     return [name.replace("-column", ""), read];
   });
-  const opened = [python(places.data), keywords(Object.fromEntries(data))].filter(Boolean).join(", ");
+  const opened = [python(paths.data), keywords(Object.fromEntries(data))].filter(Boolean).join(", ");
   const how = [
     ...(Object.keys(run.run).length ? [`run=firth.Run(${keywords(run.run)})`] : []),
-    ...(run.start ? [`start=firth.load(${python(places.model(run.start))})`] : []),
+    ...(run.start ? [`start=firth.load(${python(paths.model(run.start))})`] : []),
   ];
   return (
     `data = firth.${OPENED[run.method.kind] ?? "Corpus"}(${opened})\n` +

@@ -1,8 +1,8 @@
-// The address is the state: #/view?model=a&model=b&word=king. What one view is asked stays with it when another is
-// opened; the choice of models and of data goes along.
+// The URL is the state: #/view?model=a&model=b&word=king. A view keeps its parameters when another is
+// opened; the selected models and data are shared.
 
 const SHARED = ["model", "data", "column"];
-const PAUSE = 120; // milliseconds between two changes of the address bar
+const PAUSE = 120; // minimum milliseconds between two changes of the URL
 
 class Route {
   view = $state("");
@@ -32,7 +32,7 @@ class Route {
     return this.params.getAll(name);
   }
 
-  /** Changes parameters of the view that is open; null or an empty list takes one out. */
+  /** Changes parameters of the current view; null or an empty list removes one. */
   set(changes: Record<string, string | string[] | null>): void {
     const params = new URLSearchParams(this.params);
     for (const [name, value] of Object.entries(changes)) {
@@ -44,7 +44,7 @@ class Route {
     this.#write();
   }
 
-  /** Browsers take so many changes of the address a second: while something is dragged, some are left out. */
+  /** Browsers limit URL changes per second, so some are skipped while dragging. */
   #write(): void {
     const wait = this.#written + PAUSE - performance.now();
     clearTimeout(this.#timer);
@@ -56,7 +56,7 @@ class Route {
     history.replaceState(null, "", this.#hash(this.view, this.params));
   }
 
-  /** The address of a view, with what it was last asked, the models chosen now, and `changes`. */
+  /** The URL of a view with its last parameters, the selected models, and `changes`. */
   to(view: string, changes: Record<string, string | string[]> = {}): string {
     const params = new URLSearchParams(this.#last.get(view));
     for (const name of SHARED) {
@@ -78,7 +78,7 @@ class Route {
 
 export const route = new Route();
 
-/** One input of a view, kept in the address: `const word = param("word", "king")`, `bind:value={word.value}`. */
+/** An input of a view, stored in the URL: `const word = param("word", "king")`, `bind:value={word.value}`. */
 export function param(name: string, fallback = ""): { value: string } {
   return {
     get value() {

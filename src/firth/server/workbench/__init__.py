@@ -1,4 +1,5 @@
-"""What the page asks under /api: a file for each view, with its `router`. A new file is found by itself."""
+"""The private API of the workbench under /api: one file per view, each with a `router`, which is found
+automatically."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ from fastapi import APIRouter
 
 
 def router() -> APIRouter:
-    """The routes of all files of this package."""
-    found = APIRouter()
+    """Return the routes of all files of this package."""
+    combined = APIRouter()
     for file in sorted(pkgutil.iter_modules(__path__), key=lambda file: file.name):
-        own = getattr(importlib.import_module(f"{__name__}.{file.name}"), "router", None)
-        if own is not None:
-            found.include_router(own)
-    return found
+        module_router = getattr(importlib.import_module(f"{__name__}.{file.name}"), "router", None)
+        if module_router is not None:
+            combined.include_router(module_router)
+    return combined

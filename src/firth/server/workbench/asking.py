@@ -1,4 +1,4 @@
-"""What the views share: the model that is asked, files that can't be read, and numbers as JSON has them."""
+"""Helpers shared by the views: models with an ability, errors of data files, and numbers for JSON."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from firth.core.errors import FirthError
 from firth.server.errors import RequestError
 from firth.server.models import Models, abilities
 
-MOST_TEXT = 20_000  # characters of a text that a view takes
-MOST_KEY = 200  # of a word
-MOST_MODELS = 20  # beside each other
+MAX_TEXT = 20_000  # characters of a text
+MAX_KEY = 200  # characters of a word
+MAX_MODELS = 20  # models that are compared
 
 
-def model_that(request: Request, name: str, ability: str, others: str) -> Any:
-    """The model of that name, which must have an ability of server.models; `others` names the models that do."""
+def model_with(request: Request, name: str, ability: str, hint: str) -> Any:
+    """Return the model of that name, which must have an ability of server.models; `hint` names models that have it."""
     served: Models = request.app.state.models
     model = served.get(name)
     if ability not in abilities(model):
         method = getattr(model, "method", None)
         kind = "a file of vectors" if method is None else type(method).method_name()
-        raise RequestError(400, f"{name} can't do this ({kind}); {others}.", field="model")
+        raise RequestError(400, f"{name} ({kind}) does not support this; {hint}.", field="model")
     return model
 
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Whatever a reader stumbles over in a data file is an error of the file (400), not of the server."""
+    """Turn any error while reading a data file into an error of the request (400), not of the server."""
     try:
         yield
     except FirthError:
@@ -48,11 +48,11 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def rounded(array: Any, digits: int = 5) -> Any:
-    """Nested lists; NaN, which JSON lacks, is null."""
-    found = np.asarray(array, np.float64).round(digits)
-    odd = ~np.isfinite(found)
-    if not odd.any():
-        return found.tolist()
-    known = found.astype(object)
-    known[odd] = None
-    return known.tolist()
+    """Return an array as nested lists, with null for NaN, which JSON does not have."""
+    values = np.asarray(array, np.float64).round(digits)
+    non_finite = ~np.isfinite(values)
+    if not non_finite.any():
+        return values.tolist()
+    with_nulls = values.astype(object)
+    with_nulls[non_finite] = None
+    return with_nulls.tolist()

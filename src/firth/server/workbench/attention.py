@@ -1,4 +1,4 @@
-"""/api/attention: where a network looks, and the numbers of one look."""
+"""/api/attention: attention weights, and the computation of one head step by step."""
 
 from __future__ import annotations
 
@@ -8,65 +8,65 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.maps.attention import MARKS, visible
+from firth.maps.attention import SPECIAL_TOKENS, visible
 from firth.server.errors import RequestError
-from firth.server.workbench.asking import MOST_TEXT, model_that, rounded
+from firth.server.workbench.asking import MAX_TEXT, model_with, rounded
 
 router = APIRouter()
 
-MOST_TOKENS = 96  # beyond, words can't be read in the picture
-WHOLE = 10_000  # weights are sent as whole numbers of this: a third of the bytes
+MAX_TOKENS = 96  # with more, tokens cannot be read in the plot
+WEIGHT_SCALE = 10_000  # weights are sent as integers, scaled by this: a third of the bytes
 
 
-class Asked(BaseModel):
+class AttentionBody(BaseModel):
     model: str
-    text: str = Field(min_length=1, max_length=MOST_TEXT)
-    other: str | None = Field(None, max_length=MOST_TEXT)
+    text: str = Field(min_length=1, max_length=MAX_TEXT)
+    other: str | None = Field(None, max_length=MAX_TEXT)
 
 
-class Look(Asked):
+class HeadBody(AttentionBody):
     layer: int = Field(ge=1)
     head: int = Field(ge=1)
     query: int = Field(ge=1)
 
 
-def attending(asked: Asked, request: Request) -> Any:
-    found: Any = model_that(request, asked.model, "attends", "bert, gpt and seq2seq models look at words")
-    if not asked.text.strip():
-        raise RequestError(400, "There is nothing to look at: type a sentence.", field="text")
-    tokenizer: SubwordTokenizer = getattr(found, "base", found).tokenizer
-    for text in (asked.text, asked.other or ""):  # before the network makes n² numbers of them
-        check_room(len(tokenizer.ids_batch([text], special=False)[0]))
-    return found
+def attention_model(body: AttentionBody, request: Request) -> Any:
+    model: Any = model_with(request, body.model, "attends", "bert, gpt and seq2seq models have attention")
+    if not body.text.strip():
+        raise RequestError(400, "The text is empty; enter a sentence.", field="text")
+    tokenizer: SubwordTokenizer = getattr(model, "base", model).tokenizer
+    for text in (body.text, body.other or ""):  # before the network computes n² weights
+        check_tokens(len(tokenizer.ids_batch([text], special=False)[0]))
+    return model
 
 
-def check_room(tokens: int) -> None:
-    if tokens > MOST_TOKENS:
-        raise RequestError(400, f"The picture has room for {MOST_TOKENS} tokens; got {tokens}. Shorten the text.")
+def check_tokens(tokens: int) -> None:
+    if tokens > MAX_TOKENS:
+        raise RequestError(400, f"The plot shows at most {MAX_TOKENS} tokens; got {tokens}. Shorten the text.")
 
 
 @router.post("/attention")
-def attention(asked: Asked, request: Request) -> dict[str, Any]:
-    """The tokens, and the weights of each layer and head as whole numbers of `whole`."""
-    model = attending(asked, request)
-    found = model.attention(asked.text, asked.other or None)
-    check_room(max(len(found.queries), len(found.keys)))
-    layers, heads = found.weights.shape[:2]
+def attention(body: AttentionBody, request: Request) -> dict[str, Any]:
+    """Return the tokens, and the weights of each layer and head as integers, scaled by `scale`."""
+    model = attention_model(body, request)
+    weights = model.attention(body.text, body.other or None)
+    check_tokens(max(len(weights.queries), len(weights.keys)))
+    layers, heads = weights.weights.shape[:2]
     return {
         "kind": kind_of(model),
         "layers": layers,
         "heads": heads,
-        "queries": [visible(token) for token in found.queries],
-        "keys": [visible(token) for token in found.keys],
-        "segments": list(found.segments),
-        "marks": [token in MARKS for token in found.keys],
-        "whole": WHOLE,
-        "weights": (found.weights * WHOLE).round().astype(int).tolist(),
+        "queries": [visible(token) for token in weights.queries],
+        "keys": [visible(token) for token in weights.keys],
+        "segments": list(weights.segments),
+        "special": [token in SPECIAL_TOKENS for token in weights.keys],
+        "scale": WEIGHT_SCALE,
+        "weights": (weights.weights * WEIGHT_SCALE).round().astype(int).tolist(),
     }
 
 
 def kind_of(model: Any) -> str:
-    """Who looks at whom: cross (a translation at its source), causal (words at those before them) or both sides."""
+    """Return the kind of attention: cross (target to source), causal, or both (bidirectional)."""
     base = getattr(model, "base", model)
     if hasattr(base, "translate"):
         return "cross"
@@ -74,11 +74,11 @@ def kind_of(model: Any) -> str:
 
 
 @router.post("/attention/steps")
-def steps(look: Look, request: Request) -> dict[str, Any]:
-    """softmax(q·k / √d) v for one token of one head, number by number."""
-    found = attending(look, request).attention_steps(
-        look.text, look.other or None, layer=look.layer, head=look.head, query=look.query
+def steps(body: HeadBody, request: Request) -> dict[str, Any]:
+    """Return the steps of softmax(q·k / √d) v for one token of one head."""
+    trace = attention_model(body, request).attention_steps(
+        body.text, body.other or None, layer=body.layer, head=body.head, query=body.query
     )
-    check_room(len(found.keys))
-    numbers = {name: rounded(part) for name, part in found._asdict().items() if name != "allowed"}
-    return numbers | {"allowed": found.allowed.tolist(), "dim": len(found.query)}
+    check_tokens(len(trace.keys))
+    numbers = {name: rounded(part) for name, part in trace._asdict().items() if name != "allowed"}
+    return numbers | {"allowed": trace.allowed.tolist(), "dim": len(trace.query)}

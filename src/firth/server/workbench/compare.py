@@ -1,4 +1,4 @@
-"""/api/compare: several models on one's own data."""
+"""/api/compare: comparison of several models on data."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from firth.core.errors import FirthError
-from firth.server.workbench.asking import MOST_MODELS
+from firth.server.workbench.asking import MAX_MODELS
 from firth.server.workspace import Workspace
 
 router = APIRouter()
 
 
-class Comparing(BaseModel):
-    """As `firth compare` has it."""
+class CompareBody(BaseModel):
+    """The options of `firth compare`."""
 
-    models: list[str] = Field(min_length=1, max_length=MOST_MODELS)
+    models: list[str] = Field(min_length=1, max_length=MAX_MODELS)
     source: str | None = None
     unit: str = "line"
     column: str = ""
@@ -30,21 +30,21 @@ class Comparing(BaseModel):
 
 
 @router.post("/compare")
-def compare(request: Request, asked: Comparing) -> dict[str, Any]:
-    """Begins it; the job's result is what `firth compare --json` prints."""
+def compare(request: Request, body: CompareBody) -> dict[str, Any]:
+    """Start a comparison; the result of the job is the output of `firth compare --json`."""
     workspace: Workspace = request.app.state.workspace
-    if len(set(asked.models)) < 2 and not asked.source:
-        raise FirthError("too_few", "Choose two models, or data to measure one on.")
-    paths = {name: str(workspace.models.path(name)) for name in asked.models}
+    if len(set(body.models)) < 2 and not body.source:
+        raise FirthError("too_few", "Choose two models, or data to evaluate one on.")
+    paths = {name: str(workspace.models.path(name)) for name in body.models}
     arguments = ["compare", *(path if {"=", "/"} & {*name} else f"{name}={path}" for name, path in paths.items())]
-    if asked.source:
-        arguments += ["--data", str(workspace.source(asked.source)), f"--unit={asked.unit}", f"--texts={asked.texts}"]
-        columns = {name: getattr(asked, name) for name in ("column", "title", "label")}
+    if body.source:
+        arguments += ["--data", str(workspace.source(body.source)), f"--unit={body.unit}", f"--texts={body.texts}"]
+        columns = {name: getattr(body, name) for name in ("column", "title", "label")}
         arguments += [f"--{name}={value}" for name, value in columns.items() if value]
-    tests = {name: getattr(asked, name) for name in ("analogies", "similarity")}
+    tests = {name: getattr(body, name) for name in ("analogies", "similarity")}
     arguments += [f"--{name}={workspace.source(value)}" for name, value in tests.items() if value]
-    title = " · ".join(dict.fromkeys(asked.models))
+    title = " · ".join(dict.fromkeys(body.models))
     started = workspace.jobs.start(
-        [*arguments, f"--seed={asked.seed}", "--json"], title, asked.model_dump(), lambda _: {}
+        [*arguments, f"--seed={body.seed}", "--json"], title, body.model_dump(), lambda _: {}
     )
     return started.to_json()

@@ -1,4 +1,4 @@
-"""/api/data: files to learn from, their documents and rows, their vocabulary."""
+"""/api/data: data files, their documents or rows, and their vocabulary."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from firth.data.tokens import Tokens, read_tokens
 from firth.server.workbench.asking import reading
 from firth.server.workspace import Workspace
 
-LONGEST = 2000  # characters of a text or a cell that are shown
-RANKS = 240  # points of the Zipf curve
-WORDS = 500  # of a vocabulary
+MAX_CELL = 2000  # characters of a text or a cell that are shown
+CURVE_POINTS = 240  # of the Zipf plot
+MAX_WORDS = 500  # of a vocabulary that are listed
 
 router = APIRouter(prefix="/data")
 
 
 def workspace_of(request: Request) -> Workspace:
-    found: Workspace = request.app.state.workspace
-    return found
+    workspace: Workspace = request.app.state.workspace
+    return workspace
 
 
 @router.get("")
@@ -53,28 +53,28 @@ async def drop(request: Request, name: str) -> dict[str, Any]:
     return await run_in_threadpool(workspace_of(request).drop, name, await request.body())
 
 
-class Made(BaseModel):
-    """A corpus that needs no file."""
+class CorpusBody(BaseModel):
+    """A corpus to generate."""
 
     what: Literal["python", "world"]
     packages: list[str] = []
-    name: str = ""  # of the file, without its ending
+    name: str = ""  # of the file, without its suffix
     sentences: int = Field(40_000, ge=1, le=10_000_000)
     seed: int = Field(1, ge=0)
 
 
 @router.post("/make")
-def make(request: Request, made: Made) -> dict[str, Any]:
+def make(request: Request, body: CorpusBody) -> dict[str, Any]:
     workspace = workspace_of(request)
-    usual, ending = ("python", ".jsonl") if made.what == "python" else (f"world-{made.seed}", ".txt")
-    path = workspace.output((made.name or usual).removesuffix(ending) + ending)
-    arguments = ["corpus", made.what, "-o", str(path)]
-    if made.what == "world":
-        arguments += ["--seed", str(made.seed), "--sentences", str(made.sentences)]
-    for package in made.packages:
+    default_name, suffix = ("python", ".jsonl") if body.what == "python" else (f"world-{body.seed}", ".txt")
+    path = workspace.output((body.name or default_name).removesuffix(suffix) + suffix)
+    arguments = ["corpus", body.what, "-o", str(path)]
+    if body.what == "world":
+        arguments += ["--seed", str(body.seed), "--sentences", str(body.sentences)]
+    for package in body.packages:
         arguments += ["--package", package]
-    title = "Docstrings of Python" if made.what == "python" else "An invented world"
-    job = workspace.jobs.start(arguments, title, {}, lambda _: {"source": workspace.named(path)}, path)
+    title = "Python docstrings" if body.what == "python" else "Synthetic corpus"
+    job = workspace.jobs.start(arguments, title, {}, lambda _: {"source": workspace.source_name(path)}, path)
     return job.to_json()
 
 
@@ -82,36 +82,36 @@ def make(request: Request, made: Made) -> dict[str, Any]:
 def look(
     request: Request, source: str, unit: str = "line", column: str = "", offset: int = 0, count: int = 50
 ) -> dict[str, Any]:
-    """Some of the documents of a text, or of the rows of a table, and the columns these have."""
+    """Return some documents of a text file or rows of a table, and the columns."""
     path = workspace_of(request).source(source)
     with reading(path):
-        return seen(path, unit, column, max(0, offset), min(max(1, count), 200))
+        return preview(path, unit, column, max(0, offset), min(max(1, count), 200))
 
 
-def seen(path: Path, unit: str, column: str, first: int, count: int) -> dict[str, Any]:
+def preview(path: Path, unit: str, column: str, first: int, count: int) -> dict[str, Any]:
     last = first + count
     if format_and_compression(path)[0]:
-        found = list(islice(rows(path), first, last + 1))
-        names = list(dict.fromkeys(name for row in found for name in row))
-        shown = [[cut(row.get(name)) for name in names] for row in found[: last - first]]
+        records = list(islice(rows(path), first, last + 1))
+        names = list(dict.fromkeys(name for row in records for name in row))
+        shown = [[cell_text(row.get(name)) for name in names] for row in records[: last - first]]
         text = text_column(path, column)
-        return {"columns": names, "rows": shown, "text": text, "offset": first, "more": len(found) > last - first}
+        return {"columns": names, "rows": shown, "text": text, "offset": first, "more": len(records) > last - first}
     documents = list(islice(Corpus(path, unit=unit), first, last + 1))
-    shown = [[document.key, cut(document.text)] for document in documents[: last - first]]
+    shown = [[document.key, cell_text(document.text)] for document in documents[: last - first]]
     more = len(documents) > last - first
     return {"columns": ["document", "text"], "rows": shown, "text": None, "offset": first, "more": more}
 
 
-def cut(value: Any) -> str:
+def cell_text(value: Any) -> str:
     text = (
         "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     )
     text = text.encode("utf-8", "replace").decode()
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return text if len(text) <= MAX_CELL else text[: MAX_CELL - 1] + "…"
 
 
 def rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The rows of a table's file, one after the other, whatever stands in them."""
+    """Yield the rows of a table file, with values of any type."""
     form, _ = format_and_compression(path)
     with open_decompressed(path) as (_, stream):
         if form == ".parquet":
@@ -125,8 +125,8 @@ def rows(path: Path) -> Iterator[Mapping[str, Any]]:
             lines = text_lines(stream, path)
             first = next(lines, "")
             try:
-                sign = separator_of(form, first)
-                yield from csv.DictReader(chain([first], lines), delimiter=sign, restkey="(more)")
+                delimiter = separator_of(form, first)
+                yield from csv.DictReader(chain([first], lines), delimiter=delimiter, restkey="(more)")
             except csv.Error as error:
                 raise csv_row_error(error, path.name) from None
         else:
@@ -137,19 +137,19 @@ def rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 def json_row(line: str, path: Path) -> Mapping[str, Any]:
     try:
-        found = json.loads(line)
+        value = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise FirthError(
             "malformed_data", "{name} has a line that is not JSON ({reason}).", name=path.name, reason=str(error)
         ) from None
-    return found if isinstance(found, dict) else {"value": found}
+    return value if isinstance(value, dict) else {"value": value}
 
 
-def text_column(path: Path, given: str) -> str | None:
-    """What a method would read: as given, or as it is found by itself."""
+def text_column(path: Path, column: str) -> str | None:
+    """Return the text column that a method would use: the given one, or the one called text."""
     names = list(next(iter(rows(path)), {}))
-    if given in names:
-        return given
+    if column in names:
+        return column
     return next((name for name in names if name.lower() == "text"), None)
 
 
@@ -163,57 +163,57 @@ def vocabulary(
     lowercase: bool = True,
     find: str = "",
 ) -> dict[str, Any]:
-    """How many documents and words there are, the most frequent, and counts by rank."""
+    """Return counts of documents and words, the most frequent words, and counts by rank."""
     path = workspace_of(request).source(source)
     notes = Notes()
     with reading(path):
         corpus = Corpus(path, unit=unit, column=column or None)
-        found = read_tokens(corpus, tokenizer=tokenizer, lowercase=lowercase, min_count=1, run=Run(report=notes))
-    words, counts = found.vocabulary.tokens, found.vocabulary.counts
+        tokens = read_tokens(corpus, tokenizer=tokenizer, lowercase=lowercase, min_count=1, run=Run(report=notes))
+    words, counts = tokens.vocabulary.tokens, tokens.vocabulary.counts
     if not len(words):
-        raise FirthError("empty_data", "There are no words in it.")
-    places = matching(words, find.strip().lower())
-    lengths = np.diff(found.starts)
+        raise FirthError("empty_data", "The data contains no words.")
+    ranks = matching_ranks(words, find.strip().lower())
+    lengths = np.diff(tokens.starts)
     return {
-        "documents": len(found),
-        "tokens": found.raw_tokens,
+        "documents": len(tokens),
+        "tokens": tokens.raw_tokens,
         "vocabulary": len(words),
         "once": int((counts == 1).sum()),
         "median": float(np.median(lengths)) if len(lengths) else 0.0,
-        "words": [{"rank": place + 1, "word": words[place], "count": int(counts[place])} for place in places],
-        "curve": zipf(found),
-        "notes": notes.said,
+        "words": [{"rank": rank + 1, "word": words[rank], "count": int(counts[rank])} for rank in ranks],
+        "curve": zipf(tokens),
+        "notes": notes.messages,
     }
 
 
-def matching(words: Any, part: str) -> list[int]:
-    """The first places of words that have `part` in them, or simply the first."""
+def matching_ranks(words: Any, part: str) -> list[int]:
+    """Return the ranks of the first words that contain `part`."""
     if not part:
-        return list(range(min(len(words), WORDS)))
-    return list(islice((place for place, word in enumerate(words) if part in word), WORDS))
+        return list(range(min(len(words), MAX_WORDS)))
+    return list(islice((rank for rank, word in enumerate(words) if part in word), MAX_WORDS))
 
 
 def zipf(tokens: Tokens) -> dict[str, list[float]]:
-    """Counts by rank, at ranks that lie evenly on a logarithmic axis."""
+    """Return counts by rank, at ranks that are evenly spaced on a logarithmic axis."""
     counts = tokens.vocabulary.counts
-    ranks = np.unique(np.geomspace(1, len(counts), RANKS).round().astype(np.int64))
+    ranks = np.unique(np.geomspace(1, len(counts), CURVE_POINTS).round().astype(np.int64))
     return {"rank": ranks.tolist(), "count": counts[ranks - 1].tolist()}
 
 
 class Notes:
-    """A report of which only the notes are kept."""
+    """A report that only collects notes."""
 
     def __init__(self) -> None:
-        self.said: list[str] = []
+        self.messages: list[str] = []
 
     def begin(self, task: str, total: float, unit: str) -> None:
         pass
 
-    def step(self, done: float, **figures: float) -> None:
+    def step(self, done: float, **metrics: float) -> None:
         pass
 
     def end(self) -> None:
         pass
 
     def note(self, text: str, code: str = "note") -> None:
-        self.said.append(text)
+        self.messages.append(text)

@@ -1,4 +1,4 @@
-"""What was made under --root before this start: models, indexes, and the runs that their folders tell of."""
+"""Models, indexes and runs under --root from before this server process started."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from firth.index.folder import MANIFEST
 from firth.server.workbench.training import FIELDS
 from firth.server.workspace import Workspace, folders_under
 
-MOST_BYTES = 4 << 20  # of a file that tells of a run
+MAX_BYTES = 4 << 20  # of a file that describes a run
 FLAG = re.compile(r"--(?:no-)?([a-z][a-z0-9-]*)(?:=(.*))?", re.DOTALL)
 
 
 def restore(workspace: Workspace) -> None:
-    """Names what lies under the root; nothing is opened."""
+    """Add the models, indexes and runs under the root, without opening them."""
     if workspace.root is None:
         return
     runs = list[tuple[float, dict[str, Any]]]()
@@ -33,53 +33,53 @@ def restore(workspace: Workspace) -> None:
             continue
         name = folder.relative_to(workspace.root).as_posix()
         if is_model(files):
-            workspace.models.find(name, folder, "model", workspace.root.name)
+            workspace.models.add_found(name, folder, "model", workspace.root.name)
             runs += finished_run(name, folder / TRAINING)
         elif MANIFEST in files:
-            workspace.models.find(name, folder, "index", workspace.root.name)
+            workspace.models.add_found(name, folder, "index", workspace.root.name)
         elif (folder / UNFINISHED).is_dir():
             runs += stopped_run(workspace, name, folder)
-    for _, facts in sorted(runs, key=lambda run: run[0]):
-        workspace.jobs.remember(**facts)
+    for _, fields in sorted(runs, key=lambda run: run[0]):
+        workspace.jobs.remember(**fields)
 
 
 def is_model(files: Iterable[str]) -> bool:
-    """Whether a folder with these files looks like a model; config.json alone is any program's."""
+    """Return whether a folder with these files is a model; many programs write config.json."""
     return MODULES in files or (
         CONFIG in files and any(name == TRAINING or name.endswith(".safetensors") for name in files)
     )
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Empty where there is none that can be read."""
+    """Read a JSON object; empty if that is not possible."""
     try:
-        found = read_json(path) if path.is_file() and path.stat().st_size <= MOST_BYTES else None
+        record = read_json(path) if path.is_file() and path.stat().st_size <= MAX_BYTES else None
     except (FirthError, OSError):
-        found = None
-    return found if isinstance(found, dict) else {}
+        record = None
+    return record if isinstance(record, dict) else {}
 
 
 def finished_run(name: str, path: Path) -> list[tuple[float, dict[str, Any]]]:
-    """When a model was trained, and its run; none where the folder does not tell."""
+    """Return the time and the fields of a finished run; nothing if the folder does not record it."""
     training = read_record(path)
     command = training.get("command")
     if not isinstance(command, dict):
         return []
     epochs = training.get("epochs")
     losses = [epoch.get("loss") for epoch in epochs if isinstance(epoch, dict)] if isinstance(epochs, list) else []
-    facts: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "verb": "train",
         "title": name,
-        "about": {"method": str(command.get("method")), "model": name, "earlier": True},
+        "details": {"method": str(command.get("method")), "model": name, "earlier": True},
         "status": "finished",
         "total": 1.0,
         "done": 1.0,
-        "first": 1.0,  # how fast it was is not known
+        "first": 1.0,  # its speed is unknown
         "seconds": number(training.get("seconds")) or 0.0,
-        "figures": {"loss": loss} if (loss := number(training.get("loss"))) is not None else {},
-        "curve": [(place, loss) for place, one in enumerate(losses, 1) if (loss := number(one)) is not None],
+        "metrics": {"loss": loss} if (loss := number(training.get("loss"))) is not None else {},
+        "curve": [(position, loss) for position, value in enumerate(losses, 1) if (loss := number(value)) is not None],
     }
-    return [(path.stat().st_mtime, facts)]
+    return [(path.stat().st_mtime, fields)]
 
 
 def number(value: Any) -> float | None:
@@ -87,7 +87,7 @@ def number(value: Any) -> float | None:
 
 
 def stopped_run(workspace: Workspace, name: str, folder: Path) -> list[tuple[float, dict[str, Any]]]:
-    """A run that was not finished. It goes on here if its command stays inside the root."""
+    """Return the time and the fields of an unfinished run. It can be resumed if all its paths are inside the root."""
     record = read_record(folder / UNFINISHED / COMMAND)
     identity = record.get("identity")
     method = identity.get("method") if isinstance(identity, dict) else None
@@ -95,29 +95,29 @@ def stopped_run(workspace: Workspace, name: str, folder: Path) -> list[tuple[flo
         return []
     arguments = own_arguments(workspace, folder, record.get("typed"))
 
-    def done(_: Any) -> dict[str, Any]:
+    def register(_: Any) -> dict[str, Any]:
         workspace.models.add(name, folder)
         return {}
 
     note = (
-        f"It was not started here. Continue it in a terminal: {record.get('typed') or 'by the command that began it.'}"
+        f"It was not started here. Resume it in a terminal: {record.get('typed') or 'use the command that started it.'}"
     )
-    facts: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "verb": "train",
         "title": name,
         "arguments": arguments,
-        "about": {"method": str(method), "model": name, "earlier": True},
-        "done_by": done,
+        "details": {"method": str(method), "model": name, "earlier": True},
+        "on_done": register,
         "output": folder,
         "status": "stopped",
         "notes": [] if arguments else [note],
     }
-    return [(folder.stat().st_mtime, facts)]
+    return [(folder.stat().st_mtime, fields)]
 
 
 def own_arguments(workspace: Workspace, folder: Path, typed: Any) -> list[str]:
-    """The arguments of a command such as `training.train` writes, with all its paths inside the root; else none: a
-    folder may come from elsewhere, and must not say what is run here."""
+    """Return the arguments of a command in the form that `training.train` writes, if all its paths are inside the root;
+    otherwise nothing. A folder may come from elsewhere and must not decide what the server runs."""
     try:
         words = shlex.split(typed) if isinstance(typed, str) else []
         name, verb, method_name, source, *rest = words
@@ -128,8 +128,8 @@ def own_arguments(workspace: Workspace, folder: Path, typed: Any) -> list[str]:
             return []
         flags, paths = rest[:-3], [source]
         if flags[-2:-1] == ["--start"]:
-            known = [str(workspace.models.path(one)) for one in workspace.models.names()]
-            paths += [flags[-1]] * (flags[-1] not in known)
+            served = [str(workspace.models.path(name)) for name in workspace.models.names()]
+            paths += [flags[-1]] * (flags[-1] not in served)
             flags = flags[:-2]
         for flag in flags:
             match = FLAG.fullmatch(flag)
@@ -138,6 +138,6 @@ def own_arguments(workspace: Workspace, folder: Path, typed: Any) -> list[str]:
             if match[2] and (options.get(match[1]) or fields.get(match[1]) == "source"):
                 paths.append(match[2])
         inside = [Path(path).is_absolute() and workspace.inside(path, "data") for path in paths]
-    except (ValueError, OSError):  # FirthErrors too
+    except (ValueError, OSError):  # FirthError is a ValueError
         return []
     return words[1:] if all(inside) else []

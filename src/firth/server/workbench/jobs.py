@@ -1,4 +1,4 @@
-"""/api/jobs: what runs, how far it is, and how it is stopped and goes on."""
+"""/api/jobs: progress of jobs, stopping and resuming them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ router = APIRouter()
 
 
 def jobs_of(request: Request) -> Jobs:
-    found: Jobs = request.app.state.workspace.jobs
-    return found
+    jobs: Jobs = request.app.state.workspace.jobs
+    return jobs
 
 
 @router.get("/jobs")
 def jobs(request: Request, verb: str | None = None) -> dict[str, Any]:
-    """The latest first."""
-    found = [job.to_json() for job in jobs_of(request).all() if verb in (None, job.verb)]
-    return {"jobs": found[::-1]}
+    """List jobs, the latest first."""
+    descriptions = [job.to_json() for job in jobs_of(request).all() if verb in (None, job.verb)]
+    return {"jobs": descriptions[::-1]}
 
 
 @router.get("/jobs/{number}")

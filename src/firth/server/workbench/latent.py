@@ -1,4 +1,4 @@
-"""/api/latent: the plane of a compressing model's codes, and the rows that points of it stand for."""
+"""/api/latent: the latent space of an autoencoder, and rows decoded from its points."""
 
 from __future__ import annotations
 
@@ -11,74 +11,74 @@ from pydantic import BaseModel, Field
 
 from firth.data.table import Table
 from firth.server.errors import RequestError
-from firth.server.workbench.asking import model_that, reading, rounded
+from firth.server.workbench.asking import model_with, reading, rounded
 from firth.server.workspace import Workspace
 
 router = APIRouter()
 
-MOST_POINTS = 3000
-MOST_CODES = 400
-MOST_LABELS = 10  # colours that are told apart
+MAX_POINTS = 3000
+MAX_CODES = 400
+MAX_LABELS = 10  # distinguishable colors
 
 Number = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 
 
-class Asked(BaseModel):
+class ModelBody(BaseModel):
     model: str
 
 
-class Rows(Asked):
-    source: str | None = None  # a table of the workspace; else the rows whose codes the model kept
+class PlaneBody(ModelBody):
+    source: str | None = None  # a table of the workspace; by default the rows whose codes the model saved
     labels: str | None = None  # one of its columns
 
 
-class Codes(Asked):
-    codes: list[list[Number]] = Field(min_length=1, max_length=MOST_CODES)
+class CodesBody(ModelBody):
+    codes: list[list[Number]] = Field(min_length=1, max_length=MAX_CODES)
 
 
-def compressing(asked: Asked, request: Request) -> Any:
-    return model_that(request, asked.model, "interpolates", "autoencoder and vae models have codes to walk among")
+def latent_model(body: ModelBody, request: Request) -> Any:
+    return model_with(request, body.model, "interpolates", "autoencoder and vae models have a latent space")
 
 
 @router.post("/latent")
-def plane(asked: Rows, request: Request) -> dict[str, Any]:
-    """Where rows lie, the two directions they are seen along, and the range of each number of a code."""
+def plane(body: PlaneBody, request: Request) -> dict[str, Any]:
+    """Return the 2-D projection of the codes of rows, its axes, and the range of each latent dimension."""
     from firth.tables.latent_space import code_plane, known_codes, picture_side
 
-    model = compressing(asked, request)
+    model = latent_model(body, request)
     workspace: Workspace = request.app.state.workspace
     table = None
-    if asked.source is not None:
-        with reading(path := workspace.source(asked.source)):
+    if body.source is not None:
+        with reading(path := workspace.source(body.source)):
             table = Table(path)
     codes = known_codes(model, table)
     if not len(codes):
         raise RequestError(400, "The table has no rows.", field="source")
     rows = np.arange(len(codes))
-    if len(rows) > MOST_POINTS:
-        rows = np.sort(np.random.default_rng(1).choice(len(codes), MOST_POINTS, replace=False))
+    if len(rows) > MAX_POINTS:
+        rows = np.sort(np.random.default_rng(1).choice(len(codes), MAX_POINTS, replace=False))
     codes = codes[rows]
-    found = code_plane(codes)
+    projection = code_plane(codes)
     return {
         "dim": codes.shape[1],
         "rows": len(codes),
         "columns": len(model.layout.columns),
         "side": picture_side(model),
-        "center": rounded(found.center),
-        "axes": rounded(found.axes, 7),
-        "points": rounded(found.points, 4),
-        "explained": round(found.explained, 4),
+        "center": rounded(projection.center),
+        "axes": rounded(projection.axes, 7),
+        "points": rounded(projection.points, 4),
+        "explained": round(projection.explained, 4),
         "mean": rounded(codes.mean(axis=0)),
         "low": rounded(codes.min(axis=0)),
         "high": rounded(codes.max(axis=0)),
-        "names": [] if table is None else few_valued(table),
-        "labels": None if table is None else labels_of(table, asked.labels, rows),
+        "names": [] if table is None else label_columns(table),
+        "labels": None if table is None else labels_of(table, body.labels, rows),
     }
 
 
-def few_valued(table: Table) -> list[str]:
-    """Columns with 2 to MOST_LABELS different values: they can colour points."""
-    return [name for name in table.names if 2 <= len(table.codes(name).levels) <= MOST_LABELS]
+def label_columns(table: Table) -> list[str]:
+    """Return the columns with 2 to MAX_LABELS different values, which can color points."""
+    return [name for name in table.names if 2 <= len(table.codes(name).levels) <= MAX_LABELS]
 
 
 def labels_of(table: Table, name: str | None, rows: NDArray[np.int64]) -> list[str] | None:
@@ -91,14 +91,16 @@ def labels_of(table: Table, name: str | None, rows: NDArray[np.int64]) -> list[s
 
 
 @router.post("/latent/decode")
-def decode(asked: Codes, request: Request) -> dict[str, Any]:
-    """The row of each code: its cells or, of pictures, their pixels."""
+def decode(body: CodesBody, request: Request) -> dict[str, Any]:
+    """Decode codes to rows; to pixels if the rows are images."""
     from firth.tables.latent_space import decoded_cells, decoded_pictures, picture_side
 
-    model = compressing(asked, request)
-    wrong = next((len(code) for code in asked.codes if len(code) != model.method.dim), None)
-    if wrong is not None:
-        raise RequestError(400, f"A code of {asked.model} has {model.method.dim} numbers; got {wrong}.", field="codes")
+    model = latent_model(body, request)
+    invalid = next((len(code) for code in body.codes if len(code) != model.method.dim), None)
+    if invalid is not None:
+        raise RequestError(
+            400, f"A code of {body.model} must have {model.method.dim} values; got {invalid}.", field="codes"
+        )
     if picture_side(model):
-        return {"pictures": rounded(decoded_pictures(model, asked.codes), 3)}
-    return {"rows": [[cell._asdict() for cell in row] for row in decoded_cells(model, asked.codes)]}
+        return {"pictures": rounded(decoded_pictures(model, body.codes), 3)}
+    return {"rows": [[cell._asdict() for cell in row] for row in decoded_cells(model, body.codes)]}

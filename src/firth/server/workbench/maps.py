@@ -1,4 +1,4 @@
-"""/api/map: spaces as points on a plane, what colours them, what is near in truth."""
+"""/api/map: 2-D maps of vectors, colors of their points, and true nearest neighbors."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from firth.core.run import Run
 from firth.core.vectors import Vectors
 from firth.index import Index, snippet
 from firth.index.segment import KEY, TEXT, values_of
-from firth.maps.keeping import read_layout, save_layout
+from firth.maps.layout_files import read_layout, save_layout
 from firth.maps.layouts import METHODS, Layout, first_rows, layout
 from firth.server.errors import RequestError
-from firth.server.workbench.placing import Placing
-from firth.server.workbench.search import description
+from firth.server.workbench.placing import PendingLayout
+from firth.server.workbench.search import index_description
 from firth.server.workspace import Workspace
 from firth.studies.groups import Groups, groups
 
-PACKAGES = {"pca": "", "tsne": "openTSNE", "umap": "umap"}  # what draws the maps
-MOST = 100_000  # points of a map
-LEAST = 4
-CATEGORIES = 9  # colours that can be told apart; the rest is "other"
-GROUPS = ""  # colours by the groups that are found: no name, since a column may have any
-FEW = 40  # different numbers that are still names of something, such as years
+PACKAGES = {"pca": "", "tsne": "openTSNE", "umap": "umap"}  # required for each method
+MAX_POINTS = 100_000  # points of a map
+MIN_POINTS = 4
+CATEGORIES = 9  # distinguishable colors; the rest is "others"
+GROUPS = ""  # color by cluster; an empty name, because a column may have any other
+MAX_NUMERIC_LABELS = 40  # a numeric column with at most so many values, such as years, is categorical
 
 router = APIRouter(prefix="/map")
 opening = threading.Lock()
@@ -44,20 +44,20 @@ opening = threading.Lock()
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Something that can be put on a plane."""
+    """Vectors of which a map can be computed."""
 
-    opened: Any  # the model or the index it was taken from: when that is opened anew, so is this
-    vectors: Vectors  # of the points: the first MOST rows
-    whole: Vectors | Index  # all rows: what is near is looked for among them
-    counts: NDArray[np.int64] | None = None  # how often each key stands in the text
-    attributes: Any = None  # a pyarrow.Table, a row a key
-    home: tuple[Path, str] | None = None  # the folder of the model and the table: where maps are kept
-    found: dict[Any, Any] = field(default_factory=dict)  # maps and groups, which take a while
+    source: Any  # the model or index; if that is reloaded, the space is created again
+    vectors: Vectors  # of the points: the first MAX_POINTS rows
+    all_rows: Vectors | Index  # all rows, for nearest neighbors
+    counts: NDArray[np.int64] | None = None  # word frequencies
+    attributes: Any = None  # a pyarrow.Table with one row per key
+    home: tuple[Path, str] | None = None  # model folder and table, where layouts are saved
+    cache: dict[Any, Any] = field(default_factory=dict)  # layouts and clusters, which are slow to compute
 
-    def once(self, key: tuple[Any, ...], find: Callable[[], Any]) -> Any:
-        if key not in self.found:
-            self.found[key] = find()
-        return self.found[key]
+    def cached(self, key: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+        if key not in self.cache:
+            self.cache[key] = compute()
+        return self.cache[key]
 
     @property
     def texts(self) -> list[str] | None:
@@ -67,37 +67,37 @@ class Space:
 
 
 def space_of(request: Request, of: str) -> Space:
-    """`of`: model/NAME/TABLE, or index/NAME."""
+    """Return the space that `of` names: model/NAME/TABLE, or index/NAME."""
     workspace: Workspace = request.app.state.workspace
     kind, _, rest = of.partition("/")
     name, _, table = rest.rpartition("/") if kind == "model" else (rest, "", "")
     if kind not in ("model", "index") or not name:
         raise RequestError(404, f"There is no space {of[:80]!r}.")
-    opened = workspace.models.get(name) if kind == "model" else workspace.models.index(name)
+    source = workspace.models.get(name) if kind == "model" else workspace.models.index(name)
     with opening:
-        known = workspace.spaces.get(of)
-        if known is None or known.opened is not opened:
-            known = workspace.spaces[of] = (
-                of_model(opened, table, workspace.models.path(name)) if kind == "model" else of_index(opened)
+        space = workspace.spaces.get(of)
+        if space is None or space.source is not source:
+            space = workspace.spaces[of] = (
+                model_space(source, table, workspace.models.path(name)) if kind == "model" else index_space(source)
             )
-    found: Space = known
-    return found
+    result: Space = space
+    return result
 
 
-def of_model(model: Any, table: str, path: Path) -> Space:
+def model_space(model: Any, table: str, path: Path) -> Space:
     tables = model.tables if isinstance(model, HasVectors) else {}
     if table not in tables:
         raise RequestError(404, f"{path.name} has no table {table[:80]!r}; it has: {', '.join(tables) or 'none'}.")
-    vectors = first_rows(tables[table], MOST)
+    vectors = first_rows(tables[table], MAX_POINTS)
     counts = getattr(getattr(model, "vocabulary", None), "counts", np.zeros(0, dtype=np.int64))
-    known = counts[: len(vectors)] if len(counts) == len(tables[table]) else None
-    return Space(model, vectors, tables[table], known, home=(path, table) if path.is_dir() else None)
+    row_counts = counts[: len(vectors)] if len(counts) == len(tables[table]) else None
+    return Space(model, vectors, tables[table], row_counts, home=(path, table) if path.is_dir() else None)
 
 
-def of_index(index: Index) -> Space:
+def index_space(index: Index) -> Space:
     import pyarrow
 
-    keys, parts, tables, room = list[str](), [], [], MOST
+    keys, parts, tables, room = list[str](), [], [], MAX_POINTS
     state = index.store.state
     for number, segment in enumerate(state.segments):
         living = state.living(number)
@@ -113,40 +113,46 @@ def of_index(index: Index) -> Space:
 
 @router.get("/spaces")
 def spaces(request: Request) -> dict[str, Any]:
-    """All that can be drawn: the tables of the models, and the indexes."""
+    """List all spaces: the vector tables of the models, and the indexes."""
     models = request.app.state.workspace.models
-    found = []
+    available = []
     for name in models.names():
         try:
             described = models.describe(name)
-        except FirthError:  # /api/models tells why
+        except FirthError:  # /api/models reports the error
             continue
-        for table, size in described["tables"].items():
-            found.append(
-                {"of": f"model/{name}/{table}", "name": name, "table": table, "path": str(models.path(name)), **size}
+        for table, table_size in described["tables"].items():
+            available.append(
+                {
+                    "of": f"model/{name}/{table}",
+                    "name": name,
+                    "table": table,
+                    "path": str(models.path(name)),
+                    **table_size,
+                }
             )
     for name in models.index_names():
         try:
-            told = models.describe_index(name, description)
-        except FirthError:  # /api/indexes tells why
+            size = models.describe_index(name, index_description)
+        except FirthError:  # /api/indexes reports the error
             continue
-        facts = {"rows": told["rows"], "dim": told["dim"], "path": str(models.index_path(name))}
-        found.append({"of": f"index/{name}", "name": name, "table": "index", **facts})
-    return {"spaces": [space for space in found if space["rows"] >= LEAST and space["dim"] >= 2]}
+        properties = {"rows": size["rows"], "dim": size["dim"], "path": str(models.index_path(name))}
+        available.append({"of": f"index/{name}", "name": name, "table": "index", **properties})
+    return {"spaces": [space for space in available if space["rows"] >= MIN_POINTS and space["dim"] >= 2]}
 
 
 @router.get("/about")
 def about(request: Request, of: str) -> dict[str, Any]:
-    """What the points are and what can colour them."""
+    """Describe a space: its keys, and what its points can be colored by."""
     space = space_of(request, of)
     colours = [GROUPS]
     if space.counts is not None:
         colours.append("frequency")
     if space.attributes is not None:
         colours += [name for name in space.attributes.column_names if name not in (TEXT, GROUPS)]
-    facts = {"rows": len(space.vectors), "dim": space.vectors.dim, "keys": list(space.vectors.keys)}
+    properties = {"rows": len(space.vectors), "dim": space.vectors.dim, "keys": list(space.vectors.keys)}
     return {
-        **facts,
+        **properties,
         "colours": colours,
         "texts": space.texts is not None,
         "methods": [name for name, package in PACKAGES.items() if available(package)],
@@ -159,55 +165,61 @@ def available(package: str) -> bool:
 
 @router.get("/points")
 def points(request: Request, of: str, method: str = "pca") -> Response:
-    """x, y, x, y, … as float32, between −1 and 1; the headers tell how many neighbours the map keeps.
+    """Return the coordinates x, y, x, y, … as float32 between −1 and 1; headers state the scores of the layout.
 
-    While it is made, 202 and how far it is: ask again.
+    While the layout is being computed, the status is 202 and the body its progress.
     """
     space = space_of(request, of)
-    made = map_of(space, method)
+    made = finished_layout(space, method)
     if made is None:
-        return JSONResponse(placing_of(space, method).so_far(), 202)
+        return JSONResponse(pending_layout(space, method).progress(), 202)
     score = made.score
-    told = {"x-firth-kept": f"{score.kept:.4f}", "x-firth-chance": f"{score.chance:.6f}", "x-firth-k": str(score.k)}
-    return Response(framed(made.xy).tobytes(), media_type="application/octet-stream", headers=told)
+    headers = {
+        "x-firth-recall": f"{score.recall:.4f}",
+        "x-firth-chance": f"{score.chance:.6f}",
+        "x-firth-k": str(score.k),
+    }
+    return Response(normalized(made.xy).tobytes(), media_type="application/octet-stream", headers=headers)
 
 
-def placing_of(space: Space, method: str) -> Placing:
+def pending_layout(space: Space, method: str) -> PendingLayout:
     with opening:
-        found: Placing = space.once(("points", method), lambda: Placing(lambda run: placed(space, method, run)))
-    return found
+        pending: PendingLayout = space.cached(
+            ("points", method), lambda: PendingLayout(lambda run: compute_layout(space, method, run))
+        )
+    return pending
 
 
-def map_of(space: Space, method: str) -> Layout | None:
-    """None while it is made."""
+def finished_layout(space: Space, method: str) -> Layout | None:
+    """Return the layout; None while it is being computed."""
     try:
-        return placing_of(space, method).result()
+        return pending_layout(space, method).result()
     except Exception:
-        space.found.pop(("points", method), None)  # the next one may try again
+        space.cache.pop(("points", method), None)  # the next request tries again
         raise
 
 
-def grouped(space: Space, k: int) -> Groups:
-    found: Groups = space.once(("group", k), lambda: groups(space.vectors, k, texts=space.texts))
-    return found
+def groups_of(space: Space, k: int) -> Groups:
+    result: Groups = space.cached(("group", k), lambda: groups(space.vectors, k, texts=space.texts))
+    return result
 
 
-def placed(space: Space, method: str, run: Run) -> Layout:
-    """The map that the model's folder keeps, or a new one, which it then keeps if it can be written to."""
+def compute_layout(space: Space, method: str, run: Run) -> Layout:
+    """Return the layout saved with the model, or compute it, and save it if the folder is writable."""
     if space.home is None:
         return layout(space.vectors, method, run=run)
     folder, table = space.home
-    known = read_layout(folder, table, method, space.vectors) if method in METHODS else None
-    if known is not None and len(known.keys) == len(space.vectors):
-        return known
-    made = layout(space.vectors, method, run=run)
+    stored = read_layout(folder, table, method, space.vectors) if method in METHODS else None
+    if stored is not None and len(stored.keys) == len(space.vectors):
+        return stored
+    computed = layout(space.vectors, method, run=run)
     with contextlib.suppress(FirthError):
-        save_layout(made, folder, table)
-    return made
+        save_layout(computed, folder, table)
+    return computed
 
 
-def framed(xy: NDArray[Any]) -> NDArray[np.float32]:
-    """Into the square from −1 to 1, with the shape kept."""
+def normalized(xy: NDArray[Any]) -> NDArray[np.float32]:
+    """Scale coordinates to the square from −1 to 1, with the aspect ratio preserved."""
     low, high = xy.min(axis=0), xy.max(axis=0)
     size = float((high - low).max()) or 1.0
     return np.ascontiguousarray((xy - (low + high) / 2) * (2 / size), dtype=np.float32)
@@ -215,36 +227,36 @@ def framed(xy: NDArray[Any]) -> NDArray[np.float32]:
 
 @router.get("/colour")
 def colour(request: Request, of: str, by: str = GROUPS, k: int = 10) -> dict[str, Any]:
-    """A value for each point: `values` are base64 of uint8 places in `labels`, or of float32 numbers."""
+    """Return a value for each point: `values` are base64 of uint8 indices into `labels`, or of float32 numbers."""
     space = space_of(request, of)
     if by == GROUPS:
-        found = grouped(space, k)
-        return category(found.rows, found.names, found.sizes)
+        result = groups_of(space, k)
+        return category(result.rows, result.names, result.sizes)
     if by == "frequency" and space.counts is not None:
-        return number(np.log10(np.maximum(1, space.counts)), "times met", log=True)
+        return number(np.log10(np.maximum(1, space.counts)), "frequency", log=True)
     columns = [] if space.attributes is None else space.attributes.column_names
     if by not in columns:
-        raise RequestError(404, f"{of[:80]} has no {by[:80]!r} to colour by.")
+        raise RequestError(404, f"{of[:80]} has no column {by[:80]!r} to color by.")
     return attribute(space.attributes.column(by), by)
 
 
 def attribute(column: Any, name: str) -> dict[str, Any]:
-    import pyarrow.types as kinds
+    import pyarrow.types as arrow_types
 
     values = column.to_pylist()
-    is_number = kinds.is_integer(column.type) or kinds.is_floating(column.type)
-    if is_number and len(set(values)) > FEW:
+    is_number = arrow_types.is_integer(column.type) or arrow_types.is_floating(column.type)
+    if is_number and len(set(values)) > MAX_NUMERIC_LABELS:
         return number(np.array([np.nan if value is None else float(value) for value in values]), name)
     texts = ["(none)" if value is None else str(value) for value in values]
     labels, codes, sizes = np.unique(np.array(texts, dtype=object).astype(str), return_inverse=True, return_counts=True)
     order = np.argsort(-sizes, kind="stable")
     shown = order[:CATEGORIES] if len(order) > CATEGORIES + 1 else order
-    place = np.full(len(labels), len(shown))
-    place[shown] = np.arange(len(shown))
+    category_ids = np.full(len(labels), len(shown))
+    category_ids[shown] = np.arange(len(shown))
     names, counts = [str(label) for label in labels[shown]], sizes[shown].tolist()
     if len(shown) < len(order):
         names, counts = [*names, f"{len(order) - len(shown)} others"], [*counts, int(sizes[order[len(shown) :]].sum())]
-    return category(place[codes], names, counts)
+    return category(category_ids[codes], names, counts)
 
 
 def category(codes: NDArray[Any], labels: list[str], sizes: list[int]) -> dict[str, Any]:
@@ -253,26 +265,26 @@ def category(codes: NDArray[Any], labels: list[str], sizes: list[int]) -> dict[s
 
 
 def number(values: NDArray[Any], label: str, log: bool = False) -> dict[str, Any]:
-    known = values[np.isfinite(values)]
-    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     packed = base64.b64encode(values.astype(np.float32).tobytes()).decode()
     return {"kind": "number", "label": label, "low": low, "high": high, "log": log, "values": packed}
 
 
 @router.get("/neighbors")
 def neighbors(request: Request, of: str, row: int, k: int = 12) -> dict[str, Any]:
-    """A point, and what is nearest to it in the space itself, whatever the picture shows."""
+    """Return a point and its true nearest neighbors in the vector space."""
     space = space_of(request, of)
     if not 0 <= row < len(space.vectors):
         raise RequestError(404, f"There is no row {row}; there are {len(space.vectors):,}.")
-    own, vector, k = space.vectors.keys[row], space.vectors.matrix[row], min(max(1, k), 100)
-    find = space.whole.search if isinstance(space.whole, Index) else space.whole.neighbors
-    hits = [hit for hit in find(vector, k + 1) if hit.key != own] if np.any(vector) else []
-    return {"point": point(space, row), "near": [{**near(space, hit), "score": hit.score} for hit in hits[:k]]}
+    key, vector, k = space.vectors.keys[row], space.vectors.matrix[row], min(max(1, k), 100)
+    search = space.all_rows.search if isinstance(space.all_rows, Index) else space.all_rows.neighbors
+    hits = [hit for hit in search(vector, k + 1) if hit.key != key] if np.any(vector) else []
+    return {"point": point(space, row), "near": [{**neighbor(space, hit), "score": hit.score} for hit in hits[:k]]}
 
 
-def near(space: Space, hit: Any) -> dict[str, Any]:
-    """What is known of a hit; `row` is null where the map leaves it out."""
+def neighbor(space: Space, hit: Any) -> dict[str, Any]:
+    """Describe a neighbor; `row` is null if it is not on the map."""
     row = space.vectors.rows.get(hit.key)
     if row is not None:
         return point(space, row)
@@ -281,11 +293,11 @@ def near(space: Space, hit: Any) -> dict[str, Any]:
 
 
 def point(space: Space, row: int) -> dict[str, Any]:
-    facts: dict[str, Any] = {"row": row, "key": space.vectors.keys[row]}
+    description: dict[str, Any] = {"row": row, "key": space.vectors.keys[row]}
     if space.counts is not None:
-        facts["count"] = int(space.counts[row])
+        description["count"] = int(space.counts[row])
     if space.attributes is not None:
         values = {name: space.attributes.column(name)[row].as_py() for name in space.attributes.column_names}
-        facts["text"] = snippet(values.pop(TEXT, None), width=400)
-        facts["attributes"] = json.loads(json.dumps(values, default=str))
-    return facts
+        description["text"] = snippet(values.pop(TEXT, None), width=400)
+        description["attributes"] = json.loads(json.dumps(values, default=str))
+    return description

@@ -1,4 +1,4 @@
-"""/api/models: what is open here and what it can do."""
+"""/api/models: the served models and their abilities."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ router = APIRouter()
 
 @router.get("/models")
 def models(request: Request) -> dict[str, Any]:
-    """Each model with its method, its tables and its abilities, or with the reason why it can't be opened."""
+    """List all models with their method, tables and abilities, or the error why they cannot be loaded."""
     served: Models = request.app.state.models
-    return {"models": [told(served, name) for name in served.names()], "indexes": served.index_names()}
+    return {"models": [description(served, name) for name in served.names()], "indexes": served.index_names()}
 
 
-def told(served: Models, name: str) -> dict[str, Any]:
+def description(served: Models, name: str) -> dict[str, Any]:
     path = str(served.path(name))
     try:
         return served.describe(name) | {"path": path}
@@ -29,4 +29,4 @@ def told(served: Models, name: str) -> dict[str, Any]:
 
 @router.get("/models/{name}")
 def model(name: str, request: Request) -> dict[str, Any]:
-    return told(request.app.state.models, name)
+    return description(request.app.state.models, name)

@@ -1,4 +1,4 @@
-"""Maps that take a while: placed in a thread, so that no request has to wait for them, and asked how far they are."""
+"""Layouts that are computed in a thread, so that requests can return their progress."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from firth.core.report import Nothing
 from firth.core.run import Run
 from firth.maps.layouts import Layout
 
-AT_ONCE = 1.0  # seconds that a request waits: most maps are ready by then
+WAIT_SECONDS = 1.0  # time that a request waits: most layouts are finished by then
 
 
-class Placing(Nothing):
-    """One map in the making; what it reports is kept for those who ask."""
+class PendingLayout(Nothing):
+    """A layout that is being computed; as the report of its run, it records the progress."""
 
-    def __init__(self, place: Callable[[Run], Layout]) -> None:
-        self.place, self.begun = place, time.monotonic()
+    def __init__(self, compute: Callable[[Run], Layout]) -> None:
+        self.compute, self.started = compute, time.monotonic()
         self.total = self.done = 0.0
-        self.made: Layout | None = None
-        self.problem: Exception | None = None
-        self.ended = threading.Event()
+        self.layout: Layout | None = None
+        self.failure: Exception | None = None
+        self.finished = threading.Event()
         threading.Thread(target=self.work, daemon=True, name="firth-map").start()
 
     def work(self) -> None:
         try:
-            self.made = self.place(Run(report=self))
-        except Exception as error:  # told to whoever asks
-            self.problem = error
+            self.layout = self.compute(Run(report=self))
+        except Exception as error:  # raised by `result`
+            self.failure = error
         finally:
-            self.ended.set()
+            self.finished.set()
 
     def begin(self, task: str, total: float, unit: str) -> None:
         self.total = total
 
-    def step(self, done: float, **figures: float) -> None:
+    def step(self, done: float, **metrics: float) -> None:
         self.done = done
 
     def result(self) -> Layout | None:
-        """The map, if it is ready within a moment."""
-        self.ended.wait(AT_ONCE)
-        if self.problem is not None:
-            raise self.problem
-        return self.made
+        """Return the layout if it is finished within WAIT_SECONDS, else None."""
+        self.finished.wait(WAIT_SECONDS)
+        if self.failure is not None:
+            raise self.failure
+        return self.layout
 
-    def so_far(self) -> dict[str, Any]:
-        """`share` is null where the method does not tell."""
+    def progress(self) -> dict[str, Any]:
+        """Return the progress; `share` is null if the method does not report it."""
         share = min(1.0, self.done / self.total) if self.total else None
-        return {"share": share, "seconds": round(time.monotonic() - self.begun, 1)}
+        return {"share": share, "seconds": round(time.monotonic() - self.started, 1)}

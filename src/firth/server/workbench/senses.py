@@ -1,4 +1,4 @@
-"""/api/senses: one word in several sentences, layer by layer."""
+"""/api/senses: contextual vectors of one word in several sentences, layer by layer."""
 
 from __future__ import annotations
 
@@ -8,45 +8,43 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from firth.core.model import Contextual
-from firth.maps.senses import labels_of, ways_of
+from firth.maps.senses import layer_trajectories, occurrence_labels
 from firth.server.errors import RequestError
-from firth.server.workbench.asking import MOST_KEY, MOST_TEXT, model_that, rounded
+from firth.server.workbench.asking import MAX_KEY, MAX_TEXT, model_with, rounded
 
 router = APIRouter()
 
-MOST_PLACES = 10  # so many colours are told apart
+MAX_OCCURRENCES = 10  # distinguishable colors
 
 
-class Asked(BaseModel):
+class SensesBody(BaseModel):
     model: str
-    texts: list[Annotated[str, Field(max_length=MOST_TEXT)]] = Field(max_length=MOST_PLACES)
-    word: str = Field(max_length=MOST_KEY)
+    texts: list[Annotated[str, Field(max_length=MAX_TEXT)]] = Field(max_length=MAX_OCCURRENCES)
+    word: str = Field(max_length=MAX_KEY)
     pieces: Literal["mean", "first", "last"] = "mean"
 
 
 @router.post("/senses")
-def senses(asked: Asked, request: Request) -> dict[str, Any]:
-    """Where the word stands, how far apart its vectors are in each layer, and their ways on a plane."""
-    model: Contextual = model_that(
-        request, asked.model, "contextual", "bert and gpt models have a vector for each place"
-    )
-    texts = [text for text in asked.texts if text.strip()]
-    if not texts or not asked.word.strip():
-        raise RequestError(400, "Give a word, and sentences that it stands in.", field="texts")
-    found = model.senses(texts, asked.word.strip(), asked.pieces)
-    if len(found.occurrences) > MOST_PLACES:
+def senses(body: SensesBody, request: Request) -> dict[str, Any]:
+    """Return the occurrences of a word, the distances of its vectors in each layer, and their 2-D trajectories."""
+    model: Contextual = model_with(request, body.model, "contextual", "bert and gpt models have contextual vectors")
+    texts = [text for text in body.texts if text.strip()]
+    if not texts or not body.word.strip():
+        raise RequestError(400, "Enter a word, and sentences that contain it.", field="texts")
+    result = model.senses(texts, body.word.strip(), body.pieces)
+    if len(result.occurrences) > MAX_OCCURRENCES:
         raise RequestError(
-            400, f"The picture shows {MOST_PLACES} places of a word; it stands in {len(found.occurrences)}."
+            400, f"The plot shows at most {MAX_OCCURRENCES} occurrences of a word; got {len(result.occurrences)}."
         )
-    ways, apart = ways_of(found), ways_of(found, apart=True)
+    trajectories, centered = layer_trajectories(result), layer_trajectories(result, center_layers=True)
     return {
-        "word": found.word,
-        "places": [
-            {"label": label, "text": found.texts[place.text], "begin": place.begin, "end": place.end}
-            for label, place in zip(labels_of(found), found.occurrences, strict=True)
+        "word": result.word,
+        "occurrences": [
+            {"label": label, "text": result.texts[occurrence.text], "begin": occurrence.begin, "end": occurrence.end}
+            for label, occurrence in zip(occurrence_labels(result), result.occurrences, strict=True)
         ],
-        "distances": rounded(found.distances),
-        "others": rounded(found.others),
-        "ways": {"points": rounded(ways.points), "explained": rounded(ways.explained, 3)},
-        "apart": {"points": rounded(apart.points), "explained": rounded(apart.explained, 3)},
+        "distances": rounded(result.distances),
+        "others": rounded(result.others),
+        "trajectories": {"points": rounded(trajectories.points), "explained": rounded(trajectories.explained, 3)},
+        "centered": {"points": rounded(centered.points), "explained": rounded(centered.explained, 3)},
     }

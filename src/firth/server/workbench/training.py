@@ -1,4 +1,4 @@
-"""/api/methods and /api/train: forms from the methods' options, and runs of them."""
+"""/api/methods and /api/train: forms generated from the options of the methods, and training runs."""
 
 from __future__ import annotations
 
@@ -19,63 +19,68 @@ router = APIRouter()
 
 
 class Field(NamedTuple):
-    """What has to be known of a file before it is read: a flag of `firth train`."""
+    """A flag of `firth train` that describes the data."""
 
     name: str
     help: str
-    kind: str = "column"  # one column, "columns" with commas between, "choice", "flag", "source" (another file)
+    kind: str = "column"  # "column", "columns" (separated by commas), "choice", "flag", or "source" (another file)
     choices: tuple[str, ...] = ()
     needed: bool = False
-    empty: str = "none"  # what no columns mean
+    empty: str = "none"  # meaning of an empty value
 
 
-UNIT = Field("unit", "What one document of a text file is.", "choice", ("line", "block", "file"))
-TEXT = Field("column", "The text's column.")
-DEV = Field("dev", "Data to choose and stop by; else a part is held out.", "source")
+UNIT = Field("unit", "Unit of a text file that is one document.", "choice", ("line", "block", "file"))
+TEXT = Field("column", "Column of the texts.")
+DEV = Field(
+    "dev", "Dev data for model selection and early stopping; by default a part of the data is held out.", "source"
+)
 EXAMPLES = (
-    Field("text", "The texts' column.", needed=True),
-    Field("label", "The column to be learned.", needed=True),
-    Field("columns", "Other columns to learn from.", "columns"),
+    Field("text", "Column of the texts.", needed=True),
+    Field("label", "Column to predict.", needed=True),
+    Field("columns", "Further input columns.", "columns"),
     DEV,
 )
-#: By the methods' kind of data; a kind that is not here can't be trained in the workbench.
+#: Fields by the kind of data of a method. Methods of other kinds cannot be trained in the workbench.
 FIELDS: dict[str, tuple[Field, ...]] = {
     "text": (UNIT, TEXT),
     "maybe text": (UNIT, TEXT),
-    "tagged": (UNIT, TEXT, Field("key", "The documents' names."), Field("tags", "Columns with tags.", "columns")),
-    "labelled": (TEXT, Field("label", "The labels' column.")),
+    "tagged": (UNIT, TEXT, Field("key", "Column of document names."), Field("tags", "Columns of tags.", "columns")),
+    "labelled": (TEXT, Field("label", "Column of the labels.")),
     "table": (
-        Field("columns", "Only these columns.", "columns", empty="all"),
-        Field("categories", "Columns that look like numbers and are categories.", "columns"),
+        Field("columns", "Use only these columns.", "columns", empty="all"),
+        Field("categories", "Numeric columns that are categorical.", "columns"),
     ),
     "graph": (
-        Field("columns", "Columns from,to or from,to,weight.", "columns", empty="from,to,weight by place"),
-        Field("directed", "Links lead one way.", "flag"),
-        Field("layout", "A line is an edge, or a node and all it is linked to.", "choice", ("edges", "adjacency")),
+        Field("columns", "Columns from,to or from,to,weight.", "columns", empty="from,to,weight in this order"),
+        Field("directed", "Edges are directed.", "flag"),
+        Field("layout", "Each line is an edge, or a node and its neighbors.", "choice", ("edges", "adjacency")),
     ),
     "ratings": tuple(
-        Field(name, f"The column of {what}.")
+        Field(name, f"Column of the {what}.")
         for name, what in (("user", "users"), ("item", "items"), ("value", "ratings"), ("time", "times"))
     ),
     "pairs": (
-        Field("source", "The sources' column.", needed=True),
-        Field("target", "The targets' column.", needed=True),
+        Field("source", "Column of the source texts.", needed=True),
+        Field("target", "Column of the target texts.", needed=True),
     ),
     "alike": (
-        Field("text", "The texts' column."),
-        Field("other", "Pairs: the texts that are like them."),
-        Field("negative", "Pairs: texts that are not."),
-        Field("score", "Pairs: how alike they are."),
+        Field("text", "Column of the texts."),
+        Field("other", "Pairs: column of the similar texts."),
+        Field("negative", "Pairs: column of dissimilar texts."),
+        Field("score", "Pairs: column of similarity scores."),
     ),
     "examples": EXAMPLES,
-    "pair examples": (EXAMPLES[0], Field("other", "The second texts' column.", needed=True), *EXAMPLES[1:]),
+    "pair examples": (EXAMPLES[0], Field("other", "Column of the second texts.", needed=True), *EXAMPLES[1:]),
     "questions": (
-        *(Field(f"{name}-column", f"The {name}s' column.", needed=True) for name in ("question", "passage", "answer")),
+        *(
+            Field(f"{name}-column", f"Column of the {name}s.", needed=True)
+            for name in ("question", "passage", "answer")
+        ),
         DEV,
     ),
     "tagged words": (
-        Field("text", "The words' column.", needed=True),
-        Field("tags", "The tags' column.", needed=True),
+        Field("text", "Column of the words.", needed=True),
+        Field("tags", "Column of the tags.", needed=True),
         DEV,
     ),
 }
@@ -83,16 +88,16 @@ FIELDS: dict[str, tuple[Field, ...]] = {
 
 @router.get("/methods")
 def methods() -> dict[str, Any]:
-    """Everything a form needs."""
+    """Return what the forms need: all methods with their options, and the options of a run."""
     return {"methods": forms(), "run": [form(option) for option in options_of(Run)]}
 
 
 @cache
 def forms() -> list[dict[str, Any]]:
-    found = []
+    methods = []
     for name in sorted(registry.method_classes()):
         method = registry.method(name)
-        found.append(
+        methods.append(
             {
                 "name": name,
                 "class": method.__name__,
@@ -104,7 +109,7 @@ def forms() -> list[dict[str, Any]]:
                 "fields": [field._asdict() for field in FIELDS.get(method.kind, ())],
             }
         )
-    return found
+    return methods
 
 
 def form(option: Option) -> dict[str, Any]:
@@ -120,8 +125,8 @@ def form(option: Option) -> dict[str, Any]:
     }
 
 
-class Training(BaseModel):
-    """One run."""
+class TrainBody(BaseModel):
+    """A training run."""
 
     method: str
     name: str
@@ -133,61 +138,59 @@ class Training(BaseModel):
 
 
 @router.post("/train")
-def train(request: Request, asked: Training) -> dict[str, Any]:
-    """Begins it. What is wrong with it that can be told now is told now."""
+def train(request: Request, body: TrainBody) -> dict[str, Any]:
+    """Start a training run. Options are validated before it starts."""
     workspace: Workspace = request.app.state.workspace
-    folder = workspace.output(asked.name, resumes=True)
+    folder = workspace.output(body.name, resumes=True)
 
-    def done(_: Any) -> dict[str, Any]:
-        workspace.models.add(asked.name, folder)
+    def register(_: Any) -> dict[str, Any]:
+        workspace.models.add(body.name, folder)
         return {}
 
     job = workspace.jobs.start(
-        [*arguments(workspace, asked), "-o", str(folder), "--json"],
-        asked.name,
-        {"method": asked.method, "model": asked.name, "source": asked.source},
-        done,
+        [*arguments(workspace, body), "-o", str(folder), "--json"],
+        body.name,
+        {"method": body.method, "model": body.name, "source": body.source},
+        register,
         folder,
     )
     return job.to_json()
 
 
-def arguments(workspace: Workspace, asked: Training) -> list[str]:
-    method = registry.method(asked.method)
-    if asked.name in workspace.models.names():
+def arguments(workspace: Workspace, body: TrainBody) -> list[str]:
+    method = registry.method(body.method)
+    if body.name in workspace.models.names():
         raise RequestError(
-            409, f"There is a model {asked.name!r} already; give another name.", field="name", code="output_exists"
+            409, f"The model {body.name!r} exists; choose another name.", field="name", code="output_exists"
         )
-    if method.needs_start and not asked.start:
-        raise FirthError(
-            "missing_start", "{method} goes on from a trained model: choose one to begin with.", method=asked.method
-        )
+    if method.needs_start and not body.start:
+        raise FirthError("missing_start", "{method} starts from a trained model; choose one.", method=body.method)
     fields = {field.name: field for field in FIELDS.get(method.kind, ())}
-    build_settings(method, asked.options)
-    build_settings(Run, asked.run)
+    build_settings(method, body.options)
+    build_settings(Run, body.run)
     paths = {option.name for option in options_of(method) if option.path}
-    missing = [name for name, field in fields.items() if field.needed and not asked.data.get(name)]
-    strange = sorted(set(asked.data) - set(fields))
-    if missing or strange:
-        what = f"{asked.method} has to be told: {', '.join(missing)}." if missing else f"It has no {strange[0]!r}."
+    missing = [name for name, field in fields.items() if field.needed and not body.data.get(name)]
+    unknown = sorted(set(body.data) - set(fields))
+    if missing or unknown:
+        detail = f"{body.method} needs: {', '.join(missing)}." if missing else f"Unknown field: {unknown[0]!r}."
         raise FirthError(
             "unknown_option",
-            "{detail} Its data is described by {fields}.",
-            detail=what,
-            fields=", ".join(fields) or "nothing",
+            "{detail} The fields of its data are: {fields}.",
+            detail=detail,
+            fields=", ".join(fields) or "none",
         )
-    found = ["train", asked.method, str(workspace.source(asked.source))]
-    for name, value in {**asked.data, **asked.options, **asked.run}.items():
+    command = ["train", body.method, str(workspace.source(body.source))]
+    for name, value in {**body.data, **body.options, **body.run}.items():
         if name in fields and fields[name].kind == "source":
             value = str(workspace.source(str(value)))
         elif name in paths and value:
             value = str(workspace.inside(str(value), name))
-        found += flag(name, value)
-    return [*found, "--start", str(workspace.models.path(asked.start))] if asked.start else found
+        command += flag(name, value)
+    return [*command, "--start", str(workspace.models.path(body.start))] if body.start else command
 
 
 def flag(name: str, value: bool | int | float | str) -> list[str]:
     name = name.replace("_", "-")
     if isinstance(value, bool):
         return [f"--{name}" if value else f"--no-{name}"]
-    return [f"--{name}={value}"]  # in one word: a value may begin with a dash
+    return [f"--{name}={value}"]  # as one argument, because a value may begin with a dash

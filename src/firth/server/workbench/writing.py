@@ -1,4 +1,4 @@
-"""/api/fill, /api/write and /api/answer: words for blanks, next words, answers in a passage."""
+"""/api/fill, /api/write and /api/answer: masked words, text generation, answers in a passage."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pydantic import BaseModel, Field
 
 from firth.core.model import Answers, Fills, Generates
 from firth.server.errors import RequestError
-from firth.server.workbench.asking import MOST_TEXT, model_that
+from firth.server.workbench.asking import MAX_TEXT, model_with
 
 router = APIRouter()
 
-MOST_TAKEN = 2000
+MAX_TOKENS = 2000
 
 
-class Blanks(BaseModel):
+class FillBody(BaseModel):
     model: str
-    text: str = Field(max_length=MOST_TEXT)
+    text: str = Field(max_length=MAX_TEXT)
     k: int = Field(8, ge=1, le=50)
 
 
-class Begun(BaseModel):
+class WriteBody(BaseModel):
     model: str
-    prompt: str = Field("", max_length=MOST_TEXT)
-    taken: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list, max_length=MOST_TAKEN)
+    prompt: str = Field("", max_length=MAX_TEXT)
+    taken: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list, max_length=MAX_TOKENS)
     tokens: int = Field(1, ge=1, le=100)
     k: int = Field(10, ge=1, le=50)
     temperature: float = Field(1.0, ge=0, le=10, allow_inf_nan=False)
@@ -34,38 +34,46 @@ class Begun(BaseModel):
     seed: int = Field(1, ge=0, lt=2**63)
 
 
-class Asked(BaseModel):
+class AnswerBody(BaseModel):
     model: str
     question: str = Field(max_length=2000)
     passage: str = Field(max_length=200_000)
 
 
 @router.post("/fill")
-def fill(blanks: Blanks, request: Request) -> dict[str, Any]:
-    """The likeliest tokens of each [MASK]."""
-    model: Fills = model_that(
-        request, blanks.model, "fills", "bert models with a head for masked words do, and models of skipgram and cbow"
+def fill(body: FillBody, request: Request) -> dict[str, Any]:
+    """Return the most probable tokens for each [MASK]."""
+    model: Fills = model_with(
+        request,
+        body.model,
+        "fills",
+        "bert models with a masked language modeling head do, and skipgram and cbow models",
     )
-    found = model.fill(blanks.text, blanks.k)
-    return {"blanks": [[{"token": token, "probability": chance} for token, chance in blank] for blank in found]}
+    predictions = model.fill(body.text, body.k)
+    return {
+        "blanks": [
+            [{"token": token, "probability": probability} for token, probability in blank] for blank in predictions
+        ]
+    }
 
 
 @router.post("/write")
-def write(begun: Begun, request: Request) -> dict[str, Any]:
-    """The next tokens, one by one, with those that each was chosen from; and the tokens that were taken before."""
-    model: Generates = model_that(request, begun.model, "generates", "gpt models write")
-    settings = {name: getattr(begun, name) for name in ("temperature", "top_k", "top_p", "seed")}
-    found = model.write(begun.prompt, begun.taken, begun.tokens, begun.k, **settings)
+def write(body: WriteBody, request: Request) -> dict[str, Any]:
+    """Generate the next tokens, each with its candidates, and return the tokens so far."""
+    model: Generates = model_with(request, body.model, "generates", "gpt models generate text")
+    settings = {name: getattr(body, name) for name in ("temperature", "top_k", "top_p", "seed")}
+    generated = model.write(body.prompt, body.taken, body.tokens, body.k, **settings)
     steps = [
-        {"token": step.token._asdict(), "candidates": [each._asdict() for each in step.candidates]} for step in found
+        {"token": step.token._asdict(), "candidates": [token._asdict() for token in step.candidates]}
+        for step in generated
     ]
-    return {"steps": steps, "taken": [each._asdict() for each in model.taken(begun.prompt, begun.taken)]}
+    return {"steps": steps, "taken": [token._asdict() for token in model.taken(body.prompt, body.taken)]}
 
 
 @router.post("/answer")
-def answer(asked: Asked, request: Request) -> dict[str, Any]:
-    """The stretch of the passage that answers the question; an empty one where it does not tell."""
-    model: Answers = model_that(request, asked.model, "answers", "what firth finetune question-answerer makes does")
-    if not asked.question.strip() or not asked.passage.strip():
-        raise RequestError(400, "Give a question, and a passage that may answer it.", field="question")
-    return model.answer([asked.question], [asked.passage])[0]._asdict()
+def answer(body: AnswerBody, request: Request) -> dict[str, Any]:
+    """Return the span of the passage that answers the question; empty if there is no answer."""
+    model: Answers = model_with(request, body.model, "answers", "models of firth finetune question-answerer do")
+    if not body.question.strip() or not body.passage.strip():
+        raise RequestError(400, "Enter a question, and a passage that may answer it.", field="question")
+    return model.answer([body.question], [body.passage])[0]._asdict()
