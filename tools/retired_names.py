@@ -44,7 +44,9 @@ def generic(file: str, text: str) -> Iterator[str]:
 
 
 def renamed(file: str, text: str) -> Iterator[str]:
-    old_names = {f"firth.{name.old}": f"firth.{name.new}" for name in NAMES if name.old[0].isupper()}
+    old_names = {
+        f"firth.{name.old}": f"firth.{name.new}" for name in NAMES if name.old[0].isupper() and name.files == ("*",)
+    }
     old_names |= {f"firth.{old}": f"firth.{new}" for old, new in MODULES.items()}
     old_names |= {f"firth {verb} {old}": new for old, new in METHODS.items() for verb in ("train", "finetune", "sweep")}
     for old, new in old_names.items():

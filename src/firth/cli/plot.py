@@ -200,6 +200,7 @@ def tree(path: str, k: int, column: str | None, output: str) -> None:
 @picture
 def places(path: str | None, n: int, dim: int, output: str) -> None:
     """The vectors that tell a network where a token stands: those of a BERT or GPT, or the waves of the Transformer."""
+    from firth.maps import plot_positions
     from firth.training.network_options import torch_module
 
     table: Any

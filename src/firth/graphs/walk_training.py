@@ -146,7 +146,7 @@ class WalkingMethod(Method):
                 "too_few", "{method} needs at least two nodes that have an edge; got {got!r}.", method=name, got=graph
             )
         for note in graph.notes():
-            run.report.note(note, "graph_input")
+            run.report.note(*note)
         if isolated:
             run.report.note(f"{isolated:,} nodes have no edges; their vectors are zero.", "isolated_nodes")
         method, training_class = self.sized(len(graph), run.device), Training

@@ -68,7 +68,7 @@ def prune(file: FastTextFile, cutoff: int | None) -> tuple[FastTextFile, Matrix]
     """Return the model without the pruned rows, and its input matrix."""
     words = len(file.words)
     if isinstance(file.inputs, SparseRows):  # unused buckets are dropped in any case
-        matrix, buckets = np.concatenate([file.inputs.first, file.inputs.rows]), file.inputs.places
+        matrix, buckets = np.concatenate([file.inputs.first, file.inputs.rows]), file.inputs.row_ids
     else:
         assert not isinstance(file.inputs, product.ProductCodes)
         matrix = file.inputs

@@ -64,8 +64,8 @@ class WordOptions(Method):
             min_count=self.min_count,
             max_size=self.max_vocabulary,
             phrases=self.phrases,
-            known=start.known if start else None,
-            joined=[[Phrase(*pair[:2]) for pair in phrase_pass] for phrase_pass in start.phrases] if start else (),
+            start_vocabulary=start.known if start else None,
+            start_phrases=[[Phrase(*pair[:2]) for pair in phrase_pass] for phrase_pass in start.phrases] if start else (),
             keys=keys,
             run=run,
         )
