@@ -261,7 +261,7 @@ def test_texts_without_known_words_have_a_vector(method):
         with refuses("invalid_type", got=type(no_list).__name__):
             model.embed(no_list)
     for missing in (None, float("nan")):
-        with refuses("invalid_type", number=1):
+        with refuses("invalid_type", path=1):
             model.embed(["the king", missing])
 
 

@@ -134,7 +134,7 @@ def test_invalid_lists_are_refused():
         firth.BERT().fit(LISTS)
     model = firth.Counts().fit(LISTS)
     for number, texts in ((0, [["a", 3]]), (1, [["a"], None]), (0, [["a", ["b"]]])):
-        with refuses("invalid_type", number=number, expected="str or lists of str"):
+        with refuses("invalid_type", path=number, expected="str or lists of str"):
             model.embed(texts)
 
 

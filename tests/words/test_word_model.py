@@ -72,7 +72,7 @@ def test_inputs_that_are_no_list_of_texts_are_refused(model):
         model.embed(pd.DataFrame({"text": ["the king"]}))
     with refuses("invalid_type", got="generator"):
         model.embed(text for text in ["the king"])
-    with refuses("invalid_type", number=1, expected="str or lists of str", got=None):
+    with refuses("invalid_type", path=1, expected="str or lists of str", text=None):
         model.embed(["the king", None])
 
 

@@ -256,10 +256,10 @@ def check_texts(texts: Texts, lists: bool = False) -> None:
         if not isinstance(text, str) and not (lists and is_token_list(text)):
             raise FirthError(
                 "invalid_type",
-                "Texts must be {expected}; number {number} is {got!r:.40}. Use an empty text for a missing one.",
+                "Texts must be {expected}; number {path} is {text!r:.40}. Use an empty text for a missing one.",
                 expected="str or lists of str" if lists else "str",
-                number=position,
-                got=text,
+                path=position,
+                text=text,
             )
 
 
@@ -270,7 +270,7 @@ def sif_weights(counts: NDArray[Any], total: int, smoothing: float) -> NDArray[n
     """
     if not 0 <= smoothing < math.inf:
         raise FirthError(
-            "invalid_value", "{option} must be a finite number from 0; got {got}.", option="smoothing", got=smoothing
+            "invalid_value", "{option} must be a finite number of at least 0; got {got}.", option="smoothing", got=smoothing
         )
     return smoothing / (smoothing + counts / max(1, total)) if smoothing else None
 
