@@ -178,7 +178,7 @@ NAMES = (
     Name("held_out_figures", "latest_evaluation"),
 )
 
-#: Methods and attributes whose old name is a plain word: renamed after a dot, and where they are defined.
+#: Methods whose old name is a plain word: renamed where they are called after a dot, and where they are defined.
 MEMBERS = (
     Name(
         "figures",
@@ -222,6 +222,9 @@ MEMBERS = (
         "outliers",
         ("src/firth/tables/autoencoder_model.py", "src/firth/cli/reconstruct.py", "tests/tables/*", "docs/*"),
     ),
+)
+#: Attributes, renamed after a dot.
+ATTRIBUTES = (
     Name(
         "card",
         "gpu_tables",
@@ -339,9 +342,8 @@ def rewrite(file: str, text: str) -> str:
         if name.quoted:
             text = re.sub(rf"(?<=[\"'`]){name.old}(?=[\"'`=])", name.new, text)
             text = text.replace(f"--{name.old.replace('_', '-')}", f"--{name.new.replace('_', '-')}")
-    for name in MEMBERS:
+    for name, call in [*((name, r"(?=\()") for name in MEMBERS), *((name, "") for name in ATTRIBUTES)]:
         if fits(file, name.files):
-            call = "" if name.old == "card" else r"(?=\()"
             text = re.sub(rf"((?<=\w)\.|(?<=\))\.|\bdef ){name.old}\b{call}", rf"\g<1>{name.new}", text)
     for option in OPTIONS:
         text = rewrite_option(file, text, option)

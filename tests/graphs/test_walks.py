@@ -62,8 +62,8 @@ def test_edge_weights_and_directions_are_used(friends):
     method = firth.DeepWalk(dim=16, walk_length=40, epochs=3)
     assert purity(method.fit(firth.Graph(edges)).vectors, few.communities, 5) > 0.7
     assert purity(method.fit(firth.Graph(edges, weighted=False)).vectors, few.communities, 5) < 0.6
-    both = [(b, a, weight) for a, b, weight in edges] + edges
-    assert purity(method.fit(firth.Graph(both, directed=True)).vectors, few.communities, 5) > 0.7
+    both_directions = [(b, a, weight) for a, b, weight in edges] + edges
+    assert purity(method.fit(firth.Graph(both_directions, directed=True)).vectors, few.communities, 5) > 0.7
 
 
 def test_the_karate_club_is_split_into_its_two_factions():

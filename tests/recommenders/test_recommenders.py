@@ -192,9 +192,9 @@ def test_a_budget_stops_in_time(method, ratings):
 @every_method
 def test_continuing_from_a_model(method, ratings, parts):
     first = type(method)(dim=8).fit(parts.train)
-    again = type(method)(dim=8, epochs=1).fit(ratings, start=first)
-    fresh = type(method)(dim=8, epochs=1).fit(ratings)
-    assert again.training["loss"] < fresh.training["loss"]
+    continued = type(method)(dim=8, epochs=1).fit(ratings, start=first)
+    untrained = type(method)(dim=8, epochs=1).fit(ratings)
+    assert continued.training["loss"] < untrained.training["loss"]
     with refuses("incompatible_start", method=type(method).__name__, dim=9, got=first):
         type(method)(dim=9).fit(ratings, start=first)
 
@@ -234,13 +234,18 @@ def test_a_saved_model_recommends_the_same(ratings, tmp_path: Path):
 
 def test_adding_one_user_keeps_the_others(ratings):
     first = firth.ALS(dim=8, epochs=3).fit(ratings)
-    again = firth.ALS(dim=8, epochs=1).fit([("nobody before", first.items.keys[0])], start=first)
-    assert len(again.users) == len(first.users) + 1 and again.items.keys == first.items.keys
-    assert again.training["users"] == len(again.users) and again.training["pairs"] == first.training["pairs"] + 1
+    continued = firth.ALS(dim=8, epochs=1).fit([("nobody before", first.items.keys[0])], start=first)
+    assert len(continued.users) == len(first.users) + 1 and continued.items.keys == first.items.keys
+    assert (
+        continued.training["users"] == len(continued.users)
+        and continued.training["pairs"] == first.training["pairs"] + 1
+    )
     user = first.users.keys[5]
-    near = {hit.key for hit in first.recommend(user, 10)} & {hit.key for hit in again.recommend(user, 10)}
-    assert len(near) >= 8
-    history = {again.items.keys[item] for item in again.seen.items[again.seen.starts[5] : again.seen.starts[6]]}
+    common_hits = {hit.key for hit in first.recommend(user, 10)} & {hit.key for hit in continued.recommend(user, 10)}
+    assert len(common_hits) >= 8
+    history = {
+        continued.items.keys[item] for item in continued.seen.items[continued.seen.starts[5] : continued.seen.starts[6]]
+    }
     assert history == set(ratings.histories()[user])
     with refuses("incompatible_start", method="ALS", missing="weights"):
         firth.ALS(dim=8).fit([("a", "b")], start=without_weights(first))
@@ -270,19 +275,19 @@ def test_repeated_pairs_add_weights_or_replace_ratings():
     old, new = [("a", "x", 2.0), ("a", "y", 1.0), ("b", "x", 5.0)], [("a", "x", 1.0), ("c", "z", 4.0)]
     for kind, expected in ((firth.ALS, 3.0), (firth.RatingFactors, 1.0)):
         first = kind(dim=2, regularization=0.1).fit(old)
-        again = kind(dim=2, regularization=0.1).fit(new, start=first)
-        weights = dict(zip(pairs_of(again), again._rows["weights"].tolist(), strict=True))
+        continued = kind(dim=2, regularization=0.1).fit(new, start=first)
+        weights = dict(zip(pairs_of(continued), continued._rows["weights"].tolist(), strict=True))
         assert weights == {("a", "x"): expected, ("a", "y"): 1.0, ("b", "x"): 5.0, ("c", "z"): 4.0}
     first = firth.BPR(dim=2, epochs=1).fit(old)
-    again = firth.BPR(dim=2, epochs=1).fit(
+    continued = firth.BPR(dim=2, epochs=1).fit(
         [("a", "x", 0.0), ("c", "z", 4.0)], start=first
     )  # weight 0 does not remove a pair
-    assert ("a", "x") in pairs_of(again) and len(pairs_of(again)) == 4
+    assert ("a", "x") in pairs_of(continued) and len(pairs_of(continued)) == 4
     timed = firth.RatingFactors(dim=2).fit([("a", "x", 2.0, 50), ("a", "y", 1.0, 60)])
-    again = firth.RatingFactors(dim=2).fit(
+    continued = firth.RatingFactors(dim=2).fit(
         [("a", "x", 9.0, 10)], start=timed
     )  # new data wins even with an earlier time
-    assert dict(zip(pairs_of(again), again._rows["weights"].tolist(), strict=True))[("a", "x")] == 9.0
+    assert dict(zip(pairs_of(continued), continued._rows["weights"].tolist(), strict=True))[("a", "x")] == 9.0
 
 
 def pairs_of(model):
@@ -296,14 +301,14 @@ def test_item2vec_continues_with_new_items(exponent):
     method = firth.Item2Vec(dim=8, epochs=3, subsample=0, negative_exponent=exponent)
     first = method.fit(old, firth.Run(deterministic=True))
     baskets = [("u0", "new"), ("u0", "i1"), ("fresh", "new"), ("fresh", "i1")]
-    again = method.fit(baskets, firth.Run(deterministic=True), start=first)
+    continued = method.fit(baskets, firth.Run(deterministic=True), start=first)
     untouched = [key for key in first.items.keys if key != "i1"]
-    assert all((again.items[key] == first.items[key]).all() for key in untouched)
-    assert (again.items["i1"] != first.items["i1"]).any() and again.items["new"].any()
-    counts = {key: sum(item == key for _, item in old + baskets) for key in again.items.keys}
-    priors = again.item_rows[:, 8]
-    assert priors == pytest.approx([exponent * np.log(counts[key]) for key in again.items.keys], abs=1e-4)
-    history = {item for user, item in pairs_of(again) if user == "u0"}
+    assert all((continued.items[key] == first.items[key]).all() for key in untouched)
+    assert (continued.items["i1"] != first.items["i1"]).any() and continued.items["new"].any()
+    counts = {key: sum(item == key for _, item in old + baskets) for key in continued.items.keys}
+    priors = continued.item_rows[:, 8]
+    assert priors == pytest.approx([exponent * np.log(counts[key]) for key in continued.items.keys], abs=1e-4)
+    history = {item for user, item in pairs_of(continued) if user == "u0"}
     assert history == {item for user, item in old + baskets if user == "u0"}
 
 

@@ -37,9 +37,9 @@ def test_a_linear_autoencoder_finds_the_subspace_of_pca(tied):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         net = TableNet(shape_of(method, layout))
-    figures = AutoencoderTraining(method, net, layout.read(table), table.fingerprint(), RUN).go()
-    model = AutoencoderModel(method, layout, net, figures)
-    assert figures["loss"] < figures["epochs"][0]["loss"] / 3
+    metrics = AutoencoderTraining(method, net, layout.read(table), table.fingerprint(), RUN).go()
+    model = AutoencoderModel(method, layout, net, metrics)
+    assert metrics["loss"] < metrics["epochs"][0]["loss"] / 3
     pca = firth.PCA(dim=2).fit(rows)
     ours = np.linalg.qr(matrix(model.inverse(np.eye(2))).T - matrix(model.inverse(np.zeros((1, 2)))).T)[0]
     cosines = np.linalg.svd(ours.T @ pca.components.T)[1]  # of the principal angles between the two subspaces
@@ -136,9 +136,9 @@ def test_compressed_vectors_have_their_keys(tmp_path):
     vectors = Vectors([f"w{i}" for i in range(60)], random.normal(size=(60, 3)) @ random.normal(size=(3, 20)))
     model = firth.Autoencoder(dim=3, epochs=60, learning_rate=0.01).fit(vectors, RUN)
     assert model.vectors.keys == vectors.keys and model.vectors.dim == 3 and list(model.tables) == ["points"]
-    again = model.reconstruct(vectors)
-    assert isinstance(again, Vectors) and again.keys == vectors.keys
-    assert ((again.matrix - vectors.matrix) ** 2).mean() < 0.1 * vectors.matrix.var()
+    reconstructed = model.reconstruct(vectors)
+    assert isinstance(reconstructed, Vectors) and reconstructed.keys == vectors.keys
+    assert ((reconstructed.matrix - vectors.matrix) ** 2).mean() < 0.1 * vectors.matrix.var()
     model.save(tmp_path / "m")
     np.testing.assert_array_equal(firth.load(tmp_path / "m").vectors["w7"], model.vectors["w7"])
     non_finite = Vectors(["a", "b"], [[1.0, np.nan], [2.0, 3.0]])
@@ -171,12 +171,16 @@ def test_constant_and_empty_columns(method):
     with warns_code("empty_column") as issued:
         model = method(dim=1, epochs=3).fit(data, RUN)
     assert "'empty'" in str(issued[0])
-    again = model.reconstruct(data).to_dict()
-    assert set(again["same"]) == {7.0} and set(again["one"]) == {"x"} and set(again["empty"]) == {None}
-    assert list(again) == list(data)
+    reconstructed = model.reconstruct(data).to_dict()
+    assert (
+        set(reconstructed["same"]) == {7.0}
+        and set(reconstructed["one"]) == {"x"}
+        and set(reconstructed["empty"]) == {None}
+    )
+    assert list(reconstructed) == list(data)
     if method is firth.VAE:
-        made = model.sample(20).to_dict()
-        assert set(made["same"]) == {7} and set(made["one"]) == {"x"} and set(made["empty"]) == {None}
+        sampled = model.sample(20).to_dict()
+        assert set(sampled["same"]) == {7} and set(sampled["one"]) == {"x"} and set(sampled["empty"]) == {None}
     with refuses("no_variation", method=method.__name__):
         method(dim=1, epochs=1).fit({"same": [7, 7, 7]})
 
@@ -245,6 +249,6 @@ def test_vectors_of_start_that_the_data_lacks_are_counted():
     first = firth.Autoencoder(dim=2, epochs=1).fit(firth.Vectors([f"a{n}" for n in range(30)], rows), RUN)
     data = firth.Vectors([f"a{n}" for n in range(20, 50)], rows)
     with warns_code("missing_points") as issued:
-        again = firth.Autoencoder(dim=2, epochs=1).fit(data, start=first)
+        continued = firth.Autoencoder(dim=2, epochs=1).fit(data, start=first)
     assert [(note.code, str(note).split()[0]) for note in issued] == [("missing_points", "20")]
-    assert again.points.keys == data.keys
+    assert continued.points.keys == data.keys

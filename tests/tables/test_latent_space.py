@@ -52,7 +52,7 @@ def test_decoded_cells_equal_inverse(model):
 
 
 def test_known_codes_are_those_of_the_data_or_the_stored_ones(model):
-    np.testing.assert_array_equal(known_codes(model), model.known[0])
+    np.testing.assert_array_equal(known_codes(model), model.training_codes[0])
     np.testing.assert_array_equal(known_codes(model, people(7)), model.transform(people(7)))
     plain = firth.Autoencoder(dim=2, epochs=1).fit(people(), RUN)
     with refuses("unsupported_model"):
@@ -66,9 +66,9 @@ def test_images_are_recognized(model):
     for numeric in ("common", "standardize"):
         assert picture_side(firth.VAE(dim=2, epochs=1, numeric=numeric).fit(digits, RUN)) == 8
     pixels = firth.VAE(dim=2, epochs=1).fit(digits, RUN)
-    drawn, table = decoded_pictures(pixels, [[0, 0], [1, -1]]), pixels.inverse([[0, 0], [1, -1]])
-    assert drawn.shape == (2, 64) and drawn.min() >= 0 and drawn.max() <= 1
-    assert drawn[1, 20] == pytest.approx(np.clip(table.numbers(table.names[20])[1] / 16, 0, 1))
+    images, table = decoded_pictures(pixels, [[0, 0], [1, -1]]), pixels.inverse([[0, 0], [1, -1]])
+    assert images.shape == (2, 64) and images.min() >= 0 and images.max() <= 1
+    assert images[1, 20] == pytest.approx(np.clip(table.numbers(table.names[20])[1] / 16, 0, 1))
     random = np.random.default_rng(3)
     spread = random.normal(size=(40, 25)) * np.arange(1, 26) ** 2  # 25 columns of different ranges
     assert picture_side(firth.VAE(dim=2, epochs=1).fit(spread, RUN)) is None and picture_side(model) is None

@@ -68,12 +68,12 @@ def test_categories_are_initialized_from_pca_of_their_one_hot_codes(category):
     components = principal_components(encoder.transform(table))
     plane = components.directions[:3].T @ components.directions[:3]
     expected = encoder.inverse((encoder.transform(table) - components.mean) @ plane + components.mean).to_dict()
-    again = model.reconstruct(table).to_dict()
+    reconstructed = model.reconstruct(table).to_dict()
     for name in ("age", "height", "income"):
-        np.testing.assert_allclose(again[name], expected[name], rtol=1e-4)
+        np.testing.assert_allclose(reconstructed[name], expected[name], rtol=1e-4)
     for name in ("country", "city", "school", "owns_horse"):
-        assert again[name] == expected[name]
-    assert len(set(again["city"])) > 2  # not the same prediction for all rows
+        assert reconstructed[name] == expected[name]
+    assert len(set(reconstructed["city"])) > 2  # not the same prediction for all rows
 
 
 @pytest.mark.parametrize("numeric", ["standardize", "keep"])

@@ -97,10 +97,10 @@ def test_the_same_pairs_and_about_the_same_loss_as_on_the_cpu(trained: tuple[Pat
     for gpu, cpu in output["both"]:
         assert gpu["kernel_seconds"] > 0 and "kernel_seconds" not in cpu
         assert gpu["pairs_per_second"] > 0 and gpu["bytes_per_second"] > 0
-        for mine, theirs in zip(gpu["epochs"], cpu["epochs"], strict=True):
-            assert mine["pairs"] == theirs["pairs"] > 20
-            assert mine["loss"] == pytest.approx(theirs["loss"], rel=1e-3)
-            assert mine.keys() == theirs.keys()
+        for gpu_epoch, cpu_epoch in zip(gpu["epochs"], cpu["epochs"], strict=True):
+            assert gpu_epoch["pairs"] == cpu_epoch["pairs"] > 20
+            assert gpu_epoch["loss"] == pytest.approx(cpu_epoch["loss"], rel=1e-3)
+            assert gpu_epoch.keys() == cpu_epoch.keys()
     words, nodes = output["both"][0][0], output["both"][2][0]
     assert [epoch["held_out_loss"] > 0 for epoch in words["epochs"]] == [True, True]
     assert (words["programs"], nodes["programs"]) == (2, 1)

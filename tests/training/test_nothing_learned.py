@@ -68,9 +68,9 @@ def test_explicit_options_are_not_changed(texts):
 def test_words_of_a_topic_are_neighbors_after_training_on_sixty_texts(topics, texts):
     """With 5 epochs, the default of large texts, the vectors stay close to their random initial values."""
     words = {
-        word: max(seen, key=seen.get)
-        for word, seen in by_topic(topics).items()
-        if sum(seen.values()) >= 6 and max(seen.values()) >= 0.9 * sum(seen.values())
+        word: max(topic_counts, key=topic_counts.get)
+        for word, topic_counts in by_topic(topics).items()
+        if sum(topic_counts.values()) >= 6 and max(topic_counts.values()) >= 0.9 * sum(topic_counts.values())
     }
 
     def purity(model):

@@ -71,7 +71,9 @@ class ALS(Method):
         "log", "transform of a weight r: linear (r), log (log(1 + r)), or binary (1)", choices=WEIGHTINGS
     )
     regularization: float | None = option(
-        None, "L2 penalty of the vectors; none = 30, less for fewer than 1,200 user-item pairs", low=1e-6
+        None,
+        "strength of the L2 penalty of the vectors; none = 30, less for fewer than 1,200 user-item pairs",
+        low=1e-6,
     )
     frequency_scaling: float = option(
         0.0, "scale the penalty of each user and item by its total confidence to this power; 0 = off", low=0, high=2

@@ -26,7 +26,10 @@ class BPR(Method):
     dim: int = option(64, "length of the vectors", low=1, high=4096)
     learning_rate: float = option(0.05, "initial learning rate; decays linearly to almost 0", low=1e-9, high=100)
     regularization: float | None = option(
-        None, "L2 penalty of the vectors; none = 0.01, or 0.03 for fewer than 30 items per user", low=0, high=10
+        None,
+        "strength of the L2 penalty of the vectors; none = 0.01, or 0.03 for fewer than 30 items per user",
+        low=0,
+        high=10,
     )
     negative_exponent: float = option(
         0.5, "negative items are drawn by count to this power; 0 = uniformly, as in the paper", low=-2, high=2

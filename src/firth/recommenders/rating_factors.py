@@ -87,7 +87,7 @@ class RatingFactors(Method):
     kind: ClassVar[str] = "ratings"
 
     dim: int = option(32, "length of the vectors", low=1, high=1024)
-    regularization: float = option(0.1, "L2 penalty of vectors and biases, per rating", low=1e-6)
+    regularization: float = option(0.1, "strength of the L2 penalty of vectors and biases, per rating", low=1e-6)
     epochs: int = option(15, "passes, each over all users and then all items", low=1)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> RatingFactorsModel:

@@ -246,12 +246,12 @@ class VAEModel(AutoencoderModel):
     """An autoencoder whose codes are distributions, and which can sample rows."""
 
     #: Codes of training rows (means and standard deviations), from which the codes of samples are drawn.
-    known: tuple[Array, Array]
+    training_codes: tuple[Array, Array]
 
     def parts(self) -> Parts:
         """Return the arrays and documents that are saved."""
         stored = super().parts()
-        return Parts({**stored.arrays, **dict(zip(STORED_CODES, self.known, strict=True))}, stored.documents)
+        return Parts({**stored.arrays, **dict(zip(STORED_CODES, self.training_codes, strict=True))}, stored.documents)
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> AutoencoderModel:
@@ -263,7 +263,7 @@ class VAEModel(AutoencoderModel):
         check_finite({name: parts.arrays[name] for name in STORED_CODES})
         if not len(means):
             raise FirthError("damaged_model", "A VAE model must store the codes of at least one row.")
-        model.known = means, deviations
+        model.training_codes = means, deviations
         return model
 
     def __repr__(self) -> str:
@@ -304,8 +304,8 @@ class VAEModel(AutoencoderModel):
         random = np.random.default_rng(seed)
         codes = random.standard_normal((n, self.method.dim))
         if not prior:
-            rows = random.integers(len(self.known[0]), size=n)
-            codes = self.known[0][rows] + self.known[1][rows] * codes
+            rows = random.integers(len(self.training_codes[0]), size=n)
+            codes = self.training_codes[0][rows] + self.training_codes[1][rows] * codes
         return self.decoded(self.outputs(codes), torch.Generator().manual_seed(seed), noise)
 
     @torch.inference_mode()

@@ -141,8 +141,8 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
     model = kind(method, layout, net, metrics)
     if isinstance(model, VAEModel):
         rows = np.sort(np.random.default_rng(run.seed).permutation(len(table))[:STORED_CODE_ROWS])
-        model.known = model.encoded(Cells(cells.numbers[rows], cells.ids[rows], cells.unseen[rows]))
-        metrics["active"] = active_dimensions(*model.known, "rows", run)
+        model.training_codes = model.encoded(Cells(cells.numbers[rows], cells.ids[rows], cells.unseen[rows]))
+        metrics["active"] = active_dimensions(*model.training_codes, "rows", run)
     if isinstance(data, Vectors):
         model.points = Vectors(data.keys, model.embed(table))
     return model

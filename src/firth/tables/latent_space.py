@@ -42,7 +42,7 @@ def known_codes(model: AutoencoderModel, data: Any = None) -> Array:
     if data is not None:
         return np.asarray(model.transform(data), np.float64)
     if isinstance(model, VAEModel):
-        return np.asarray(model.known[0], np.float64)
+        return np.asarray(model.training_codes[0], np.float64)
     if model.points is not None:
         return np.asarray(model.points.matrix, np.float64)
     raise FirthError(

@@ -34,7 +34,7 @@ class Limits(NamedTuple):
 
     low: float
     high: float
-    whole: bool
+    integral: bool
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,9 @@ class Layout:
             raise FirthError("damaged_model", "{name} must have the limits of each numeric column.", name="limits")
         if len(gaps) and not (int(gaps.min()) >= 0 and int(gaps.max()) < count):
             raise FirthError("damaged_model", "{name} must contain numbers of numeric columns.", name="gaps")
-        return cls(columns, [Limits(low, high, bool(whole)) for low, high, whole in limits.tolist()], gaps.tolist())
+        return cls(
+            columns, [Limits(low, high, bool(integral)) for low, high, integral in limits.tolist()], gaps.tolist()
+        )
 
 
 def clip_to_limits(values: Any, limits: Limits) -> Any:
@@ -169,7 +171,7 @@ def clip_to_limits(values: Any, limits: Limits) -> Any:
     import pyarrow as pa
 
     clipped = np.clip(values.to_numpy(zero_copy_only=False), limits.low, limits.high)
-    if limits.whole and max(abs(limits.low), abs(limits.high)) < 2**63:
+    if limits.integral and max(abs(limits.low), abs(limits.high)) < 2**63:
         return pa.array(np.rint(clipped).astype(np.int64))
     return pa.array(clipped)
 

@@ -101,7 +101,7 @@ class Loop(ABC):
 
     def remedy(self) -> str:
         """Return what to try if nothing was learned."""
-        return f"more than epochs={self.epochs} passes, a higher learning_rate or more data"
+        return f"more epochs than {self.epochs}, a higher learning_rate or more data"
 
     def go(self) -> dict[str, Any]:
         """Train to the end of the epochs or the budget, resuming from a checkpoint if there is one; return metrics."""
