@@ -106,11 +106,10 @@ def name_of(method_class: type[Method]) -> str:
 
 def stored_method(name: str, options: Mapping[str, Any]) -> Method:
     """The method that a saved folder names, with its options; names of earlier versions are understood."""
-    method_class = method(renamed.METHODS.get(name, name))
+    current_name = renamed.METHODS.get(name, name)
+    method_class = method(current_name)
     known = [item.name for item in options_of(method_class)]
-    built: Method = build_settings(
-        method_class, {renamed.current_option(old, known) or old: value for old, value in options.items()}
-    )
+    built: Method = build_settings(method_class, renamed.current_options(current_name, options, known))
     return built
 
 
