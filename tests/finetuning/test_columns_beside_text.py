@@ -1,9 +1,10 @@
-"""Text and other columns into one head, while the base learns too; and vectors as features of a table."""
+"""Heads that read text and other columns together, and cross-validation of heads on feature matrices."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusing import refuses
 from tiny import tiny_bert
 
 import firth
@@ -13,8 +14,8 @@ ONE = firth.Run(threads=1)
 
 
 @pytest.fixture(scope="module")
-def known():
-    """The label is told by the word and by the price together: neither alone tells more than half of it."""
+def table():
+    """A table whose label depends on the word and the price together; each alone determines half of it."""
     rng = np.random.default_rng(3)
     words, prices = rng.integers(0, 2, 300), rng.normal(50, 20, 300)
     colors = rng.choice(["red", "blue"], 300)
@@ -23,32 +24,32 @@ def known():
     return {"text": texts, "price": prices, "color": colors, "label": [f"l{x}" for x in label]}
 
 
-def test_both_at_once_tell_more_than_either(known):
+def test_text_and_columns_together_predict_better_than_text_alone(table):
     base = tiny_bert()
     settings = {"epochs": 30, "learning_rate": 8e-3, "dropout": 0.0, "held_out": 0.3}
-    both = firth.TextClassifier(**settings).fit(firth.Examples(known, columns=["price", "color"]), ONE, base)
-    text = firth.TextClassifier(**settings).fit(firth.Examples(known), ONE, base)
+    both = firth.TextClassifier(**settings).fit(firth.Examples(table, columns=["price", "color"]), ONE, base)
+    text = firth.TextClassifier(**settings).fit(firth.Examples(table), ONE, base)
     assert both.training["accuracy"] > 0.8 > 0.65 > text.training["accuracy"]
-    moved = both.net.base.input.tokens.weight.detach().numpy() - base.net.input.tokens.weight.detach().numpy()
-    assert np.abs(moved).max() > 1e-4  # the base learned too
+    change = both.net.base.input.tokens.weight.detach().numpy() - base.net.input.tokens.weight.detach().numpy()
+    assert np.abs(change).max() > 1e-4  # the base was trained too
     assert both.columns == ("price", "color") and both.net.head.in_features == 32 + 3
 
 
-def test_it_is_saved_with_its_columns_and_asks_for_them(known, tmp_path):
+def test_a_saved_model_requires_its_columns(table, tmp_path):
     model = firth.TextClassifier(epochs=1, dropout=0.0, held_out=0.0).fit(
-        firth.Examples(known, columns=["price", "color"]), ONE, tiny_bert()
+        firth.Examples(table, columns=["price", "color"]), ONE, tiny_bert()
     )
     model.save(tmp_path / "m")
     loaded = firth.load(tmp_path / "m")
-    asked, beside = known["text"][:5], {"color": ["red", "green", "blue", None, "red"], "price": [1, 2, None, 4, 5]}
-    assert loaded.predict(asked, columns=beside) == model.predict(asked, columns=beside)
-    with pytest.raises(firth.FirthError, match="reads price, color beside each text"):
-        loaded.predict(asked)
-    with pytest.raises(firth.FirthError, match=r"no column 'color'; it has price"):
-        loaded.predict(asked, columns={"price": [1] * 5})
-    with pytest.raises(firth.FirthError, match="5 texts and 2 rows of columns"):
-        loaded.predict(asked, columns={"price": [1, 2], "color": ["red", "red"]})
-    # transformers has no such head: there the folder is the bare base
+    texts, columns = table["text"][:5], {"color": ["red", "green", "blue", None, "red"], "price": [1, 2, None, 4, 5]}
+    assert loaded.predict(texts, columns=columns) == model.predict(texts, columns=columns)
+    with refuses("missing_option", expected="price, color"):
+        loaded.predict(texts)
+    with refuses("unknown_column", name="color", available="price"):
+        loaded.predict(texts, columns={"price": [1] * 5})
+    with refuses("shape_mismatch", n_texts=5, n_rows=2):
+        loaded.predict(texts, columns={"price": [1, 2], "color": ["red", "red"]})
+    # transformers has no such head: it opens the folder as the base model
     from transformers import AutoModel
 
     assert AutoModel.from_pretrained(tmp_path / "m").config.architectures == ["BertModel"]
