@@ -32,6 +32,8 @@ MODULES = {
     "finetuning.regress": "finetuning.text_regressor",
     "finetuning.sentence": "finetuning.sentence_encoder",
     "finetuning.tags": "finetuning.token_classifier",
+    "studies.contender": "studies.compared_models",
+    "studies.compared_model": "studies.compared_models",  # what the name below makes of an import
     "tables.label": "tables.ordinal",
     "tables.normalize": "tables.minmax",
 }
@@ -93,6 +95,17 @@ NAMES = (
     Name("PeopleModel", "RecommenderModel"),
     Name("noise_exponent", "negative_exponent", quoted=True),
     Name("batch_rows", "batch_size", quoted=True),
+    Name("Squeezed", "Compressed"),
+    Name("neighbors_kept", "neighbor_overlap"),
+    Name("told_apart", "two_sample_auc", quoted=True),
+    Name("Contender", "ComparedModel"),
+    Name("contenders", "compared_models", files=("src/firth/studies/*", "tests/studies/*")),
+    Name("contender", "compared_model", files=("src/firth/studies/*", "tests/studies/*")),
+    Name("Facts", "ModelMetadata", files=("src/firth/studies/*", "tests/studies/*")),
+    Name("labelled_task", "labeled_task"),
+    Name("are_alike", "are_indistinguishable"),
+    Name("parsed_try", "parse_range"),
+    Name("NOT_ASKED", "NOT_COMPARED"),
 )
 
 

@@ -45,7 +45,7 @@ def test_a_saved_model_requires_its_columns(table, tmp_path):
     assert loaded.predict(texts, columns=columns) == model.predict(texts, columns=columns)
     with refuses("missing_option", expected="price, color"):
         loaded.predict(texts)
-    with refuses("unknown_column", name="color", available="price"):
+    with refuses("unknown_column", missing="color", available="price"):
         loaded.predict(texts, columns={"price": [1] * 5})
     with refuses("shape_mismatch", n_texts=5, n_rows=2):
         loaded.predict(texts, columns={"price": [1, 2], "color": ["red", "red"]})
@@ -60,24 +60,24 @@ def test_heads_on_features_are_cross_validated():
     matrix = rng.normal(size=(150, 6))
     labels = np.where(matrix[:, 0] * 100 > 0, "yes", "no")
     for head in ("logistic", "mlp"):
-        found = features(matrix * [100, 1, 1, 1, 1, 1], labels, head)
-        assert found.figures["accuracy"][0] > 0.85 > 0.6 > found.baseline["accuracy"]
-    found = features(matrix, matrix @ np.arange(6) + 3, "ridge", folds=3)
-    assert found.figures["R²"][0] > 0.99 and found.baseline["R²"] < 0.1
-    assert found.figures["mean absolute error"][0] < 0.1 < found.baseline["mean absolute error"]
-    assert "ridge, 3 folds: R² " in str(found) and found.to_json()["rows"] == 150
+        result = features(matrix * [100, 1, 1, 1, 1, 1], labels, head)
+        assert result.metrics["accuracy"][0] > 0.85 > 0.6 > result.baseline["accuracy"]
+    result = features(matrix, matrix @ np.arange(6) + 3, "ridge", folds=3)
+    assert result.metrics["R²"][0] > 0.99 and result.baseline["R²"] < 0.1
+    assert result.metrics["mean absolute error"][0] < 0.1 < result.baseline["mean absolute error"]
+    assert "ridge, 3 folds: R² " in str(result) and result.to_json()["rows"] == 150
 
 
 @pytest.mark.parametrize(
-    ("labels", "head", "folds", "rule"),
+    ("labels", "head", "folds", "code", "values"),
     [
-        (["a"] * 10, "logistic", 5, "All 10 texts have the label 'a'"),
-        (["a"] * 8 + ["b"] * 2, "logistic", 5, "'b' stands 2 times, too few for 5 folds; take at most 2 folds"),
-        (["a"] * 9 + ["b"], "logistic", 2, "1 of 2 labels stand once, such as 'b'.*Drop such rows, or merge"),
-        (["a", "b"] * 5, "forest", 5, "head must be one of"),
-        (["a", "b"] * 5, "logistic", 1, "folds must be from 2"),
+        (["a"] * 10, "logistic", 5, "no_variation", {"n_rows": 10, "label": "a"}),
+        (["a"] * 8 + ["b"] * 2, "logistic", 5, "too_few", {"label": "b", "got": 2, "folds": 5}),
+        (["a"] * 9 + ["b"], "logistic", 2, "too_few", {"n_once": 1, "n_labels": 2, "label": "b"}),
+        (["a", "b"] * 5, "forest", 5, "invalid_value", {"option": "head", "got": "forest"}),
+        (["a", "b"] * 5, "logistic", 1, "invalid_value", {"option": "folds", "limit": 10, "got": 1}),
     ],
 )
-def test_features_that_cannot_be_judged(labels, head, folds, rule):
-    with pytest.raises(firth.FirthError, match=rule):
+def test_labels_and_folds_that_cannot_be_cross_validated_are_refused(labels, head, folds, code, values):
+    with refuses(code, **values):
         features(np.ones((10, 2)), np.array(labels), head, folds)

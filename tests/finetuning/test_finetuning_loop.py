@@ -232,7 +232,7 @@ def test_a_stored_zero_still_means_automatic(name):
     assert options[old_name] == 0
     assert firth.load(GOLDEN / name).method.max_length is None
     method = stored_method(
-        name, {"epochs": 0, "learning_rate": 0.0, "length": 0} if name != "sentence" else {"length": 0}
+        name, {"epochs": 0, "learning_rate": 0.0, "max_length": 0} if name != "sentence" else {"max_length": 0}
     )
     assert method == type(method)()
 

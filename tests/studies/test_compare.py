@@ -13,7 +13,7 @@ import tiny
 import firth
 from firth.data.world import World, write_analogies
 from firth.studies import Drawn, draw, write_report
-from firth.studies.comparison import Comparison, Facts, measured, recommend
+from firth.studies.comparison import Comparison, ModelMetadata, measured, recommend
 from firth.studies.documents import lookups
 
 WORLD = World(seed=1)
@@ -171,7 +171,7 @@ def test_stability_tells_methods_that_draw_from_those_that_do_not(texts):
     found = named(firth.compare(models, few, texts=100, retrain=2), "stability")
     assert found.scores["lsa"].value > 0.95
     assert 20 / found.items < found.scores["skipgram"].value < 0.9  # by chance: 10 / items
-    assert not found.counted and not found.are_alike("lsa", "skipgram")
+    assert not found.counted and not found.are_indistinguishable("lsa", "skipgram")
 
 
 def test_too_few_pairs_are_left_out(learned, tmp_path):
@@ -228,7 +228,7 @@ def test_targets_that_stand_twice_are_asked_for_once():
 
 def comparison(sizes, *measures, speeds=()):
     speeds = dict(speeds)
-    facts = {name: Facts(size, 10, math.nan, speeds.get(name, math.nan)) for name, size in sizes.items()}
+    facts = {name: ModelMetadata(size, 10, math.nan, speeds.get(name, math.nan)) for name, size in sizes.items()}
     return Comparison(facts, measures, {}, "", ())
 
 

@@ -145,7 +145,7 @@ def test_models_that_differ_by_chance_alone_are_told_apart_in_about_5_of_100_cas
 def test_a_model_is_not_distinguishable_from_itself():
     values = np.random.default_rng(0).random(60)
     found = measured("x", "x", {"a": values, "b": values.copy()})
-    assert found.are_alike("a", "b") and found.is_best("a") and found.is_best("b")
+    assert found.are_indistinguishable("a", "b") and found.is_best("a") and found.is_best("b")
 
 
 def test_correlations_are_drawn_by_pairs():
@@ -154,7 +154,7 @@ def test_correlations_are_drawn_by_pairs():
     found = measured("x", "x", {"near": near, "noise": noise}, truth=truth)
     assert found.scores["near"].value == figure(near, truth) > 0.9
     assert found.scores["noise"].low < 0 < found.scores["noise"].high
-    assert not found.are_alike("near", "noise") and found.best == "near" and not found.is_best("noise")
+    assert not found.are_indistinguishable("near", "noise") and found.best == "near" and not found.is_best("noise")
 
 
 def test_a_baseline_is_never_the_best():

@@ -21,7 +21,7 @@ from firth.data.labeled_texts import LabeledTexts
 from firth.data.splits import split
 from firth.data.world import World, write_analogies
 from firth.studies import Between, draw, sweep, tasks
-from firth.studies.space import drawn, parsed_try, search_space
+from firth.studies.space import drawn, parse_range, search_space
 from firth.studies.tasks import Part, Task
 
 WORLD = World(seed=1)
@@ -264,10 +264,10 @@ def test_bad_names_and_values():
     ):
         with pytest.raises(FirthError, match=message):
             search_space(method, tries)
-    assert parsed_try(firth.SkipGram, "dim=5,10") == ("dim", [5, 10])
-    assert parsed_try(firth.SkipGram, "learning-rate=0.01:0.1") == ("learning_rate", Between(0.01, 0.1))
-    assert parsed_try(firth.SkipGram, "lowercase=on,off") == ("lowercase", [True, False])
-    assert parsed_try(firth.SkipGram, "loss") == ("loss", None)
+    assert parse_range(firth.SkipGram, "dim=5,10") == ("dim", [5, 10])
+    assert parse_range(firth.SkipGram, "learning-rate=0.01:0.1") == ("learning_rate", Between(0.01, 0.1))
+    assert parse_range(firth.SkipGram, "lowercase=on,off") == ("lowercase", [True, False])
+    assert parse_range(firth.SkipGram, "loss") == ("loss", None)
     for text, message in (
         ("dimm=5", "no option 'dimm'"),
         ("dim=five", "takes whole numbers"),
@@ -276,7 +276,7 @@ def test_bad_names_and_values():
         ("lowercase=maybe", "is on or off"),
     ):
         with pytest.raises(FirthError, match=message):
-            parsed_try(firth.SkipGram, text)
+            parse_range(firth.SkipGram, text)
 
 
 # ---- tasks ----
@@ -316,7 +316,7 @@ def text_tasks(folder: Path) -> Mapping[str, Task]:
         "analogies": tasks.analogy_task(folder / "questions.txt"),
         "sts": tasks.sentence_task(folder / "sts.tsv"),
         "documents": tasks.document_task(draw(folder / "documents.jsonl", column="text", title="title")),
-        "labelled": tasks.labelled_task(LabeledTexts(folder / "documents.jsonl", column="text", label="topic")),
+        "labelled": tasks.labeled_task(LabeledTexts(folder / "documents.jsonl", column="text", label="topic")),
     }
 
 
@@ -351,7 +351,7 @@ def test_to_know_fewer_words_is_no_gain(learned, tmp_path):
 
 def test_a_classifier_is_asked_itself():
     reviews = [(example.text, example.label) for example in WORLD.sentiment(900)]
-    task = tasks.labelled_task(LabeledTexts(reviews[600:]))
+    task = tasks.labeled_task(LabeledTexts(reviews[600:]))
     model = firth.FastTextClassifier(dim=10, epochs=10).fit(LabeledTexts(reviews[:600]), run=Run(threads=1))
     right = [
         bool(found) and found[0][0] == label
@@ -387,7 +387,7 @@ def test_a_task_that_does_not_fit(learned, tmp_path):
     with pytest.raises(FirthError, match="at least 20 items to deal into 2; got 5"):
         tasks.similarity_task(tmp_path / "few.tsv")
     with pytest.raises(FirthError, match="needs two of them; got 1"):
-        tasks.labelled_task(LabeledTexts([("text", "one")] * 40))
+        tasks.labeled_task(LabeledTexts([("text", "one")] * 40))
     (tmp_path / "pairs.tsv").write_text("a\tb\t1\n" * 25)
     neither = SlowModel(Slow(), {})
     with pytest.raises(FirthError, match="a Slow has no table"):

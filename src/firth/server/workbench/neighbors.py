@@ -92,9 +92,9 @@ def drawn(name: str, vectors: Vectors, asked: Analogy) -> dict[str, Any]:
         "name": name,
         "steps": [{"name": step, "hits": listed(hits)} for step, hits in found.steps],
         "answers": listed(found.answers),
-        "given": [asdict(corner) for corner in found.given],
+        "given": [asdict(corner) for corner in found.inputs],
         "target": asdict(found.target),
-        "found": [asdict(corner) for corner in found.found],
+        "found": [asdict(corner) for corner in found.answer_corners],
     }
 
 
